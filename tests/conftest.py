@@ -14,6 +14,7 @@ import sys
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, AsyncContextDecorator, AsyncExitStack
 from functools import cache
 from logging import LogRecord
 from pathlib import Path
@@ -133,13 +134,16 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run `async def` tests on the loop that orbitmq uses."""
+    """Run `async def` tests on the loop that orbitmq uses, inside what their fixtures made by `asynccontextmanager`."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
 
     async def test() -> None:
-        async with asyncio.timeout(ASYNC_LIMIT_S):
+        async with asyncio.timeout(ASYNC_LIMIT_S), AsyncExitStack() as stack:
+            for name, value in arguments.items():
+                if isinstance(value, AbstractAsyncContextManager) and isinstance(value, AsyncContextDecorator):
+                    arguments[name] = await stack.enter_async_context(value)
             await pyfuncitem.obj(**arguments)
 
     run(test())

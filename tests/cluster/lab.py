@@ -41,7 +41,6 @@ class Host:
         _ip("link", "set", self.cable, "nomaster")
 
     def plug(self, bridge: str) -> None:
-        """Put the cable back."""
         _ip("link", "set", self.cable, "master", bridge)
 
     def freeze(self) -> None:
@@ -75,7 +74,6 @@ class Lab:
             self.hosts[name].unplug()
 
     def heal(self) -> None:
-        """Plug every cable in."""
         for host in self.hosts.values():
             host.plug(self.bridge)
 

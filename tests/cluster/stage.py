@@ -119,7 +119,6 @@ class Stage:
         self.took(what, (time.monotonic() - began) * 1000, at_most_ms=at_most_ms)
 
     def took(self, what: str, found_ms: float, *, at_most_ms: int) -> None:
-        """Note a duration."""
         bound = f"<= {at_most_ms:,} ms"
         self._note(Finding(what, round(found_ms), "ms", bound, found_ms <= at_most_ms, is_time=True))
 
@@ -136,7 +135,6 @@ class Stage:
         self.say(describe(finding))
 
     async def until(self, look: Callable[[], Awaitable[Any]], what: str) -> Any:
-        """Return the first true answer."""
         return await eventually(look, what, self.pace.patience_s)
 
     @asynccontextmanager

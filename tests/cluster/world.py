@@ -47,7 +47,6 @@ class World:
 
     @property
     def name_server_list(self) -> list[str]:
-        """The NameServers' addresses."""
         return [server.address for server in self.name_servers.values()]
 
     @property
@@ -117,7 +116,6 @@ class World:
         return await self.all_equal()
 
     async def knows(self, name_server: str, broker: str) -> bool:
-        """Tell whether a NameServer knows a broker."""
         snapshot = await self.snapshot(name_server)
         return snapshot is not None and f"broker {broker}" in snapshot.facts
 
@@ -142,7 +140,6 @@ class World:
         await eventually(is_gone, f"{broker} gone from {name_server}")
 
     async def close(self) -> None:
-        """End everything."""
         try:
             await self.pool.close()
         finally:

@@ -133,7 +133,6 @@ class BrokerProcess:
 
     @property
     def pid(self) -> int:
-        """Of the running process."""
         assert self._process is not None
         return self._process.pid
 

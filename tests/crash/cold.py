@@ -49,7 +49,6 @@ class Figures:
     """Bytes, resident."""
 
     def look(self, pid: int) -> None:
-        """Look at a running broker."""
         process = Path(f"/proc/{pid}")
         status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
         self.descriptors_max = max(self.descriptors_max, len(os.listdir(process / "fd")))

@@ -7,14 +7,12 @@ was killed between two deliveries, not in one, repeats nothing that it had deliv
 
 from __future__ import annotations
 
-import logging
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from crash.ledger import Loss
+from crash.ledger import Loss, tell
 from orbitmq.broker.delivery.delay import DelayQueues, parse_delay_offsets, schedule
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.broker.topics.table import TopicTable, plain_topic
@@ -195,27 +193,5 @@ class Life:
         self.counts["again"] += sum(times.values()) - len(times)
 
 
-def play(count: int, seed: int) -> tuple[Counter[str], str]:
-    """Play lives until there were so many power cuts; return what happened, and what was lost."""
-    counts: Counter[str] = Counter()
-    while counts["power cuts"] < count:
-        life = None
-        try:
-            life = Life(seed)
-            life.run()
-        except Exception as error:
-            return counts, f"life {seed}: {error!r}; PYTHONPATH=tests python -m crash.delay_cuts {seed} tells each step"
-        counts += life.counts
-        counts["lives"] += 1
-        seed += 1
-    return counts, ""
-
-
-def main() -> None:
-    """Play one life again, telling each step."""
-    logging.disable(logging.ERROR)
-    Life(int(sys.argv[1]), print).run()
-
-
 if __name__ == "__main__":
-    main()
+    tell(Life)

@@ -8,8 +8,6 @@ before anything at all when only the process died. From that follows what querie
 
 from __future__ import annotations
 
-import logging
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +17,7 @@ from typing import NamedTuple
 from unittest import mock
 
 from crash.hand_loop import HandFlusher, HandLoop
-from crash.ledger import Loss
+from crash.ledger import Loss, tell
 from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
@@ -462,30 +460,5 @@ class Life:
         self.counts["keyed"] += len(account.keyed)
 
 
-def play(count: int, seed: int) -> tuple[Counter[str], str]:
-    """Play lives until there were so many power cuts; return what happened, and what was lost."""
-    counts: Counter[str] = Counter()
-    while counts["power cuts"] < count:
-        life = None
-        try:
-            life = Life(seed)
-            life.run()
-        except Exception as error:
-            return (
-                counts,
-                f"life {seed}: {error!r}; PYTHONPATH=tests python -m crash.derived_cuts {seed} tells each step",
-            )
-        counts += life.counts
-        counts["lives"] += 1
-        seed += 1
-    return counts, ""
-
-
-def main() -> None:
-    """Play one life again, telling each step."""
-    logging.disable(logging.ERROR)
-    Life(int(sys.argv[1]), print).run()
-
-
 if __name__ == "__main__":
-    main()
+    tell(Life)

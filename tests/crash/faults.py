@@ -102,13 +102,7 @@ class Calls:
         self._fault, self._skip = fault, skip
 
     def disarm(self) -> None:
-        """Let everything work again."""
         self._fault = None
-
-    @property
-    def is_spent(self) -> bool:
-        """Say whether a fault that comes once has come."""
-        return self._fault is None
 
     @contextmanager
     def replaced(self) -> Iterator[None]:
@@ -232,7 +226,6 @@ class Scenario:
                 self._turn()
 
     def close(self) -> None:
-        """Stop in order."""
         with self.calls.replaced():
             self.store.close()
 

@@ -29,7 +29,7 @@ from crash import (
 )
 from crash.broker_process import BrokerProcess
 from crash.kills import SETTINGS, Kills, Lost
-from crash.ledger import Loss
+from crash.ledger import Loss, play
 from hostile.figure import Figure, Size
 from hostile.figures import main
 
@@ -132,7 +132,7 @@ def cut_power(size: Size) -> Figure:
 
 def cut_power_of_derived(size: Size) -> Figure:
     """Cut the power under index, timers and POP."""
-    counts, lost = derived_cuts.play(size.of(DERIVED_CUTS), size.seed)
+    counts, lost = play(derived_cuts.Life, size.of(DERIVED_CUTS), size.seed)
     return Figure(
         asked=f"{DERIVED_CUTS:,} power cuts, and kills: every message is found by its keys; every timer comes, none before its time or "
         "after it was taken back, none again of which a checkpoint tells; every popped message comes until it is acknowledged, and not after",
@@ -145,7 +145,7 @@ def cut_power_of_derived(size: Size) -> Figure:
 
 def cut_power_of_delays(size: Size) -> Figure:
     """Cut the power under delayed messages."""
-    counts, lost = delay_cuts.play(size.of(DERIVED_CUTS), size.seed)
+    counts, lost = play(delay_cuts.Life, size.of(DERIVED_CUTS), size.seed)
     return Figure(
         asked=f"{DERIVED_CUTS:,} power cuts, and kills: every delayed message comes, none before its time; a kill between two "
         "deliveries repeats none",

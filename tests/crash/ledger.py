@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import sys
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from orbitmq.store import ReadStatus, Store
 from orbitmq.wire.messages.record import iter_records
@@ -35,6 +39,28 @@ class Truth:
 
 class Loss(AssertionError):
     """The store did what no store may."""
+
+
+def play(life: Callable[[int], Any], count: int, seed: int) -> tuple[Counter[str], str]:
+    """Play lives until there were so many power cuts; return what happened, and what was lost."""
+    counts: Counter[str] = Counter()
+    while counts["power cuts"] < count:
+        try:
+            played = life(seed)
+            played.run()
+        except Exception as error:
+            again = f"PYTHONPATH=tests python -m {life.__module__} {seed}"
+            return counts, f"life {seed}: {error!r}; {again} tells each step"
+        counts += played.counts
+        counts["lives"] += 1
+        seed += 1
+    return counts, ""
+
+
+def tell(life: Callable[[int, Callable[[str], None]], Any]) -> None:
+    """Play the life whose seed is the program's argument, telling each step."""
+    logging.disable(logging.ERROR)
+    life(int(sys.argv[1]), print).run()
 
 
 class Ledger:

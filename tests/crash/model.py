@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -21,7 +19,7 @@ from typing import Any, TypeVar
 from unittest import mock
 
 from crash.hand_loop import HandFlusher, HandLoop
-from crash.ledger import Ledger, Loss, Truth, check_beginning
+from crash.ledger import Ledger, Loss, Truth, check_beginning, tell
 from orbitmq.errors import StoreBusy, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, FlushMode, ReadStatus, Store, StoreConfig
@@ -99,7 +97,7 @@ class Life:
         """What was sent last, by its queue offset and its end, and nobody has waited for."""
         self._store = self._open()
 
-    def run(self, steps: int) -> None:
+    def run(self, steps: int = STEPS) -> None:
         """Take so many steps. Raises Loss."""
         for _ in range(steps):
             self.step()
@@ -366,12 +364,5 @@ def play(steps: int, seed: int) -> Counter[str]:
     return counts
 
 
-def main() -> None:
-    """Play one life again, telling each step."""
-    logging.disable(logging.ERROR)
-    life = Life(int(sys.argv[1]), print)
-    life.run(STEPS)
-
-
 if __name__ == "__main__":
-    main()
+    tell(Life)

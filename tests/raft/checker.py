@@ -189,7 +189,6 @@ class Node:
         claim(self.applied == snapshot.position.index, "a snapshot of another index")
 
     def apply(self, entry: Any) -> None:
-        """Apply one committed entry."""
         claim(entry.index == self.applied + 1, "entry", entry.index, "is applied after", self.applied)
         self.applied = entry.index
         self.digest = crc32(b"%d %b" % (entry.term, entry.data), self.digest)

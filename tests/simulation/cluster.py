@@ -22,7 +22,6 @@ from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.store import ReadStatus
 from orbitmq.wire.messages.record import iter_records
 from simulation.machines import Machine, Process, Program
-from simulation.weather import Weather
 from simulation.world import World, open_world
 
 TOPIC, GROUP = "orders", "billing"
@@ -31,6 +30,59 @@ LIFE_S = 60.0
 PATIENCE_S = 180.0
 """How long a cluster may take to be whole again once nothing fails any more: a route is asked for every 30 s."""
 _SEGMENT_SIZE = 64 * 1024
+FAULTS = ("kill", "power", "stop", "cut", "alone", "slow")
+
+
+@dataclass(frozen=True)
+class Weather:
+    """The conditions of one life, drawn from its seed: some kinds of faults, and not others. Times are seconds."""
+
+    name_servers: int
+    brokers: int
+    producers: int
+    consumers: int
+    senders: int
+    send_pause_s: float
+    consume_pause_s: float
+    """How long a batch is under way in a consumer, at most."""
+    flush: str
+    sync_s_max: float
+    jitter_s: float
+    pause_s: float
+    """Mean time between faults."""
+    down_s: float
+    """Mean time that a fault lasts."""
+    faults: dict[str, float]
+    """How often each kind is, beside the others."""
+
+    @property
+    def may_lose(self) -> bool:
+        """Say whether what was acknowledged may be gone after a power cut."""
+        return self.flush == "ASYNC_FLUSH" and self.faults["power"] > 0
+
+    @classmethod
+    def draw(cls, random: Random) -> Weather:
+        return cls(
+            name_servers=random.choice([1, 2, 3]),
+            brokers=random.choice([1, 1, 2, 3]),
+            producers=random.choice([1, 2]),
+            consumers=random.choice([1, 2, 3]),
+            senders=random.choice([1, 4]),
+            send_pause_s=random.choice([0.1, 0.5, 2]),
+            consume_pause_s=random.choice([0, 0.1, 2]),
+            flush=random.choice(["ASYNC_FLUSH", "SYNC_FLUSH"]),
+            sync_s_max=random.choice([0.001, 0.02, 0.5]),
+            jitter_s=random.choice([0.0, 0.001, 0.05]),
+            pause_s=random.choice([0.5, 2, 8]),
+            down_s=random.choice([0.2, 2, 15]),
+            faults={fault: random.choice([0, 0, 1, 1, 3]) for fault in FAULTS},
+        )
+
+    def draw_fault(self, random: Random) -> str:
+        """Draw what goes wrong next; blank: nothing."""
+        if not any(self.faults.values()):
+            return ""
+        return random.choices(list(self.faults), list(self.faults.values()))[0]
 
 
 @dataclass
@@ -69,7 +121,6 @@ class Life:
 
     @property
     def machines(self) -> list[Machine]:
-        """All of them."""
         return [*self.name_servers, *self.brokers, *self.producers, *self.consumers]
 
     async def play(self) -> None:
@@ -153,7 +204,6 @@ class Life:
                 batch.commit()
 
     async def _fail_for(self, duration_s: float) -> None:
-        """Let things go wrong."""
         world, random, weather = self.world, self.random, self.weather
         end = world.loop.time() + duration_s
         while world.loop.time() < end:

@@ -31,7 +31,6 @@ class Mutant:
 
     @contextmanager
     def planted(self) -> Iterator[None]:
-        """Plant it for a while."""
         with mock.patch.object(self.owner, self.attribute, self.stand_in(getattr(self.owner, self.attribute))):
             yield
 

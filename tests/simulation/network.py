@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import Context, copy_context
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -62,7 +62,6 @@ class Network:
             stream.go_on()
 
     def mend_link(self, source: str, target: str) -> None:
-        """Make one link whole."""
         self.cut.discard((source, target))
         for stream in self._streams:
             if (stream.source, stream.target) == (source, target):
@@ -146,7 +145,6 @@ class Listener:
 
     @property
     def is_open(self) -> bool:
-        """Say whether a connection may come."""
         return not self._is_closed and not self.process.is_dead
 
     @property
@@ -271,7 +269,6 @@ class Transport(asyncio.Transport):
         self._end: list[Exception | None] = []
 
     def begin(self, factory: Callable[[], Any]) -> None:
-        """The listener's side of a connection begins."""
         if not self.is_lost:
             self.protocol = factory()
             self.protocol.connection_made(self)
@@ -403,9 +400,3 @@ def _running() -> Process:
     process = PROCESS.get()
     assert process is not None, "only processes of machines have a network"
     return process
-
-
-def both_ways(one: str, other: str) -> Iterator[tuple[str, str]]:
-    """Yield a cable's two directions."""
-    yield one, other
-    yield other, one

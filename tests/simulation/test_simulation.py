@@ -14,12 +14,7 @@ SEEDS, MUTANT_SEEDS_MAX = 24, 60
 def simulate(*arguments: str) -> str:
     """Return what the simulator says; everything, where a claim does not hold."""
     command = [sys.executable, "-m", "simulation", *arguments]
-    done = subprocess.run(
-        command,
-        env=environment() | {"PYTHONHASHSEED": "0"},
-        capture_output=True,
-        text=True,
-    )
+    done = subprocess.run(command, env=environment() | {"PYTHONHASHSEED": "0"}, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
     return done.stdout
 

@@ -21,10 +21,7 @@ from simulation.machines import Machine, SimFlusher, SimThread
 from simulation.network import Network
 
 BEGIN_S = 1_700_000_000
-_TIMED = (
-    "orbitmq.net.connection.connection.perf_counter",
-    "orbitmq.store.sync.syncing.perf_counter",
-)
+_TIMED = ("orbitmq.net.connection.connection.perf_counter", "orbitmq.store.sync.syncing.perf_counter")
 """Names by which work is cut into turns of some milliseconds: here it takes no time."""
 _DISKS = (
     "orbitmq.store.store.LocalDisk",
@@ -61,14 +58,12 @@ class World:
         return self._digest.hexdigest()
 
     def trace(self, text: str) -> None:
-        """Take note of something that happens."""
         line = f"{self.loop.time():.6f} {text}"
         self._digest.update(line.encode())
         if self.trace_lines is not None:
             self.trace_lines.append(line)
 
     def machine(self, name: str) -> Machine:
-        """Make a machine."""
         directory = self._directory / name
         directory.mkdir()
         address = f"10.0.0.{len(self.machines) + 1}"
@@ -98,7 +93,6 @@ class World:
             await asyncio.sleep(0.05)
 
     def close(self) -> None:
-        """Let go of everything."""
         for machine in self.machines:
             machine.bury()
         for task in asyncio.all_tasks(self.loop):

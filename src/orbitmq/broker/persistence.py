@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbitmq.broker.groups.configs import GROUPS_MAX, GroupConfigs
-from orbitmq.broker.groups.offsets import SEPARATOR, GroupOffsets
+from orbitmq.broker.groups.offsets import SEPARATOR, GroupOffsets, OffsetTable
 from orbitmq.broker.groups.table_file import TableFile, Ticket
 from orbitmq.broker.static_topics.table import MappingTable
 from orbitmq.broker.topics.table import TOPICS_MAX, TopicTable
 from orbitmq.clock import Clock
 from orbitmq.errors import HeaderError, StoreError
 from orbitmq.files import has_generation, read_table, replace_file, way_out, write_aside
+from orbitmq.model.topic import DataVersion
 from orbitmq.store.disk import LocalDisk, write_whole
 from orbitmq.store.light.places import LIGHT_QUEUE_ID, is_light
 from orbitmq.wire import fastjson
@@ -224,7 +225,7 @@ class OffsetFile:
         """Write the offsets when they changed. A thread syncs the bytes, so that a slow disk stops nobody."""
         snapshot = self._take(is_last=False)
         if snapshot is not None:
-            await write_aside(replace_file, self._path, snapshot.content)
+            await write_aside(self._write, snapshot)
             # Commits that came since are not in the file: they count as changes still.
             self._saved_change_count = snapshot.change_count
 
@@ -232,7 +233,11 @@ class OffsetFile:
         """Write the offsets when they changed, on the caller's thread."""
         snapshot = self._take(is_last=True)
         if snapshot is not None:
-            replace_file(self._path, snapshot.content)
+            self._write(snapshot)
+
+    def _write(self, snapshot: _Snapshot) -> None:
+        """Encode and write, on any thread: many offsets take longer than the event loop may be held."""
+        replace_file(self._path, self._format(snapshot.version, snapshot.offsets))
 
     def _take(self, *, is_last: bool) -> _Snapshot | None:
         """Return what may be written now: the offsets as they are, or as they were when one before was to be written."""
@@ -247,29 +252,34 @@ class OffsetFile:
             offsets.version = offsets.version.next(self._clock())
         if offsets.log_end <= durable:
             self._waiting = None
-            return _Snapshot(offsets.change_count, offsets.log_end, self._format(offsets))
+            return _Snapshot.of(offsets)
         if waiting is None:
-            self._waiting = _Snapshot(offsets.change_count, offsets.log_end, self._format(offsets))
+            self._waiting = _Snapshot.of(offsets)
         return None
 
 
 class _Snapshot(NamedTuple):
-    """The file's content as it was once, and up to where the log has to be on the disk before it is written."""
+    """The offsets as they were once, and up to where the log has to be on the disk before they are written."""
 
     change_count: int
     log_end: int
-    content: bytes
+    version: DataVersion
+    offsets: OffsetTable
+
+    @classmethod
+    def of(cls, offsets: GroupOffsets) -> _Snapshot:
+        return cls(offsets.change_count, offsets.log_end, offsets.version, offsets.copy())
 
 
 _ANYWHERE = 2**63 - 1
 
 
-def format_offsets(offsets: GroupOffsets) -> bytes:
+def format_offsets(version: DataVersion, offsets: OffsetTable) -> bytes:
     """Return the content of consumerOffset.json, queue ids bare as fastjson writes them."""
-    return fastjson.dumps_loose({"dataVersion": data_version_document(offsets.version), "offsetTable": offsets.all})
+    return fastjson.dumps_loose({"dataVersion": data_version_document(version), "offsetTable": offsets})
 
 
-def format_light_offsets(offsets: GroupOffsets) -> bytes:
+def format_light_offsets(version: DataVersion, offsets: OffsetTable) -> bytes:
     """Return the content of lmqConsumerOffset.json: groups named as light queues have one offset in each topic.
 
     Theirs of other queues than 0, which Java would take for that one's, stand in the other table, which it does not read
@@ -277,7 +287,7 @@ def format_light_offsets(offsets: GroupOffsets) -> bytes:
     """
     light: dict[str, int] = {}
     others: dict[str, Mapping[int, int]] = {}
-    for key, queues in offsets.all.items():
+    for key, queues in offsets.items():
         if is_light(key.partition(SEPARATOR)[2]) and LIGHT_QUEUE_ID in queues:
             light[key] = queues[LIGHT_QUEUE_ID]
             queues = {queue_id: offset for queue_id, offset in queues.items() if queue_id != LIGHT_QUEUE_ID}
@@ -285,7 +295,7 @@ def format_light_offsets(offsets: GroupOffsets) -> bytes:
                 continue
         others[key] = queues
     return fastjson.dumps_loose(
-        {"dataVersion": data_version_document(offsets.version), "lmqOffsetTable": light, "offsetTable": others}
+        {"dataVersion": data_version_document(version), "lmqOffsetTable": light, "offsetTable": others}
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ class Rig:
         self.pool = self.connect()
 
     def connect(self, **settings: Any) -> ConnectionPool:
-        """Return another client's pool."""
         pool = ConnectionPool(**settings)
         self.pools.append(pool)
         return pool
@@ -99,3 +98,9 @@ def serve(tmp_path: Path) -> Serve:
             await broker.stop()
 
     return serving
+
+
+@pytest.fixture
+def rig(serve: Serve) -> AbstractAsyncContextManager[Rig]:
+    """A broker with the settings of `serve`, which runs while the test does."""
+    return serve()

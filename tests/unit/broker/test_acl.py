@@ -28,7 +28,7 @@ from waiting import until
 
 from ..net.accounts import ADMIN, FORGER, READER, STRANGER, WRITER, write_accounts
 from ..net.certificates import Authority
-from .conftest import pull_header, send_header
+from .conftest import Rig, pull_header, send_header
 
 WRITING = {10, 37, 310, 320, 324, 325, 370}
 ADMINISTRATION = {
@@ -83,10 +83,9 @@ async def test_an_unsigned_send_is_not_stored_however_it_is_served(serve: Any, t
         assert end.ext_fields == {"offset": "3"}
 
 
-async def test_without_access_control_a_signed_send_is_a_send(serve: Any):
-    async with serve() as rig:
-        pool = rig.connect(credentials=STRANGER)
-        assert (await pool.request(rig.broker.address, send_header("TBW102"), b"signed")).code == 0
+async def test_without_access_control_a_signed_send_is_a_send(rig: Rig):
+    pool = rig.connect(credentials=STRANGER)
+    assert (await pool.request(rig.broker.address, send_header("TBW102"), b"signed")).code == 0
 
 
 async def test_an_enforcing_broker_serves_whom_it_speaks_tls_with(serve: Any, tmp_path: Path):

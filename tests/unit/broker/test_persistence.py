@@ -22,7 +22,7 @@ from orbitmq.broker.topics.system_topics import system_topics
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.errors import HeaderError, StoreError
 from orbitmq.files import replace_file
-from orbitmq.model.topic import TopicConfig
+from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.testing import FakeClock
 from orbitmq.wire.bodies.groups import GroupConfig
 
@@ -36,8 +36,7 @@ def test_a_topic_table_survives_a_restart(tmp_path: Path) -> None:
     files.save_topics(topics)
     loaded = files.load_topics(auto_create_enable=True)
 
-    assert loaded.all == topics.all
-    assert loaded.version == topics.version
+    assert (loaded.all, loaded.version) == (topics.all, topics.version)
 
 
 def test_a_first_start_finds_nothing_and_that_is_fine(tmp_path: Path) -> None:
@@ -49,8 +48,8 @@ def test_a_first_start_finds_nothing_and_that_is_fine(tmp_path: Path) -> None:
 
 def test_queue_ids_stand_bare_as_java_writes_them_and_both_forms_are_read() -> None:
     offsets = GroupOffsets({"t@g": {0: 123, 11: 4}})
-    assert b'"t@g":{0:123,11:4}' in format_offsets(offsets)
-    assert parse_offsets(format_offsets(offsets)).all == offsets.all
+    assert b'"t@g":{0:123,11:4}' in format_offsets(offsets.version, offsets.all)
+    assert parse_offsets(format_offsets(offsets.version, offsets.all)).all == offsets.all
     assert parse_offsets(b'{\n\t"offsetTable":{"t@g":{"0":123,\n"11":4}\n\t}\n}').all == offsets.all
     assert parse_offsets(b'{"dataVersion":{"counter":3},"groupTopicMap":{},"offsetTable":{}}').version.counter == 3
 
@@ -78,8 +77,7 @@ def test_group_settings_survive_with_what_a_newer_broker_wrote(tmp_path: Path) -
             "attributes": {}, "groupRetryPolicy": {"type": "CUSTOMIZED"}
         }
     )  # fmt: skip
-    assert again.forbidden == {"g": {"t": 2}}
-    assert again.version.counter == 7
+    assert (again.forbidden, again.version.counter) == ({"g": {"t": 2}}, 7)
 
 
 def offsets_in(path: Path) -> object:
@@ -255,14 +253,14 @@ def test_a_disk_that_refuses_the_notes_stops_nobody_and_is_told(
 
 def test_light_groups_have_one_offset_in_each_topic_as_java_has_them() -> None:
     offsets = GroupOffsets({"t@g": {0: 1, 1: 2}, "%LMQ%a@%LMQ%g": {0: 3}, "t@%LMQ%g": {0: 4, 1: 5}})
-    written = format_light_offsets(offsets)
+    written = format_light_offsets(offsets.version, offsets.all)
     assert b'"lmqOffsetTable":{"%LMQ%a@%LMQ%g":3,"t@%LMQ%g":4}' in written
     assert b'"offsetTable":{"t@g":{0:1,1:2},"t@%LMQ%g":{1:5}}' in written
     assert parse_offsets(written).all == offsets.all
 
 
 def test_the_first_start_with_light_queues_goes_on_with_the_offsets_of_before(tmp_path: Path) -> None:
-    replace_file(tmp_path / "consumerOffset.json", format_offsets(GroupOffsets({"t@g": {0: 1}})))
+    replace_file(tmp_path / "consumerOffset.json", format_offsets(DataVersion(), {"t@g": {0: 1}}))
     files = ConfigFiles(tmp_path, has_light_queues=True)
     assert files.load_offsets().query("g", "t", 0) == 1
     file = OffsetFile(files.offsets_path, GroupOffsets({"t@g": {0: 1}}), lambda: 1, is_light=True)

@@ -106,8 +106,7 @@ def test_tables_that_were_stored_are_served(tmp_path: Path) -> None:
     first.groups.update(GroupConfig(group="g", retry_times_max=3), 1)
     again = Rig(tmp_path).service
     assert again.topics.get("orders") == TopicConfig(topic="orders")
-    assert again.groups.configs.all["g"].retry_times_max == 3
-    assert again.offsets.all == {}
+    assert (again.groups.configs.all["g"].retry_times_max, again.offsets.all) == (3, {})
 
 
 def test_delayed_messages_go_on_where_the_file_says(tmp_path: Path) -> None:

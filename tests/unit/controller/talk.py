@@ -47,7 +47,6 @@ class Talk:
         self._handlers = handlers.bind(self.service)
 
     async def ask(self, header: object, body: bytes = b"", *, connection_id: int = 1) -> Reply:
-        """Return the answer to a request."""
         answers: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         peer: Any = SimpleNamespace(
             id=connection_id,
@@ -70,7 +69,6 @@ class Talk:
             await self.hear(broker_id, name=name)
 
     async def hear(self, broker_id: int, *, name: str = "orders", **values: Any) -> Reply:
-        """Send a broker's heartbeat."""
         address = f"10.0.0.{broker_id}:1"
         header = BrokerHeartbeat(cluster_name="c", broker_name=name, broker_addr=address, broker_id=broker_id, **values)
         return await self.ask(header, connection_id=broker_id)

@@ -29,8 +29,12 @@ def alive(heard, now_ms):
     return sorted(heard.living(ORDERS, now_ms).alive)
 
 
-def test_a_broker_is_alive_until_its_own_time_is_over():
-    heard = Liveness(0)
+@pytest.fixture
+def heard() -> Liveness:
+    return Liveness(0)
+
+
+def test_a_broker_is_alive_until_its_own_time_is_over(heard):
     hear(heard, 1, timeout_ms=1_000)
     hear(heard, 2)
     assert alive(heard, 1_000) == [1, 2]
@@ -41,8 +45,7 @@ def test_a_broker_is_alive_until_its_own_time_is_over():
     assert heard.count == 1
 
 
-def test_a_heartbeat_renews_and_tells_what_is_so_now():
-    heard = Liveness(0)
+def test_a_heartbeat_renews_and_tells_what_is_so_now(heard):
     assert hear(heard, 1, epoch=2, max_offset=100)
     assert not hear(heard, 1, now_ms=9_000, epoch=2, max_offset=40, priority=3)
     assert heard.living(ORDERS, 19_000).alive == {1: Standing(2, 40, 3)}, "a log that was cut is shorter"
@@ -52,15 +55,13 @@ def test_a_heartbeat_renews_and_tells_what_is_so_now():
     ("asked_ms", "granted_ms"),
     [(-1, HEARTBEAT_TIMEOUT_MIN_MS), (0, HEARTBEAT_TIMEOUT_MIN_MS), (2**62, HEARTBEAT_TIMEOUT_MAX_MS)],
 )
-def test_the_time_that_a_broker_asks_for_has_bounds(asked_ms, granted_ms):
-    heard = Liveness(0)
+def test_the_time_that_a_broker_asks_for_has_bounds(asked_ms, granted_ms, heard):
     hear(heard, 1, timeout_ms=asked_ms)
     assert heard.expire(granted_ms) == []
     assert heard.expire(granted_ms + 1) == [(key(1), 1)]
 
 
-def test_a_closed_connection_loses_all_of_its_brokers_at_once():
-    heard = Liveness(0)
+def test_a_closed_connection_loses_all_of_its_brokers_at_once(heard):
     hear(heard, 1, connection_id=7)
     heard.hear(key(5, "other"), Standing(), 7, 0)
     hear(heard, 2, connection_id=8)
@@ -69,24 +70,21 @@ def test_a_closed_connection_loses_all_of_its_brokers_at_once():
     assert heard.disconnect(7) == []
 
 
-def test_a_broker_that_has_connected_anew_is_not_lost_with_its_old_connection():
-    heard = Liveness(0)
+def test_a_broker_that_has_connected_anew_is_not_lost_with_its_old_connection(heard):
     hear(heard, 1, connection_id=7)
     hear(heard, 1, connection_id=8)
     assert heard.disconnect(7) == []
     assert heard.disconnect(8) == [key(1)]
 
 
-def test_a_controller_that_has_just_started_does_not_count_silent_members_as_lost():
-    heard = Liveness(0)
+def test_a_controller_that_has_just_started_does_not_count_silent_members_as_lost(heard):
     hear(heard, 2)
     assert heard.living(ORDERS, LATER - 1).unheard == {1}
     assert heard.living(ORDERS, LATER).unheard == frozenset()
 
 
 @pytest.mark.parametrize("how", ["closed", "silent"])
-def test_a_broker_that_was_lost_is_not_unheard(how):
-    heard = Liveness(0)
+def test_a_broker_that_was_lost_is_not_unheard(how, heard):
     hear(heard, 1, connection_id=7, timeout_ms=500)
     if how == "closed":
         heard.disconnect(7)
@@ -97,21 +95,18 @@ def test_a_broker_that_was_lost_is_not_unheard(how):
     assert alive(heard, 700) == [1]
 
 
-def test_a_silent_broker_that_was_not_expired_yet_is_neither_alive_nor_unheard():
-    heard = Liveness(0)
+def test_a_silent_broker_that_was_not_expired_yet_is_neither_alive_nor_unheard(heard):
     hear(heard, 1, timeout_ms=500)
     living = heard.living(group([1]), 501)
     assert (dict(living.alive), living.unheard) == ({}, frozenset())
 
 
-def test_a_broker_of_another_cluster_is_somebody_else():
-    heard = Liveness(0)
+def test_a_broker_of_another_cluster_is_somebody_else(heard):
     heard.hear(BrokerKey("elsewhere", "orders", 1), Standing(), 1, 0)
     assert alive(heard, 0) == []
 
 
-def test_a_broker_that_was_cleaned_away_is_forgotten():
-    heard = Liveness(0)
+def test_a_broker_that_was_cleaned_away_is_forgotten(heard):
     hear(heard, 1)
     heard.forget(key(1))
     heard.forget(key(2))

@@ -80,8 +80,7 @@ async def test_a_member_is_told_again_through_a_new_connection(pool):
     notices = Notices(pool)
     notices.tell(LED, living(2))
     await settle(notices)
-    assert len(pool.told) == 3
-    assert pool.connected == ["closed 10.0.0.2:10911"] * 2
+    assert (len(pool.told), pool.connected) == (3, ["closed 10.0.0.2:10911"] * 2)
 
 
 async def test_a_member_that_never_answers_is_given_up(pool, caplog):

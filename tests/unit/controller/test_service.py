@@ -13,8 +13,12 @@ MOVE = RegisterBroker(name="orders", broker_id=1, address="new:1")
 STAY = RegisterBroker(name="orders", broker_id=1, address="10.0.0.1:1")
 
 
-async def test_a_command_that_changes_nothing_costs_a_read_and_no_entry():
-    talk = Talk()
+@pytest.fixture
+def talk() -> Talk:
+    return Talk()
+
+
+async def test_a_command_that_changes_nothing_costs_a_read_and_no_entry(talk: Talk):
     await talk.join(1)
     talk.consensus.proposed.clear()
     outcome = await talk.service.change(STAY)
@@ -24,8 +28,7 @@ async def test_a_command_that_changes_nothing_costs_a_read_and_no_entry():
     assert len(talk.consensus.proposed) == 1
 
 
-async def test_a_command_that_turns_out_to_change_something_after_the_read_is_proposed():
-    talk = Talk()
+async def test_a_command_that_turns_out_to_change_something_after_the_read_is_proposed(talk: Talk):
     await talk.join(1)
     await talk.service.change(MOVE)
     read = talk.consensus.read
@@ -46,8 +49,7 @@ async def test_a_command_that_turns_out_to_change_something_after_the_read_is_pr
     [(NotLeader(2), 2007), (ProposalsFull("too much"), 2), (LogDiverged("broken"), 1)],
     ids=["leader", "full", "other"],
 )
-async def test_what_the_log_refuses_is_an_answer(failure, code, command):
-    talk = Talk()
+async def test_what_the_log_refuses_is_an_answer(failure, code, command, talk: Talk):
     await talk.join(1)
     talk.consensus.failure = failure
     with pytest.raises(Rejected) as refused:
@@ -56,8 +58,7 @@ async def test_what_the_log_refuses_is_an_answer(failure, code, command):
 
 
 @pytest.mark.parametrize("command", [MOVE, STAY], ids=["change", "none"])
-async def test_a_node_that_does_not_lead_asks_nobody(command):
-    talk = Talk()
+async def test_a_node_that_does_not_lead_asks_nobody(command, talk: Talk):
     await talk.join(1)
     talk.consensus.lead(False)
     talk.consensus.failure = AssertionError("asked")
@@ -80,8 +81,7 @@ async def test_without_a_majority_there_is_an_answer_in_time(monkeypatch):
         await talk.service.change(MOVE)
 
 
-async def test_the_end_of_a_task_is_not_taken_for_a_missing_majority():
-    talk = Talk()
+async def test_the_end_of_a_task_is_not_taken_for_a_missing_majority(talk: Talk):
     await talk.join(1)
 
     async def never(*_):
@@ -98,8 +98,7 @@ async def test_the_end_of_a_task_is_not_taken_for_a_missing_majority():
 # Elections of their own accord.
 
 
-async def test_a_closed_connection_of_the_master_is_an_election_at_once():
-    talk = Talk()
+async def test_a_closed_connection_of_the_master_is_an_election_at_once(talk: Talk):
     await talk.led(1, 2)
     talk.service.disconnect(1)
     await talk.settle()
@@ -109,8 +108,7 @@ async def test_a_closed_connection_of_the_master_is_an_election_at_once():
     assert talk.decisions == [0]
 
 
-async def test_a_slave_that_is_lost_changes_nobodys_role():
-    talk = Talk()
+async def test_a_slave_that_is_lost_changes_nobodys_role(talk: Talk):
     await talk.led(1, 2)
     talk.service.disconnect(2)
     await talk.settle()
@@ -128,8 +126,7 @@ async def test_a_silent_master_is_replaced_and_its_connection_closed():
     assert (talk.group.master, closed) == (2, [1])
 
 
-async def test_apache_rocketmq_5712_6382_10812_a_new_leader_replaces_a_master_that_was_lost_before_it_led():
-    talk = Talk()
+async def test_apache_rocketmq_5712_6382_10812_a_new_leader_replaces_a_master_that_was_lost_before_it_led(talk: Talk):
     await talk.led(1, 2)
     talk.consensus.lead(False)
     talk.service.disconnect(1)
@@ -141,8 +138,7 @@ async def test_apache_rocketmq_5712_6382_10812_a_new_leader_replaces_a_master_th
     assert talk.group.master == 2
 
 
-async def test_a_follower_elects_nobody():
-    talk = Talk()
+async def test_a_follower_elects_nobody(talk: Talk):
     await talk.led(1, 2)
     talk.consensus.lead(False)
     talk.service.disconnect(1)
@@ -165,8 +161,7 @@ async def test_a_controller_that_has_just_started_waits_for_the_masters_heartbea
     assert talk.group.master == 2
 
 
-async def test_when_nobody_can_lead_the_first_of_the_set_that_returns_does():
-    talk = Talk()
+async def test_when_nobody_can_lead_the_first_of_the_set_that_returns_does(talk: Talk):
     await talk.led(1, 2)
     await talk.join(3)
     for broker_id in (2, 1):
@@ -184,8 +179,7 @@ async def test_when_nobody_can_lead_the_first_of_the_set_that_returns_does():
     assert talk.group.master == 2
 
 
-async def test_while_nobody_at_all_is_alive_the_master_stays():
-    talk = Talk()
+async def test_while_nobody_at_all_is_alive_the_master_stays(talk: Talk):
     await talk.led(1)
     talk.service.disconnect(1)
     talk.service.scan()
@@ -202,8 +196,7 @@ async def test_with_unclean_elections_any_member_takes_over():
     assert talk.group.master == 2
 
 
-async def test_one_election_of_a_group_is_enough_at_a_time():
-    talk = Talk()
+async def test_one_election_of_a_group_is_enough_at_a_time(talk: Talk):
     await talk.led(1, 2)
     talk.service.disconnect(1)
     talk.service.scan()
@@ -212,8 +205,7 @@ async def test_one_election_of_a_group_is_enough_at_a_time():
     assert talk.decisions == [0]
 
 
-async def test_an_election_that_failed_is_tried_again():
-    talk = Talk()
+async def test_an_election_that_failed_is_tried_again(talk: Talk):
     await talk.led(1, 2)
     talk.consensus.failure = ProposalsFull("too much")
     talk.service.disconnect(1)
@@ -225,8 +217,7 @@ async def test_an_election_that_failed_is_tried_again():
     assert talk.group.master == 2
 
 
-async def test_a_group_that_nobody_has_led_is_left_alone():
-    talk = Talk()
+async def test_a_group_that_nobody_has_led_is_left_alone(talk: Talk):
     await talk.join(1, 2)
     talk.service.scan()
     await talk.settle()
@@ -242,8 +233,7 @@ async def test_brokers_may_be_left_to_find_their_master_themselves():
     assert not talk.told
 
 
-async def test_the_end_of_the_service_ends_its_work():
-    talk = Talk()
+async def test_the_end_of_the_service_ends_its_work(talk: Talk):
     await talk.led(1, 2)
 
     async def never(*_):

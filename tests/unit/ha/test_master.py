@@ -21,23 +21,24 @@ def follow(log: int, start: int, slave: SlaveFeed) -> list[Run]:
     return runs
 
 
-def test_nothing_is_sent_before_the_first_report() -> None:
-    slave = feed()
+@pytest.fixture
+def slave() -> SlaveFeed:
+    return feed()
+
+
+def test_nothing_is_sent_before_the_first_report(slave: SlaveFeed) -> None:
     assert slave.next_run(1000) is None
     assert not slave.owes_heartbeat(10_000, 5_000)
 
 
-@pytest.mark.parametrize(("end", "start"), [(0, 0), (99, 0), (100, 100), (250, 200)])
-def test_an_empty_slave_begins_with_the_last_file(end: int, start: int) -> None:
-    slave = feed()
-    slave.report(0, 0, end, 0)
+@pytest.mark.parametrize(
+    ("begin", "end", "start"), [(0, 0, 0), (0, 99, 0), (0, 100, 100), (0, 250, 200), (300, 300, 300)]
+)
+def test_an_empty_slave_begins_with_the_last_file_and_no_earlier_than_the_log(
+    begin: int, end: int, start: int, slave: SlaveFeed
+) -> None:
+    slave.report(0, begin, end, 0)
     assert slave.sent == start
-
-
-def test_an_empty_slave_begins_no_earlier_than_the_log() -> None:
-    slave = feed()
-    slave.report(0, 300, 300, 0)
-    assert slave.sent == 300
 
 
 def test_a_slave_goes_on_where_its_log_ends() -> None:
@@ -66,8 +67,7 @@ def test_a_slave_whose_next_bytes_were_deleted_is_told_to_begin_anew() -> None:
         feed().report(99, 100, 250, 0)
 
 
-def test_an_empty_slave_may_report_0_until_it_has_something() -> None:
-    slave = feed()
+def test_an_empty_slave_may_report_0_until_it_has_something(slave: SlaveFeed) -> None:
     slave.report(0, 0, 250, 0)
     slave.report(0, 0, 250, 5_000)
     assert slave.acknowledged == 0
@@ -77,8 +77,7 @@ def test_an_empty_slave_may_report_0_until_it_has_something() -> None:
 
 
 @pytest.mark.parametrize("lie", [189, 0, 221, 150])
-def test_a_report_that_cannot_be_true_ends_the_connection(lie: int) -> None:
-    slave = feed()
+def test_a_report_that_cannot_be_true_ends_the_connection(lie: int, slave: SlaveFeed) -> None:
     slave.report(190, 0, 250, 0)
     slave.note_sent(10, 0)
     slave.note_sent(20, 0)
@@ -86,15 +85,13 @@ def test_a_report_that_cannot_be_true_ends_the_connection(lie: int) -> None:
         slave.report(lie, 0, 250, 0)
 
 
-def test_a_slave_that_has_reported_less_than_where_it_began_lies() -> None:
-    slave = feed()
+def test_a_slave_that_has_reported_less_than_where_it_began_lies(slave: SlaveFeed) -> None:
     slave.report(0, 0, 250, 0)
     with pytest.raises(FrameError, match="has 1"):
         slave.report(1, 0, 250, 0)
 
 
-def test_a_heartbeat_is_owed_after_a_silence() -> None:
-    slave = feed()
+def test_a_heartbeat_is_owed_after_a_silence(slave: SlaveFeed) -> None:
     slave.report(10, 0, 10, 0)
     assert not slave.owes_heartbeat(4_999, 5_000)
     assert slave.owes_heartbeat(5_000, 5_000)
@@ -102,8 +99,7 @@ def test_a_heartbeat_is_owed_after_a_silence() -> None:
     assert not slave.owes_heartbeat(9_999, 5_000)
 
 
-def test_a_slave_that_reports_nothing_is_silent_from_then_on() -> None:
-    slave = feed()
+def test_a_slave_that_reports_nothing_is_silent_from_then_on(slave: SlaveFeed) -> None:
     assert not slave.is_silent(20_000, 20_000)
     assert slave.is_silent(20_001, 20_000)
     slave.report(0, 0, 0, 20_001)

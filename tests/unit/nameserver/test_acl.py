@@ -135,10 +135,7 @@ async def test_who_signs_and_speaks_tls_may_administer(tmp_path: Path):
 BY_BROKERS = [
     *(
         header_type(broker_name="a", broker_addr="a:1", cluster_name="c", broker_id=0)
-        for header_type in (
-            UnregisterBroker,
-            QueryDataVersion,
-        )
+        for header_type in (UnregisterBroker, QueryDataVersion)
     ),
     BrokerHeartbeat(broker_name="a", broker_addr="a:1", cluster_name="c"),
     RegisterTopicInNameServer(topic="t"),

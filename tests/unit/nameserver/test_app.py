@@ -37,38 +37,36 @@ from waiting import until
 from ..net.accounts import ADMIN
 from ..net.certificates import Authority
 from ..net.support import peer_of
-from .support import BROKER, address_of, asking, route_of
+from .support import BROKER, Asker, address_of, asking, route_of
 
 pytestmark = pytest.mark.real
 
 
-async def test_a_silent_broker_is_taken_out_by_the_scan_and_its_line_is_cut(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        silent, steady = ConnectionPool(), ConnectionPool()
-        await asker.register("a", pool=silent, heartbeat_timeout_millis=30_000)
-        await asker.register("b", pool=steady)
-        asker.clock.advance(30_001)
-        asker.server.scan()
-        assert [found.broker_name for found in (await route_of(asker)).brokers] == ["b"]
-        await until(lambda: silent.addresses == ())
-        assert steady.addresses == (asker.server.address,)
-        await silent.close()
-        await steady.close()
+async def test_a_silent_broker_is_taken_out_by_the_scan_and_its_line_is_cut(asker: Asker):
+    silent, steady = ConnectionPool(), ConnectionPool()
+    await asker.register("a", pool=silent, heartbeat_timeout_millis=30_000)
+    await asker.register("b", pool=steady)
+    asker.clock.advance(30_001)
+    asker.server.scan()
+    assert [found.broker_name for found in (await route_of(asker)).brokers] == ["b"]
+    await until(lambda: silent.addresses == ())
+    assert steady.addresses == (asker.server.address,)
+    await silent.close()
+    await steady.close()
 
 
 @pytest.mark.parametrize("names", ["ab", "ba"], ids=["shared first", "shared last"])
-async def test_no_line_is_left_to_silent_brokers_whichever_lease_is_looked_at_first(tmp_path: Path, names: str):
-    async with asking(tmp_path) as asker:
-        first, second = ConnectionPool(), ConnectionPool()
-        for name in names:
-            await asker.register(name, pool=first)
-            if name == "a":
-                await asker.register(name, pool=second)
-        asker.clock.advance(120_001)
-        asker.server.scan()
-        await until(lambda: (first.addresses, second.addresses) == ((), ()))
-        await first.close()
-        await second.close()
+async def test_no_line_is_left_to_silent_brokers_whichever_lease_is_looked_at_first(asker: Asker, names: str):
+    first, second = ConnectionPool(), ConnectionPool()
+    for name in names:
+        await asker.register(name, pool=first)
+        if name == "a":
+            await asker.register(name, pool=second)
+    asker.clock.advance(120_001)
+    asker.server.scan()
+    await until(lambda: (first.addresses, second.addresses) == ((), ()))
+    await first.close()
+    await second.close()
 
 
 async def test_the_scan_runs_by_itself(tmp_path: Path):
@@ -78,27 +76,25 @@ async def test_the_scan_runs_by_itself(tmp_path: Path):
         await until(lambda: not asker.server.service.tables.broker_count, pause_s=0.001)
 
 
-async def test_a_broker_whose_connection_ends_leaves_at_once(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        broker = ConnectionPool()
-        await asker.register(pool=broker)
-        assert await route_of(asker) is not None
-        await broker.close()
-        await until(lambda: not asker.server.service.tables.broker_count)
-        assert await route_of(asker) is None
+async def test_a_broker_whose_connection_ends_leaves_at_once(asker: Asker):
+    broker = ConnectionPool()
+    await asker.register(pool=broker)
+    assert await route_of(asker) is not None
+    await broker.close()
+    await until(lambda: not asker.server.service.tables.broker_count)
+    assert await route_of(asker) is None
 
 
-async def test_a_reconnected_broker_survives_the_end_of_its_old_connection_11043(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        old, new = ConnectionPool(), ConnectionPool()
-        await asker.register(pool=old)
-        await asker.register(pool=new)
-        late = await asker.ask(UnregisterBroker(**BROKER), pool=old)
-        assert late.code == 0
-        await old.close()
-        await until(lambda: len(asker.server.server.connections) == 2)
-        assert await route_of(asker) is not None
-        await new.close()
+async def test_a_reconnected_broker_survives_the_end_of_its_old_connection_11043(asker: Asker):
+    old, new = ConnectionPool(), ConnectionPool()
+    await asker.register(pool=old)
+    await asker.register(pool=new)
+    late = await asker.ask(UnregisterBroker(**BROKER), pool=old)
+    assert late.code == 0
+    await old.close()
+    await until(lambda: len(asker.server.server.connections) == 2)
+    assert await route_of(asker) is not None
+    await new.close()
 
 
 async def test_members_are_told_of_a_new_smallest_id_where_that_is_wanted(tmp_path: Path):
@@ -146,12 +142,11 @@ async def test_an_unknown_code_and_a_missing_field(tmp_path: Path):
         assert (await peer.receive()).code == 1
 
 
-async def test_a_stopped_name_server_answers_nobody(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        await asker.register()
-        await asker.server.stop()
-        with pytest.raises(ConnectionFailed):
-            await asker.ask(GetRouteInfo(topic="T1"))
+async def test_a_stopped_name_server_answers_nobody(asker: Asker):
+    await asker.register()
+    await asker.server.stop()
+    with pytest.raises(ConnectionFailed):
+        await asker.ask(GetRouteInfo(topic="T1"))
 
 
 handlers: Handlers[asyncio.Queue[Command]] = Handlers()
@@ -283,14 +278,13 @@ async def test_nobody_is_told_until_that_is_wanted(tmp_path: Path):
     assert member.told == [1]
 
 
-async def test_a_line_that_another_broker_still_speaks_through_is_not_cut(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        await asker.register("a", heartbeat_timeout_millis=30_000)
-        await asker.register("b")
-        asker.clock.advance(30_001)
-        asker.server.scan()
-        assert await route_of(asker) is not None
-        assert asker.server.server.counters.connections_opened == 1
+async def test_a_line_that_another_broker_still_speaks_through_is_not_cut(asker: Asker):
+    await asker.register("a", heartbeat_timeout_millis=30_000)
+    await asker.register("b")
+    asker.clock.advance(30_001)
+    asker.server.scan()
+    assert await route_of(asker) is not None
+    assert asker.server.server.counters.connections_opened == 1
 
 
 class Timers:
@@ -334,25 +328,23 @@ async def test_a_stopped_name_server_leaves_no_timer_task_or_port_behind(
         await until(lambda: asyncio.all_tasks() == others)
 
 
-async def test_a_step_of_a_stop_that_fails_keeps_no_port_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_a_step_of_a_stop_that_fails_keeps_no_port_open(asker: Asker, monkeypatch: pytest.MonkeyPatch):
     async def full() -> None:
         raise OSError("disk full")
 
-    async with asking(tmp_path) as asker:
-        monkeypatch.setattr(asker.server.service, "save", full)
-        host, port = asker.server.address.split(":")
-        with pytest.raises(OSError, match="disk full"):
-            await asker.server.stop()
-        monkeypatch.undo()
-        with pytest.raises(ConnectionRefusedError):
-            await asyncio.open_connection(host, int(port))
-
-
-async def test_a_name_server_that_stops_does_not_say_that_its_brokers_left(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        await asker.register()
+    monkeypatch.setattr(asker.server.service, "save", full)
+    host, port = asker.server.address.split(":")
+    with pytest.raises(OSError, match="disk full"):
         await asker.server.stop()
-        assert asker.server.service.tables.broker_count == 1
+    monkeypatch.undo()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(host, int(port))
+
+
+async def test_a_name_server_that_stops_does_not_say_that_its_brokers_left(asker: Asker):
+    await asker.register()
+    await asker.server.stop()
+    assert asker.server.service.tables.broker_count == 1
 
 
 async def test_leases_count_the_time_during_which_the_loop_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

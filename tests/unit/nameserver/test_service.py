@@ -72,8 +72,12 @@ class Listeners:
         return None if body is None else decode_route(body)
 
 
-def test_a_change_drops_answers_is_written_down_and_told(tmp_path: Path):
-    it = Listeners(tmp_path)
+@pytest.fixture
+def it(tmp_path: Path) -> Listeners:
+    return Listeners(tmp_path)
+
+
+def test_a_change_drops_answers_is_written_down_and_told(it: Listeners):
     it.register()
     shown = it.shown()
     assert shown is not None
@@ -85,16 +89,14 @@ def test_a_change_drops_answers_is_written_down_and_told(tmp_path: Path):
     assert it.service.journal.events()[0]["cause"] == "write permission wiped"
 
 
-def test_members_are_told_of_a_smaller_id(tmp_path: Path):
-    it = Listeners(tmp_path)
+def test_members_are_told_of_a_smaller_id(it: Listeners):
     it.register(broker_id=2)
     assert it.notices == []
     it.register(broker_id=1)
     assert [notice.min_broker_id for notice in it.notices] == [1]
 
 
-def test_silent_brokers_are_taken_out_and_told(tmp_path: Path):
-    it = Listeners(tmp_path)
+def test_silent_brokers_are_taken_out_and_told(it: Listeners):
     it.register("a", lease_ms=10)
     it.register("b", lease_ms=50)
     it.lease_ms = 10
@@ -105,8 +107,7 @@ def test_silent_brokers_are_taken_out_and_told(tmp_path: Path):
     assert it.service.tables.broker_count == 1
 
 
-def test_a_lost_connection_takes_its_brokers_along(tmp_path: Path):
-    it = Listeners(tmp_path)
+def test_a_lost_connection_takes_its_brokers_along(it: Listeners):
     it.register("a", owner=1)
     it.register("b", owner=2)
     it.service.disconnect(3, 5, "h:3")
@@ -116,8 +117,7 @@ def test_a_lost_connection_takes_its_brokers_along(tmp_path: Path):
     assert it.changes[-1].trigger == (Cause.CONNECTION_CLOSED, 5, "h:1")
 
 
-def test_a_good_bye_through_an_older_connection_comes_too_late(tmp_path: Path):
-    it = Listeners(tmp_path)
+def test_a_good_bye_through_an_older_connection_comes_too_late(it: Listeners):
     it.register("a", owner=2)
     it.ask(good_bye("a"), 1, 5)
     assert it.service.tables.broker_count == 1
@@ -165,8 +165,7 @@ async def test_an_ordered_topic_stands_in_routes_where_that_is_wanted(is_wanted:
     assert shown.order_topic_conf is None
 
 
-async def test_other_values_leave_kept_answers_alone(tmp_path: Path):
-    it = Listeners(tmp_path)
+async def test_other_values_leave_kept_answers_alone(it: Listeners):
     it.register()
     kept = it.service.routes.get("t", True)
     await saved(it.service.kv.put, "another", "t", "a:4")
@@ -175,8 +174,7 @@ async def test_other_values_leave_kept_answers_alone(tmp_path: Path):
     assert it.service.routes.get("t", True) is kept
 
 
-def test_other_settings_count_at_once(tmp_path: Path):
-    it = Listeners(tmp_path)
+def test_other_settings_count_at_once(it: Listeners):
     it.register("a", broker_id=1, acting_master=True)
     assert it.service.registrations.tells_order_topics is True
     before = it.shown()
@@ -216,8 +214,7 @@ def test_it_is_ready_when_brokers_had_their_time(settings: dict[str, Any], ready
     assert service.is_ready(ready_at_ms - 1) is (ready_at_ms == 1_000)
 
 
-def test_an_unknown_topic_has_no_route(tmp_path: Path):
-    it = Listeners(tmp_path)
+def test_an_unknown_topic_has_no_route(it: Listeners):
     assert it.service.find_route("nothing") is None
     assert it.service.routes.get("nothing", True) is None
 

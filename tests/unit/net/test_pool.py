@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +23,32 @@ from orbitmq.wire.headers import GetAllTopics, GetClusterInfo, GetRouteInfo, Not
 from waiting import until
 
 from .certificates import Authority
-from .support import serving
+from .support import EchoService, serving
 
 pytestmark = pytest.mark.real
 
 
-async def test_concurrent_requests_share_one_connection_and_its_writes():
-    async with serving() as server:
-        pool = ConnectionPool()
-        topics = [f"t{number}" for number in range(50)]
-        answers = await asyncio.gather(*(pool.request(server.address, GetRouteInfo(topic=topic)) for topic in topics))
+@pytest.fixture
+def server() -> AbstractAsyncContextManager[Server[EchoService]]:
+    """A server that runs while the test does."""
+    return serving()
 
-        assert [answer.body.decode() for answer in answers] == topics
-        assert server.counters.connections_opened == 1
-        assert pool.addresses == (server.address,)
-        await pool.close()
+
+@pytest.fixture
+@asynccontextmanager
+async def pool() -> AsyncIterator[ConnectionPool]:
+    pool = ConnectionPool()
+    yield pool
+    await pool.close()
+
+
+async def test_concurrent_requests_share_one_connection_and_its_writes(server: Server, pool: ConnectionPool):
+    topics = [f"t{number}" for number in range(50)]
+    answers = await asyncio.gather(*(pool.request(server.address, GetRouteInfo(topic=topic)) for topic in topics))
+
+    assert [answer.body.decode() for answer in answers] == topics
+    assert server.counters.connections_opened == 1
+    assert pool.addresses == (server.address,)
 
 
 async def test_whoever_asks_for_it_is_told_of_new_connections_and_of_those_alone():
@@ -53,62 +65,49 @@ async def test_whoever_asks_for_it_is_told_of_new_connections_and_of_those_alone
     assert told == [server.address] * 2
 
 
-async def test_any_code_is_an_answer_and_expect_turns_it_into_an_error():
-    async with serving() as server:
-        pool = ConnectionPool()
-        answer = await pool.request(server.address, GetAllTopics())
-        assert answer.code == 1
-        with pytest.raises(RemoteRefused, match="answered code 1: ZeroDivisionError") as refused:
-            expect(answer, server.address)
-        assert refused.value.address == server.address
-        assert expect(Command(0), "a") == Command(0)
-        await pool.close()
+async def test_any_code_is_an_answer_and_expect_turns_it_into_an_error(server: Server, pool: ConnectionPool):
+    answer = await pool.request(server.address, GetAllTopics())
+    assert answer.code == 1
+    with pytest.raises(RemoteRefused, match="answered code 1: ZeroDivisionError") as refused:
+        expect(answer, server.address)
+    assert refused.value.address == server.address
+    assert expect(Command(0), "a") == Command(0)
 
 
-async def test_a_request_without_an_answer_ends_with_its_time():
-    async with serving() as server:
-        pool = ConnectionPool()
-        with pytest.raises(RequestTimeout, match=server.address):
-            await pool.request(server.address, GetClusterInfo(), timeout_ms=20)
-        await pool.close()
+async def test_a_request_without_an_answer_ends_with_its_time(server: Server, pool: ConnectionPool):
+    with pytest.raises(RequestTimeout, match=server.address):
+        await pool.request(server.address, GetClusterInfo(), timeout_ms=20)
 
 
-async def test_a_shorter_time_out_is_kept_behind_a_longer_one():
-    async with serving() as server:
-        pool = ConnectionPool()
-        connection = await pool.connect(server.address)
-        long = asyncio.ensure_future(connection.request(GetClusterInfo(), timeout_ms=60_000))
-        await server.service.arrived.wait()
-        with pytest.raises(RequestTimeout):
-            await connection.request(GetClusterInfo(), timeout_ms=20)
-        with pytest.raises(ConnectionFailed):  # nothing came at all meanwhile: the connection counts as dead
-            await long
-        await pool.close()
+async def test_a_shorter_time_out_is_kept_behind_a_longer_one(server: Server, pool: ConnectionPool):
+    connection = await pool.connect(server.address)
+    long = asyncio.ensure_future(connection.request(GetClusterInfo(), timeout_ms=60_000))
+    await server.service.arrived.wait()
+    with pytest.raises(RequestTimeout):
+        await connection.request(GetClusterInfo(), timeout_ms=20)
+    with pytest.raises(ConnectionFailed):  # nothing came at all meanwhile: the connection counts as dead
+        await long
 
 
-async def test_a_peer_that_answers_others_is_not_taken_for_dead():
-    async with serving() as server:
-        pool = ConnectionPool()
-        connection = await pool.connect(server.address)
-        silent = asyncio.ensure_future(connection.request(GetClusterInfo(), timeout_ms=50))
-        while not silent.done():
-            await connection.request(GetRouteInfo(topic="t"), timeout_ms=5000)
-        assert isinstance(silent.exception(), RequestTimeout)
-        assert not connection.is_closed
-        await pool.close()
+async def test_a_peer_that_answers_others_is_not_taken_for_dead(server: Server, pool: ConnectionPool):
+    connection = await pool.connect(server.address)
+    silent = asyncio.ensure_future(connection.request(GetClusterInfo(), timeout_ms=50))
+    while not silent.done():
+        await connection.request(GetRouteInfo(topic="t"), timeout_ms=5000)
+    assert isinstance(silent.exception(), RequestTimeout)
+    assert not connection.is_closed
 
 
-async def test_a_broken_connection_fails_who_waits_and_the_next_request_connects_again():
-    async with serving() as server:
-        pool = ConnectionPool()
-        waiting = asyncio.ensure_future(pool.request(server.address, GetClusterInfo()))
-        await server.service.arrived.wait()
-        (connection,) = server.connections
-        connection.close()
-        with pytest.raises(ConnectionFailed, match="broke before the answer"):
-            await waiting
-        assert (await pool.request(server.address, GetRouteInfo(topic="again"))).body == b"again"
-        await pool.close()
+async def test_a_broken_connection_fails_who_waits_and_the_next_request_connects_again(
+    server: Server, pool: ConnectionPool
+):
+    waiting = asyncio.ensure_future(pool.request(server.address, GetClusterInfo()))
+    await server.service.arrived.wait()
+    (connection,) = server.connections
+    connection.close()
+    with pytest.raises(ConnectionFailed, match="broke before the answer"):
+        await waiting
+    assert (await pool.request(server.address, GetRouteInfo(topic="again"))).body == b"again"
 
 
 async def test_nobody_listening_is_said_with_the_address():
@@ -121,11 +120,9 @@ async def test_nobody_listening_is_said_with_the_address():
         await pool.close()
 
 
-async def test_a_bad_address_is_refused():
-    pool = ConnectionPool()
+async def test_a_bad_address_is_refused(pool: ConnectionPool):
     with pytest.raises(InvalidArgument):
         await pool.request("nowhere", GetRouteInfo(topic="t"))
-    await pool.close()
 
 
 async def test_the_server_may_ask_its_client():
@@ -151,27 +148,22 @@ async def test_the_server_may_ask_its_client():
         await pool.close()
 
 
-async def test_a_server_does_not_cut_off_a_client_that_answers_late():
-    async with serving() as server:
-        handlers: Handlers[None] = Handlers()
-        handlers.on(GetClusterInfo)(lambda service, call: LATER)
-        pool = ConnectionPool(handlers)
-        await pool.request(server.address, GetRouteInfo(topic="t"))
-        (connection,) = server.connections
-        with pytest.raises(RequestTimeout):
-            await connection.request(GetClusterInfo(), timeout_ms=20)
-        assert not connection.is_closed
-        await pool.close()
+async def test_a_server_does_not_cut_off_a_client_that_answers_late(server: Server):
+    handlers: Handlers[None] = Handlers()
+    handlers.on(GetClusterInfo)(lambda service, call: LATER)
+    pool = ConnectionPool(handlers)
+    await pool.request(server.address, GetRouteInfo(topic="t"))
+    (connection,) = server.connections
+    with pytest.raises(RequestTimeout):
+        await connection.request(GetClusterInfo(), timeout_ms=20)
+    assert not connection.is_closed
+    await pool.close()
 
 
-async def test_oneway_needs_no_answer():
-    async with serving() as server:
-        pool = ConnectionPool()
-        await pool.oneway(server.address, GetRouteInfo(topic="quiet"))
-        await server.service.arrived.wait()
-        assert server.service.seen == ["quiet"]
-        assert server.counters.bytes_sent == 0
-        await pool.close()
+async def test_oneway_needs_no_answer(server: Server, pool: ConnectionPool):
+    await pool.oneway(server.address, GetRouteInfo(topic="quiet"))
+    await server.service.arrived.wait()
+    assert (server.service.seen, server.counters.bytes_sent) == (["quiet"], 0)
 
 
 async def test_closing_an_address_closes_only_that():
@@ -186,39 +178,33 @@ async def test_closing_an_address_closes_only_that():
         await pool.close()
 
 
-async def test_a_closed_pool_fails_what_waits_and_takes_nothing_new():
-    async with serving() as server:
-        pool = ConnectionPool()
-        waiting = asyncio.ensure_future(pool.request(server.address, GetClusterInfo()))
-        await server.service.arrived.wait()
-        await pool.close()
-        with pytest.raises(ConnectionFailed):
-            await waiting
-        with pytest.raises(ConnectionFailed, match="the pool is closed"):
-            await pool.request(server.address, GetRouteInfo(topic="t"))
+async def test_a_closed_pool_fails_what_waits_and_takes_nothing_new(server: Server, pool: ConnectionPool):
+    waiting = asyncio.ensure_future(pool.request(server.address, GetClusterInfo()))
+    await server.service.arrived.wait()
+    await pool.close()
+    with pytest.raises(ConnectionFailed):
+        await waiting
+    with pytest.raises(ConnectionFailed, match="the pool is closed"):
+        await pool.request(server.address, GetRouteInfo(topic="t"))
 
 
-async def test_a_cancelled_caller_does_not_take_the_connection_from_the_others():
-    async with serving() as server:
-        pool = ConnectionPool()
-        first = asyncio.ensure_future(pool.request(server.address, GetRouteInfo(topic="one")))
-        second = asyncio.ensure_future(pool.request(server.address, GetRouteInfo(topic="two")))
-        await asyncio.sleep(0)
-        first.cancel()
-        assert (await second).body == b"two"
-        await pool.close()
+async def test_a_cancelled_caller_does_not_take_the_connection_from_the_others(server: Server, pool: ConnectionPool):
+    first = asyncio.ensure_future(pool.request(server.address, GetRouteInfo(topic="one")))
+    second = asyncio.ensure_future(pool.request(server.address, GetRouteInfo(topic="two")))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert (await second).body == b"two"
 
 
-async def test_a_connection_that_waits_for_an_answer_is_not_idle():
-    async with serving() as server:
-        pool = ConnectionPool(limits=Limits(idle_ms=40))
-        waiting = asyncio.ensure_future(pool.request(server.address, GetClusterInfo(), timeout_ms=60_000))
-        await server.service.arrived.wait()
-        await asyncio.sleep(0.15)
-        server.service.parked[0].answer(Reply(body=b"patience"))
-        assert (await waiting).body == b"patience"
-        await until(lambda: pool.counters.closed_by_us["idle"] == 1, pause_s=0.005)
-        await pool.close()
+async def test_a_connection_that_waits_for_an_answer_is_not_idle(server: Server):
+    pool = ConnectionPool(limits=Limits(idle_ms=40))
+    waiting = asyncio.ensure_future(pool.request(server.address, GetClusterInfo(), timeout_ms=60_000))
+    await server.service.arrived.wait()
+    await asyncio.sleep(0.15)
+    server.service.parked[0].answer(Reply(body=b"patience"))
+    assert (await waiting).body == b"patience"
+    await until(lambda: pool.counters.closed_by_us["idle"] == 1, pause_s=0.005)
+    await pool.close()
 
 
 async def test_a_request_that_a_draining_server_sends_away_is_sent_again_once_through_a_new_connection():
@@ -238,50 +224,45 @@ async def test_a_request_that_a_draining_server_sends_away_is_sent_again_once_th
     await server.close()
 
 
-async def test_an_attempt_that_ends_in_the_turn_in_which_it_connects_leaves_nothing_behind():
-    async with serving() as server:
-        pool = ConnectionPool()
-        connecting = asyncio.ensure_future(pool.connect(server.address))
-        await until(lambda: pool._endpoint.connections)  # connection_made has been called, and nobody knows it yet
-        (attempt,) = pool._opening.values()
-        attempt.cancel()  # as the end of its time does
+async def test_an_attempt_that_ends_in_the_turn_in_which_it_connects_leaves_nothing_behind(
+    server: Server, pool: ConnectionPool
+):
+    connecting = asyncio.ensure_future(pool.connect(server.address))
+    await until(lambda: pool._endpoint.connections)  # connection_made has been called, and nobody knows it yet
+    (attempt,) = pool._opening.values()
+    attempt.cancel()  # as the end of its time does
 
-        with pytest.raises(asyncio.CancelledError):
-            await connecting
-        await pool.close()
-        assert pool.counters.connections_closed == pool.counters.connections_opened == 1
-
-
-async def test_a_caller_that_is_cancelled_when_the_connection_is_there_stays_cancelled():
-    async with serving() as server:
-        pool = ConnectionPool()
-        caller, attempt = await connecting(pool, server.address)
-        attempt.add_done_callback(lambda _: caller.cancel())  # in the turn in which the attempt succeeds
-        with pytest.raises(asyncio.CancelledError):
-            await caller
-        assert not attempt.cancelled()
-        assert pool.addresses == (server.address,)
-        await pool.close()
+    with pytest.raises(asyncio.CancelledError):
+        await connecting
+    await pool.close()
+    assert pool.counters.connections_closed == pool.counters.connections_opened == 1
 
 
-async def test_a_caller_that_is_cancelled_when_the_pool_closes_stays_cancelled():
-    async with serving() as server:
-        pool = ConnectionPool()
-        caller, attempt = await connecting(pool, server.address)
-        attempt.add_done_callback(lambda _: caller.cancel())
-        await pool.close()
-        assert attempt.cancelled()
-        with pytest.raises(asyncio.CancelledError):
-            await caller
+async def test_a_caller_that_is_cancelled_when_the_connection_is_there_stays_cancelled(
+    server: Server, pool: ConnectionPool
+):
+    caller, attempt = await connecting(pool, server.address)
+    attempt.add_done_callback(lambda _: caller.cancel())  # in the turn in which the attempt succeeds
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert not attempt.cancelled()
+    assert pool.addresses == (server.address,)
 
 
-async def test_a_caller_that_connects_when_the_pool_closes_is_told_so():
-    async with serving() as server:
-        pool = ConnectionPool()
-        caller, _ = await connecting(pool, server.address)
-        await pool.close()
-        with pytest.raises(ConnectionFailed, match="the pool was closed"):
-            await caller
+async def test_a_caller_that_is_cancelled_when_the_pool_closes_stays_cancelled(server: Server, pool: ConnectionPool):
+    caller, attempt = await connecting(pool, server.address)
+    attempt.add_done_callback(lambda _: caller.cancel())
+    await pool.close()
+    assert attempt.cancelled()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+
+
+async def test_a_caller_that_connects_when_the_pool_closes_is_told_so(server: Server, pool: ConnectionPool):
+    caller, _ = await connecting(pool, server.address)
+    await pool.close()
+    with pytest.raises(ConnectionFailed, match="the pool was closed"):
+        await caller
 
 
 async def connecting(pool: ConnectionPool, address: str) -> tuple[asyncio.Task[Connection], asyncio.Task[Connection]]:
@@ -307,25 +288,21 @@ async def test_who_never_answers_a_handshake_is_given_up_in_the_callers_time_or_
         assert pool.addresses == ()
 
 
-async def test_a_failed_attempt_is_not_the_last():
-    async with serving() as server:
-        pool = ConnectionPool()
-        caller, attempt = await connecting(pool, server.address)
-        attempt.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await caller
-        assert (await pool.request(server.address, GetRouteInfo(topic="again"))).body == b"again"
-        await pool.close()
+async def test_a_failed_attempt_is_not_the_last(server: Server, pool: ConnectionPool):
+    caller, attempt = await connecting(pool, server.address)
+    attempt.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert (await pool.request(server.address, GetRouteInfo(topic="again"))).body == b"again"
 
 
-async def test_whoever_wants_to_know_is_told_of_a_lost_connection():
-    async with serving() as server:
-        pool, lost = ConnectionPool(), []
-        pool.on_connection_lost(lambda peer: lost.append(peer.remote))
-        await pool.request(server.address, GetRouteInfo(topic="t"))
-        await pool.close()
-        assert lost == [server.address]
-        assert pool.addresses == ()
+async def test_whoever_wants_to_know_is_told_of_a_lost_connection(server: Server):
+    pool, lost = ConnectionPool(), []
+    pool.on_connection_lost(lambda peer: lost.append(peer.remote))
+    await pool.request(server.address, GetRouteInfo(topic="t"))
+    await pool.close()
+    assert lost == [server.address]
+    assert pool.addresses == ()
 
 
 class Clock:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orbitmq.raft import HardState, Raft, Ready, Saved, Settings
+from orbitmq.raft import HardState, Raft, Saved, Settings
 
 
 def never(_: int) -> int:
@@ -34,11 +34,6 @@ def drain(raft):
 def said(raft):
     """Drain a node and return its messages."""
     return [message for ready in drain(raft) for message in ready.messages]
-
-
-def empty_ready(**changes):
-    names = {"hard_state": None, "snapshot": None, "entries": (), "must_sync": False}
-    return Ready(**({"messages": (), "committed": (), "reads": ()} | names | changes))
 
 
 class Group:

@@ -45,12 +45,10 @@ def test_a_copy_takes_no_messages_of_its_own() -> None:
         store.append(Draft("t", 0, b"x"))
     with pytest.raises(StoreUnavailable, match="slave"):
         store.append_batch([Draft("t", 0, b"x")])
-    assert store.max_physical_offset == 0
-    assert store.troubles == []
+    assert (store.max_physical_offset, store.troubles) == (0, [])
 
 
-def test_a_copy_may_begin_where_a_file_does() -> None:
-    disk = FakeDisk()
+def test_a_copy_may_begin_where_a_file_does(disk: FakeDisk) -> None:
     store = open_store(disk)
     store.append_copy(*record(4_096, queue_offset=9))
     assert (store.min_physical_offset, store.min_offset("t", 0), store.max_offset("t", 0)) == (4_096, 9, 10)
@@ -65,8 +63,7 @@ def test_a_copy_may_begin_where_a_file_does() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_after_a_power_cut_a_copy_has_what_was_synced_and_goes_on(seed: int) -> None:
-    disk = FakeDisk()
+def test_after_a_power_cut_a_copy_has_what_was_synced_and_goes_on(seed: int, disk: FakeDisk) -> None:
     store = open_store(disk)
     store.append_copy(*record(2_048, queue_offset=3))
     store.flush()

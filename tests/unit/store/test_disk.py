@@ -846,18 +846,13 @@ def test_an_older_kernel_does_not(monkeypatch, known, descriptor, release):
     assert not tells_of_lost_writes(descriptor)
 
 
-def test_another_system_does_not(monkeypatch, known, descriptor):
-    monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    assert not tells_of_lost_writes(descriptor)
-
-
-def test_another_c_library_does_not(monkeypatch, known, descriptor):
-    monkeypatch.setattr(bulk_sync, "_libc", object)
-    assert not tells_of_lost_writes(descriptor)
-
-
-def test_an_unknown_file_system_does_not(monkeypatch, known, descriptor):
-    monkeypatch.setattr(bulk_sync, "_TELLING", {})
+@pytest.mark.parametrize(
+    ("owner", "name", "value"),
+    [(platform, "system", lambda: "Darwin"), (bulk_sync, "_libc", object), (bulk_sync, "_TELLING", {})],
+    ids=["system", "C library", "file system"],
+)
+def test_what_is_not_known_does_not(monkeypatch, known, descriptor, owner, name, value):
+    monkeypatch.setattr(owner, name, value)
     assert not tells_of_lost_writes(descriptor)
 
 

@@ -65,15 +65,18 @@ class World:
         return [record.queue_offset for record in iter_records(found.body)]
 
 
-def test_an_empty_directory_is_an_empty_store():
-    world = World()
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_an_empty_directory_is_an_empty_store(world):
     assert world.store.recovered == (0, 0, 0, 0)
     world.store.close()
     assert world.open().recovered == (0, 0, 0, 0)
 
 
-def test_after_an_orderly_stop_only_the_last_record_is_read_again():
-    world = World()
+def test_after_an_orderly_stop_only_the_last_record_is_read_again(world):
     last = world.send(50)
     world.store.close()
     recovered = world.open().recovered
@@ -82,8 +85,7 @@ def test_after_an_orderly_stop_only_the_last_record_is_read_again():
     assert world.send().queue_offset == 50
 
 
-def test_after_a_kill_only_what_came_after_the_checkpoint_is_read_again():
-    world = World()
+def test_after_a_kill_only_what_came_after_the_checkpoint_is_read_again(world):
     world.send(30)
     checkpoint_ms = world.now_ms
     world.send(20)
@@ -92,15 +94,13 @@ def test_after_a_kill_only_what_came_after_the_checkpoint_is_read_again():
     assert world.offsets() == list(range(50))
 
 
-def test_without_a_checkpoint_everything_is_read_again():
-    world = World()
+def test_without_a_checkpoint_everything_is_read_again(world):
     world.send(50)
     assert world.kill().recovered.record_count == 50
     assert world.offsets() == list(range(50))
 
 
-def test_entries_that_were_only_in_memory_come_back_from_the_log():
-    world = World()
+def test_entries_that_were_only_in_memory_come_back_from_the_log(world):
     world.send(10)
     world.sync_queues()
     world.send(20)
@@ -110,8 +110,7 @@ def test_entries_that_were_only_in_memory_come_back_from_the_log():
     assert (world.offsets(), world.offsets(topic="bills")) == (list(range(30)), list(range(5)))
 
 
-def test_entries_of_delayed_messages_come_back_with_the_levels_of_this_start():
-    world = World()
+def test_entries_of_delayed_messages_come_back_with_the_levels_of_this_start(world):
     world.send(topic=SCHEDULE_TOPIC)
     world.store.append(Draft(SCHEDULE_TOPIC, 0, b"later", b"DELAY\x011\x02"))
     config = replace(CONFIG, delay_levels=parse_delay_levels("1d"))
@@ -120,8 +119,7 @@ def test_entries_of_delayed_messages_come_back_with_the_levels_of_this_start():
     assert [entry[2] for entry in entries] == [world.now_ms + 86_400_000]
 
 
-def test_times_that_went_back_are_no_excuse_to_trust():
-    world = World()
+def test_times_that_went_back_are_no_excuse_to_trust(world):
     world.send(10)
     world.now_ms -= 3_600_000  # the clock is set back an hour
     late = world.send(5)
@@ -130,8 +128,7 @@ def test_times_that_went_back_are_no_excuse_to_trust():
     assert world.offsets() == list(range(15))
 
 
-def test_lost_consume_queues_are_rebuilt():
-    world = World()
+def test_lost_consume_queues_are_rebuilt(world):
     world.send(20, queue_id=1)
     world.send(20, queue_id=2, topic="bills")
     world.store.close()
@@ -141,8 +138,7 @@ def test_lost_consume_queues_are_rebuilt():
     assert world.send(queue_id=1).queue_offset == 20
 
 
-def test_the_undispatched_tail_across_a_file_boundary_is_dispatched_once_upstream_1434():
-    world = World()
+def test_the_undispatched_tail_across_a_file_boundary_is_dispatched_once_upstream_1434(world):
     world.send(15, body=bytes(100))
     assert world.store.max_physical_offset > 2048
     world.sync_queues()
@@ -153,8 +149,7 @@ def test_the_undispatched_tail_across_a_file_boundary_is_dispatched_once_upstrea
 
 
 @pytest.mark.parametrize("survivors", [0, 1, 7])
-def test_entries_of_messages_that_are_lost_are_dropped(survivors):
-    world = World()
+def test_entries_of_messages_that_are_lost_are_dropped(survivors, world):
     results = [world.send() for _ in range(8)]
     end = results[survivors].physical_offset
     world.disk.files[FIRST_SEGMENT].buffer[end : end + 50] = bytes(50)
@@ -164,8 +159,7 @@ def test_entries_of_messages_that_are_lost_are_dropped(survivors):
     assert world.send().queue_offset == survivors
 
 
-def test_what_lies_behind_the_end_is_wiped_upstream_10666():
-    world = World()
+def test_what_lies_behind_the_end_is_wiped_upstream_10666(world):
     results = [world.send() for _ in range(8)]
     end = results[3].physical_offset
     world.disk.files[FIRST_SEGMENT].buffer[end] ^= 0xFF
@@ -174,8 +168,7 @@ def test_what_lies_behind_the_end_is_wiped_upstream_10666():
     assert world.disk.files[FIRST_SEGMENT].durable == bytes(world.disk.files[FIRST_SEGMENT].buffer)
 
 
-def test_segments_behind_a_damaged_record_are_removed():
-    world = World()
+def test_segments_behind_a_damaged_record_are_removed(world):
     world.send(30, body=bytes(100))
     assert len(world.disk.names(ROOT / "commitlog")) == 3
     world.disk.files[FIRST_SEGMENT].buffer[90] ^= 1
@@ -184,8 +177,7 @@ def test_segments_behind_a_damaged_record_are_removed():
     assert world.store.max_physical_offset == 0
 
 
-def test_an_old_record_in_a_reused_file_is_not_taken_for_new_upstream_10017():
-    world = World()
+def test_an_old_record_in_a_reused_file_is_not_taken_for_new_upstream_10017(world):
     first = world.send(body=b"the same size")
     world.send(body=b"the same size")
     buffer = world.disk.files[FIRST_SEGMENT].buffer
@@ -195,16 +187,14 @@ def test_an_old_record_in_a_reused_file_is_not_taken_for_new_upstream_10017():
     assert world.offsets() == [0, 1]
 
 
-def test_a_body_with_a_checksum_of_zero_is_kept_upstream_9121():
-    world = World()
+def test_a_body_with_a_checksum_of_zero_is_kept_upstream_9121(world):
     world.send(body=bytes.fromhex("9d0ad96d"))
     world.send(3)
     world.kill()
     assert world.offsets() == [0, 1, 2, 3]
 
 
-def test_half_messages_end_no_log():
-    world = World()
+def test_half_messages_end_no_log(world):
     world.send(3)
     half = world.send(sys_flag=0x4)
     assert half.queue_offset == 0
@@ -215,8 +205,7 @@ def test_half_messages_end_no_log():
     assert world.offsets() == [0, 1, 2]
 
 
-def test_an_entry_that_a_torn_sector_made_up_is_not_believed():
-    world = World()
+def test_an_entry_that_a_torn_sector_made_up_is_not_believed(world):
     world.send(2, topic="bills")
     world.send(110)
     world.sync_queues()
@@ -236,8 +225,7 @@ def test_an_entry_that_a_torn_sector_made_up_is_not_believed():
     assert world.store.max_offset("orders", 0) == len(world.offsets()) < 2
 
 
-def test_a_record_of_an_impossible_topic_ends_no_log(caplog):
-    world = World()
+def test_a_record_of_an_impossible_topic_ends_no_log(caplog, world):
     world.send(3)
     bad = world.send(topic="ab/cd".replace("/", "_"))
     last = world.send(2)
@@ -250,8 +238,7 @@ def test_a_record_of_an_impossible_topic_ends_no_log(caplog):
     assert f"the record at {bad.physical_offset} is in no queue" in caplog.text
 
 
-def test_a_topic_that_was_not_written_to_its_end_ends_the_log():
-    world = World()
+def test_a_topic_that_was_not_written_to_its_end_ends_the_log(world):
     world.send(3)
     bad = world.send(topic="bills")
     topic_at = bad.physical_offset + 88 + 1
@@ -260,8 +247,7 @@ def test_a_topic_that_was_not_written_to_its_end_ends_the_log():
     assert world.store.max_physical_offset == bad.physical_offset
 
 
-def test_a_record_of_a_negative_queue_ends_no_log():
-    world = World()
+def test_a_record_of_a_negative_queue_ends_no_log(world):
     world.send(3)
     bad = world.send(queue_id=4)
     last = world.send()
@@ -271,8 +257,7 @@ def test_a_record_of_a_negative_queue_ends_no_log():
     assert world.offsets() == [0, 1, 2, 3]
 
 
-def test_a_topic_made_again_after_thousands_of_messages_ends_no_log():
-    world = World()
+def test_a_topic_made_again_after_thousands_of_messages_ends_no_log(world):
     world.send()
     # The deleted queue had been counting for long: its last messages are still in the log.
     old = [world.send(body=b"old") for _ in range(3)]
@@ -287,8 +272,7 @@ def test_a_topic_made_again_after_thousands_of_messages_ends_no_log():
     assert world.offsets(topic="bills") == [0, 1, 2]
 
 
-def test_a_queue_offset_that_nobody_gave_ends_no_log():
-    world = World()
+def test_a_queue_offset_that_nobody_gave_ends_no_log(world):
     results = [world.send() for _ in range(6)]
     pack_into(">q", world.disk.files[FIRST_SEGMENT].buffer, results[2].physical_offset + 20, 1 << 40)
     world.kill()
@@ -298,8 +282,7 @@ def test_a_queue_offset_that_nobody_gave_ends_no_log():
     assert world.send().queue_offset == 6
 
 
-def test_a_queue_whose_first_messages_are_gone_keeps_its_offsets():
-    world = World()
+def test_a_queue_whose_first_messages_are_gone_keeps_its_offsets(world):
     world.send(40, body=bytes(100))
     world.store.close()
     world.disk.remove(FIRST_SEGMENT)  # as retention does
@@ -313,8 +296,7 @@ def test_a_queue_whose_first_messages_are_gone_keeps_its_offsets():
     assert (found.status, found.next_offset) == (ReadStatus.OFFSET_TOO_SMALL, first)
 
 
-def test_a_queue_whose_messages_are_all_gone_goes_on_counting():
-    world = World()
+def test_a_queue_whose_messages_are_all_gone_goes_on_counting(world):
     world.send(5)
     world.send(60, topic="bills", body=bytes(100))
     world.store.close()
@@ -328,8 +310,7 @@ def test_a_queue_whose_messages_are_all_gone_goes_on_counting():
     assert world.offsets() == [5]
 
 
-def test_blanks_of_a_late_queue_are_trusted():
-    world = World()
+def test_blanks_of_a_late_queue_are_trusted(world):
     world.send(3)
     world.sync_queues()
     queue = world.queue_file()
@@ -348,8 +329,7 @@ def test_blanks_of_a_late_queue_are_trusted():
     assert world.open().max_offset("orders", 0) in (50, 53)
 
 
-def test_a_topic_that_was_deleted_and_made_again_starts_at_zero_after_a_crash():
-    world = World()
+def test_a_topic_that_was_deleted_and_made_again_starts_at_zero_after_a_crash(world):
     world.send(10)
     world.store.delete_topic("orders")
     assert world.store.max_offset("orders", 0) == 0
@@ -361,8 +341,7 @@ def test_a_topic_that_was_deleted_and_made_again_starts_at_zero_after_a_crash():
 CLIENTS_CHECKSUM = b"CLUSTER\x01x\x02__CRC32#\x010123456789\x02"
 
 
-def test_a_checksum_that_a_client_made_up_ends_no_log():
-    world = World()
+def test_a_checksum_that_a_client_made_up_ends_no_log(world):
     world.store.append(Draft("orders", 0, b"", CLIENTS_CHECKSUM))
     last = world.send(20)
     world.kill()
@@ -370,8 +349,7 @@ def test_a_checksum_that_a_client_made_up_ends_no_log():
     assert world.store.max_physical_offset == last.end
 
 
-def test_a_message_with_a_made_up_checksum_survives_every_orderly_stop():
-    world = World()
+def test_a_message_with_a_made_up_checksum_survives_every_orderly_stop(world):
     for count in range(1, 4):
         world.store.append(Draft("orders", 0, b"", CLIENTS_CHECKSUM))
         world.store.close()
@@ -379,8 +357,7 @@ def test_a_message_with_a_made_up_checksum_survives_every_orderly_stop():
         assert world.offsets() == list(range(count))
 
 
-def test_what_recovery_cuts_off_lies_in_the_quarantine(caplog):
-    world = World()
+def test_what_recovery_cuts_off_lies_in_the_quarantine(caplog, world):
     results = [world.send(body=bytes([number]) * 100) for number in range(30)]
     first = bytes(world.disk.files[FIRST_SEGMENT].buffer)
     world.disk.files[FIRST_SEGMENT].buffer[results[3].physical_offset] ^= 0xFF
@@ -399,8 +376,7 @@ def test_what_recovery_cuts_off_lies_in_the_quarantine(caplog):
     assert f"off the commitlog at {end} (magic" in caplog.text or f"off the commitlog at {end} (size" in caplog.text
 
 
-def test_a_good_store_leaves_nothing_in_the_quarantine():
-    world = World()
+def test_a_good_store_leaves_nothing_in_the_quarantine(world):
     world.send(30, body=bytes(100))
     world.kill()
     world.store.close()
@@ -410,8 +386,7 @@ def test_a_good_store_leaves_nothing_in_the_quarantine():
     assert world.disk.names(ROOT / "quarantine") == []
 
 
-def test_nothing_is_cut_when_the_quarantine_takes_nothing():
-    world = World()
+def test_nothing_is_cut_when_the_quarantine_takes_nothing(world):
     results = [world.send() for _ in range(8)]
     world.disk.files[FIRST_SEGMENT].buffer[results[3].physical_offset] ^= 0xFF
     before = bytes(world.disk.files[FIRST_SEGMENT].buffer)
@@ -426,8 +401,7 @@ def test_nothing_is_cut_when_the_quarantine_takes_nothing():
 
 
 @pytest.mark.parametrize("cut_at", range(1, 60))
-def test_a_power_cut_while_a_queue_is_written_anew_loses_no_entry(cut_at):
-    world = World()
+def test_a_power_cut_while_a_queue_is_written_anew_loses_no_entry(cut_at, world):
     for _ in range(5):
         world.send()
         world.send(topic="bills")
@@ -495,8 +469,7 @@ def shifted(world, path):
         "garbled first", "garbled middle", "garbled last", "garbled",
     ],
 )  # fmt: skip
-def test_a_damaged_consume_queue_misleads_nobody(damage, is_orderly):
-    world = World()
+def test_a_damaged_consume_queue_misleads_nobody(damage, is_orderly, world):
     world.send(105)
     world.send(5, topic="bills")
     world.store.close()
@@ -516,8 +489,7 @@ def test_a_damaged_consume_queue_misleads_nobody(damage, is_orderly):
 
 @pytest.mark.parametrize("damage", [emptied, removed, zeroed(0, 128)], ids=["emptied", "removed", "zeroed"])
 @pytest.mark.parametrize("number", range(3))
-def test_any_file_of_a_consume_queue_may_be_damaged(number, damage):
-    world = World()
+def test_any_file_of_a_consume_queue_may_be_damaged(number, damage, world):
     world.send(300)
     world.send(5, topic="bills")
     world.store.close()
@@ -527,8 +499,7 @@ def test_any_file_of_a_consume_queue_may_be_damaged(number, damage):
     assert world.store.findings.rebuilt == [("orders", 0)]
 
 
-def test_a_deleted_topics_queues_are_missed_by_nobody():
-    world = World()
+def test_a_deleted_topics_queues_are_missed_by_nobody(world):
     world.send(20)
     world.send(5, topic="bills")
     world.store.close()
@@ -551,8 +522,7 @@ LAST_SEGMENT = FIRST_SEGMENT.with_name(f"{4096:020}")
     ("lost", "end"),
     [((LAST_SEGMENT,), 4096), ((FIRST_SEGMENT, FIRST_SEGMENT.with_name(f"{2048:020}"), LAST_SEGMENT), 0)],
 )
-def test_a_log_without_its_last_files_is_not_opened_until_its_end_is_accepted(lost, end, is_orderly):
-    world = World()
+def test_a_log_without_its_last_files_is_not_opened_until_its_end_is_accepted(lost, end, is_orderly, world):
     last = world.send(30, body=bytes(100))
     assert last.physical_offset > 4096
     world.store.flush()
@@ -586,8 +556,7 @@ def test_a_log_without_its_last_files_is_not_opened_until_its_end_is_accepted(lo
     assert world.store.max_physical_offset == end
 
 
-def test_a_record_that_was_on_the_disk_and_is_damaged_ends_the_log_only_when_that_is_accepted():
-    world = World()
+def test_a_record_that_was_on_the_disk_and_is_damaged_ends_the_log_only_when_that_is_accepted(world):
     results = [world.send() for _ in range(8)]
     world.store.flush()
     world.disk.files[FIRST_SEGMENT].buffer[results[3].physical_offset] ^= 0xFF
@@ -604,8 +573,7 @@ def test_a_record_that_was_on_the_disk_and_is_damaged_ends_the_log_only_when_tha
     assert world.store.findings.cut_size == results[-1].end - end
 
 
-def test_an_accepted_end_is_no_leave_for_another():
-    world = World()
+def test_an_accepted_end_is_no_leave_for_another(world):
     results = [world.send() for _ in range(8)]
     world.store.close()
     world.open(results[3].physical_offset)
@@ -629,8 +597,7 @@ def test_a_log_that_ends_before_what_was_on_the_disk_has_lost_something(end, dur
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_first_files_of_the_log_that_somebody_removed_are_missed_once(is_clean, caplog):
-    world = World()
+def test_first_files_of_the_log_that_somebody_removed_are_missed_once(is_clean, caplog, world):
     world.send(40)
     if is_clean:
         world.store.close()
@@ -643,8 +610,7 @@ def test_first_files_of_the_log_that_somebody_removed_are_missed_once(is_clean, 
     assert world.store.findings.lost_head_size == 0
 
 
-def test_a_queue_whose_first_file_is_missing_is_rebuilt_after_kill_9():
-    world = World()
+def test_a_queue_whose_first_file_is_missing_is_rebuilt_after_kill_9(world):
     world.send(300)
     world.sync_queues()
     world.disk.remove(ROOT / "consumequeue" / "orders" / "0" / f"{0:020}")
@@ -653,8 +619,7 @@ def test_a_queue_whose_first_file_is_missing_is_rebuilt_after_kill_9():
 
 
 @pytest.mark.parametrize("count", [1, 5, 300])
-def test_the_queue_of_the_logs_last_message_is_rebuilt_when_it_is_gone_after_an_orderly_stop(count):
-    world = World()
+def test_the_queue_of_the_logs_last_message_is_rebuilt_when_it_is_gone_after_an_orderly_stop(count, world):
     world.send(3, topic="bills")
     world.send(count)
     world.store.close()
@@ -664,8 +629,7 @@ def test_the_queue_of_the_logs_last_message_is_rebuilt_when_it_is_gone_after_an_
     assert (world.store.findings.rebuilt, world.offsets()) == ([("orders", 0)], list(range(count)))
 
 
-def test_a_queue_that_is_gone_after_kill_9_does_not_begin_with_what_is_read_again():
-    world = World()
+def test_a_queue_that_is_gone_after_kill_9_does_not_begin_with_what_is_read_again(world):
     world.send(45)
     world.send(topic="bills")
     world.send(5)

@@ -30,8 +30,7 @@ def filled(disk: FakeDisk) -> Store:
     return store
 
 
-def test_a_topic_that_was_deleted_stays_deleted_after_kill_9() -> None:
-    disk = FakeDisk()
+def test_a_topic_that_was_deleted_stays_deleted_after_kill_9(disk: FakeDisk) -> None:
     filled(disk).delete_topic("orders")
     store = store_of(disk.after_kill())
     assert (store.queue_ids("orders"), store.max_offset("orders", 0)) == ([], 0)
@@ -39,8 +38,7 @@ def test_a_topic_that_was_deleted_stays_deleted_after_kill_9() -> None:
     assert store.findings.unplaced_count == 0
 
 
-def test_the_last_topic_stays_deleted_after_an_orderly_stop() -> None:
-    disk = FakeDisk()
+def test_the_last_topic_stays_deleted_after_an_orderly_stop(disk: FakeDisk) -> None:
     store = store_of(disk)
     store.append(draft())
     store.delete_topic("orders")
@@ -49,8 +47,7 @@ def test_the_last_topic_stays_deleted_after_an_orderly_stop() -> None:
 
 
 @pytest.mark.parametrize("starts", [1, 2])
-def test_a_topic_that_is_made_again_keeps_its_new_messages_and_no_old_ones(starts: int) -> None:
-    disk = FakeDisk()
+def test_a_topic_that_is_made_again_keeps_its_new_messages_and_no_old_ones(starts: int, disk: FakeDisk) -> None:
     store = filled(disk)
     store.delete_topic("orders")
     new = [b"new %d" % number for number in range(40)]
@@ -63,8 +60,7 @@ def test_a_topic_that_is_made_again_keeps_its_new_messages_and_no_old_ones(start
     assert store.findings.rebuilt == []
 
 
-def test_queues_that_are_rebuilt_hold_nothing_from_before_the_deletion() -> None:
-    disk = FakeDisk()
+def test_queues_that_are_rebuilt_hold_nothing_from_before_the_deletion(disk: FakeDisk) -> None:
     store = filled(disk)
     store.delete_topic("orders")
     store.append(draft(queue_id=1, body=b"new"))
@@ -103,8 +99,7 @@ def test_a_deletion_whose_queues_stayed_on_the_disk_is_finished_by_the_next_star
 
 
 @pytest.mark.parametrize("operation", ["remove", "write", "move"])
-def test_a_deletion_that_cannot_be_noted_is_refused_and_deletes_nothing(operation: str) -> None:
-    disk = FakeDisk()
+def test_a_deletion_that_cannot_be_noted_is_refused_and_deletes_nothing(operation: str, disk: FakeDisk) -> None:
     store = filled(disk)
     disk.failures[operation] = OSError(errno.ENOSPC, "No space left on device")
     with pytest.raises(StoreUnavailable, match="the deletion of orders cannot be noted: No space left on device"):
@@ -114,16 +109,14 @@ def test_a_deletion_that_cannot_be_noted_is_refused_and_deletes_nothing(operatio
     assert len(bodies(store_of(disk.after_kill()))) == 15
 
 
-def test_a_topic_without_messages_leaves_no_note() -> None:
-    disk = FakeDisk()
+def test_a_topic_without_messages_leaves_no_note(disk: FakeDisk) -> None:
     filled(disk).delete_topic("nothing")
     assert not disk.exists(DELETED)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_comes_where_a_power_cut_took_the_tail_is_kept(seed: int) -> None:
+def test_what_comes_where_a_power_cut_took_the_tail_is_kept(seed: int, disk: FakeDisk) -> None:
     """The note reaches beyond what is left of the log: new messages come to lie before it."""
-    disk = FakeDisk()
     store = filled(disk)
     store.delete_topic("orders")
     disk = disk.after_power_cut(Random(seed))
@@ -134,8 +127,7 @@ def test_what_comes_where_a_power_cut_took_the_tail_is_kept(seed: int) -> None:
     assert bodies(store_of(disk.after_kill())) == [b"new"], seed
 
 
-def test_an_empty_last_file_of_a_deletion_that_was_cut_short_does_not_let_the_topic_begin_late() -> None:
-    disk = FakeDisk()
+def test_an_empty_last_file_of_a_deletion_that_was_cut_short_does_not_let_the_topic_begin_late(disk: FakeDisk) -> None:
     store = filled(disk)
     store.delete_topic("orders")
     disk.open(ROOT / "consumequeue" / "orders" / "0" / f"{8 * 20:020}", 8 * 20)

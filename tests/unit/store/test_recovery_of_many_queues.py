@@ -117,10 +117,9 @@ def test_only_some_of_many_queues_are_searched_for_the_beginning(monkeypatch):
 
 
 @pytest.mark.parametrize("cut_at", range(1, 61))
-def test_a_power_cut_while_many_queues_are_written_anew_loses_no_entry(monkeypatch, cut_at):
+def test_a_power_cut_while_many_queues_are_written_anew_loses_no_entry(monkeypatch, cut_at, disk):
     monkeypatch.setattr(entry_sync, "_MANY", 4)
     monkeypatch.setattr(entry_sync, "_HELD_MAX", 3)
-    disk = FakeDisk()
     store = Store.open(CONFIG, store_host=Host("127.0.0.1", 1), clock=lambda: T0, disk=disk)
     for number in range(100):
         store.append(Draft("orders", number % 5, b""))

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from orbitmq.errors import DescriptorShortage, InvalidArgument, StoreError, StoreUnavailable
-from orbitmq.store import FlushMode, ReadStatus, TroubleKind
+from orbitmq.store import FlushMode, ReadStatus, Store, TroubleKind
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 from orbitmq.testing import FakeClock
@@ -26,16 +26,19 @@ def fail(*_: object) -> None:
     raise RuntimeError("a listener's or waiter's own fault")
 
 
-def test_offsets_count_per_queue_and_bytes_per_log():
-    store = store_of()
+@pytest.fixture
+def store(disk: FakeDisk) -> Store:
+    return store_of(disk)
+
+
+def test_offsets_count_per_queue_and_bytes_per_log(store):
     results = [store.append(draft(queue_id=queue_id)) for queue_id in (0, 1, 0)]
     assert [result.queue_offset for result in results] == [0, 0, 1]
     assert [result.physical_offset for result in results] == [0, results[0].size, 2 * results[0].size]
     assert store.max_physical_offset == results[-1].end
 
 
-def test_committed_messages_are_found_from_a_place_of_the_log_to_its_end():
-    store = store_of()
+def test_committed_messages_are_found_from_a_place_of_the_log_to_its_end(store):
     flags = (0, 8, 4, 0x108, 12, 8)
     results = [store.append(draft(body=b"%d" % number, sys_flag=flag)) for number, flag in enumerate(flags)]
     assert [bytes(record.body) for record in store.committed_from(0)] == [b"1", b"3", b"5"]
@@ -43,8 +46,7 @@ def test_committed_messages_are_found_from_a_place_of_the_log_to_its_end():
     assert list(store.committed_from(store.max_physical_offset)) == []
 
 
-def test_committed_messages_are_found_over_the_ends_of_files_and_behind_damage():
-    store = store_of()
+def test_committed_messages_are_found_over_the_ends_of_files_and_behind_damage(store):
     results = []
     while len(store._commit_log.log.segments) < 3:
         results.append(store.append(draft(body=b"%d " % len(results) * 50, sys_flag=8)))
@@ -80,8 +82,7 @@ def test_listeners_hear_of_every_message_with_its_tag_code(given, code, flush, h
     assert heard == [("orders", 0, 0, code)]
 
 
-def test_a_listener_that_fails_does_not_turn_a_stored_message_into_an_error(caplog):
-    store = store_of()
+def test_a_listener_that_fails_does_not_turn_a_stored_message_into_an_error(caplog, store):
     store.on_arrived.append(fail)
     assert store.append(draft()).queue_offset == 0
     assert "a listener for arriving messages failed" in caplog.text
@@ -102,23 +103,20 @@ def test_consumers_of_the_dispatch_get_the_whole_value(flush):
     assert store.max_offset("orders", 2) == 1
 
 
-def test_a_batch_gets_consecutive_offsets():
-    store = store_of()
+def test_a_batch_gets_consecutive_offsets(store):
     assert [result.queue_offset for result in store.append_batch([draft(body=b"%d" % n) for n in range(20)])] == list(
         range(20)
     )
     assert store.read("orders", 0, 0).message_count == 20
 
 
-def test_a_batch_with_one_bad_message_is_refused_whole():
-    store = store_of()
+def test_a_batch_with_one_bad_message_is_refused_whole(store):
     with pytest.raises(InvalidArgument):
         store.append_batch([draft(), draft(properties=b"bad\0")])
     assert store.max_physical_offset == 0
 
 
-def test_a_message_is_found_by_its_physical_offset():
-    store = store_of()
+def test_a_message_is_found_by_its_physical_offset(store):
     store.append(draft())
     result = store.append(draft(body=b"second"))
     assert parse_record(store.record_at(result.physical_offset) or b"").body == b"second"
@@ -127,8 +125,7 @@ def test_a_message_is_found_by_its_physical_offset():
     assert store.record_at(result.physical_offset + 1) is None
 
 
-def test_a_message_found_by_its_physical_offset_comes_parsed_as_well():
-    store = store_of()
+def test_a_message_found_by_its_physical_offset_comes_parsed_as_well(store):
     store.append(draft())
     result = store.append(draft(body=b"second"))
     assert store.parsed_at(result.physical_offset) == parse_record(store.record_at(result.physical_offset) or b"")
@@ -155,8 +152,7 @@ def test_in_sync_flush_nothing_is_visible_before_it_is_durable_upstream_8239():
     assert store.durable_offset == result.end
 
 
-def test_async_flush_promises_nothing_and_waits_for_nothing():
-    store = store_of()
+def test_async_flush_promises_nothing_and_waits_for_nothing(store):
     assert store.wait_durable(store.append(draft()).end, fail) is True
 
 
@@ -212,9 +208,7 @@ def test_a_full_disk_refuses_messages_until_it_has_room(flush):
     assert store.read("orders", 0, 0, 100).message_count == kept + 1
 
 
-def test_a_message_whose_entry_finds_no_room_is_read_all_the_same_and_comes_back_from_the_log():
-    disk = FakeDisk()
-    store = store_of(disk)
+def test_a_message_whose_entry_finds_no_room_is_read_all_the_same_and_comes_back_from_the_log(disk, store):
     disk.failures["pwrite"] = OSError(errno.ENOSPC, "No space left on device")
     store.append(draft())
     store.flush()
@@ -238,25 +232,21 @@ def test_a_stop_in_order_leaves_a_checkpoint_and_no_abort_file():
         store.append(draft())
 
 
-def test_a_checkpoint_keeps_javas_index_time():
-    disk = FakeDisk()
+def test_a_checkpoint_keeps_javas_index_time(disk):
     disk.write(ROOT / "checkpoint", bytes(16) + (77).to_bytes(8, "big") + bytes(4072))
     store = store_of(disk)
     store.close()
     assert parse_checkpoint(disk.read(ROOT / "checkpoint")).index_ms == 77
 
 
-def test_a_directory_in_use_is_refused():
-    disk = FakeDisk()
-    store = store_of(disk)
+def test_a_directory_in_use_is_refused(disk, store):
     with pytest.raises(StoreError, match="in use by another broker"):
         store_of(disk)
     store.close()
     store_of(disk)
 
 
-def test_a_store_that_cannot_open_gives_its_lock_back():
-    disk = FakeDisk()
+def test_a_store_that_cannot_open_gives_its_lock_back(disk):
     store_of(disk).close()
     disk.write(ROOT / "commitlog" / f"{0:020}", bytes(8192))
     with pytest.raises(StoreError, match="has 8192 bytes"):
@@ -265,8 +255,7 @@ def test_a_store_that_cannot_open_gives_its_lock_back():
     store_of(disk)
 
 
-def test_a_topics_queues_are_listed_and_deleted():
-    disk = FakeDisk()
+def test_a_topics_queues_are_listed_and_deleted(disk):
     store = store_of(disk, flush=FlushMode.SYNC)
     for queue_id in (3, 0):
         store.append(draft(queue_id=queue_id))
@@ -279,13 +268,11 @@ def test_a_topics_queues_are_listed_and_deleted():
     assert disk.names(ROOT / "consumequeue") == []
 
 
-def test_a_queue_that_never_was_is_empty():
-    store = store_of()
+def test_a_queue_that_never_was_is_empty(store):
     assert (store.max_offset("x", 0), store.min_offset("x", 0)) == (0, 0)
 
 
-def test_a_message_is_found_by_its_queue_offset():
-    store = store_of()
+def test_a_message_is_found_by_its_queue_offset(store):
     for body in (b"first", b"second"):
         store.append(draft(body=body))
     assert [store.message_at("orders", 0, offset).body for offset in (0, 1)] == [b"first", b"second"]
@@ -293,21 +280,18 @@ def test_a_message_is_found_by_its_queue_offset():
     assert store.message_at("none", 0, 0) is None
 
 
-def test_a_message_without_a_place_makes_no_queue_file():
-    disk = FakeDisk()
+def test_a_message_without_a_place_makes_no_queue_file(disk):
     assert store_of(disk).append(draft(sys_flag=0x4)).queue_offset == 0
     assert disk.names(ROOT / "consumequeue") == []
 
 
 @pytest.mark.parametrize("sys_flag", [0x1, 0x8, 0x9])
-def test_a_compressed_or_committed_message_has_a_place_as_any_other(sys_flag):
-    store = store_of()
+def test_a_compressed_or_committed_message_has_a_place_as_any_other(sys_flag, store):
     assert [store.append(draft(sys_flag=sys_flag)).queue_offset for _ in range(2)] == [0, 1]
     assert store.max_offset("orders", 0) == 2
 
 
-def test_time_does_not_go_back_over_a_restart_and_the_checkpoint_keeps_it():
-    disk = FakeDisk()
+def test_time_does_not_go_back_over_a_restart_and_the_checkpoint_keeps_it(disk):
     first = store_of(disk, FakeClock(5000))
     first.append(draft())
     first.close()
@@ -316,8 +300,7 @@ def test_time_does_not_go_back_over_a_restart_and_the_checkpoint_keeps_it():
     assert store_of(disk, FakeClock(1000)).append(draft()).stored_at_ms == 5000
 
 
-def test_a_refused_batch_leaves_the_log_as_it_was():
-    store = store_of()
+def test_a_refused_batch_leaves_the_log_as_it_was(store):
     end = store.append(draft(body=bytes(2000))).end
     store.close()
     with pytest.raises(StoreUnavailable, match="closed"):
@@ -336,18 +319,14 @@ def test_in_sync_flush_a_record_behind_the_durable_ones_is_not_shown():
     assert store.record_at(second.physical_offset) is None
 
 
-def test_a_message_whose_body_is_damaged_is_still_found_by_its_place():
-    disk = FakeDisk()
-    store = store_of(disk)
+def test_a_message_whose_body_is_damaged_is_still_found_by_its_place(disk, store):
     store.append(draft(body=b"hello"))
     buffer = disk.files[ROOT / "commitlog" / f"{0:020}"].buffer
     buffer[buffer.index(b"hello")] ^= 1
     assert store.message_at("orders", 0, 0).queue_offset == 0
 
 
-def test_a_flush_leaves_nothing_that_a_power_cut_could_take():
-    disk = FakeDisk()
-    store = store_of(disk)
+def test_a_flush_leaves_nothing_that_a_power_cut_could_take(disk, store):
     for queue_id in range(3):
         store.append(draft(queue_id=queue_id))
     store.flush()
@@ -396,8 +375,7 @@ class LoopThatNeverTurns:
 
 @pytest.mark.parametrize("flush", FlushMode)
 @pytest.mark.parametrize("is_batch", [False, True], ids=["one", "batch"])
-def test_a_sync_that_fails_where_a_segment_ends_fences_the_store(flush, is_batch):
-    disk = FakeDisk()
+def test_a_sync_that_fails_where_a_segment_ends_fences_the_store(flush, is_batch, disk):
     store = store_of(disk, flush=flush, segment_size=2048, consume_queue_units=1000)
     results, answers = [], []
     store.attach(cast("asyncio.AbstractEventLoop", LoopThatNeverTurns()))
@@ -418,8 +396,7 @@ def test_a_sync_that_fails_where_a_segment_ends_fences_the_store(flush, is_batch
     assert disk.exists(ROOT / "abort")
 
 
-def test_nothing_is_synced_on_the_loop_where_a_consume_queue_file_ends_and_a_failure_later_fences():
-    disk = FakeDisk()
+def test_nothing_is_synced_on_the_loop_where_a_consume_queue_file_ends_and_a_failure_later_fences(disk):
     store = store_of(disk, consume_queue_units=4)
     for _ in range(4):
         store.append(draft())
@@ -432,9 +409,7 @@ def test_nothing_is_synced_on_the_loop_where_a_consume_queue_file_ends_and_a_fai
         store.append(draft())
 
 
-def test_a_segment_that_cannot_be_synced_for_want_of_a_descriptor_refuses_the_message_and_fences_nothing():
-    disk = FakeDisk()
-    store = store_of(disk)
+def test_a_segment_that_cannot_be_synced_for_want_of_a_descriptor_refuses_the_message_and_fences_nothing(disk, store):
     store.append(draft(body=bytes(3000)))
     disk.failures["sync"] = DescriptorShortage(errno.EMFILE, "Too many open files")
     with pytest.raises(StoreUnavailable, match="Too many open files"):
@@ -444,9 +419,7 @@ def test_a_segment_that_cannot_be_synced_for_want_of_a_descriptor_refuses_the_me
     assert store.append(draft(body=bytes(3000))).queue_offset == 1
 
 
-def test_a_store_that_a_failed_sync_has_fenced_is_told_from_one_that_is_closed():
-    disk = FakeDisk()
-    store = store_of(disk)
+def test_a_store_that_a_failed_sync_has_fenced_is_told_from_one_that_is_closed(disk, store):
     assert store.troubles == []
     store.append(draft())
     disk.failures["sync"] = OSError(errno.EIO, "Input/output error")
@@ -459,9 +432,7 @@ def test_a_store_that_a_failed_sync_has_fenced_is_told_from_one_that_is_closed()
     assert good.troubles == [(TroubleKind.CLOSED, "the store is closed")]
 
 
-def test_what_recovery_has_cut_is_a_trouble_as_long_as_it_is_kept():
-    disk = FakeDisk()
-    store = store_of(disk)
+def test_what_recovery_has_cut_is_a_trouble_as_long_as_it_is_kept(disk, store):
     end = store.append(draft()).end
     disk.files[ROOT / "commitlog" / f"{0:020}"].buffer[end : end + 9] = b"no record"
     again = store_of(disk.after_kill())
@@ -469,8 +440,7 @@ def test_what_recovery_has_cut_is_a_trouble_as_long_as_it_is_kept():
     assert [trouble.kind for trouble in again.troubles] == [TroubleKind.QUARANTINE]
 
 
-def test_readers_of_an_asynchronous_store_see_everything_at_once():
-    store = store_of()
+def test_readers_of_an_asynchronous_store_see_everything_at_once(store):
     store.append(draft())
     assert store.dispatch_behind_size == 0
 
@@ -523,9 +493,7 @@ def test_the_garbage_collector_rests_while_a_store_is_opened_and_no_longer(is_en
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_what_was_looked_at_is_kept_no_longer_than_the_start_takes(is_clean):
-    disk = FakeDisk()
-    store = store_of(disk)
+def test_what_was_looked_at_is_kept_no_longer_than_the_start_takes(is_clean, disk, store):
     for queue_id in range(3):
         store.append(draft(queue_id=queue_id))
     store.flush()

@@ -35,8 +35,7 @@ def test_the_smallest_store_is_one_of_small_files():
 
 
 @pytest.mark.parametrize(
-    "bad",
-    [{"segment_size": 1023}, {"consume_queue_units": 0}, {"flush_interval_ms": 0}, {"checkpoint_interval_ms": 0}],
+    "bad", [{"segment_size": 1023}, {"consume_queue_units": 0}, {"flush_interval_ms": 0}, {"checkpoint_interval_ms": 0}]
 )
 def test_a_little_less_than_the_smallest_store_is_refused(bad):
     with pytest.raises(ConfigError, match=r"at least \d+"):

@@ -16,6 +16,8 @@ from orbitmq.model.topic import LIGHT_PREFIX, DataVersion
 SEPARATOR = "@"
 UNKNOWN = -1
 """The answer for a queue that a group never committed."""
+OffsetTable = Mapping[str, Mapping[int, int]]
+"""Offsets by `topic@group` and queue id."""
 
 
 class GroupOffsets:
@@ -38,9 +40,13 @@ class GroupOffsets:
         their checkpoints are in it."""
 
     @property
-    def all(self) -> Mapping[str, Mapping[int, int]]:
+    def all(self) -> OffsetTable:
         """A read-only view of the whole table, by `topic@group`."""
         return MappingProxyType(self._offsets)
+
+    def copy(self) -> OffsetTable:
+        """Return the whole table as it is now, for a thread to encode."""
+        return {key: queues.copy() for key, queues in self._offsets.items()}
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
         """Return the committed offset, UNKNOWN without one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.monitoring.runtime_info import RuntimeInfo
 from orbitmq.broker.persistence import format_offsets
-from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.kv import encode_kv_table
 from orbitmq.wire.headers import (
     GetAllConsumerOffsets,
@@ -42,9 +43,12 @@ def get_broker_runtime_info(tables: AdminTables, call: Call[GetBrokerRuntimeInfo
 
 
 @handlers.on(GetAllConsumerOffsets)
-def get_all_consumer_offsets(tables: AdminTables, call: Call[GetAllConsumerOffsets]) -> Reply:
-    """Answer with every committed offset."""
-    return Reply(body=format_offsets(tables.offsets))
+def get_all_consumer_offsets(tables: AdminTables, call: Call[GetAllConsumerOffsets]) -> Later:
+    """Answer with every committed offset; a thread encodes them."""
+    version, offsets = tables.offsets.version, tables.offsets.copy()
+    encoding = asyncio.get_running_loop().run_in_executor(None, format_offsets, version, offsets)
+    encoding.add_done_callback(lambda done: None if done.cancelled() else call.answer(Reply(body=done.result())))
+    return LATER
 
 
 @handlers.on(GetAllDelayOffsets)

@@ -192,8 +192,7 @@ def other_actions(one: Rule) -> Rule:
 
 
 @pytest.mark.parametrize(
-    "change",
-    [a_shorter_name, a_longer_name, a_longer_beginning, another_case, another_kind, from_elsewhere],
+    "change", [a_shorter_name, a_longer_name, a_longer_beginning, another_case, another_kind, from_elsewhere]
 )
 def test_rules_about_something_else_do_not_count(change: Any):
     """Each of the needed rules is spoilt in turn, the others stay."""

@@ -47,8 +47,7 @@ async def test_one_question_answers_all_who_ask_for_a_while():
     await server.wait_for(2)
     server.clock.advance(KEPT_MS - 1)
     server.find()
-    assert server.found == [QUEUES] * 3
-    assert server.asked == ["t"]
+    assert (server.found, server.asked) == ([QUEUES] * 3, ["t"])
     server.clock.advance(1)
     server.find()
     await server.wait_for(4)
@@ -62,8 +61,7 @@ async def test_what_nobody_knows_is_asked_for_again():
         await server.wait_for(1)
         server.find()
         await server.wait_for(2)
-        assert server.found == [None, None]
-        assert len(server.asked) == 2
+        assert (server.found, len(server.asked)) == ([None, None], 2)
 
 
 async def test_too_many_topics_are_not_looked_up_at_a_time(monkeypatch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +59,19 @@ def bodies(records: list[Record]) -> list[bytes]:
     return [bytes(record.body) for record in records]
 
 
-def test_a_message_comes_when_its_level_says_and_in_the_order_of_its_level(tmp_path: Path) -> None:
+@pytest.fixture
+def scene() -> Notes:
+    return Notes()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
     world = World(tmp_path)
+    yield world
+    world.store.close()
+
+
+def test_a_message_comes_when_its_level_says_and_in_the_order_of_its_level(world: World) -> None:
     world.add(2, b"5 s")
     world.add(1, b"1 s")
     world.now_ms += 500
@@ -74,7 +85,6 @@ def test_a_message_comes_when_its_level_says_and_in_the_order_of_its_level(tmp_p
     assert not world.queues.are_waiting
     assert bodies(world.delivered()) == [b"1 s", b"1 s, later", b"5 s"]
     assert parse_properties(world.delivered()[0].properties) == {"TAGS": "a", "REAL_TOPIC": "t", "REAL_QID": "2"}
-    world.store.close()
 
 
 @pytest.mark.parametrize(
@@ -87,9 +97,8 @@ def test_a_message_comes_when_its_level_says_and_in_the_order_of_its_level(tmp_p
     ],
 )
 def test_a_damaged_message_of_a_level_is_passed_over_and_those_behind_it_come(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, at: int, damage: bytes, said: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, at: int, damage: bytes, said: str, world: World
 ) -> None:
-    world = World(tmp_path)
     for number in range(5):
         world.add(1, b"%d" % number)
     entries = world.store.queue_entries(SCHEDULE_TOPIC, 0, 2, 1)
@@ -105,48 +114,37 @@ def test_a_damaged_message_of_a_level_is_passed_over_and_those_behind_it_come(
     (record,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert record.startswith("delayed message 2 of level 1 cannot be delivered")
     assert said in record
-    world.store.close()
 
 
-@pytest.mark.parametrize("properties", [b"\xff\xfe\x01a\x02", b"K\x01v\x01w\x02"])
-def test_properties_that_cannot_be_stored_again_keep_no_delayed_message_behind_them(
-    tmp_path: Path, properties: bytes
-) -> None:
-    world = World(tmp_path)
+def test_properties_that_cannot_be_stored_again_keep_no_delayed_message_behind_them(world: World) -> None:
     world.add(1, b"0")
     draft = schedule(Draft("t", 2, b"1"), {}, 1)
-    world.append(draft._replace(properties=draft.properties + properties))
+    world.append(draft._replace(properties=draft.properties + b"\xff\xfe\x01a\x02"))
     world.add(1, b"2")
     while world.queues.deliver_due(world.now_ms + 1_000):
         pass
     assert bodies(world.delivered()) == [b"0", b"2"]
     assert world.queues.undeliverable_count == 1
-    world.store.close()
 
 
-def test_what_waits_is_counted_by_level(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_what_waits_is_counted_by_level(world: World) -> None:
     for level in (1, 1, 3):
         world.add(level, b"later")
     assert {level: count for level, count in world.queues.backlog().items() if count} == {1: 2, 3: 1}
     world.queues.deliver_due(world.now_ms + 1_000)
     assert {level: count for level, count in world.queues.backlog().items() if count} == {3: 1}
     assert len(world.queues.backlog()) == 18
-    world.store.close()
 
 
-def test_a_delayed_message_leaves_the_checksum_of_its_waiting_record_behind(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_a_delayed_message_leaves_the_checksum_of_its_waiting_record_behind(world: World) -> None:
     draft = schedule(Draft("t", 2, b"x"), {"TAGS": "a"}, 1)
     world.append(draft._replace(properties=draft.properties + b"__CRC32#\x010123456789\x02"))
     assert world.queues.deliver_due(world.now_ms + 1000) == 1
     assert "__CRC32#" not in parse_properties(world.delivered()[0].properties)
-    world.store.close()
 
 
 @pytest.mark.parametrize("is_allowed", [True, False])
-def test_a_delayed_message_whose_topic_is_missing_is_not_dropped(tmp_path: Path, is_allowed: bool) -> None:
-    world = World(tmp_path)
+def test_a_delayed_message_whose_topic_is_missing_is_not_dropped(is_allowed: bool, world: World) -> None:
     if is_allowed:
         world.registries.topics.update(TopicConfig(topic=AUTO_CREATE_TOPIC, write_queue_count=2), 1)
     world.add(1, b"orphan", topic="gone", queue_id=4)
@@ -162,11 +160,9 @@ def test_a_delayed_message_whose_topic_is_missing_is_not_dropped(tmp_path: Path,
     assert (made and made.read_queue_count) == (5 if is_allowed else None)
     assert retry is not None
     assert retry.read_queue_count == 1
-    world.store.close()
 
 
-def test_a_delayed_message_waits_while_the_disk_refuses_its_missing_topic(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_a_delayed_message_waits_while_the_disk_refuses_its_missing_topic(world: World) -> None:
     world.registries.topics.update(TopicConfig(topic=AUTO_CREATE_TOPIC), 1)
     world.add(1, b"x", topic="gone")
     world.registries.disk_error = OSError(28, "No space left on device")
@@ -177,11 +173,9 @@ def test_a_delayed_message_waits_while_the_disk_refuses_its_missing_topic(tmp_pa
     world.registries.disk_error = None
     assert world.queues.deliver_due(world.now_ms + 1000) == 1
     assert world.registries.topics.get("gone") is not None
-    world.store.close()
 
 
-def test_how_far_it_is_can_be_kept_while_delayed_messages_go_on_and_on(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_how_far_it_is_can_be_kept_while_delayed_messages_go_on_and_on(world: World) -> None:
     for number in range(10):
         world.add(1, b"x")
         world.now_ms += 1000
@@ -194,7 +188,6 @@ def test_how_far_it_is_can_be_kept_while_delayed_messages_go_on_and_on(tmp_path:
     assert parse_delay_offsets(content)[0][1] == 7
     assert world.queues.is_changed
     assert world.queues.take_durable(1) is None
-    world.store.close()
 
 
 def test_one_level_that_is_busy_keeps_no_other_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,8 +203,7 @@ def test_one_level_that_is_busy_keeps_no_other_waiting(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("ahead_ms", [3_600_000, -3_600_000])
-def test_a_wall_clock_that_is_set_moves_no_deadline(tmp_path: Path, ahead_ms: int) -> None:
-    world = World(tmp_path)
+def test_a_wall_clock_that_is_set_moves_no_deadline(ahead_ms: int, world: World) -> None:
     start_ms = world.now_ms
     world.now_ms += ahead_ms  # the store's clock alone
     world.store.append(schedule(Draft("t", 2, b"x"), {}, 1))
@@ -220,54 +212,44 @@ def test_a_wall_clock_that_is_set_moves_no_deadline(tmp_path: Path, ahead_ms: in
     world.store.append(schedule(Draft("t", 2, b"y"), {}, 1))
     world.queues.note_arrivals(start_ms + 20)
     assert [world.queues.deliver_due(start_ms + after) for after in (1_009, 1_010, 1_019, 1_020)] == [0, 1, 0, 1]
-    world.store.close()
 
 
 def test_what_an_earlier_run_left_waits_no_longer_than_its_level_however_far_ahead_its_store_time_is(
-    tmp_path: Path,
+    world: World,
 ) -> None:
-    world = World(tmp_path)
     world.add(1, b"x")
     world.now_ms += 3_600_000
     world.add(1, b"an hour ahead")
     queues = delay_queues(world.store, world.registries.topics, wall_ms=1_000_400, now_ms=7)
     assert [queues.deliver_due(7 + after) for after in (599, 600, 999, 1_000)] == [0, 1, 0, 1]
-    world.store.close()
 
 
 def deliveries(queues: DelayQueues, times_ms: list[int]) -> list[int]:
     return [queues.deliver_due(time_ms) for time_ms in times_ms]
 
 
-def test_a_message_keeps_the_time_that_the_settings_of_its_day_gave_it(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_a_message_keeps_the_time_that_the_settings_of_its_day_gave_it(world: World) -> None:
     world.add(2, b"5 s")
     queues = world.reopened(levels="1s 1h")
     assert deliveries(queues, [1_004_999, 1_005_000]) == [0, 1]
-    world.store.close()
 
 
-def test_a_message_waits_no_longer_than_a_new_one_of_its_level_by_settings_that_have_changed(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_a_message_waits_no_longer_than_a_new_one_of_its_level_by_settings_that_have_changed(world: World) -> None:
     world.add(18, b"2 h")
     queues = world.reopened(levels=" ".join(["1s"] * 18))
     assert deliveries(queues, [1_000_999, 1_001_000]) == [0, 1]
-    world.store.close()
 
 
-def test_messages_of_levels_that_are_gone_come_like_those_of_the_highest(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_messages_of_levels_that_are_gone_come_like_those_of_the_highest(world: World) -> None:
     world.add(4, b"30 s")
     world.add(18, b"2 h")
     queues = world.reopened(levels="1s 5s 60s")
     assert queues.backlog() == {1: 0, 2: 0, 3: 0, 4: 1, 18: 1}
     assert deliveries(queues, [1_029_999, 1_030_000, 1_059_999, 1_060_000]) == [0, 1, 0, 1]
     assert not queues.are_waiting
-    world.store.close()
 
 
-def test_how_far_a_level_was_delivered_is_kept_while_the_level_is_gone(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_how_far_a_level_was_delivered_is_kept_while_the_level_is_gone(world: World) -> None:
     for level in (1, 5):
         world.add(level, b"before")
     world.queues.deliver_due(world.now_ms + 60_000)
@@ -283,20 +265,16 @@ def test_how_far_a_level_was_delivered_is_kept_while_the_level_is_gone(tmp_path:
     assert content is not None
     assert parse_delay_offsets(content)[0] == {1: 2, 5: 1}
     assert not world.reopened(*parse_delay_offsets(content)).are_waiting
-    world.store.close()
 
 
-def test_an_entry_that_cannot_be_a_time_leaves_the_store_time_and_the_delay(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_an_entry_that_cannot_be_a_time_leaves_the_store_time_and_the_delay(world: World) -> None:
     waiting = schedule(Draft("t", 2, b"x"), {}, 1)
     world.store.append(waiting._replace(tag_code=-(1 << 62)))  # an address in Java's extension files
     world.now_ms += 300
     assert deliveries(world.reopened(), [1_000_999, 1_001_000]) == [0, 1]
-    world.store.close()
 
 
-def test_the_offset_is_kept_only_when_what_was_delivered_is_on_the_disk(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_the_offset_is_kept_only_when_what_was_delivered_is_on_the_disk(world: World) -> None:
     world.add(1, b"x")
     assert world.queues.take_durable(1) is None
     world.queues.deliver_due(world.now_ms + 1000)
@@ -312,7 +290,6 @@ def test_the_offset_is_kept_only_when_what_was_delivered_is_on_the_disk(tmp_path
     assert not again.are_waiting
     assert not world.reopened({1: 99, 77: 5}).are_waiting
     assert world.reopened({1: 0}).are_waiting
-    world.store.close()
 
 
 @pytest.mark.parametrize(
@@ -333,9 +310,8 @@ def test_a_damaged_file_is_refused() -> None:
     [("t", "123456789", True), ("t", "1234567890", False), ("t", "-1", False), ("t", "", False), ("a b", "2", False)],
 )
 def test_a_message_goes_only_where_there_is_a_topic_and_a_queue_can_be(
-    tmp_path: Path, topic: str, queue_id: str, is_delivered: bool
+    topic: str, queue_id: str, is_delivered: bool, world: World
 ) -> None:
-    world = World(tmp_path)
     draft = schedule(Draft(topic, 2, b"x"), {}, 1)
     world.append(
         draft._replace(properties=draft.properties.replace(b"REAL_QID\x012", f"REAL_QID\x01{queue_id}".encode()))
@@ -343,18 +319,15 @@ def test_a_message_goes_only_where_there_is_a_topic_and_a_queue_can_be(
     assert world.queues.deliver_due(world.now_ms + 1000) == 1
     assert world.store.queue_ids(topic) == ([int(queue_id)] if is_delivered else [])
     assert not world.queues.are_waiting
-    world.store.close()
 
 
-def test_what_has_no_place_to_go_needs_no_sync_to_be_passed_over_for_good(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_what_has_no_place_to_go_needs_no_sync_to_be_passed_over_for_good(world: World) -> None:
     world.add(1, b"orphan", topic="a b")
     world.queues.deliver_due(world.now_ms + 1000)
     assert world.store.durable_offset == 0
     content = world.queues.take_durable(1)
     assert content is not None
     assert parse_delay_offsets(content)[0] == {level: int(level == 1) for level in range(1, 19)}
-    world.store.close()
 
 
 def test_delivery_goes_on_behind_messages_that_the_log_does_not_have_any_more() -> None:
@@ -372,13 +345,11 @@ def test_delivery_goes_on_behind_messages_that_the_log_does_not_have_any_more() 
     assert [bytes(store.message_at("t", 0, offset).body[-1:]) for offset in (0, 1)] == [b"1", b"2"]
 
 
-def test_offsets_of_a_file_lie_between_the_beginning_and_the_end(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_offsets_of_a_file_lie_between_the_beginning_and_the_end(world: World) -> None:
     world.add(1, b"x")
     for offset, is_waiting in ((-5, True), (0, True), (1, False), (2, False)):
         assert world.reopened({1: offset}).are_waiting is is_waiting
     assert world.reopened({1: -5}).deliver_due(world.now_ms + 1000) == 1
-    world.store.close()
 
 
 def test_a_file_without_tables_knows_nothing() -> None:
@@ -414,8 +385,7 @@ class Notes:
         return {level: count for level, count in self.queues.backlog().items() if count}
 
 
-def test_a_killed_process_repeats_nothing_though_nothing_was_on_the_disk() -> None:
-    scene = Notes()
+def test_a_killed_process_repeats_nothing_though_nothing_was_on_the_disk(scene: Notes) -> None:
     scene.add(b"a", b"b", level=1)
     scene.add(b"c", b"d", level=2)
     assert scene.deliver() == 4
@@ -432,8 +402,7 @@ def test_a_killed_process_repeats_nothing_though_nothing_was_on_the_disk() -> No
     assert {level: offset for level, offset in parse_delay_offsets(content)[0].items() if offset} == {1: 2, 2: 3}
 
 
-def test_what_the_notes_tell_is_kept_in_the_file_without_another_delivery() -> None:
-    scene = Notes()
+def test_what_the_notes_tell_is_kept_in_the_file_without_another_delivery(scene: Notes) -> None:
     scene.add(b"a")
     scene.deliver()
     scene.killed()
@@ -445,9 +414,8 @@ def test_what_the_notes_tell_is_kept_in_the_file_without_another_delivery() -> N
     assert not scene.queues.is_changed
 
 
-def test_a_file_that_is_ahead_of_the_notes_counts() -> None:
+def test_a_file_that_is_ahead_of_the_notes_counts(scene: Notes) -> None:
     """A Java broker in between has delivered more, and knows nothing of notes."""
-    scene = Notes()
     scene.add(b"a", b"b", b"c")
     scene.deliver()
     note = bytes(scene.disk.files[Path("/store/delivered")].buffer)
@@ -460,8 +428,7 @@ def test_a_file_that_is_ahead_of_the_notes_counts() -> None:
     assert scene.waiting == {1: 2}
 
 
-def test_a_note_whose_copy_a_power_cut_took_is_not_believed_when_other_messages_lie_there() -> None:
-    scene = Notes()
+def test_a_note_whose_copy_a_power_cut_took_is_not_believed_when_other_messages_lie_there(scene: Notes) -> None:
     scene.add(b"a", b"b")
     scene.store.flush()
     before = {path: bytes(file.buffer) for path, file in scene.disk.files.items()}
@@ -478,8 +445,7 @@ def test_a_note_whose_copy_a_power_cut_took_is_not_believed_when_other_messages_
     assert scene.deliver() == 2
 
 
-def test_a_copy_of_another_message_of_the_queue_proves_nothing() -> None:
-    scene = Notes()
+def test_a_copy_of_another_message_of_the_queue_proves_nothing(scene: Notes) -> None:
     scene.add(b"a", b"b")
     scene.deliver()
     notes = DeliveryNotes(scene.disk, Path("/store/delivered"))
@@ -531,8 +497,7 @@ def test_a_note_of_a_damaged_message_keeps_nobody_from_starting(monkeypatch: pyt
     assert scene.waiting == {1: 1}
 
 
-def test_notes_that_the_disk_refuses_hold_no_delivery_up(caplog: pytest.LogCaptureFixture) -> None:
-    scene = Notes()
+def test_notes_that_the_disk_refuses_hold_no_delivery_up(caplog: pytest.LogCaptureFixture, scene: Notes) -> None:
     scene.add(b"a", b"b")
     scene.disk.failures["pwrite"] = OSError(28, "No space left on device")
     assert scene.deliver() == 2
@@ -545,8 +510,7 @@ def test_notes_that_the_disk_refuses_hold_no_delivery_up(caplog: pytest.LogCaptu
     assert scene.waiting == {}
 
 
-def test_what_was_sent_on_before_the_store_refused_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = Notes()
+def test_what_was_sent_on_before_the_store_refused_is_noted(monkeypatch: pytest.MonkeyPatch, scene: Notes) -> None:
     scene.add(b"a", b"b")
     append, drafts = scene.store.append, []
 

@@ -42,6 +42,11 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return compiled
 
 
+@pytest.fixture
+def on() -> Filters:
+    return Filters(**ON)
+
+
 @pytest.mark.parametrize("kind", [None, "", "TAG"])
 def test_tags_are_filtered_by_their_codes(kind: str | None) -> None:
     off = Filters(takes_sql92=False, filters_retries=False)
@@ -52,8 +57,7 @@ def test_tags_are_filtered_by_their_codes(kind: str | None) -> None:
     off.check(sql("a", kind=kind or ""), 0)
 
 
-def test_an_expression_becomes_a_test_of_properties() -> None:
-    on = Filters(**ON)
+def test_an_expression_becomes_a_test_of_properties(on: Filters) -> None:
     for test in (on.of_request("price > 10", SQL92, 0), on.of_subscription(sql("price > 10"), 0)):
         assert isinstance(test, PropertyTest)
         assert (test.matches(CHEAP), test.matches(DEAR), test.cost, test.tag_codes) == (False, True, 1, None)
@@ -69,8 +73,7 @@ def test_a_broker_that_takes_tags_alone_says_so() -> None:
     assert refusal(lambda: off.check(sql("price >"), 0)) == (1, remark)
 
 
-def test_a_wrong_expression_is_answered_with_the_place() -> None:
-    on = Filters(**ON)
+def test_a_wrong_expression_is_answered_with_the_place(on: Filters) -> None:
     at_end = "something is missing at the end (line 1, column 8)"
     assert refusal(lambda: on.of_request("price >", SQL92, 0)) == (
         23,
@@ -89,8 +92,7 @@ def test_a_pull_for_a_wrong_expression_hears_of_it_before_it_hears_that_there_ar
     assert refusal(lambda: off.of_request("", SQL92, 0))[0] == 23
 
 
-def test_other_types_of_expressions_are_unknown() -> None:
-    on = Filters(**ON)
+def test_other_types_of_expressions_are_unknown(on: Filters) -> None:
     assert refusal(lambda: on.of_request("a", "XPATH", 0))[0] == 23
     assert refusal(lambda: on.of_subscription(sql("a", kind="XPATH"), 0))[0] == 27
     code, remark = refusal(lambda: on.check(sql("a", kind="XPATH"), 0))
@@ -137,8 +139,7 @@ def test_a_long_expression_is_compiled_aside_one_at_a_time(monkeypatch: pytest.M
     assert len(aside) == 2
 
 
-def test_an_expression_that_is_too_long_drives_out_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    on = Filters(**ON)
+def test_an_expression_that_is_too_long_drives_out_no_other(monkeypatch: pytest.MonkeyPatch, on: Filters) -> None:
     first = on.of_request("price > 10", SQL92, 0)
     assert refusal(lambda: on.of_request("a" * 2_000_000, SQL92, 0))[0] == 23
     assert on._kept.keys() == {"price > 10"}
@@ -181,8 +182,7 @@ def test_other_pulls_and_other_groups_are_left_alone() -> None:
     assert Filters(**RETRIES).of_retries(own, "%RETRY%g", {}, 0) is None
 
 
-def test_new_expressions_are_compiled_so_fast_and_no_faster() -> None:
-    on = Filters(**ON)
+def test_new_expressions_are_compiled_so_fast_and_no_faster(on: Filters) -> None:
     long = [f"price > {number} " + " " * 3_000 for number in range(10, 20)]
     for expression in long[:3]:
         on.of_request(expression, SQL92, 1_000)
@@ -197,8 +197,7 @@ def test_new_expressions_are_compiled_so_fast_and_no_faster() -> None:
     on.of_request(long[3], SQL92, soon + 1)
 
 
-def test_a_clock_that_goes_back_or_far_ahead_gives_no_more_than_a_burst() -> None:
-    on = Filters(**ON)
+def test_a_clock_that_goes_back_or_far_ahead_gives_no_more_than_a_burst(on: Filters) -> None:
     long = [f"price > {number} " + " " * 3_000 for number in range(10, 20)]
     for expression in long[:3]:
         on.of_request(expression, SQL92, 1_000)

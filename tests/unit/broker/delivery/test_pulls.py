@@ -71,8 +71,12 @@ def reads_of(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]
     return reads
 
 
-def test_an_answer_says_what_was_found_and_is_counted() -> None:
-    rig = Rig()
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+def test_an_answer_says_what_was_found_and_is_counted(rig: Rig) -> None:
     size = rig.send() + rig.send()
     reply = rig.pulls.read(pull_header(), None)
     assert reply.header == PullResponse(suggest_which_broker_id=0, next_begin_offset=2, min_offset=0, max_offset=2)
@@ -90,16 +94,14 @@ def test_an_answer_says_what_was_found_and_is_counted() -> None:
         ({"topic": "none", "queue_offset": 1}, MOVED, "NO_MATCHED_QUEUE"),
     ],
 )
-def test_what_was_not_found_has_a_code_and_is_counted(fields: dict[str, Any], code: int, remark: str) -> None:
-    rig = Rig()
+def test_what_was_not_found_has_a_code_and_is_counted(fields: dict[str, Any], code: int, remark: str, rig: Rig) -> None:
     rig.send()
     reply = rig.pulls.read(pull_header(**fields), None)
     assert (reply.code, reply.remark, reply.body) == (code, remark, b"")
     assert (rig.stats.found_count, rig.stats.miss_count) == (0, 1)
 
 
-def test_messages_that_the_filter_rejects_are_passed_over() -> None:
-    rig = Rig()
+def test_messages_that_the_filter_rejects_are_passed_over(rig: Rig) -> None:
     rig.send(tag_code=1)
     assert rig.pulls.read(pull_header(), frozenset({2})).code == RETRY
 
@@ -123,16 +125,14 @@ def test_a_client_gets_no_more_bytes_than_the_broker_allows() -> None:
     assert len(rig.pulls.read(pull_header(size_max=10_000), None).body) == size
 
 
-async def test_a_burst_answers_each_parked_pull_once_and_whole() -> None:
-    rig = Rig()
+async def test_a_burst_answers_each_parked_pull_once_and_whole(rig: Rig) -> None:
     assert rig.park()
     assert rig.park(topic="other")
     rig.send(b"1")
     rig.send(b"2")
     assert rig.answers == []
     await until(lambda: rig.answers)
-    assert rig.answers == [(FOUND, [b"1", b"2"])]
-    assert rig.pulls.parked_count == 1
+    assert (rig.answers, rig.pulls.parked_count) == ([(FOUND, [b"1", b"2"])], 1)
 
 
 def test_over_the_limit_nobody_waits() -> None:
@@ -141,38 +141,31 @@ def test_over_the_limit_nobody_waits() -> None:
     assert not rig.park()
 
 
-def test_a_pull_is_answered_when_its_time_is_over_and_not_before() -> None:
-    rig = Rig()
+def test_a_pull_is_answered_when_its_time_is_over_and_not_before(rig: Rig) -> None:
     rig.park(suspend_ms=500)
     rig.pulls.answer_expired(rig.clock.advance(499))
     assert rig.answers == []
     rig.pulls.answer_expired(rig.clock.advance(1))
-    assert rig.answers == [(NOT_FOUND, [])]
-    assert rig.pulls.parked_count == 0
+    assert (rig.answers, rig.pulls.parked_count) == ([(NOT_FOUND, [])], 0)
 
 
-def test_a_pull_whose_wake_up_was_lost_is_answered_later() -> None:
-    rig = Rig()
+def test_a_pull_whose_wake_up_was_lost_is_answered_later(rig: Rig) -> None:
     rig.send(b"first")
     rig.park(queue_offset=0)
     rig.park(queue_offset=1)
     rig.pulls.answer_overtaken()
-    assert rig.answers == [(FOUND, [b"first"])]
-    assert rig.pulls.parked_count == 1
+    assert (rig.answers, rig.pulls.parked_count) == ([(FOUND, [b"first"])], 1)
 
 
-async def test_a_pull_that_finds_nothing_after_all_waits_on() -> None:
-    rig = Rig()
+async def test_a_pull_that_finds_nothing_after_all_waits_on(rig: Rig) -> None:
     rig.park(topic="none")
     rig.pulls.answer_topic("other")
     assert rig.pulls.parked_count == 1
     rig.pulls.answer_topic("none")
-    assert rig.answers == []
-    assert rig.pulls.parked_count == 1
+    assert (rig.answers, rig.pulls.parked_count) == ([], 1)
 
 
-def test_the_pulls_of_a_connection_that_closed_get_no_answer() -> None:
-    rig = Rig()
+def test_the_pulls_of_a_connection_that_closed_get_no_answer(rig: Rig) -> None:
     rig.park()
     rig.pulls.drop_connection(rig.peer)
     assert (rig.pulls.parked_count, rig.answers) == (0, [])
@@ -193,8 +186,7 @@ async def test_the_pulls_of_a_connection_that_closed_are_forgotten_in_turns_of_t
     assert rig.pulls.parked_count == 0
 
 
-async def test_a_broker_that_stops_answers_all_also_those_that_were_woken_just_now() -> None:
-    rig = Rig()
+async def test_a_broker_that_stops_answers_all_also_those_that_were_woken_just_now(rig: Rig) -> None:
     rig.park()
     rig.park(queue_offset=5, suspend_ms=500)
     rig.send(b"last")
@@ -206,9 +198,8 @@ async def test_a_broker_that_stops_answers_all_also_those_that_were_woken_just_n
 
 
 def test_a_read_that_fails_is_the_answer_of_its_own_pull_alone(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, rig: Rig
 ) -> None:
-    rig = Rig()
     rig.park(queue_id=7)
     rig.park()
     real = rig.store.read
@@ -227,9 +218,8 @@ def test_a_read_that_fails_is_the_answer_of_its_own_pull_alone(
 
 
 def test_a_parked_pull_of_a_queue_that_was_cut_is_told_so_without_a_traceback(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, rig: Rig
 ) -> None:
-    rig = Rig()
     rig.park()
 
     def read(*_: Any) -> Any:
@@ -318,8 +308,7 @@ async def test_a_client_that_does_not_read_keeps_its_pulls_waiting_until_it_read
     assert deaf.replies[0].code == FOUND
 
 
-async def test_a_large_answer_waits_for_room_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = Rig()
+async def test_a_large_answer_waits_for_room_only_so_long(monkeypatch: pytest.MonkeyPatch, rig: Rig) -> None:
     rig.peer.room = 50
     rig.park()
     rig.send(b"1" * 100)
@@ -335,8 +324,7 @@ async def test_a_large_answer_waits_for_room_only_so_long(monkeypatch: pytest.Mo
     assert rig.answers == [(FOUND, [b"1" * 100])]
 
 
-async def test_a_pull_that_found_much_waits_for_room_and_then_gets_what_there_is_by_then() -> None:
-    rig = Rig()
+async def test_a_pull_that_found_much_waits_for_room_and_then_gets_what_there_is_by_then(rig: Rig) -> None:
     rig.send(b"1")
     rig.peer.room = 0
     assert rig.pulls.wait_for_room(rig.call(), None, 100)
@@ -356,8 +344,7 @@ async def test_where_too_many_wait_a_large_answer_does_not() -> None:
     assert not rig.pulls.wait_for_room(rig.call(), None, 100)
 
 
-async def test_a_broker_that_stops_answers_also_whom_it_has_no_room_for() -> None:
-    rig = Rig()
+async def test_a_broker_that_stops_answers_also_whom_it_has_no_room_for(rig: Rig) -> None:
     rig.peer.room = 0
     rig.park()
     rig.send(b"1")
@@ -367,8 +354,7 @@ async def test_a_broker_that_stops_answers_also_whom_it_has_no_room_for() -> Non
     assert [code for code, _ in rig.answers] == [FOUND]
 
 
-def test_nothing_of_a_request_is_kept_that_its_answer_does_not_need() -> None:
-    rig = Rig()
+def test_nothing_of_a_request_is_kept_that_its_answer_does_not_need(rig: Rig) -> None:
     command = Command(11, 77, ext_fields={"topic": "t"}, body=b"x" * 1000)
     rig.pulls.park(Call(pull_header(), command, rig.peer, 0), None, 500)
     (pull,) = rig.pulls.parked.close()
@@ -397,8 +383,7 @@ async def test_a_message_that_comes_between_two_turns_is_missed_by_no_pull(monke
     assert [code for code, _ in rig.answers] == [FOUND, FOUND]
 
 
-async def test_what_was_read_for_one_wake_up_is_not_kept_for_the_next() -> None:
-    rig = Rig()
+async def test_what_was_read_for_one_wake_up_is_not_kept_for_the_next(rig: Rig) -> None:
     rig.park()
     rig.send(b"1")
     await until(lambda: rig.answers)
@@ -423,8 +408,7 @@ def store(rig: Rig, *values: bytes, queue_id: int = 0) -> None:
         rig.store.append(Draft("t", queue_id, value, b"p\x01%s\x02" % value))
 
 
-async def test_a_pull_with_a_test_gets_what_passes_it() -> None:
-    rig = Rig()
+async def test_a_pull_with_a_test_gets_what_passes_it(rig: Rig) -> None:
     store(rig, b"no", b"yes", b"no")
     reply = rig.pulls.read(pull_header(), wants(b"yes"))
     assert [bytes(record.body) for record in iter_records(reply.body)] == [b"yes"]
@@ -433,8 +417,7 @@ async def test_a_pull_with_a_test_gets_what_passes_it() -> None:
     assert (nothing.code, next_offset(nothing)) == (RETRY, 3)
 
 
-async def test_a_parked_pull_waits_behind_messages_that_fail_its_test_and_reads_none_twice() -> None:
-    rig = Rig()
+async def test_a_parked_pull_waits_behind_messages_that_fail_its_test_and_reads_none_twice(rig: Rig) -> None:
     asked: list[bytes] = []
 
     def matches(properties: bytes) -> bool:
@@ -453,8 +436,7 @@ async def test_a_parked_pull_waits_behind_messages_that_fail_its_test_and_reads_
     assert asked == [b"p\x01no\x02"] * 3 + [b"p\x01yes\x02"]
 
 
-async def test_a_pull_whose_time_is_over_hears_behind_what_it_waited() -> None:
-    rig = Rig()
+async def test_a_pull_whose_time_is_over_hears_behind_what_it_waited(rig: Rig) -> None:
     rig.pulls.park(rig.call(), wants(b"yes"), 500)
     store(rig, b"no", b"no")
     await asyncio.sleep(0)

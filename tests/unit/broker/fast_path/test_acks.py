@@ -74,30 +74,29 @@ def remark_of(answer: Command, group: str) -> str:
     return (answer.remark or "").replace(group, "GROUP")
 
 
-async def test_the_fast_path_notes_acks_as_the_long_way_does(serve: Serve) -> None:
+async def test_the_fast_path_notes_acks_as_the_long_way_does(rig: Any) -> None:
     """Every variant goes the fast path at once, and the long way one by one; answers and what is left must agree."""
 
-    async with serve() as rig:
-        for _ in range(5):
-            await rig.send("t", queue_id=0)
-        fast_path, checkpoints = rig.broker.running.fast_path, rig.broker.service.pop.revive_log.checkpoints
-        seen: list[list[Any]] = []
-        for is_fast in (True, False):
-            outcomes: list[Any] = []
-            for number, variant in enumerate(VARIANTS):
-                group = f"{'fast' if is_fast else 'long'}{number}"
-                frames = ack_frames(await popped(rig, group), group, variant)
-                fast_path.is_open = is_fast
-                send = exchange_at_once if is_fast else exchange
-                answers = await asyncio.to_thread(send, rig.broker.address, frames)
-                fast_path.is_open = True
-                answered = sorted((one.opaque, one.code, one.ext_fields, remark_of(one, group)) for one in answers)
-                found = [one for key, one in checkpoints._by_key.items() if key.group == group]
-                left = [one.offsets_left for one in found]
-                outcomes.append((answered, left, checkpoints.in_flight.get(("t", group, 0))))
-            seen.append(outcomes)
-        for variant, fast, long in zip(VARIANTS, *seen, strict=True):
-            assert fast == long, variant
+    for _ in range(5):
+        await rig.send("t", queue_id=0)
+    fast_path, checkpoints = rig.broker.running.fast_path, rig.broker.service.pop.revive_log.checkpoints
+    seen: list[list[Any]] = []
+    for is_fast in (True, False):
+        outcomes: list[Any] = []
+        for number, variant in enumerate(VARIANTS):
+            group = f"{'fast' if is_fast else 'long'}{number}"
+            frames = ack_frames(await popped(rig, group), group, variant)
+            fast_path.is_open = is_fast
+            send = exchange_at_once if is_fast else exchange
+            answers = await asyncio.to_thread(send, rig.broker.address, frames)
+            fast_path.is_open = True
+            answered = sorted((one.opaque, one.code, one.ext_fields, remark_of(one, group)) for one in answers)
+            found = [one for key, one in checkpoints._by_key.items() if key.group == group]
+            left = [one.offsets_left for one in found]
+            outcomes.append((answered, left, checkpoints.in_flight.get(("t", group, 0))))
+        seen.append(outcomes)
+    for variant, fast, long in zip(VARIANTS, *seen, strict=True):
+        assert fast == long, variant
 
 
 async def test_acks_of_one_checkpoint_become_one_record_which_a_start_reads(serve: Serve) -> None:
@@ -128,42 +127,40 @@ async def test_acks_of_one_checkpoint_become_one_record_which_a_start_reads(serv
         assert left == {"g": [3, 4], "h": [1, 2, 3, 4]}
 
 
-async def test_a_read_notes_no_more_checkpoints_than_a_turn_has_room_for(serve: Serve) -> None:
+async def test_a_read_notes_no_more_checkpoints_than_a_turn_has_room_for(rig: Any) -> None:
     """The rest waits for its connection's next turns."""
 
-    async with serve() as rig:
-        for _ in range(TURN_COUNT + 2):
-            await rig.send("t", queue_id=0)
-        handles = [handle for _ in range(TURN_COUNT + 2) for handle in await popped(rig, "g", count=1)]
-        connection = next(iter(rig.broker.running.server.connections))
-        frames = ack_frames(handles, "g", [{}] * len(handles))
-        fast_path, log = rig.broker.running.fast_path, rig.broker.service.pop.revive_log
-        assert fast_path.answer(b"".join(frames), [], connection) == sum(map(len, frames[:TURN_COUNT]))
-        assert log.checkpoints.count == 2
-        got = await asyncio.to_thread(exchange_at_once, rig.broker.address, frames)
-        assert [(one.code, one.opaque) for one in got] == [(0, number) for number in range(len(frames))]
-        assert log.checkpoints.count == 0
-
-
-async def test_a_failure_that_nobody_foresaw_is_answered_by_the_long_way(serve: Serve) -> None:
-    async with serve() as rig:
+    for _ in range(TURN_COUNT + 2):
         await rig.send("t", queue_id=0)
-        await rig.send("t", queue_id=0)
-        (good,) = ack_frames(await popped(rig, "g", 1), "g", [{}])
-        (bad,) = ack_frames(await popped(rig, "g", 1), "g", [{}])
-        log = rig.broker.service.pop.revive_log
-        acknowledge, left = log.acknowledge, [1]
+    handles = [handle for _ in range(TURN_COUNT + 2) for handle in await popped(rig, "g", count=1)]
+    connection = next(iter(rig.broker.running.server.connections))
+    frames = ack_frames(handles, "g", [{}] * len(handles))
+    fast_path, log = rig.broker.running.fast_path, rig.broker.service.pop.revive_log
+    assert fast_path.answer(b"".join(frames), [], connection) == sum(map(len, frames[:TURN_COUNT]))
+    assert log.checkpoints.count == 2
+    got = await asyncio.to_thread(exchange_at_once, rig.broker.address, frames)
+    assert [(one.code, one.opaque) for one in got] == [(0, number) for number in range(len(frames))]
+    assert log.checkpoints.count == 0
 
-        def fail(*arguments: Any) -> Any:
-            if not left[0]:
-                raise RuntimeError("odd")
-            left[0] -= 1
-            return acknowledge(*arguments)
 
-        log.acknowledge = fail
-        got = await asyncio.to_thread(exchange_at_once, rig.broker.address, [good, bad])
-        assert [answer.code for answer in got] == [0, 1]
-        assert got[1].remark == "RuntimeError: odd"
+async def test_a_failure_that_nobody_foresaw_is_answered_by_the_long_way(rig: Any) -> None:
+    await rig.send("t", queue_id=0)
+    await rig.send("t", queue_id=0)
+    (good,) = ack_frames(await popped(rig, "g", 1), "g", [{}])
+    (bad,) = ack_frames(await popped(rig, "g", 1), "g", [{}])
+    log = rig.broker.service.pop.revive_log
+    acknowledge, left = log.acknowledge, [1]
+
+    def fail(*arguments: Any) -> Any:
+        if not left[0]:
+            raise RuntimeError("odd")
+        left[0] -= 1
+        return acknowledge(*arguments)
+
+    log.acknowledge = fail
+    got = await asyncio.to_thread(exchange_at_once, rig.broker.address, [good, bad])
+    assert [answer.code for answer in got] == [0, 1]
+    assert got[1].remark == "RuntimeError: odd"
 
 
 async def test_acks_whose_answer_fails_after_they_were_noted_are_noted_once(
@@ -190,9 +187,8 @@ async def test_acks_whose_answer_fails_after_they_were_noted_are_noted_once(
 
 
 @pytest.mark.parametrize("code", [200050, 200052])
-async def test_other_codes_that_begin_alike_are_left_to_the_long_way(serve: Serve, code: int) -> None:
-    async with serve() as rig:
-        await rig.send("t", queue_id=0)
-        connection = next(iter(rig.broker.running.server.connections))
-        (one,) = ack_frames(await popped(rig, "g"), "g", [{}], code)
-        assert rig.broker.running.fast_path.answer(one, [], connection) == 0
+async def test_other_codes_that_begin_alike_are_left_to_the_long_way(rig: Any, code: int) -> None:
+    await rig.send("t", queue_id=0)
+    connection = next(iter(rig.broker.running.server.connections))
+    (one,) = ack_frames(await popped(rig, "g"), "g", [{}], code)
+    assert rig.broker.running.fast_path.answer(one, [], connection) == 0

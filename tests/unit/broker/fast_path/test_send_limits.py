@@ -160,8 +160,7 @@ def test_in_sync_flush_the_answers_of_one_read_are_held_until_its_sync_and_earli
     assert rig.take(frame(opaque=1) + frame(opaque=2)) == 2 * len(frame())
     assert rig.answers == [b"of an earlier read"]
     assert [(decoded(answer).code, decoded(answer).opaque) for answer in rig.peer.held] == [(0, 1), (0, 2)]
-    assert rig.store.durable_offset == rig.store.max_physical_offset
-    assert rig.peer.parked_count == 1
+    assert (rig.store.durable_offset, rig.peer.parked_count) == (rig.store.max_physical_offset, 1)
 
 
 def test_answers_whose_messages_need_no_wait_are_given_at_once() -> None:

@@ -49,8 +49,12 @@ class World:
         return self.told
 
 
-async def test_a_thousand_new_groups_cost_one_write_of_each_file(tmp_path: Path) -> None:
-    world = World(tmp_path)
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+async def test_a_thousand_new_groups_cost_one_write_of_each_file(world: World) -> None:
     for number in range(1000):
         world.come(f"g{number}")
     assert world.writes == []
@@ -78,8 +82,7 @@ async def test_nobody_sees_a_new_group_before_its_file_is_on_the_disk(
     assert world.admissions.are_known(["g"])
 
 
-async def test_who_comes_during_a_write_shares_the_next_one(tmp_path: Path) -> None:
-    world = World(tmp_path)
+async def test_who_comes_during_a_write_shares_the_next_one(world: World) -> None:
     world.come("first")
     await until(lambda: bool(world.writes), pause_s=0)
     for number in range(50):
@@ -88,8 +91,7 @@ async def test_who_comes_during_a_write_shares_the_next_one(tmp_path: Path) -> N
     assert world.writes == ["topics", "groups"] * 2
 
 
-async def test_a_change_that_comes_in_between_is_not_undone(tmp_path: Path) -> None:
-    world = World(tmp_path)
+async def test_a_change_that_comes_in_between_is_not_undone(world: World) -> None:
     groups = world.rig.groups
     world.come("g")
     await until(lambda: bool(world.writes), pause_s=0)
@@ -124,15 +126,13 @@ async def test_groups_that_a_full_disk_refuses_are_not_there_but_their_clients_a
     assert world.admissions.are_known(["g"])
 
 
-async def test_a_stranger_is_refused_and_keeps_nobody_else_out(tmp_path: Path) -> None:
-    world = World(tmp_path)
+async def test_a_stranger_is_refused_and_keeps_nobody_else_out(world: World) -> None:
     world.come("no name")
     world.come("g")
     assert await world.all_told(2) == [("no name", 26), ("g", None)]
 
 
-async def test_retry_topics_are_as_many_as_the_groups_want(tmp_path: Path) -> None:
-    world = World(tmp_path)
+async def test_retry_topics_are_as_many_as_the_groups_want(world: World) -> None:
     world.rig.groups.update(GroupConfig(group="no retries", retry_queue_count=0), 1)
     world.rig.groups.update(GroupConfig(group="three", retry_queue_count=3), 1)
     world.come("a", "no retries", "three")
@@ -202,8 +202,7 @@ async def test_a_thousand_new_topics_cost_one_write_on_a_thread(
     assert len(world.files.load_topics(auto_create_enable=False).all) == 1000
 
 
-async def test_topics_and_groups_that_come_together_are_both_kept(tmp_path: Path) -> None:
-    world = World(tmp_path)
+async def test_topics_and_groups_that_come_together_are_both_kept(world: World) -> None:
     world.come("g")
     topic(world, "t")
     await until(lambda: bool(world.writes), pause_s=0)

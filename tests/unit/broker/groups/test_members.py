@@ -22,11 +22,7 @@ def beat(
     subscriptions = tuple(Subscription(topic=topic, version=version, expression=expression) for topic in topics)
     info = ConsumerInfo(group=group, subscriptions=subscriptions)
     return Heartbeat(
-        client_id=client,
-        producer_groups=("p",),
-        consumers=(info,),
-        fingerprint=fingerprint,
-        without_subscriptions=bare,
+        client_id=client, producer_groups=("p",), consumers=(info,), fingerprint=fingerprint, without_subscriptions=bare
     )
 
 

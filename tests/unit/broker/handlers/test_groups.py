@@ -20,47 +20,45 @@ from orbitmq.wire.headers import (
     UpdateSubscriptionGroups,
 )
 
+from ..conftest import Rig
 from ..parts import Serve
 
 
-async def test_group_settings_are_made_listed_and_forgotten(serve: Serve) -> None:
-    async with serve() as rig:
-        config = GroupConfig(
-            group="g", retry_times_max=3, extra={"attributes": {}, "groupRetryPolicy": {"type": "CUSTOMIZED"}}
-        )
-        assert await rig.code(UpdateSubscriptionGroup(), encode_group_config(config)) == 0
-        assert decode_group_config((await rig.ask(GetSubscriptionGroup(group="g"))).body) == config
-        assert decode_group_table((await rig.ask(GetAllSubscriptionGroups())).body).groups["g"] == config
-        assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"a b"}') == 29
-        assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","retryQueueNums":99999999}') == 29
-        assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","retryQueueNums":-1}') == 29
-        await rig.send("t")
-        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
-        ordered = rig.broker.service.pop.ordered
-        ordered.give(("t", "g", 0), [0], 1, 60_000, None)
-        assert await rig.code(DeleteSubscriptionGroup(group_name="g", clean_offset=True)) == 0
-        assert ordered.count == 0
-        assert await rig.code(GetSubscriptionGroup(group="g")) == 26
-        assert rig.broker.service.offsets.query("g", "t", 0) == -1
+async def test_group_settings_are_made_listed_and_forgotten(rig: Rig) -> None:
+    config = GroupConfig(
+        group="g", retry_times_max=3, extra={"attributes": {}, "groupRetryPolicy": {"type": "CUSTOMIZED"}}
+    )
+    assert await rig.code(UpdateSubscriptionGroup(), encode_group_config(config)) == 0
+    assert decode_group_config((await rig.ask(GetSubscriptionGroup(group="g"))).body) == config
+    assert decode_group_table((await rig.ask(GetAllSubscriptionGroups())).body).groups["g"] == config
+    assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"a b"}') == 29
+    assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","retryQueueNums":99999999}') == 29
+    assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","retryQueueNums":-1}') == 29
+    await rig.send("t")
+    await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
+    ordered = rig.broker.service.pop.ordered
+    ordered.give(("t", "g", 0), [0], 1, 60_000, None)
+    assert await rig.code(DeleteSubscriptionGroup(group_name="g", clean_offset=True)) == 0
+    assert ordered.count == 0
+    assert await rig.code(GetSubscriptionGroup(group="g")) == 26
+    assert rig.broker.service.offsets.query("g", "t", 0) == -1
 
 
-async def test_a_groups_retries_may_have_from_no_queue_to_a_thousand(serve: Serve) -> None:
-    async with serve() as rig:
-        for count, code in ((0, 0), (1024, 0), (1025, 29), (-1, 29)):
-            config = GroupConfig(group="g", retry_queue_count=count)
-            assert await rig.code(UpdateSubscriptionGroup(), encode_group_config(config)) == code
+async def test_a_groups_retries_may_have_from_no_queue_to_a_thousand(rig: Rig) -> None:
+    for count, code in ((0, 0), (1024, 0), (1025, 29), (-1, 29)):
+        config = GroupConfig(group="g", retry_queue_count=count)
+        assert await rig.code(UpdateSubscriptionGroup(), encode_group_config(config)) == code
 
 
-async def test_many_groups_are_made_at_once_or_none(serve: Serve) -> None:
-    async with serve() as rig:
-        groups = {"groupConfigList": [{"groupName": "g", "retryMaxTimes": 3}, {"groupName": "h"}]}
-        assert await rig.code(UpdateSubscriptionGroups(), orjson.dumps(groups)) == 0
-        configs = rig.broker.service.groups.configs
-        assert configs.get("g").retry_times_max == 3
-        assert configs.get("h").retry_times_max == 16
-        groups["groupConfigList"] = [{"groupName": "new"}, {"groupName": "a b"}]
-        assert await rig.code(UpdateSubscriptionGroups(), orjson.dumps(groups)) == 29
-        assert configs.get("new") is None
+async def test_many_groups_are_made_at_once_or_none(rig: Rig) -> None:
+    groups = {"groupConfigList": [{"groupName": "g", "retryMaxTimes": 3}, {"groupName": "h"}]}
+    assert await rig.code(UpdateSubscriptionGroups(), orjson.dumps(groups)) == 0
+    configs = rig.broker.service.groups.configs
+    assert configs.get("g").retry_times_max == 3
+    assert configs.get("h").retry_times_max == 16
+    groups["groupConfigList"] = [{"groupName": "new"}, {"groupName": "a b"}]
+    assert await rig.code(UpdateSubscriptionGroups(), orjson.dumps(groups)) == 29
+    assert configs.get("new") is None
 
 
 async def test_of_too_many_groups_at_once_none_is_made(serve: Serve) -> None:
@@ -73,19 +71,17 @@ async def test_of_too_many_groups_at_once_none_is_made(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"consumeEnable": 1}, {"consumeEnable": "true"}, {"retryMaxTimes": " 5 "}])
-async def test_settings_of_another_kind_are_refused(serve: Serve, settings: dict[str, Any]) -> None:
-    async with serve() as rig:
-        body = orjson.dumps({"groupName": "g"} | settings)
-        assert await rig.code(UpdateSubscriptionGroup(), body) == 1
-        assert await rig.code(UpdateSubscriptionGroups(), b'{"groupConfigList":[' + body + b"]}") == 1
-        for listed in (b"{}", b'{"groupConfigList":null}', b'{"groupConfigList":{}}'):
-            assert await rig.code(UpdateSubscriptionGroups(), listed) == 1
+async def test_settings_of_another_kind_are_refused(rig: Rig, settings: dict[str, Any]) -> None:
+    body = orjson.dumps({"groupName": "g"} | settings)
+    assert await rig.code(UpdateSubscriptionGroup(), body) == 1
+    assert await rig.code(UpdateSubscriptionGroups(), b'{"groupConfigList":[' + body + b"]}") == 1
+    for listed in (b"{}", b'{"groupConfigList":null}', b'{"groupConfigList":{}}'):
+        assert await rig.code(UpdateSubscriptionGroups(), listed) == 1
 
 
-async def test_groups_have_no_attributes(serve: Serve) -> None:
-    async with serve() as rig:
-        assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","attributes":{}}') == 0
-        assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","attributes":{"+a":"b"}}') == 1
+async def test_groups_have_no_attributes(rig: Rig) -> None:
+    assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","attributes":{}}') == 0
+    assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","attributes":{"+a":"b"}}') == 1
 
 
 async def test_a_group_can_be_forbidden_to_read_a_topic(serve: Serve) -> None:
@@ -111,31 +107,29 @@ async def test_a_group_can_be_forbidden_to_read_a_topic(serve: Serve) -> None:
         assert rig.broker.service.groups.configs.forbidden == {"g": {"u": 4}}
 
 
-async def test_a_group_gets_a_copy_of_anothers_offsets(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.make_group()
-        for topic in ("t", "u"):
-            await rig.send(topic)
-            await rig.ask(UpdateConsumerOffset(consumer_group="g", topic=topic, queue_id=0, commit_offset=1))
-        offsets = rig.broker.service.offsets
-        assert await rig.code(CloneGroupOffsets(src_group="g", dest_group="twin", topic="t")) == 0
-        assert [offsets.query("twin", topic, 0) for topic in ("t", "u")] == [1, -1]
-        assert await rig.code(CloneGroupOffsets(src_group="g", dest_group="all")) == 0
-        assert [offsets.query("all", topic, 0) for topic in ("t", "u")] == [1, 1]
-        assert await rig.code(CloneGroupOffsets(src_group="g", dest_group="a b", topic="t")) == 29
-        assert await rig.code(CloneGroupOffsets(src_group="none", dest_group="h", topic="t")) == 0
+async def test_a_group_gets_a_copy_of_anothers_offsets(rig: Rig) -> None:
+    await rig.make_group()
+    for topic in ("t", "u"):
+        await rig.send(topic)
+        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic=topic, queue_id=0, commit_offset=1))
+    offsets = rig.broker.service.offsets
+    assert await rig.code(CloneGroupOffsets(src_group="g", dest_group="twin", topic="t")) == 0
+    assert [offsets.query("twin", topic, 0) for topic in ("t", "u")] == [1, -1]
+    assert await rig.code(CloneGroupOffsets(src_group="g", dest_group="all")) == 0
+    assert [offsets.query("all", topic, 0) for topic in ("t", "u")] == [1, 1]
+    assert await rig.code(CloneGroupOffsets(src_group="g", dest_group="a b", topic="t")) == 29
+    assert await rig.code(CloneGroupOffsets(src_group="none", dest_group="h", topic="t")) == 0
 
 
 @pytest.mark.parametrize(("offline", "offset"), [(False, -1), (True, 1)])
 async def test_a_topic_that_a_group_has_given_up_is_copied_when_it_is_said_to_be_offline(
-    serve: Serve, offline: bool, offset: int
+    rig: Rig, offline: bool, offset: int
 ) -> None:
 
-    async with serve() as rig:
-        await rig.make_group()
-        await rig.send("t")
-        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
-        consumer = ConsumerInfo(group="g", subscriptions=(Subscription(topic="u"),))
-        await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(consumer,))))
-        await rig.ask(CloneGroupOffsets(src_group="g", dest_group="twin", topic="t", offline=offline))
-        assert rig.broker.service.offsets.query("twin", "t", 0) == offset
+    await rig.make_group()
+    await rig.send("t")
+    await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
+    consumer = ConsumerInfo(group="g", subscriptions=(Subscription(topic="u"),))
+    await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(consumer,))))
+    await rig.ask(CloneGroupOffsets(src_group="g", dest_group="twin", topic="t", offline=offline))
+    assert rig.broker.service.offsets.query("twin", "t", 0) == offset

@@ -33,29 +33,27 @@ def keyed(number: int, keys: str) -> str:
     return f"UNIQ_KEY\x01U{number}\x02KEYS\x01{keys}\x02"
 
 
-async def test_a_message_is_found_by_its_place(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send(body=b"here")
-        for topic in (None, "t", "another"):
-            record = parse_record((await rig.ask(ViewMessage(physical_offset=0, topic=topic))).body)
-            assert isinstance(record, Record)
-            assert bytes(record.body) == b"here"
-        assert await rig.code(ViewMessage(physical_offset=5)) == 1
-        assert await rig.code(ViewMessage(physical_offset=-5)) == 1
-        assert await rig.code(ViewMessage(physical_offset=2**62)) == 1
+async def test_a_message_is_found_by_its_place(rig: Any) -> None:
+    await rig.send(body=b"here")
+    for topic in (None, "t", "another"):
+        record = parse_record((await rig.ask(ViewMessage(physical_offset=0, topic=topic))).body)
+        assert isinstance(record, Record)
+        assert bytes(record.body) == b"here"
+    assert await rig.code(ViewMessage(physical_offset=5)) == 1
+    assert await rig.code(ViewMessage(physical_offset=-5)) == 1
+    assert await rig.code(ViewMessage(physical_offset=2**62)) == 1
 
 
-async def test_messages_are_found_by_key_and_by_unique_key_right_after_they_were_answered(serve: Serve) -> None:
-    async with serve() as rig:
-        for number in range(40):
-            await rig.send(body=b"%d" % number, properties=keyed(number, f"all k{number % 2}"), queue_id=number % 4)
-            answer = await rig.ask(query(f"U{number}", count_max=1, is_unique_key=True))
-            assert [bytes(record.body) for record in iter_records(answer.body)] == [b"%d" % number]
-        answer = await rig.ask(query("k1"))
-        assert [int(bytes(record.body)) for record in iter_records(answer.body)] == list(range(1, 40, 2))
-        header = decode_header(QueryMessageResponse, answer.ext_fields)
-        *_, last = iter_records((await rig.ask(query("U39"))).body)
-        assert (header.index_end_ms, header.index_end_offset) == (last.stored_at_ms, last.physical_offset)
+async def test_messages_are_found_by_key_and_by_unique_key_right_after_they_were_answered(rig: Any) -> None:
+    for number in range(40):
+        await rig.send(body=b"%d" % number, properties=keyed(number, f"all k{number % 2}"), queue_id=number % 4)
+        answer = await rig.ask(query(f"U{number}", count_max=1, is_unique_key=True))
+        assert [bytes(record.body) for record in iter_records(answer.body)] == [b"%d" % number]
+    answer = await rig.ask(query("k1"))
+    assert [int(bytes(record.body)) for record in iter_records(answer.body)] == list(range(1, 40, 2))
+    header = decode_header(QueryMessageResponse, answer.ext_fields)
+    *_, last = iter_records((await rig.ask(query("U39"))).body)
+    assert (header.index_end_ms, header.index_end_offset) == (last.stored_at_ms, last.physical_offset)
 
 
 async def test_an_answer_has_as_many_messages_as_asked_for_and_as_allowed(serve: Serve) -> None:
@@ -75,24 +73,22 @@ async def test_an_answer_has_as_many_messages_as_asked_for_and_as_allowed(serve:
 @pytest.mark.parametrize(
     "fields", [{"key": "none"}, {"topic": "other"}, {"end_ms": 1}, {"begin_ms": 2**62}, {"count_max": 0}, {"key": ""}]
 )
-async def test_what_is_not_there_is_answered_with_22(serve: Serve, fields: dict[str, Any]) -> None:
-    async with serve() as rig:
-        await rig.send(properties=keyed(1, "k"))
-        answer = await rig.ask(query(**{"key": "k", **fields}))
-        assert (answer.code, answer.remark) == (22, "can not find message, maybe time range not correct")
-        assert decode_header(QueryMessageResponse, answer.ext_fields) == QueryMessageResponse(
-            index_end_ms=0, index_end_offset=0
-        )
+async def test_what_is_not_there_is_answered_with_22(rig: Any, fields: dict[str, Any]) -> None:
+    await rig.send(properties=keyed(1, "k"))
+    answer = await rig.ask(query(**{"key": "k", **fields}))
+    assert (answer.code, answer.remark) == (22, "can not find message, maybe time range not correct")
+    assert decode_header(QueryMessageResponse, answer.ext_fields) == QueryMessageResponse(
+        index_end_ms=0, index_end_offset=0
+    )
 
 
-async def test_hostile_questions_get_an_answer(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send(properties=keyed(1, "k"))
-        refused = await rig.ask(query("k", count_max=-1))
-        assert (refused.code, refused.remark) == (1, "maxNum -1 is not allowed, expected 0 or more")
-        assert await rig.code(query("x" * 30_000)) == 22
-        assert await rig.code(query("k", begin_ms=-(2**63), end_ms=-(2**63))) == 22
-        assert await rig.code(query("k", begin_ms=-(2**63))) == 0
+async def test_hostile_questions_get_an_answer(rig: Any) -> None:
+    await rig.send(properties=keyed(1, "k"))
+    refused = await rig.ask(query("k", count_max=-1))
+    assert (refused.code, refused.remark) == (1, "maxNum -1 is not allowed, expected 0 or more")
+    assert await rig.code(query("x" * 30_000)) == 22
+    assert await rig.code(query("k", begin_ms=-(2**63), end_ms=-(2**63))) == 22
+    assert await rig.code(query("k", begin_ms=-(2**63))) == 0
 
 
 async def test_without_an_index_the_refusal_says_so(serve: Serve) -> None:
@@ -103,61 +99,55 @@ async def test_without_an_index_the_refusal_says_so(serve: Serve) -> None:
         assert "messageIndexEnable" in refused.remark
 
 
-async def test_entries_of_a_queue_are_shown_as_they_are(serve: Serve) -> None:
-    async with serve() as rig:
-        for _ in range(5):
-            await rig.send(properties="TAGS\x01red\x02", queue_id=1)
-        answer = await rig.ask(QueryConsumeQueue(topic="t", queue_id=1, index=1, count=2))
-        document = orjson.loads(answer.body)
-        assert (document["minQueueIndex"], document["maxQueueIndex"]) == (0, 5)
-        assert len(document["queueData"]) == 2
-        for entry in document["queueData"]:
-            record = parse_record((await rig.ask(ViewMessage(physical_offset=entry["physicOffset"]))).body)
-            assert (record.size, entry["tagsCode"], entry["eval"]) == (entry["physicSize"], 112785, False)
-        asked = QueryConsumeQueue(topic="t", queue_id=1, index=0, count=2**31 - 1, consumer_group="g")
-        document = orjson.loads((await rig.ask(asked)).body)
-        assert len(document["queueData"]) == 5
-        assert document["filterData"] == "g@t is not online!"
+async def test_entries_of_a_queue_are_shown_as_they_are(rig: Any) -> None:
+    for _ in range(5):
+        await rig.send(properties="TAGS\x01red\x02", queue_id=1)
+    answer = await rig.ask(QueryConsumeQueue(topic="t", queue_id=1, index=1, count=2))
+    document = orjson.loads(answer.body)
+    assert (document["minQueueIndex"], document["maxQueueIndex"]) == (0, 5)
+    assert len(document["queueData"]) == 2
+    for entry in document["queueData"]:
+        record = parse_record((await rig.ask(ViewMessage(physical_offset=entry["physicOffset"]))).body)
+        assert (record.size, entry["tagsCode"], entry["eval"]) == (entry["physicSize"], 112785, False)
+    asked = QueryConsumeQueue(topic="t", queue_id=1, index=0, count=2**31 - 1, consumer_group="g")
+    document = orjson.loads((await rig.ask(asked)).body)
+    assert (len(document["queueData"]), document["filterData"]) == (5, "g@t is not online!")
 
 
 @pytest.mark.parametrize("index", [-1, 1, 2**62])
-async def test_entries_that_are_not_there_are_told_without_an_error(serve: Serve, index: int) -> None:
-    async with serve() as rig:
-        await rig.send(queue_id=1)
-        answer = await rig.ask(QueryConsumeQueue(topic="t", queue_id=1, index=index, count=2))
-        assert (answer.code, answer.remark, answer.body) == (0, f"Index {index} of 1@t is not exist!", b"")
-        answer = await rig.ask(QueryConsumeQueue(topic="t", queue_id=1, index=0, count=-5))
-        assert orjson.loads(answer.body)["queueData"] == []
-        refused = await rig.ask(QueryConsumeQueue(topic="t", queue_id=77, index=0, count=1))
-        assert (refused.code, refused.remark) == (1, "77@t is not exist!")
+async def test_entries_that_are_not_there_are_told_without_an_error(rig: Any, index: int) -> None:
+    await rig.send(queue_id=1)
+    answer = await rig.ask(QueryConsumeQueue(topic="t", queue_id=1, index=index, count=2))
+    assert (answer.code, answer.remark, answer.body) == (0, f"Index {index} of 1@t is not exist!", b"")
+    answer = await rig.ask(QueryConsumeQueue(topic="t", queue_id=1, index=0, count=-5))
+    assert orjson.loads(answer.body)["queueData"] == []
+    refused = await rig.ask(QueryConsumeQueue(topic="t", queue_id=77, index=0, count=1))
+    assert (refused.code, refused.remark) == (1, "77@t is not exist!")
 
 
-async def test_run_time_values_are_those_that_cluster_list_reads(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send("t", body=b"x" * 10)
-        values = decode_kv_table((await rig.ask(GetBrokerRuntimeInfo())).body)
-        assert values["brokerVersionDesc"] == "V5_3_3"
-        assert len(values["putTps"].split(" ")) == 3
-        assert values["msgPutTotalTodayNow"] == "1"
-        assert int(values["earliestMessageTimeStamp"]) > 0
-        assert 0 <= float(values["commitLogDiskRatio"]) <= 1
-        assert values["sendThreadPoolQueueSize"] == "0"
+async def test_run_time_values_are_those_that_cluster_list_reads(rig: Any) -> None:
+    await rig.send("t", body=b"x" * 10)
+    values = decode_kv_table((await rig.ask(GetBrokerRuntimeInfo())).body)
+    assert values["brokerVersionDesc"] == "V5_3_3"
+    assert len(values["putTps"].split(" ")) == 3
+    assert values["msgPutTotalTodayNow"] == "1"
+    assert int(values["earliestMessageTimeStamp"]) > 0
+    assert 0 <= float(values["commitLogDiskRatio"]) <= 1
+    assert values["sendThreadPoolQueueSize"] == "0"
 
 
-async def test_a_code_that_is_not_there_answers_3(serve: Serve) -> None:
-    async with serve() as rig:
-        answer = await rig.pool.request(rig.broker.address, GetBrokerRuntimeInfo(), code=902)
-        assert answer.code == 3
-        assert "902 not supported" in answer.remark
+async def test_a_code_that_is_not_there_answers_3(rig: Any) -> None:
+    answer = await rig.pool.request(rig.broker.address, GetBrokerRuntimeInfo(), code=902)
+    assert answer.code == 3
+    assert "902 not supported" in answer.remark
 
 
-async def test_delay_levels_that_were_used_are_told(serve: Serve) -> None:
-    async with serve() as rig:
-        assert b'"offsetTable":{}' in (await rig.ask(GetAllDelayOffsets())).body
-        await rig.send("t", properties="DELAY\x013\x02")
-        body = (await rig.ask(GetAllDelayOffsets())).body
-        assert b'"offsetTable":{3:0}' in body
-        assert parse_delay_offsets(body)[0] == {3: 0}
+async def test_delay_levels_that_were_used_are_told(rig: Any) -> None:
+    assert b'"offsetTable":{}' in (await rig.ask(GetAllDelayOffsets())).body
+    await rig.send("t", properties="DELAY\x013\x02")
+    body = (await rig.ask(GetAllDelayOffsets())).body
+    assert b'"offsetTable":{3:0}' in body
+    assert parse_delay_offsets(body)[0] == {3: 0}
 
 
 async def test_every_run_time_value_that_java_has_is_there(serve: Serve) -> None:

@@ -16,7 +16,7 @@ from orbitmq.wire.headers import HeartbeatRequest, PushReply, SendReply, SendRep
 from orbitmq.wire.messages.properties import parse_properties
 from waiting import until
 
-from ..conftest import send_header
+from ..conftest import Rig, send_header
 from ..parts import Serve
 
 TOPIC = "DefaultCluster_REPLY_TOPIC"
@@ -60,50 +60,46 @@ def stored(rig: Any) -> int:
 
 
 @pytest.mark.parametrize("kind", [SendReply, SendReplyV2])
-async def test_a_reply_reaches_who_asked_and_the_reply_topic(serve: Serve, kind: type[SendReply]) -> None:
-    async with serve() as rig:
-        asker = Asker(rig)
-        await asker.beat()
-        answer = await rig.ask(reply_header(kind, sys_flag=0x301, flag=7), b"zipped")
-        assert answer.code == 0
-        sent = decode_header(SendResponse, answer.ext_fields)
-        assert (sent.queue_id, sent.queue_offset, sent.region_id, sent.trace_on) == (0, 0, "DefaultRegion", "true")
-        ((pushed, body),) = asker.got
-        assert body == b"zipped"
-        assert (pushed.topic, pushed.producer_group, pushed.sys_flag, pushed.flag) == (TOPIC, "p", 0x301, 7)
-        assert pushed.store_host == rig.broker.address
-        assert pushed.born_host.startswith("127.0.0.1:")
-        properties = parse_properties(pushed.properties or "")
-        assert properties.pop("PUSH_REPLY_TIME") == str(pushed.stored_at_ms)
-        assert properties == {
-            **parse_properties(PROPERTIES), "MSG_REGION": "DefaultRegion", "TRACE_ON": "true",
-        }  # fmt: skip
-        _, (record,) = await rig.pull(TOPIC)
-        assert (bytes(record.body), record.sys_flag, record.flag) == (b"zipped", 0x301, 7)
-        assert parse_properties(record.properties)["CORRELATION_ID"] == "id-1"
+async def test_a_reply_reaches_who_asked_and_the_reply_topic(rig: Rig, kind: type[SendReply]) -> None:
+    asker = Asker(rig)
+    await asker.beat()
+    answer = await rig.ask(reply_header(kind, sys_flag=0x301, flag=7), b"zipped")
+    assert answer.code == 0
+    sent = decode_header(SendResponse, answer.ext_fields)
+    assert (sent.queue_id, sent.queue_offset, sent.region_id, sent.trace_on) == (0, 0, "DefaultRegion", "true")
+    ((pushed, body),) = asker.got
+    assert body == b"zipped"
+    assert (pushed.topic, pushed.producer_group, pushed.sys_flag, pushed.flag) == (TOPIC, "p", 0x301, 7)
+    assert pushed.store_host == rig.broker.address
+    assert pushed.born_host.startswith("127.0.0.1:")
+    properties = parse_properties(pushed.properties or "")
+    assert properties.pop("PUSH_REPLY_TIME") == str(pushed.stored_at_ms)
+    assert properties == {
+        **parse_properties(PROPERTIES), "MSG_REGION": "DefaultRegion", "TRACE_ON": "true",
+    }  # fmt: skip
+    _, (record,) = await rig.pull(TOPIC)
+    assert (bytes(record.body), record.sys_flag, record.flag) == (b"zipped", 0x301, 7)
+    assert parse_properties(record.properties)["CORRELATION_ID"] == "id-1"
 
 
-async def test_a_reply_whose_client_has_left_is_stored_and_answered_with_the_reason(serve: Serve) -> None:
-    async with serve() as rig:
-        answer = await rig.ask(reply_header(), b"late")
-        assert (answer.code, answer.remark) == (1, "push reply message fail, channel of <asker> not found.")
-        assert decode_header(SendResponse, answer.ext_fields).queue_offset == 0
-        assert stored(rig) == 1
+async def test_a_reply_whose_client_has_left_is_stored_and_answered_with_the_reason(rig: Rig) -> None:
+    answer = await rig.ask(reply_header(), b"late")
+    assert (answer.code, answer.remark) == (1, "push reply message fail, channel of <asker> not found.")
+    assert decode_header(SendResponse, answer.ext_fields).queue_offset == 0
+    assert stored(rig) == 1
 
 
-async def test_a_client_that_does_not_take_the_reply_makes_it_fail(serve: Serve) -> None:
-    async with serve() as rig:
-        asker = Asker(rig, code=1)
-        await asker.beat()
-        answer = await rig.ask(reply_header())
-        assert answer.code == 1
-        assert answer.remark.startswith("push reply message to asker fail")
+async def test_a_client_that_does_not_take_the_reply_makes_it_fail(rig: Rig) -> None:
+    asker = Asker(rig, code=1)
+    await asker.beat()
+    answer = await rig.ask(reply_header())
+    assert answer.code == 1
+    assert answer.remark.startswith("push reply message to asker fail")
 
 
-async def test_a_reply_to_nobody_is_refused_as_java_refuses_it(serve: Serve) -> None:
-    async with serve() as rig:
-        answer = await rig.ask(reply_header(properties="CORRELATION_ID\x01id\x02"))
-        assert (answer.code, answer.remark) == (1, "reply message properties[REPLY_TO_CLIENT] is null")
+async def test_a_reply_to_nobody_is_refused_as_java_refuses_it(rig: Rig) -> None:
+    answer = await rig.ask(reply_header(properties="CORRELATION_ID\x01id\x02"))
+    assert (answer.code, answer.remark) == (1, "reply message properties[REPLY_TO_CLIENT] is null")
 
 
 async def test_without_the_setting_replies_are_pushed_and_not_stored(serve: Serve) -> None:
@@ -117,13 +113,12 @@ async def test_without_the_setting_replies_are_pushed_and_not_stored(serve: Serv
         assert answer.ext_fields == {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
 
 
-async def test_a_store_that_takes_nothing_does_not_keep_a_reply_from_who_asked(serve: Serve) -> None:
-    async with serve() as rig:
-        asker = Asker(rig)
-        await asker.beat()
-        rig.broker.service.store._refusal = "the disk is gone"
-        sent = await rig.answer(reply_header(), SendResponse)
-        assert (sent.message_id, len(asker.got)) == ("0", 1)
+async def test_a_store_that_takes_nothing_does_not_keep_a_reply_from_who_asked(rig: Rig) -> None:
+    asker = Asker(rig)
+    await asker.beat()
+    rig.broker.service.store._refusal = "the disk is gone"
+    sent = await rig.answer(reply_header(), SendResponse)
+    assert (sent.message_id, len(asker.got)) == ("0", 1)
 
 
 async def test_in_sync_flush_a_reply_is_answered_when_it_is_on_the_disk(serve: Serve) -> None:
@@ -165,14 +160,13 @@ async def test_a_reply_that_the_disk_has_not_kept_is_answered_without_its_place(
     ],
 )
 async def test_what_cannot_be_stored_is_refused_before_anybody_is_told(
-    serve: Serve, settings: dict[str, Any], code: int
+    rig: Rig, settings: dict[str, Any], code: int
 ) -> None:
 
-    async with serve() as rig:
-        asker = Asker(rig)
-        await asker.beat()
-        assert await rig.code(reply_header(**settings)) == code
-        assert asker.got == []
+    asker = Asker(rig)
+    await asker.beat()
+    assert await rig.code(reply_header(**settings)) == code
+    assert asker.got == []
 
 
 async def test_a_client_that_never_confirms_fills_its_own_share_and_frees_it_when_it_leaves(serve: Serve) -> None:
@@ -190,10 +184,9 @@ async def test_a_client_that_never_confirms_fills_its_own_share_and_frees_it_whe
         assert (pushes.count, pushes.size) == (0, 0)
 
 
-async def test_a_one_way_reply_is_pushed_and_nobody_is_answered(serve: Serve) -> None:
-    async with serve() as rig:
-        asker = Asker(rig)
-        await asker.beat()
-        await rig.pool.oneway(rig.broker.address, reply_header(), b"x")
-        assert (await rig.ask(reply_header(), b"y")).code == 0
-        assert [body for _, body in asker.got] == [b"x", b"y"]
+async def test_a_one_way_reply_is_pushed_and_nobody_is_answered(rig: Rig) -> None:
+    asker = Asker(rig)
+    await asker.beat()
+    await rig.pool.oneway(rig.broker.address, reply_header(), b"x")
+    assert (await rig.ask(reply_header(), b"y")).code == 0
+    assert [body for _, body in asker.got] == [b"x", b"y"]

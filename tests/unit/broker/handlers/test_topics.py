@@ -8,9 +8,7 @@ import pytest
 from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
-from orbitmq.wire.bodies.groups import (
-    decode_group_list,
-)
+from orbitmq.wire.bodies.groups import decode_group_list
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
 from orbitmq.wire.bodies.topics import (
     decode_consume_stats,
@@ -35,6 +33,7 @@ from orbitmq.wire.headers import (
 )
 from waiting import until
 
+from ..conftest import Rig
 from ..parts import Serve
 
 
@@ -60,12 +59,11 @@ async def test_a_topic_is_made_changed_listed_and_kept(serve: Serve) -> None:
         assert rig.broker.service.topics.get("orders").read_queue_count == 4
 
 
-async def test_attributes_that_no_topic_has_are_refused_as_javas_broker_does(serve: Serve) -> None:
-    async with serve() as rig:
-        before = rig.broker.service.topics.table.version
-        for attributes in ("x=y", "+x=y", "-message.type"):
-            assert await rig.code(create(attributes=attributes)) == 1
-        assert rig.broker.service.topics.table.version == before
+async def test_attributes_that_no_topic_has_are_refused_as_javas_broker_does(rig: Rig) -> None:
+    before = rig.broker.service.topics.table.version
+    for attributes in ("x=y", "+x=y", "-message.type"):
+        assert await rig.code(create(attributes=attributes)) == 1
+    assert rig.broker.service.topics.table.version == before
 
 
 @pytest.mark.parametrize(
@@ -80,27 +78,25 @@ async def test_attributes_that_no_topic_has_are_refused_as_javas_broker_does(ser
         DeleteTopicInBroker(topic="../../etc"),
     ],
 )
-async def test_a_topic_change_that_is_not_allowed_is_refused(serve: Serve, header: object) -> None:
-    async with serve() as rig:
-        before = rig.broker.service.topics.table.version
-        assert await rig.code(header) == 29
-        assert rig.broker.service.topics.table.version == before
+async def test_a_topic_change_that_is_not_allowed_is_refused(rig: Rig, header: object) -> None:
+    before = rig.broker.service.topics.table.version
+    assert await rig.code(header) == 29
+    assert rig.broker.service.topics.table.version == before
 
 
-async def test_a_deleted_topic_is_gone_with_its_messages_and_offsets(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send("orders")
-        await rig.make_group()
-        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="orders", queue_id=0, commit_offset=1))
-        assert await rig.code(DeleteTopicInBroker(topic="orders")) == 0
-        assert await rig.code(DeleteTopicInBroker(topic="orders")) == 0
-        assert (await rig.pull("orders"))[0].code == 17
-        service = rig.broker.service
-        assert service.offsets.query("g", "orders", 0) == -1
-        assert service.store.max_offset("orders", 0) == 0
-        await rig.send("orders", body=b"new life")
-        _, (record,) = await rig.pull("orders")
-        assert bytes(record.body) == b"new life"
+async def test_a_deleted_topic_is_gone_with_its_messages_and_offsets(rig: Rig) -> None:
+    await rig.send("orders")
+    await rig.make_group()
+    await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="orders", queue_id=0, commit_offset=1))
+    assert await rig.code(DeleteTopicInBroker(topic="orders")) == 0
+    assert await rig.code(DeleteTopicInBroker(topic="orders")) == 0
+    assert (await rig.pull("orders"))[0].code == 17
+    service = rig.broker.service
+    assert service.offsets.query("g", "orders", 0) == -1
+    assert service.store.max_offset("orders", 0) == 0
+    await rig.send("orders", body=b"new life")
+    _, (record,) = await rig.pull("orders")
+    assert bytes(record.body) == b"new life"
 
 
 @pytest.mark.parametrize("clears", [True, False])
@@ -122,20 +118,19 @@ async def test_a_deleted_topic_takes_the_retries_of_its_popped_messages_along(se
 
 
 @pytest.mark.parametrize("topic", ["DefaultCluster", "DefaultCluster_REPLY_TOPIC", "rmq_sys_any", "TBW102"])
-async def test_topics_of_the_broker_itself_are_neither_made_nor_changed_nor_deleted(serve: Serve, topic: str) -> None:
-    async with serve() as rig:
-        before = rig.broker.service.topics.get(topic)
-        refusal = (29, f"The topic[{topic}] is conflict with system topic.")
-        body = encode_topic_configs([TopicConfig(topic=topic)])
-        for header, content in (
-            (create(topic), b""),
-            (create(topic, attributes="no attribute"), b""),
-            (CreateTopics(), body),
-            (DeleteTopicInBroker(topic=topic), b""),
-        ):
-            answer = await rig.ask(header, content)
-            assert (answer.code, answer.remark) == refusal
-        assert rig.broker.service.topics.get(topic) == before
+async def test_topics_of_the_broker_itself_are_neither_made_nor_changed_nor_deleted(rig: Rig, topic: str) -> None:
+    before = rig.broker.service.topics.get(topic)
+    refusal = (29, f"The topic[{topic}] is conflict with system topic.")
+    body = encode_topic_configs([TopicConfig(topic=topic)])
+    for header, content in (
+        (create(topic), b""),
+        (create(topic, attributes="no attribute"), b""),
+        (CreateTopics(), body),
+        (DeleteTopicInBroker(topic=topic), b""),
+    ):
+        answer = await rig.ask(header, content)
+        assert (answer.code, answer.remark) == refusal
+    assert rig.broker.service.topics.get(topic) == before
 
 
 @pytest.mark.parametrize(
@@ -147,119 +142,109 @@ async def test_topics_of_the_broker_itself_are_neither_made_nor_changed_nor_dele
         b'{"topicConfigList":[{"topicName":"t","order":" 5 "}]}',
     ],
 )
-async def test_a_list_of_topics_that_is_none_is_refused(serve: Serve, listed: bytes) -> None:
-    async with serve() as rig:
-        assert await rig.code(CreateTopics(), listed) == 1
+async def test_a_list_of_topics_that_is_none_is_refused(rig: Rig, listed: bytes) -> None:
+    assert await rig.code(CreateTopics(), listed) == 1
 
 
-async def test_a_topic_that_is_not_there_is_named_in_javas_words(serve: Serve) -> None:
-    async with serve() as rig:
-        assert (await rig.ask(GetTopicConfig(topic="none"))).remark == "No topic in this broker. topic: none"
-        assert (await rig.ask(GetTopicStats(topic="none"))).remark == "topic[none] not exist"
+async def test_a_topic_that_is_not_there_is_named_in_javas_words(rig: Rig) -> None:
+    assert (await rig.ask(GetTopicConfig(topic="none"))).remark == "No topic in this broker. topic: none"
+    assert (await rig.ask(GetTopicStats(topic="none"))).remark == "topic[none] not exist"
 
 
-async def test_system_topics_are_told_apart(serve: Serve) -> None:
-    async with serve() as rig:
-        found = decode_topic_list((await rig.ask(GetSystemTopicsOfBroker())).body)
-        assert {"TBW102", "CHECKPOINT_TOPIC", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_REVIVE_LOG_DefaultCluster"} <= set(
-            found.topics
-        )
+async def test_system_topics_are_told_apart(rig: Rig) -> None:
+    found = decode_topic_list((await rig.ask(GetSystemTopicsOfBroker())).body)
+    assert {"TBW102", "CHECKPOINT_TOPIC", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_REVIVE_LOG_DefaultCluster"} <= set(
+        found.topics
+    )
 
 
-async def test_who_reads_a_topic_is_known_from_heartbeats_and_offsets(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send("t")
-        info = ConsumerInfo(group="now", subscriptions=(Subscription(topic="t"),))
-        await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(info,))))
-        await rig.make_group("before")
-        await rig.ask(UpdateConsumerOffset(consumer_group="before", topic="t", queue_id=0, commit_offset=1))
-        found = decode_group_list((await rig.ask(QueryTopicConsumers(topic="t"))).body)
-        assert found == ("now", "before")
+async def test_who_reads_a_topic_is_known_from_heartbeats_and_offsets(rig: Rig) -> None:
+    await rig.send("t")
+    info = ConsumerInfo(group="now", subscriptions=(Subscription(topic="t"),))
+    await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(info,))))
+    await rig.make_group("before")
+    await rig.ask(UpdateConsumerOffset(consumer_group="before", topic="t", queue_id=0, commit_offset=1))
+    found = decode_group_list((await rig.ask(QueryTopicConsumers(topic="t"))).body)
+    assert found == ("now", "before")
 
 
-async def test_stats_list_every_queue_also_the_empty_ones(serve: Serve) -> None:
-    async with serve() as rig:
-        for _ in range(3):
-            await rig.send("t", queue_id=1)
-        await rig.make_group()
-        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=1, commit_offset=2))
-        stats = decode_topic_stats((await rig.ask(GetTopicStats(topic="t"))).body)
-        assert {queue.queue_id: found.max_offset for queue, found in stats.items()} == {0: 0, 1: 3, 2: 0, 3: 0}
-        assert stats[MessageQueue("t", "a", 1)].updated_at_ms > 0
-        progress = decode_consume_stats((await rig.ask(GetConsumeStats(consumer_group="g"))).body)
-        assert len(progress) == 4
-        found = progress[MessageQueue("t", "a", 1)]
-        assert (found.broker_offset, found.consumer_offset) == (3, 2)
-        assert found.consumed_at_ms > 0
-        for topic, topic_list in (("t", None), (None, "t;none")):
-            header = GetConsumeStats(consumer_group="g", topic=topic, topic_list=topic_list)
-            assert len(decode_consume_stats((await rig.ask(header)).body)) == 4
+async def test_stats_list_every_queue_also_the_empty_ones(rig: Rig) -> None:
+    for _ in range(3):
+        await rig.send("t", queue_id=1)
+    await rig.make_group()
+    await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=1, commit_offset=2))
+    stats = decode_topic_stats((await rig.ask(GetTopicStats(topic="t"))).body)
+    assert {queue.queue_id: found.max_offset for queue, found in stats.items()} == {0: 0, 1: 3, 2: 0, 3: 0}
+    assert stats[MessageQueue("t", "a", 1)].updated_at_ms > 0
+    progress = decode_consume_stats((await rig.ask(GetConsumeStats(consumer_group="g"))).body)
+    assert len(progress) == 4
+    found = progress[MessageQueue("t", "a", 1)]
+    assert (found.broker_offset, found.consumer_offset) == (3, 2)
+    assert found.consumed_at_ms > 0
+    for topic, topic_list in (("t", None), (None, "t;none")):
+        header = GetConsumeStats(consumer_group="g", topic=topic, topic_list=topic_list)
+        assert len(decode_consume_stats((await rig.ask(header)).body)) == 4
 
 
-async def test_a_group_that_is_there_is_asked_about_its_topics_alone(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.make_group()
-        for topic in ("kept", "given-up"):
-            assert await rig.code(create(topic, read_queue_nums=2, write_queue_nums=3)) == 0
-            await rig.ask(UpdateConsumerOffset(consumer_group="g", topic=topic, queue_id=0, commit_offset=0))
-        progress = decode_consume_stats((await rig.ask(GetConsumeStats(consumer_group="g"))).body)
-        assert {(queue.topic, queue.queue_id) for queue in progress} == {
-            (topic, queue_id) for topic in ("kept", "given-up") for queue_id in range(2)
-        }
-        info = ConsumerInfo(group="g", subscriptions=(Subscription(topic="kept"), Subscription(topic="new")))
-        await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(info,))))
-        progress = decode_consume_stats((await rig.ask(GetConsumeStats(consumer_group="g"))).body)
-        assert {queue.topic for queue in progress} == {"kept"}
+async def test_a_group_that_is_there_is_asked_about_its_topics_alone(rig: Rig) -> None:
+    await rig.make_group()
+    for topic in ("kept", "given-up"):
+        assert await rig.code(create(topic, read_queue_nums=2, write_queue_nums=3)) == 0
+        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic=topic, queue_id=0, commit_offset=0))
+    progress = decode_consume_stats((await rig.ask(GetConsumeStats(consumer_group="g"))).body)
+    assert {(queue.topic, queue.queue_id) for queue in progress} == {
+        (topic, queue_id) for topic in ("kept", "given-up") for queue_id in range(2)
+    }
+    info = ConsumerInfo(group="g", subscriptions=(Subscription(topic="kept"), Subscription(topic="new")))
+    await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(info,))))
+    progress = decode_consume_stats((await rig.ask(GetConsumeStats(consumer_group="g"))).body)
+    assert {queue.topic for queue in progress} == {"kept"}
 
 
-async def test_a_topic_of_which_nothing_more_is_said_is_a_plain_one(serve: Serve) -> None:
-    async with serve() as rig:
-        assert await rig.code(create(topic_filter_type="", topic_sys_flag=None)) == 0
-        config = rig.broker.service.topics.get("orders")
-        assert (config.topic_filter_type, config.topic_sys_flag) == ("SINGLE_TAG", 0)
-        assert await rig.code(create(topic_filter_type="MULTI_TAG", topic_sys_flag=2)) == 0
-        config = rig.broker.service.topics.get("orders")
-        assert (config.topic_filter_type, config.topic_sys_flag) == ("MULTI_TAG", 2)
+async def test_a_topic_of_which_nothing_more_is_said_is_a_plain_one(rig: Rig) -> None:
+    assert await rig.code(create(topic_filter_type="", topic_sys_flag=None)) == 0
+    config = rig.broker.service.topics.get("orders")
+    assert (config.topic_filter_type, config.topic_sys_flag) == ("SINGLE_TAG", 0)
+    assert await rig.code(create(topic_filter_type="MULTI_TAG", topic_sys_flag=2)) == 0
+    config = rig.broker.service.topics.get("orders")
+    assert (config.topic_filter_type, config.topic_sys_flag) == ("MULTI_TAG", 2)
 
 
-async def test_times_are_those_of_the_last_message_stored_and_the_last_consumed(serve: Serve) -> None:
-    async with serve() as rig:
-        store = rig.broker.service.store
-        queue = MessageQueue("t", "a", 0)
-        await rig.send("t")
-        stats = decode_topic_stats((await rig.ask(GetTopicStats(topic="t"))).body)
-        assert stats[queue].updated_at_ms == store.message_at("t", 0, 0).stored_at_ms
-        progress = decode_consume_stats((await rig.ask(GetConsumeStats(consumer_group="g", topic="t"))).body)
-        assert (progress[queue].consumer_offset, progress[queue].consumed_at_ms) == (0, 0)
-        await rig.make_group()
-        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
-        progress = decode_consume_stats((await rig.ask(GetConsumeStats(consumer_group="g", topic="t"))).body)
-        assert progress[queue].consumed_at_ms == store.message_at("t", 0, 0).stored_at_ms
-        assert await rig.code(GetTopicStats(topic="none")) == 17
+async def test_times_are_those_of_the_last_message_stored_and_the_last_consumed(rig: Rig) -> None:
+    store = rig.broker.service.store
+    queue = MessageQueue("t", "a", 0)
+    await rig.send("t")
+    stats = decode_topic_stats((await rig.ask(GetTopicStats(topic="t"))).body)
+    assert stats[queue].updated_at_ms == store.message_at("t", 0, 0).stored_at_ms
+    progress = decode_consume_stats((await rig.ask(GetConsumeStats(consumer_group="g", topic="t"))).body)
+    assert (progress[queue].consumer_offset, progress[queue].consumed_at_ms) == (0, 0)
+    await rig.make_group()
+    await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
+    progress = decode_consume_stats((await rig.ask(GetConsumeStats(consumer_group="g", topic="t"))).body)
+    assert progress[queue].consumed_at_ms == store.message_at("t", 0, 0).stored_at_ms
+    assert await rig.code(GetTopicStats(topic="none")) == 17
 
 
-async def test_pulls_of_a_deleted_topic_wait_no_longer(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send("orders")
-        waiting = asyncio.create_task(rig.pull("orders", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000))
-        await until(lambda: rig.broker.service.pulls.parked_count == 1)
-        assert await rig.code(DeleteTopicInBroker(topic="orders")) == 0
-        answer, _ = await waiting
-        assert answer.code == 21
+async def test_pulls_of_a_deleted_topic_wait_no_longer(rig: Rig) -> None:
+    await rig.send("orders")
+    waiting = asyncio.create_task(rig.pull("orders", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000))
+    await until(lambda: rig.broker.service.pulls.parked_count == 1)
+    assert await rig.code(DeleteTopicInBroker(topic="orders")) == 0
+    answer, _ = await waiting
+    assert answer.code == 21
 
 
-async def test_many_topics_are_made_or_changed_at_once(serve: Serve) -> None:
-    async with serve() as rig:
-        assert await rig.code(create("old")) == 0
-        configs = [
-            TopicConfig(topic="old", read_queue_count=4),
-            TopicConfig(topic="new", attributes={"+message.type": "FIFO"}),
-        ]
-        assert await rig.code(CreateTopics(), encode_topic_configs(configs)) == 0
-        assert await rig.code(CreateTopics(), encode_topic_configs(configs[:1])) == 0
-        topics = rig.broker.service.topics
-        assert topics.get("old").read_queue_count == 4
-        assert topics.get("new").attributes == {"message.type": "FIFO"}
+async def test_many_topics_are_made_or_changed_at_once(rig: Rig) -> None:
+    assert await rig.code(create("old")) == 0
+    configs = [
+        TopicConfig(topic="old", read_queue_count=4),
+        TopicConfig(topic="new", attributes={"+message.type": "FIFO"}),
+    ]
+    assert await rig.code(CreateTopics(), encode_topic_configs(configs)) == 0
+    assert await rig.code(CreateTopics(), encode_topic_configs(configs[:1])) == 0
+    topics = rig.broker.service.topics
+    assert topics.get("old").read_queue_count == 4
+    assert topics.get("new").attributes == {"message.type": "FIFO"}
 
 
 @pytest.mark.parametrize(
@@ -273,12 +258,11 @@ async def test_many_topics_are_made_or_changed_at_once(serve: Serve) -> None:
     ],
     ids=str,
 )
-async def test_one_bad_topic_of_many_refuses_all(serve: Serve, config: TopicConfig, code: int) -> None:
-    async with serve() as rig:
-        version = rig.broker.service.topics.table.version
-        assert await rig.code(CreateTopics(), encode_topic_configs([TopicConfig(topic="good"), config])) == code
-        assert rig.broker.service.topics.get("good") is None
-        assert rig.broker.service.topics.table.version == version
+async def test_one_bad_topic_of_many_refuses_all(rig: Rig, config: TopicConfig, code: int) -> None:
+    version = rig.broker.service.topics.table.version
+    assert await rig.code(CreateTopics(), encode_topic_configs([TopicConfig(topic="good"), config])) == code
+    assert rig.broker.service.topics.get("good") is None
+    assert rig.broker.service.topics.table.version == version
 
 
 async def test_topics_for_messages_of_every_type_need_a_setting(serve: Serve) -> None:
@@ -291,17 +275,16 @@ async def test_topics_for_messages_of_every_type_need_a_setting(serve: Serve) ->
         assert await rig.code(mixed) == 0
 
 
-async def test_stats_say_how_many_messages_come_and_go_per_second(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.make_group()
-        for _ in range(6):
-            await rig.send("t")
-        await rig.pull("t")
-        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=6))
-        stats = rig.broker.service.stats
-        stats.sample_flows(rig.broker.service.monotonic() + 60_000)
-        assert 0 < float((await rig.ask(GetTopicStats(topic="t"))).body.rpartition(b":")[2].rstrip(b"}")) <= 0.6
-        consumed = (await rig.ask(GetConsumeStats(consumer_group="g"))).body
-        assert b'"consumeTps":0.0,' not in consumed
-        await rig.ask(DeleteTopicInBroker(topic="t"))
-        assert (len(stats.puts), len(stats.gets)) == (0, 0)
+async def test_stats_say_how_many_messages_come_and_go_per_second(rig: Rig) -> None:
+    await rig.make_group()
+    for _ in range(6):
+        await rig.send("t")
+    await rig.pull("t")
+    await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=6))
+    stats = rig.broker.service.stats
+    stats.sample_flows(rig.broker.service.monotonic() + 60_000)
+    assert 0 < float((await rig.ask(GetTopicStats(topic="t"))).body.rpartition(b":")[2].rstrip(b"}")) <= 0.6
+    consumed = (await rig.ask(GetConsumeStats(consumer_group="g"))).body
+    assert b'"consumeTps":0.0,' not in consumed
+    await rig.ask(DeleteTopicInBroker(topic="t"))
+    assert (len(stats.puts), len(stats.gets)) == (0, 0)

@@ -50,24 +50,20 @@ async def test_a_transaction_is_committed_or_rolled_back_over_the_wire(serve: Se
         assert (counts.open, counts.commits, counts.rollbacks) == ({"t": 0}, {"t": 1}, {"t": 1})
 
 
-async def test_a_decision_that_is_none_is_refused(serve: Serve) -> None:
-    async with serve() as rig:
-        sent = await prepare(rig)
-        for decision in (4, 1, -8, 2**31 - 1):
-            answer = await rig.ask(end_header(sent, decision))
-            assert (answer.code, answer.remark) == (
-                1,
-                f"commitOrRollback field wrong: {decision}, 0, 8 or 12 is allowed",
-            )
+async def test_a_decision_that_is_none_is_refused(rig: Any) -> None:
+    sent = await prepare(rig)
+    for decision in (4, 1, -8, 2**31 - 1):
+        answer = await rig.ask(end_header(sent, decision))
+        assert (answer.code, answer.remark) == (
+            1,
+            f"commitOrRollback field wrong: {decision}, 0, 8 or 12 is allowed",
+        )
 
 
 async def test_half_messages_are_refused_where_the_broker_takes_none(serve: Serve) -> None:
     async with serve(reject_transaction_message=True) as rig:
         answer = await rig.send(properties=HALF)
-        assert (answer.code, answer.remark) == (
-            16,
-            "the broker[127.0.0.1] sending transaction message is forbidden",
-        )
+        assert (answer.code, answer.remark) == (16, "the broker[127.0.0.1] sending transaction message is forbidden")
 
 
 @pytest.mark.parametrize(
@@ -77,26 +73,23 @@ async def test_half_messages_are_refused_where_the_broker_takes_none(serve: Serv
         ("TRAN_MSG\x01true\x02", "needs the property PGROUP"),
     ],
 )
-async def test_a_half_message_that_could_never_be_right_is_refused(serve: Serve, properties: str, remark: str) -> None:
-    async with serve() as rig:
-        answer = await rig.send(properties=properties)
-        assert answer.code == 13
-        assert remark in answer.remark
+async def test_a_half_message_that_could_never_be_right_is_refused(rig: Any, properties: str, remark: str) -> None:
+    answer = await rig.send(properties=properties)
+    assert answer.code == 13
+    assert remark in answer.remark
 
 
-async def test_a_message_that_comes_back_delayed_is_no_half_message(serve: Serve) -> None:
-    async with serve() as rig:
-        answer = await rig.send(properties=HALF + "DELAY\x011\x02", reconsume_times=1)
-        assert answer.code == 0
-        assert rig.broker.service.store.max_offset(HALF_TOPIC, 0) == 0
+async def test_a_message_that_comes_back_delayed_is_no_half_message(rig: Any) -> None:
+    answer = await rig.send(properties=HALF + "DELAY\x011\x02", reconsume_times=1)
+    assert answer.code == 0
+    assert rig.broker.service.store.max_offset(HALF_TOPIC, 0) == 0
 
 
 @pytest.mark.parametrize("sys_flag", [4, 8, 12])
-async def test_bits_of_a_transaction_alone_make_no_half_message(serve: Serve, sys_flag: int) -> None:
-    async with serve() as rig:
-        answer = await rig.send(sys_flag=sys_flag)
-        assert answer.code == 13
-        assert "TRAN_MSG is not true" in answer.remark
+async def test_bits_of_a_transaction_alone_make_no_half_message(rig: Any, sys_flag: int) -> None:
+    answer = await rig.send(sys_flag=sys_flag)
+    assert answer.code == 13
+    assert "TRAN_MSG is not true" in answer.remark
 
 
 async def test_what_is_open_is_open_after_a_restart(serve: Serve) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.health.group_metrics import GroupMetrics
 from orbitmq.broker.monitoring.stats import BrokerStats
@@ -58,8 +60,12 @@ class World:
         }
 
 
-def test_a_lag_has_a_number_and_an_age() -> None:
-    world = World()
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_lag_has_a_number_and_an_age(world: World) -> None:
     world.commit(4)
     assert world.figures() == {
         "lag_messages": 6,
@@ -70,8 +76,7 @@ def test_a_lag_has_a_number_and_an_age() -> None:
     }
 
 
-def test_what_was_pulled_and_not_committed_is_in_flight() -> None:
-    world = World()
+def test_what_was_pulled_and_not_committed_is_in_flight(world: World) -> None:
     world.commit(4)
     world.stats.pulled_to("t", "g", 0, 7)
     assert world.figures() == {
@@ -83,8 +88,7 @@ def test_what_was_pulled_and_not_committed_is_in_flight() -> None:
     }
 
 
-def test_what_was_popped_and_not_acknowledged_is_behind_the_offset() -> None:
-    world = World()
+def test_what_was_popped_and_not_acknowledged_is_behind_the_offset(world: World) -> None:
     world.commit(10)
     world.popped["t", "g", 0] = 2
     assert world.figures() == {
@@ -96,8 +100,7 @@ def test_what_was_popped_and_not_acknowledged_is_behind_the_offset() -> None:
     }
 
 
-def test_a_group_that_has_everything_waits_for_nothing() -> None:
-    world = World()
+def test_a_group_that_has_everything_waits_for_nothing(world: World) -> None:
     world.commit(10)
     world.stats.pulled_to("t", "g", 0, 10)
     assert set(world.figures().values()) == {0}
@@ -114,15 +117,13 @@ def test_the_oldest_message_of_all_queues_counts_and_an_empty_queue_does_not() -
     assert world.figures()["lag_latency_milliseconds"] == 1_500
 
 
-def test_an_offset_that_was_set_back_does_not_make_a_reader_of_what_is_behind_it() -> None:
-    world = World()
+def test_an_offset_that_was_set_back_does_not_make_a_reader_of_what_is_behind_it(world: World) -> None:
     world.stats.pulled_to("t", "g", 0, 2)
     world.commit(6)
     assert (world.figures()["inflight_messages"], world.figures()["ready_messages"]) == (0, 4)
 
 
-def test_a_group_at_rest_costs_the_log_one_look() -> None:
-    world = World()
+def test_a_group_at_rest_costs_the_log_one_look(world: World) -> None:
     world.commit(4)
     world.stats.pulled_to("t", "g", 0, 7)
     for _ in range(3):
@@ -133,8 +134,7 @@ def test_a_group_at_rest_costs_the_log_one_look() -> None:
     assert world.looks[2:] == [("t", 0, 5)]
 
 
-def test_a_store_that_cannot_be_read_leaves_the_numbers() -> None:
-    world = World()
+def test_a_store_that_cannot_be_read_leaves_the_numbers(world: World) -> None:
     world.commit(4)
 
     def refuse(*_place: Any) -> int:
@@ -145,8 +145,7 @@ def test_a_store_that_cannot_be_read_leaves_the_numbers() -> None:
     assert (world.figures()["lag_messages"], world.figures()["lag_latency_milliseconds"]) == (6, 0)
 
 
-def test_retries_and_what_is_the_brokers_own_are_marked() -> None:
-    world = World()
+def test_retries_and_what_is_the_brokers_own_are_marked(world: World) -> None:
     for group, topic in (("g", "%RETRY%g"), ("CID_RMQ_SYS_g", "t")):
         world.offsets.commit(group, topic, 0, 0, offset_max=0)
     marks = {

@@ -25,6 +25,7 @@ from orbitmq.wire.bodies.heartbeat import encode_heartbeat
 from orbitmq.wire.headers import CreateTopic, HeartbeatRequest, UpdateConsumerOffset, UpdateSubscriptionGroup
 from waiting import until
 
+from ..conftest import Rig
 from ..parts import Serve
 
 REFERENCE = Path(__file__).parents[4] / "docs" / "reference" / "broker.md"
@@ -157,9 +158,8 @@ async def test_a_broker_that_no_name_server_knows_is_alive_and_not_ready(serve: 
         assert (found["rocketmq_broker_name_servers",], found["rocketmq_broker_name_servers_reached",]) == (1, 0)
 
 
-async def test_without_a_port_there_is_no_http(serve: Serve) -> None:
-    async with serve() as rig:
-        assert rig.broker.metrics_address is None
+async def test_without_a_port_there_is_no_http(rig: Rig) -> None:
+    assert rig.broker.metrics_address is None
 
 
 async def test_the_reference_names_every_metric(serve: Serve) -> None:

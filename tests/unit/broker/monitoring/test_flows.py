@@ -43,13 +43,9 @@ def test_windows_forget_what_is_older_than_they_are() -> None:
         figures = flows.counts("t")
         assert figures is not None
         sums[now_ms] = tuple(window.sum for window in figures)
-    assert sums[10_000] == (5, 0, 0)
-    assert sums[MINUTE] == (5, 0, 0)
-    assert sums[MINUTE + 10_000] == (0, 0, 0)
-    assert sums[10 * MINUTE] == (0, 5, 0)
-    assert sums[HOUR] == (0, 5, 5)
-    assert sums[HOUR + 10 * MINUTE] == (0, 0, 5)
-    assert sums[DAY] == (0, 0, 5)
+    assert (sums[10_000], sums[MINUTE], sums[MINUTE + 10_000]) == ((5, 0, 0), (5, 0, 0), (0, 0, 0))
+    assert (sums[10 * MINUTE], sums[HOUR]) == ((0, 5, 0), (0, 5, 5))
+    assert (sums[HOUR + 10 * MINUTE], sums[DAY]) == ((0, 0, 5), (0, 0, 5))
     assert sums[DAY + HOUR] == (0, 0, 0)
 
 

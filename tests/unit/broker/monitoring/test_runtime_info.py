@@ -101,10 +101,6 @@ def test_a_broker_whose_log_somebody_cuts_tells_its_warnings(tmp_path: Path) -> 
     store.close()
 
 
-def test_without_a_message_the_average_is_zero(tmp_path: Path) -> None:
-    assert values_of(tmp_path, 0)["putMessageAverageSize"] == "0.0"
-
-
 def test_the_disks_share_in_use_is_what_df_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = SimpleNamespace(f_blocks=100 * 2**20, f_bfree=40 * 2**20, f_bavail=20 * 2**20, f_frsize=1024)
     monkeypatch.setattr("os.statvfs", lambda _path: usage)

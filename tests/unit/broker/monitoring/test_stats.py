@@ -17,8 +17,12 @@ from ..parts import memory_store
 DAY_MS = 86_400_000
 
 
-def test_rates_look_back_ten_seconds_a_minute_and_ten_minutes() -> None:
-    stats = BrokerStats(now_ms=0)
+@pytest.fixture
+def stats() -> BrokerStats:
+    return BrokerStats(now_ms=0)
+
+
+def test_rates_look_back_ten_seconds_a_minute_and_ten_minutes(stats: BrokerStats) -> None:
     for second in range(1, 1201):
         stats.put_count += 100 if second > 1190 else 10
         stats.sample(second * 1000)
@@ -41,16 +45,14 @@ def test_the_morning_begins_with_the_day() -> None:
     assert (stats.yesterday_morning.put_count, stats.this_morning.put_count) == (5, 7)
 
 
-def test_a_rate_of_ten_minutes_looks_back_no_further_and_no_less() -> None:
-    stats = BrokerStats(now_ms=0)
+def test_a_rate_of_ten_minutes_looks_back_no_further_and_no_less(stats: BrokerStats) -> None:
     for second in range(1, 1_000):
         stats.put_count = second**2
         stats.sample(second * 1_000)
     assert stats.rates("put_count", 999_000)[2] == (999**2 - 399**2) / 600
 
 
-def test_flows_are_found_under_javas_names() -> None:
-    stats = BrokerStats(now_ms=0)
+def test_flows_are_found_under_javas_names(stats: BrokerStats) -> None:
     stats.put("t", 3, 300, times=2)
     stats.got("t", "g", 2, 200)
     stats.send_backs.add(("t", "g"), 1, 0)
@@ -81,16 +83,14 @@ def test_flows_are_found_under_javas_names() -> None:
 @pytest.mark.parametrize(
     ("name", "key"), [("TOPIC_PUT_NUMS", "u"), ("GROUP_GET_NUMS", "t"), ("BROKER_PUT_NUMS", "t"), ("TOPIC_PUT", "t")]
 )
-def test_other_names_and_keys_have_no_figures(name: str, key: str) -> None:
-    stats = BrokerStats(now_ms=0)
+def test_other_names_and_keys_have_no_figures(name: str, key: str, stats: BrokerStats) -> None:
     stats.put("t", 1, 1)
     stats.got("t", "g", 1, 1)
     stats.sample_flows(10_000)
     assert stats.figures(name, key, "c") is None
 
 
-def test_what_is_deleted_is_not_counted_any_more() -> None:
-    stats = BrokerStats(now_ms=0)
+def test_what_is_deleted_is_not_counted_any_more(stats: BrokerStats) -> None:
     for topic in ("t", "u"):
         stats.put(topic, 1, 1)
         for group in ("g", "h"):
@@ -101,8 +101,7 @@ def test_what_is_deleted_is_not_counted_any_more() -> None:
     assert [stats.gets.total((topic, group)) for topic in ("t", "u") for group in ("g", "h")] == [0, 0, 0, 1]
 
 
-def test_sizes_are_counted_by_their_bits() -> None:
-    stats = BrokerStats(now_ms=0)
+def test_sizes_are_counted_by_their_bits(stats: BrokerStats) -> None:
     stats.put("t", 1, 1_024)
     stats.put("t", 1, 1_025)
     stats.put("t", 3, 300)

@@ -19,8 +19,7 @@ from orbitmq.wire.pop.offset_infos import PoppedQueue
 from .support import LIMITS, Rig, records
 
 
-def test_nobody_gets_what_another_has() -> None:
-    rig = Rig()
+def test_nobody_gets_what_another_has(rig: Rig) -> None:
     rig.send(b"0", b"1", b"2")
     assert rig.bodies(count_max=2) == [b"0", b"1"]
     assert rig.bodies(count_max=2) == [b"2"]
@@ -28,8 +27,7 @@ def test_nobody_gets_what_another_has() -> None:
     assert rig.bodies(group="h") == [b"0", b"1", b"2"]
 
 
-def test_an_answer_says_which_messages_it_holds_and_how_many_wait() -> None:
-    rig = Rig()
+def test_an_answer_says_which_messages_it_holds_and_how_many_wait(rig: Rig) -> None:
     rig.send(b"0", b"1", b"2")
     rig.pop(count_max=1)
     popped = rig.pop(count_max=1, invisible_ms=7)
@@ -38,24 +36,21 @@ def test_an_answer_says_which_messages_it_holds_and_how_many_wait() -> None:
     assert rig.offsets.query("g", "t", 0) == 2
 
 
-def test_all_queues_of_a_topic_are_popped_or_one() -> None:
-    rig = Rig()
+def test_all_queues_of_a_topic_are_popped_or_one(rig: Rig) -> None:
     for queue_id in range(4):
         rig.send(b"%d" % queue_id, topic="wide", queue_id=queue_id)
     assert rig.bodies(topic="wide", queue_id=2) == [b"2"]
     assert sorted(rig.bodies(topic="wide")) == [b"0", b"1", b"3"]
 
 
-def test_a_full_answer_counts_what_waits_in_the_other_queues() -> None:
-    rig = Rig()
+def test_a_full_answer_counts_what_waits_in_the_other_queues(rig: Rig) -> None:
     for queue_id in range(4):
         rig.send(b"x", b"x", topic="wide", queue_id=queue_id)
     popped = rig.pop(topic="wide", count_max=3)
     assert (popped.count, popped.rest_count) == (3, 5)
 
 
-def test_a_new_group_begins_at_the_first_message_or_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = Rig()
+def test_a_new_group_begins_at_the_first_message_or_at_the_end(monkeypatch: pytest.MonkeyPatch, rig: Rig) -> None:
     rig.send(b"0", b"1", b"2")
     assert rig.bodies(init_mode=1) == [b"0", b"1", b"2"]  # a young queue: nothing is missed
     monkeypatch.setattr(young_queues, "YOUNG_SIZE", 0)
@@ -64,16 +59,14 @@ def test_a_new_group_begins_at_the_first_message_or_at_the_end(monkeypatch: pyte
     assert rig.bodies(init_mode=0, group="i") == [b"0", b"1", b"2"]
 
 
-def test_where_a_group_begins_is_kept_before_there_are_messages() -> None:
-    rig = Rig()
+def test_where_a_group_begins_is_kept_before_there_are_messages(rig: Rig) -> None:
     assert rig.bodies(init_mode=1) == []
     assert rig.offsets.query("g", "t", 0) == 0
     rig.send(b"0")
     assert rig.bodies(init_mode=1) == [b"0"]
 
 
-def test_tags_are_filtered_and_passed_over() -> None:
-    rig = Rig()
+def test_tags_are_filtered_and_passed_over(rig: Rig) -> None:
     rig.send(b"0", tag="red")
     rig.send(b"1", tag="blue")
     rig.send(b"2", tag="red")
@@ -89,8 +82,7 @@ def test_tags_are_filtered_and_passed_over() -> None:
     assert b'"d":[1]' in bytes(found.body)
 
 
-async def test_expressions_are_looked_at_with_a_bound() -> None:
-    rig = Rig()
+async def test_expressions_are_looked_at_with_a_bound(rig: Rig) -> None:
     rig.send(*[b"x"] * 100, topic="wide", queue_id=0)
     rig.send(b"wanted", topic="wide", queue_id=1)
     test = PropertyTest(lambda properties: False, 100)
@@ -103,8 +95,7 @@ async def test_expressions_are_looked_at_with_a_bound() -> None:
     assert not rig.pops.is_busy
 
 
-def test_what_was_deleted_from_the_log_is_passed_over() -> None:
-    rig = Rig()
+def test_what_was_deleted_from_the_log_is_passed_over(rig: Rig) -> None:
     rig.send(b"0")
     rig.offsets.commit("g", "t", 0, 9, offset_max=9)
     assert rig.bodies() == []
@@ -113,8 +104,7 @@ def test_what_was_deleted_from_the_log_is_passed_over() -> None:
     assert rig.bodies() == [b"1"]
 
 
-def test_retries_come_under_their_topic_with_their_handle() -> None:
-    rig = Rig()
+def test_retries_come_under_their_topic_with_their_handle(rig: Rig) -> None:
     rig.registries.topics.create_retry_topic("%RETRY%g_t", 1, 0)
     rig.registries.topics.create_retry_topic("%RETRY%g+t", 1, 0)
     rig.store.append(Draft("%RETRY%g_t", 0, b"v1", b"a\x01b", reconsume_times=1))
@@ -133,8 +123,7 @@ def test_retries_come_under_their_topic_with_their_handle() -> None:
     assert rig.bodies() == []
 
 
-def test_a_retry_without_room_for_its_handle_stays_as_it_is() -> None:
-    rig = Rig()
+def test_a_retry_without_room_for_its_handle_stays_as_it_is(rig: Rig) -> None:
     rig.registries.topics.create_retry_topic("%RETRY%g_t", 1, 0)
     rig.store.append(Draft("%RETRY%g_t", 0, b"full", b"a\x01" + b"b" * 32_760 + b"\x02"))
     (record,) = records(rig.pop())
@@ -176,8 +165,7 @@ def test_checkpoints_are_full_at_their_limit() -> None:
     assert rig.pops.is_full
 
 
-def test_messages_are_there_in_the_topic_or_its_retries() -> None:
-    rig = Rig()
+def test_messages_are_there_in_the_topic_or_its_retries(rig: Rig) -> None:
     assert not rig.pops.has_messages("t", "g", -1)
     rig.send(b"0")
     assert rig.pops.has_messages("t", "g", -1)
@@ -191,8 +179,7 @@ def test_messages_are_there_in_the_topic_or_its_retries() -> None:
     assert not rig.pops.has_messages("u", "h", 1)
 
 
-def test_in_order_nobody_gets_more_of_a_queue_until_all_of_the_batch_are_acknowledged() -> None:
-    rig = Rig()
+def test_in_order_nobody_gets_more_of_a_queue_until_all_of_the_batch_are_acknowledged(rig: Rig) -> None:
     rig.send(b"0", b"1", b"2")
     popped = rig.pop(count_max=2, is_ordered=True)
     assert [bytes(record.body) for record in records(popped)] == [b"0", b"1"]
@@ -213,8 +200,7 @@ def test_in_order_nobody_gets_more_of_a_queue_until_all_of_the_batch_are_acknowl
     assert rig.revive_records() == []
 
 
-def test_in_order_what_was_not_acknowledged_in_time_comes_again_from_its_queue() -> None:
-    rig = Rig()
+def test_in_order_what_was_not_acknowledged_in_time_comes_again_from_its_queue(rig: Rig) -> None:
     rig.send(b"0", b"1", b"2")
     first = rig.pop(count_max=2, is_ordered=True)
     assert not rig.pops.acknowledge_in_order(("t", "g", 0), 0, first.pop_time_ms)
@@ -233,8 +219,7 @@ def test_in_order_what_was_not_acknowledged_in_time_comes_again_from_its_queue()
     assert rig.registries.topics.get("%RETRY%g_t") is None
 
 
-def test_in_order_the_same_attempt_gets_the_same_messages_again() -> None:
-    rig = Rig()
+def test_in_order_the_same_attempt_gets_the_same_messages_again(rig: Rig) -> None:
     rig.send(b"0", b"1")
     assert rig.bodies(is_ordered=True, attempt_id="a", count_max=1) == [b"0"]
     assert rig.bodies(is_ordered=True, attempt_id="b") == []
@@ -242,8 +227,7 @@ def test_in_order_the_same_attempt_gets_the_same_messages_again() -> None:
     assert ([bytes(record.body) for record in records(again)], again.order_counts) == ([b"0"], ["0 0 0"])
 
 
-def test_in_order_each_queue_has_a_block_of_its_own_and_retries_are_nobodys() -> None:
-    rig = Rig()
+def test_in_order_each_queue_has_a_block_of_its_own_and_retries_are_nobodys(rig: Rig) -> None:
     for queue_id in range(4):
         rig.send(b"%d" % queue_id, topic="wide", queue_id=queue_id)
     rig.registries.topics.update(plain_topic("%RETRY%g_wide", 1), 0)
@@ -258,8 +242,7 @@ def test_in_order_each_queue_has_a_block_of_its_own_and_retries_are_nobodys() ->
     assert not pops.has_messages_in_order("nowhere", "g", -1, None)
 
 
-def test_in_order_a_lost_batch_skips_nothing_that_is_not_known_to_be_done() -> None:
-    rig = Rig()
+def test_in_order_a_lost_batch_skips_nothing_that_is_not_known_to_be_done(rig: Rig) -> None:
     rig.send(b"0", b"1", b"2")
     popped = rig.pop(is_ordered=True)
     rig.ordered.forget_topic("t")  # as a crash does
@@ -270,8 +253,7 @@ def test_in_order_a_lost_batch_skips_nothing_that_is_not_known_to_be_done() -> N
     assert rig.bodies(is_ordered=True) == [b"1", b"2"]
 
 
-def test_in_order_a_message_that_got_a_lost_ones_number_is_not_done_by_the_lost_ones_ack() -> None:
-    rig = Rig()
+def test_in_order_a_message_that_got_a_lost_ones_number_is_not_done_by_the_lost_ones_ack(rig: Rig) -> None:
     rig.send(b"0")
     popped = rig.pop(is_ordered=True)
     rig.ordered.forget_topic("t")  # as a crash does
@@ -282,8 +264,7 @@ def test_in_order_a_message_that_got_a_lost_ones_number_is_not_done_by_the_lost_
     assert not rig.pops.acknowledge_in_order(place, 1, popped.pop_time_ms)  # nobody has sent it yet
 
 
-def test_in_order_an_ack_of_what_the_batch_does_not_hold_is_refused() -> None:
-    rig = Rig()
+def test_in_order_an_ack_of_what_the_batch_does_not_hold_is_refused(rig: Rig) -> None:
     rig.send(b"0", b"1")
     popped = rig.pop(is_ordered=True, count_max=1)
     with pytest.raises(Rejected, match=r"offset is illegal, key:t@g@0, old:0, commit:1") as refused:
@@ -301,8 +282,7 @@ def test_in_order_there_are_no_more_batches_than_may_be_out() -> None:
     assert rig.bodies(is_ordered=True, group="h") == [b"0"]
 
 
-def test_in_order_tags_pass_over_what_is_not_wanted() -> None:
-    rig = Rig()
+def test_in_order_tags_pass_over_what_is_not_wanted(rig: Rig) -> None:
     for tag in ("red", "blue", "red", "blue"):
         rig.send(tag.encode(), tag=tag)
     blue = frozenset({tag_code("blue")})
@@ -316,8 +296,7 @@ def test_in_order_tags_pass_over_what_is_not_wanted() -> None:
     assert rig.offsets.query("g", "t", 0) == 5
 
 
-def test_a_peek_shows_retries_as_they_are_and_takes_no_place() -> None:
-    rig = Rig()
+def test_a_peek_shows_retries_as_they_are_and_takes_no_place(rig: Rig) -> None:
     rig.send(b"0", b"1")
     rig.registries.topics.update(plain_topic("%RETRY%g_t", 1), 0)
     rig.send(b"retry", topic="%RETRY%g_t")

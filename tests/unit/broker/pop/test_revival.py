@@ -16,8 +16,7 @@ from orbitmq.wire.pop.revive_log import CheckpointKey
 from .support import Rig, records
 
 
-def test_what_nobody_acknowledged_comes_again_when_its_time_is_over() -> None:
-    rig = Rig()
+def test_what_nobody_acknowledged_comes_again_when_its_time_is_over(rig: Rig) -> None:
     rig.send(b"0", b"1", b"2", tag="red")
     rig.ack(rig.pop(invisible_ms=1_000), [1])
     rig.pass_ms(999)
@@ -34,8 +33,7 @@ def test_what_nobody_acknowledged_comes_again_when_its_time_is_over() -> None:
     assert rig.revival.retry_count == 2
 
 
-def test_a_retry_that_is_not_acknowledged_comes_again_and_again() -> None:
-    rig = Rig()
+def test_a_retry_that_is_not_acknowledged_comes_again_and_again(rig: Rig) -> None:
     rig.send(b"0")
     for times in range(4):
         (record,) = records(rig.pop(invisible_ms=1_000))
@@ -56,8 +54,7 @@ def test_retries_go_to_the_form_that_is_set() -> None:
     assert rig.bodies() == [b"0"]
 
 
-def test_a_crash_after_a_revival_repeats_nothing() -> None:
-    rig = Rig()
+def test_a_crash_after_a_revival_repeats_nothing(rig: Rig) -> None:
     rig.send(b"0")
     rig.pop(invisible_ms=1_000)
     rig.pass_ms(1_000)
@@ -70,8 +67,7 @@ def test_a_crash_after_a_revival_repeats_nothing() -> None:
     assert again.bodies() == []
 
 
-def test_messages_of_deleted_topics_and_groups_end() -> None:
-    rig = Rig()
+def test_messages_of_deleted_topics_and_groups_end(rig: Rig) -> None:
     rig.send(b"0")
     rig.send(b"1", topic="wide")
     rig.pop()
@@ -80,12 +76,10 @@ def test_messages_of_deleted_topics_and_groups_end() -> None:
     rig.registries.groups.delete("h", 0)
     rig.pass_ms(60_000)
     rig.revive()
-    assert rig.log.checkpoints.count == 0
-    assert rig.revival.retry_count == 0
+    assert (rig.log.checkpoints.count, rig.revival.retry_count) == (0, 0)
 
 
-def test_messages_that_the_log_has_no_more_end() -> None:
-    rig = Rig()
+def test_messages_that_the_log_has_no_more_end(rig: Rig) -> None:
     rig.send(b"0")
     rig.pop(invisible_ms=0)
     rig.store.delete_topic("t")
@@ -93,8 +87,7 @@ def test_messages_that_the_log_has_no_more_end() -> None:
     assert (rig.log.checkpoints.count, rig.revival.retry_count) == (0, 0)
 
 
-def test_a_store_that_takes_nothing_is_tried_again() -> None:
-    rig = Rig()
+def test_a_store_that_takes_nothing_is_tried_again(rig: Rig) -> None:
     rig.send(b"0")
     rig.pop(invisible_ms=0)
     append, rig.store.append = rig.store.append, _refuse  # type: ignore[method-assign,assignment]
@@ -111,16 +104,14 @@ def _refuse(draft: Draft) -> None:
     raise StoreUnavailable("no room")
 
 
-def test_properties_without_room_for_another_stay_as_they_are() -> None:
-    rig = Rig()
+def test_properties_without_room_for_another_stay_as_they_are(rig: Rig) -> None:
     rig.store.append(Draft("t", 0, b"full", b"a\x01" + b"b" * 32_760 + b"\x02"))
     rig.pop(invisible_ms=0)
     rig.revive()
     assert rig.bodies() == [b"full"]
 
 
-def test_the_service_revives_and_says_once_why_it_cannot(caplog: pytest.LogCaptureFixture) -> None:
-    rig = Rig()
+def test_the_service_revives_and_says_once_why_it_cannot(caplog: pytest.LogCaptureFixture, rig: Rig) -> None:
     rig.send(b"0")
     rig.pop(invisible_ms=0)
     append = rig.store.append
@@ -149,8 +140,7 @@ def test_the_service_revives_and_says_once_why_it_cannot(caplog: pytest.LogCaptu
     assert rig.bodies() == [b"0"]
 
 
-def test_a_message_that_says_it_was_consumed_most_often_keeps_no_other_from_coming_again() -> None:
-    rig = Rig()
+def test_a_message_that_says_it_was_consumed_most_often_keeps_no_other_from_coming_again(rig: Rig) -> None:
     rig.store.append(Draft("t", 0, b"most", reconsume_times=2**31 - 1))
     rig.send(b"honest")
     rig.pop(invisible_ms=1_000)
@@ -164,9 +154,8 @@ def test_a_message_that_says_it_was_consumed_most_often_keeps_no_other_from_comi
     "properties", [b"K\x01\xff\xfe\x02", b"K\x01v\x01w\x02", b"\xff", b"K\x01\xff\x02" + b"x" * 32_000]
 )
 def test_properties_that_are_no_text_or_hold_separators_come_again_as_they_are_and_stop_no_other(
-    properties: bytes,
+    properties: bytes, rig: Rig
 ) -> None:
-    rig = Rig()
     rig.send(b"0")
     rig.store.append(Draft("t", 0, b"1", properties))
     rig.send(b"2")
@@ -183,9 +172,8 @@ def test_properties_that_are_no_text_or_hold_separators_come_again_as_they_are_a
 
 
 def test_a_damaged_record_is_passed_over_once_and_those_beside_it_come_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, rig: Rig
 ) -> None:
-    rig = Rig()
     rig.send(b"0", b"1", b"2")
     rig.pop(invisible_ms=1_000)
     message_at = rig.store.message_at

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
 from orbitmq.broker.pop.waiting import WaitingPops
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
@@ -30,15 +32,7 @@ class Scene:
         )
 
     def park(self, peer: FakePeer, wait_ms: int = LONG_MS, attempt: Callable[[], Reply | None] | None = None) -> bool:
-        return self.waiting.park(
-            peer,
-            Command(0),
-            PLACE,
-            None,
-            wait_ms,
-            attempt or self.attempt,
-            lambda: NOTHING,
-        )
+        return self.waiting.park(peer, Command(0), PLACE, None, wait_ms, attempt or self.attempt, lambda: NOTHING)
 
     def attempt(self) -> Reply | None:
         if not self.available:
@@ -57,8 +51,12 @@ async def turns(count: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_message_answers_one_who_waits_and_leaves_the_others() -> None:
-    all = Scene()
+@pytest.fixture(name="all")
+def scene() -> Scene:
+    return Scene()
+
+
+async def test_a_message_answers_one_who_waits_and_leaves_the_others(all: Scene) -> None:
     first, second = FakePeer(), FakePeer()
     assert all.park(first)
     assert all.park(second)
@@ -70,8 +68,7 @@ async def test_a_message_answers_one_who_waits_and_leaves_the_others() -> None:
     assert second.replies == [FOUND]
 
 
-async def test_sends_pay_for_nobody() -> None:
-    all = Scene()
+async def test_sends_pay_for_nobody(all: Scene) -> None:
     peer = FakePeer()
     assert all.store.on_arrived == []
     all.park(peer)
@@ -81,8 +78,7 @@ async def test_sends_pay_for_nobody() -> None:
     assert all.store.on_arrived == []
 
 
-async def test_who_finds_nothing_waits_on_for_the_rest_of_its_time() -> None:
-    all = Scene()
+async def test_who_finds_nothing_waits_on_for_the_rest_of_its_time(all: Scene) -> None:
     peer = FakePeer()
     all.park(peer, wait_ms=30)
     all.store.append(Draft("t", 0, b"somebody else took it"))
@@ -94,8 +90,7 @@ async def test_who_finds_nothing_waits_on_for_the_rest_of_its_time() -> None:
     assert all.store.on_arrived == []
 
 
-async def test_who_is_woken_when_its_time_is_over_is_answered_all_the_same() -> None:
-    all = Scene()
+async def test_who_is_woken_when_its_time_is_over_is_answered_all_the_same(all: Scene) -> None:
     peer = FakePeer()
 
     async def slow() -> None:
@@ -117,8 +112,7 @@ async def test_too_many_are_not_let_in() -> None:
     assert not all.park(FakePeer())
 
 
-async def test_whoever_leaves_passes_on_what_it_was_woken_for() -> None:
-    all = Scene()
+async def test_whoever_leaves_passes_on_what_it_was_woken_for(all: Scene) -> None:
     gone, other = FakePeer(), FakePeer()
     all.park(gone)
     all.park(other)
@@ -128,16 +122,14 @@ async def test_whoever_leaves_passes_on_what_it_was_woken_for() -> None:
     assert (gone.replies, other.replies) == ([], [FOUND])
 
 
-async def test_whoever_leaves_while_it_waits_is_forgotten() -> None:
-    all = Scene()
+async def test_whoever_leaves_while_it_waits_is_forgotten(all: Scene) -> None:
     gone = FakePeer()
     all.park(gone)
     all.waiting.drop_connection(gone)
     assert all.waiting.parked.count == 0
 
 
-async def test_a_client_that_does_not_read_gets_nothing_and_keeps_nobody_waiting() -> None:
-    all = Scene()
+async def test_a_client_that_does_not_read_gets_nothing_and_keeps_nobody_waiting(all: Scene) -> None:
     slow, other = FakePeer(), FakePeer()
     slow.room = -1
     all.park(slow)
@@ -147,8 +139,7 @@ async def test_a_client_that_does_not_read_gets_nothing_and_keeps_nobody_waiting
     assert (slow.replies, other.replies) == ([NOTHING], [FOUND])
 
 
-async def test_a_lost_wake_up_is_made_good() -> None:
-    all = Scene()
+async def test_a_lost_wake_up_is_made_good(all: Scene) -> None:
     peer = FakePeer()
     all.park(peer)
     all.waiting.wake_overtaken()
@@ -160,8 +151,7 @@ async def test_a_lost_wake_up_is_made_good() -> None:
     assert peer.replies == [FOUND]
 
 
-async def test_who_asks_to_be_woken_soon_may_park_before() -> None:
-    all = Scene()
+async def test_who_asks_to_be_woken_soon_may_park_before(all: Scene) -> None:
     peer = FakePeer()
     all.waiting.wake_soon(*PLACE)
     all.available = 1
@@ -170,8 +160,7 @@ async def test_who_asks_to_be_woken_soon_may_park_before() -> None:
     assert peer.replies == [FOUND]
 
 
-async def test_what_goes_wrong_is_its_own_answer() -> None:
-    all = Scene()
+async def test_what_goes_wrong_is_its_own_answer(all: Scene) -> None:
     refused, failed, fine = FakePeer(), FakePeer(), FakePeer()
 
     def refuse() -> Reply:
@@ -191,8 +180,7 @@ async def test_what_goes_wrong_is_its_own_answer() -> None:
     assert fine.replies == [FOUND]
 
 
-async def test_the_end_answers_everybody() -> None:
-    all = Scene()
+async def test_the_end_answers_everybody(all: Scene) -> None:
     waiting, woken = FakePeer(), FakePeer()
     all.park(woken)
     all.send()
@@ -203,8 +191,7 @@ async def test_the_end_answers_everybody() -> None:
     await turns()
 
 
-async def test_many_are_tried_in_several_turns() -> None:
-    all = Scene()
+async def test_many_are_tried_in_several_turns(all: Scene) -> None:
     all.waiting = WaitingPops(all.store, parked_max=1_000, place_max=1_000, has_messages=lambda *place: True)
     peers = [FakePeer() for _ in range(150)]
     for peer in peers:
@@ -214,8 +201,7 @@ async def test_many_are_tried_in_several_turns() -> None:
     assert [peer.replies for peer in peers] == [[FOUND]] * 150
 
 
-async def test_a_connection_that_leaves_many_is_forgotten_in_several_turns() -> None:
-    all = Scene()
+async def test_a_connection_that_leaves_many_is_forgotten_in_several_turns(all: Scene) -> None:
     all.waiting = WaitingPops(all.store, parked_max=1_000, place_max=1_000, has_messages=lambda *place: True)
     gone, other = FakePeer(), FakePeer()
     for _ in range(350):

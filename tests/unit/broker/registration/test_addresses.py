@@ -82,10 +82,7 @@ def test_port_0_is_a_free_port_that_stays_ours_until_the_server_has_it(host: str
 
 @pytest.mark.real
 def test_two_brokers_at_the_same_time_get_two_ports() -> None:
-    with (
-        reserved_port("127.0.0.1", 0, has_vip=False) as one,
-        reserved_port("127.0.0.1", 0, has_vip=False) as other,
-    ):
+    with reserved_port("127.0.0.1", 0, has_vip=False) as one, reserved_port("127.0.0.1", 0, has_vip=False) as other:
         assert one != other
 
 

@@ -62,15 +62,14 @@ class CountingPeer(FakePeer):
             self.counts.append(self.stored())
 
 
-async def test_a_large_batch_is_checked_and_stored_in_small_steps(serve: Serve) -> None:
-    async with serve() as rig:
-        assert await rig.code(send_header()) == 0
-        service = rig.broker.service
-        peer = CountingPeer(lambda: service.store.max_offset("t", 0) - 1)
-        assert send_batch(service.sending, call(SendBatch(**FIELDS), batch_of(LARGE), peer=peer)) is LATER
-        assert peer.counts.count(0) > LARGE // 300, "all is checked first"
-        assert sorted(set(peer.counts)) == [0, PART_COUNT, 2 * PART_COUNT, 3 * PART_COUNT, LARGE]
-        assert [reply.code for reply in peer.replies] == [0]
+async def test_a_large_batch_is_checked_and_stored_in_small_steps(rig: Any) -> None:
+    assert await rig.code(send_header()) == 0
+    service = rig.broker.service
+    peer = CountingPeer(lambda: service.store.max_offset("t", 0) - 1)
+    assert send_batch(service.sending, call(SendBatch(**FIELDS), batch_of(LARGE), peer=peer)) is LATER
+    assert peer.counts.count(0) > LARGE // 300, "all is checked first"
+    assert sorted(set(peer.counts)) == [0, PART_COUNT, 2 * PART_COUNT, 3 * PART_COUNT, LARGE]
+    assert [reply.code for reply in peer.replies] == [0]
 
 
 @pytest.mark.parametrize(
@@ -106,32 +105,30 @@ async def test_large_batches_are_stored_one_after_another_and_beyond_the_limit_t
         assert sorted(firsts) == [4, 4 + LARGE], "none came between the messages of another"
 
 
-async def test_a_topic_that_is_deleted_meanwhile_does_not_come_back_with_the_rest_of_a_batch(serve: Serve) -> None:
-    async with serve() as rig:
-        assert await rig.code(send_header()) == 0
-        service = rig.broker.service
-        sent = asyncio.ensure_future(rig.ask(SendBatch(**FIELDS), batch_of(LARGE)))
-        await until(lambda: service.stats.put_count > PART_COUNT)
-        service.topics.delete("t", 0, lambda: service.store.delete_topic("t"))
-        assert (await sent).code == 17
-        assert service.store.queue_ids("t") == []
+async def test_a_topic_that_is_deleted_meanwhile_does_not_come_back_with_the_rest_of_a_batch(rig: Any) -> None:
+    assert await rig.code(send_header()) == 0
+    service = rig.broker.service
+    sent = asyncio.ensure_future(rig.ask(SendBatch(**FIELDS), batch_of(LARGE)))
+    await until(lambda: service.stats.put_count > PART_COUNT)
+    service.topics.delete("t", 0, lambda: service.store.delete_topic("t"))
+    assert (await sent).code == 17
+    assert service.store.queue_ids("t") == []
 
 
-async def test_a_disk_without_room_for_all_of_a_large_batch_takes_none_of_it(serve: Serve) -> None:
-    async with serve() as rig:
-        assert await rig.code(send_header()) == 0
-        store = rig.broker.service.store
-        end = store.max_physical_offset
+async def test_a_disk_without_room_for_all_of_a_large_batch_takes_none_of_it(rig: Any) -> None:
+    assert await rig.code(send_header()) == 0
+    store = rig.broker.service.store
+    end = store.max_physical_offset
 
-        def make_room(topic: str, count: int, size: int) -> None:
-            if count < LARGE:
-                return make(topic, count, size)
-            assert (topic, count) == ("t", LARGE)
-            assert size > LARGE
-            store._take_or_refuse("the disk is full")
+    def make_room(topic: str, count: int, size: int) -> None:
+        if count < LARGE:
             return make(topic, count, size)
+        assert (topic, count) == ("t", LARGE)
+        assert size > LARGE
+        store._take_or_refuse("the disk is full")
+        return make(topic, count, size)
 
-        make, store.make_room = store.make_room, make_room
-        answer = await rig.ask(SendBatch(**FIELDS), batch_of(LARGE))
-        assert (answer.code, answer.remark) == (14, "the disk is full")
-        assert store.max_physical_offset == end
+    make, store.make_room = store.make_room, make_room
+    answer = await rig.ask(SendBatch(**FIELDS), batch_of(LARGE))
+    assert (answer.code, answer.remark) == (14, "the disk is full")
+    assert store.max_physical_offset == end

@@ -59,6 +59,11 @@ class World:
             await asyncio.wait([task])
 
 
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
 async def test_a_message_is_put_into_the_wheel_and_delivered_in_time(tmp_path: Path) -> None:
     world = World(tmp_path, timer_precision_ms=100)
 
@@ -152,8 +157,7 @@ async def test_with_sync_flush_a_message_is_looked_at_when_it_is_on_the_disk(tmp
     world.store.close()
 
 
-def test_a_stop_keeps_how_far_everything_is(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_a_stop_keeps_how_far_everything_is(world: World) -> None:
     world.add()
     world.service.timers.enqueue(world.clock())
     world.store.close()
@@ -161,8 +165,7 @@ def test_a_stop_keeps_how_far_everything_is(tmp_path: Path) -> None:
     assert world.kept == 1
 
 
-def test_a_stop_whose_disk_refuses_that_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    world = World(tmp_path)
+def test_a_stop_whose_disk_refuses_that_goes_on(caplog: pytest.LogCaptureFixture, world: World) -> None:
     world.add()
     world.service.timers.enqueue(world.clock())
     world.store.close()
@@ -171,8 +174,7 @@ def test_a_stop_whose_disk_refuses_that_goes_on(tmp_path: Path, caplog: pytest.L
     assert "cannot be written" in caplog.text
 
 
-def test_a_log_file_whose_messages_are_gone_is_deleted_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(tmp_path)
+def test_a_log_file_whose_messages_are_gone_is_deleted_in_time(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
     asked: list[int] = []
     monkeypatch.setattr(world.service._files.log, "delete_before", asked.append)
     world.service._clean_in_time()
@@ -195,8 +197,7 @@ def test_a_message_that_asks_for_a_time_waits_and_one_whose_time_is_over_does_no
         world.add()
 
 
-def test_the_handle_of_a_message_leads_to_its_step(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_the_handle_of_a_message_leads_to_its_step(world: World) -> None:
     stored = world.service.waiting(Draft("t", 0, b"x"), {"TIMER_DELAY_SEC": "5", "UNIQ_KEY": "K"})
     handle = world.service.recall_handle("t", stored)
     assert handle is not None
@@ -207,8 +208,7 @@ def test_the_handle_of_a_message_leads_to_its_step(tmp_path: Path) -> None:
     assert world.service.recall_handle("t", stored._replace(properties=b"A\x01b\x02")) is None
 
 
-def test_how_late_the_delivery_is(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_how_late_the_delivery_is(world: World) -> None:
     assert world.service.behind_ms == 0
     world.add()
     world.service.timers.enqueue(world.clock())
@@ -216,8 +216,7 @@ def test_how_late_the_delivery_is(tmp_path: Path) -> None:
     assert world.service.behind_ms == 5_000
 
 
-def test_what_is_wrong_is_told_in_sentences(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_what_is_wrong_is_told_in_sentences(world: World) -> None:
     assert world.service.warnings == []
     world.service.failure.text = "OSError: no room"
     world.service.save_failure = "it cannot be written"

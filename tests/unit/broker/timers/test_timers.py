@@ -101,8 +101,12 @@ class World:
         return World(self.disk, self.now_ms if now_ms is None else now_ms, **self.settings)
 
 
-def test_a_message_comes_at_the_end_of_its_step_and_not_before() -> None:
-    world = World()
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_message_comes_at_the_end_of_its_step_and_not_before(world: World) -> None:
     world.add(b"5 s", 5_000)
     world.add(b"2 s", 2_000)
     world.add(b"also 2 s", 1_500)
@@ -117,8 +121,7 @@ def test_a_message_comes_at_the_end_of_its_step_and_not_before() -> None:
     assert world.timers.pending_count == 0
 
 
-def test_a_message_comes_back_as_it_was_with_its_way_among_its_properties() -> None:
-    world = World()
+def test_a_message_comes_back_as_it_was_with_its_way_among_its_properties(world: World) -> None:
     world.add(b"x", 2_000, TAGS="a", TIMER_DELAY_MS="2000")
     world.work()
     world.pass_time(2_000)
@@ -130,8 +133,7 @@ def test_a_message_comes_back_as_it_was_with_its_way_among_its_properties() -> N
     }  # fmt: skip
 
 
-def test_a_message_that_is_due_before_it_came_into_the_wheel_is_delivered_at_once() -> None:
-    world = World()
+def test_a_message_that_is_due_before_it_came_into_the_wheel_is_delivered_at_once(world: World) -> None:
     world.add(b"late", 2_000)
     world.now_ms += 10_000
     world.work()
@@ -141,8 +143,7 @@ def test_a_message_that_is_due_before_it_came_into_the_wheel_is_delivered_at_onc
     assert world.timers.metrics.counts == {}
 
 
-def test_a_step_may_have_more_messages_than_a_slice() -> None:
-    world = World()
+def test_a_step_may_have_more_messages_than_a_slice(world: World) -> None:
     for number in range(3 * module.SLICE_COUNT):
         world.add(b"%d" % number, 2_000)
     world.work()
@@ -150,8 +151,7 @@ def test_a_step_may_have_more_messages_than_a_slice() -> None:
 
 
 @pytest.mark.parametrize("delay_ms", [20_001, 25_000, 40_000, 55_000, 100_000])
-def test_what_is_beyond_the_window_waits_in_several_turns_and_comes_once_in_time(delay_ms: int) -> None:
-    world = World()
+def test_what_is_beyond_the_window_waits_in_several_turns_and_comes_once_in_time(delay_ms: int, world: World) -> None:
     world.add(b"far", delay_ms)
     world.work()
     due_at = START + -(-delay_ms // 1_000) * 1_000
@@ -163,8 +163,7 @@ def test_what_is_beyond_the_window_waits_in_several_turns_and_comes_once_in_time
 
 
 @pytest.mark.parametrize("delay_ms", [2_000, 30_000])
-def test_a_message_that_is_taken_back_does_not_come_and_others_do(delay_ms: int) -> None:
-    world = World()
+def test_a_message_that_is_taken_back_does_not_come_and_others_do(delay_ms: int, world: World) -> None:
     world.add(b"kept", delay_ms, UNIQ_KEY="A")
     world.add(b"taken back", delay_ms, UNIQ_KEY="B")
     world.add(b"of another topic", delay_ms, topic="u", UNIQ_KEY="B")
@@ -172,12 +171,10 @@ def test_a_message_that_is_taken_back_does_not_come_and_others_do(delay_ms: int)
     world.work()
     assert world.pass_time(delay_ms) == [b"kept"]
     assert len(world.delivered("u")) == 1
-    assert world.timers.metrics.counts == {"t": 0, "u": 0}
-    assert world.timers.pending_count == 0
+    assert (world.timers.metrics.counts, world.timers.pending_count) == ({"t": 0, "u": 0}, 0)
 
 
-def test_what_takes_back_a_message_that_is_not_there_leaves_no_trace_in_the_counts() -> None:
-    world = World()
+def test_what_takes_back_a_message_that_is_not_there_leaves_no_trace_in_the_counts(world: World) -> None:
     world.take_back("nobody", 2_000)
     world.work()
     assert world.timers.metrics.counts == {"t": -1}
@@ -193,24 +190,21 @@ def test_what_takes_back_a_message_that_is_not_there_leaves_no_trace_in_the_coun
     "properties",
     [{}, {"REAL_TOPIC": "t", "REAL_QID": "0", "TIMER_OUT_MS": "x"}, {"TIMER_OUT_MS": "5", "REAL_QID": "0"}],
 )
-def test_a_message_without_time_or_topic_stops_nobody(properties: dict[str, str]) -> None:
-    world = World()
+def test_a_message_without_time_or_topic_stops_nobody(properties: dict[str, str], world: World) -> None:
     world.add_raw(properties)
     world.add(b"next", 2_000)
     world.work()
     assert world.pass_time(2_000) == [b"next"]
 
 
-def test_a_message_whose_queue_is_none_stays_in_the_log() -> None:
-    world = World()
+def test_a_message_whose_queue_is_none_stays_in_the_log(world: World) -> None:
     world.add_raw({"TIMER_OUT_MS": str(START + 1_000), "REAL_TOPIC": "t", "REAL_QID": "x"})
     world.add(b"next", 2_000)
     world.work()
     assert world.pass_time(2_000) == [b"next"]
 
 
-def test_a_topic_that_is_gone_is_made_again() -> None:
-    world = World()
+def test_a_topic_that_is_gone_is_made_again(world: World) -> None:
     world.registries.topics.update(TopicConfig(topic=AUTO_CREATE_TOPIC), 1)
     world.add(b"x", 2_000, topic="gone")
     world.work()
@@ -219,8 +213,7 @@ def test_a_topic_that_is_gone_is_made_again() -> None:
     assert len(world.delivered("gone")) == 1
 
 
-def test_a_store_that_takes_nothing_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World()
+def test_a_store_that_takes_nothing_loses_nothing(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
     for number in range(5):
         world.add(b"%d" % number, 2_000)
     world.work()
@@ -242,8 +235,7 @@ def test_a_store_that_takes_nothing_loses_nothing(monkeypatch: pytest.MonkeyPatc
     assert [bytes(record.body) for record in world.delivered()] == [b"0", b"1", b"2", b"3", b"4"]
 
 
-def test_properties_that_have_no_room_for_the_way_are_delivered_without_it() -> None:
-    world = World()
+def test_properties_that_have_no_room_for_the_way_are_delivered_without_it(world: World) -> None:
     world.add(b"x", 2_000, A="a" * (32_767 - 75))
     world.work()
     assert world.pass_time(2_000) == [b"x"]
@@ -252,9 +244,8 @@ def test_properties_that_have_no_room_for_the_way_are_delivered_without_it() -> 
 
 @pytest.mark.parametrize("saved_after", [None, 0, 3_000, 7_000])
 def test_after_a_kill_nothing_is_lost_and_only_what_came_since_the_checkpoint_comes_again(
-    saved_after: int | None,
+    saved_after: int | None, world: World
 ) -> None:
-    world = World()
     for number in range(10):
         world.add(b"%d" % number, 2_000 + number * 1_000)
     world.work()
@@ -272,8 +263,7 @@ def test_after_a_kill_nothing_is_lost_and_only_what_came_since_the_checkpoint_co
     assert after == [b"%d" % number for number in range(again, 10)]
 
 
-def test_a_broker_that_was_stopped_for_long_delivers_everything_first() -> None:
-    world = World()
+def test_a_broker_that_was_stopped_for_long_delivers_everything_first(world: World) -> None:
     for number in range(3):
         world.add(b"%d" % number, 2_000 + number * 9_000)
     world.work()
@@ -299,8 +289,7 @@ def test_the_wheel_takes_nothing_for_a_slot_that_is_in_use() -> None:
     assert world.pass_time(40_000) == [b"new"]
 
 
-def test_a_clock_that_is_set_back_a_little_stands_still_and_one_that_is_set_back_far_is_believed() -> None:
-    world = World()
+def test_a_clock_that_is_set_back_a_little_stands_still_and_one_that_is_set_back_far_is_believed(world: World) -> None:
     world.work()
     world.pass_time(2_000)
     world.now_ms -= 30_000
@@ -314,8 +303,7 @@ def test_a_clock_that_is_set_back_a_little_stands_still_and_one_that_is_set_back
     assert world.pass_time(2_000) == [b"later"]
 
 
-def test_a_start_with_a_clock_that_was_set_back_begins_now(caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
+def test_a_start_with_a_clock_that_was_set_back_begins_now(caplog: pytest.LogCaptureFixture, world: World) -> None:
     world.add(b"x", 2_000)
     world.work()
     world.pass_time(5_000)
@@ -348,8 +336,7 @@ def wheel_is_cut(world: World) -> None:
 
 
 @pytest.mark.parametrize("damage", [wheel_leads_astray, log_is_overwritten, unit_leads_astray, wheel_is_cut])
-def test_damage_while_running_is_mended_from_the_queue_and_nothing_comes_twice(damage: Damage) -> None:
-    world = World()
+def test_damage_while_running_is_mended_from_the_queue_and_nothing_comes_twice(damage: Damage, world: World) -> None:
     world.add(b"before", 2_000)
     for number in range(3):
         world.add(b"%d" % number, 5_000)
@@ -361,9 +348,8 @@ def test_damage_while_running_is_mended_from_the_queue_and_nothing_comes_twice(d
 
 
 def test_a_message_that_the_log_does_not_have_any_more_is_counted_and_stops_nobody(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, world: World
 ) -> None:
-    world = World()
     world.add(b"gone", 2_000)
     world.add(b"there", 2_000)
     world.work()
@@ -389,16 +375,14 @@ def test_messages_that_were_deleted_before_they_were_looked_at_are_counted(monke
     assert (world.timers.lost_count, world.files.queue_offset) == (4, 5)
 
 
-def test_a_queue_that_ends_before_what_was_read_is_read_on_from_its_end() -> None:
-    world = World()
+def test_a_queue_that_ends_before_what_was_read_is_read_on_from_its_end(world: World) -> None:
     world.add(b"x", 2_000)
     world.files.queue_offset = 9
     assert not world.timers.enqueue(world.now_ms)
     assert world.files.queue_offset == 1
 
 
-def test_there_is_something_to_save_when_something_was_read_or_delivered() -> None:
-    world = World()
+def test_there_is_something_to_save_when_something_was_read_or_delivered(world: World) -> None:
     assert not world.timers.is_changed
     world.add(b"x", 2_000)
     assert world.timers.queue_behind == 1
@@ -412,8 +396,7 @@ def test_there_is_something_to_save_when_something_was_read_or_delivered() -> No
     assert world.timers.slot_count(START) == 0
 
 
-def test_without_a_checkpoint_no_timer_is_early() -> None:
-    world = World()
+def test_without_a_checkpoint_no_timer_is_early(world: World) -> None:
     world.add(b"15 s", 15_000)
     world.work()
     world.add(b"5 s", 5_000)
@@ -423,9 +406,8 @@ def test_without_a_checkpoint_no_timer_is_early() -> None:
     assert world.pass_time(10_000) == [b"15 s"]
 
 
-def test_what_was_due_at_once_is_stored_again_when_a_power_cut_took_it() -> None:
+def test_what_was_due_at_once_is_stored_again_when_a_power_cut_took_it(world: World) -> None:
     """The unit of the message behind it may have survived."""
-    world = World()
     world.add(b"late", 1_000)
     world.now_ms += 5_000
     world.add(b"next", 10_000)
@@ -444,8 +426,7 @@ def test_what_was_due_at_once_is_stored_again_when_a_power_cut_took_it() -> None
     assert world.pass_time(11_000) == [b"next"]
 
 
-def test_what_is_in_the_wheel_is_not_put_there_again_after_a_kill() -> None:
-    world = World()
+def test_what_is_in_the_wheel_is_not_put_there_again_after_a_kill(world: World) -> None:
     world.add(b"1", 5_000)
     world.save()
     world.add(b"2", 5_000)
@@ -458,9 +439,8 @@ def test_what_is_in_the_wheel_is_not_put_there_again_after_a_kill() -> None:
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_damaged_message_among_the_timers_is_left_out_and_those_behind_it_come(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str, world: World
 ) -> None:
-    world = World()
     for number in range(5):
         world.add(b"%d" % number, 3_000)
     damage(monkeypatch, world.store, TIMER_TOPIC, 2, name)

@@ -16,8 +16,12 @@ def table(**settings: object) -> TopicTable:
     return topics
 
 
-def test_a_sent_topic_gets_the_lesser_queue_count_and_loses_the_inherit_bit() -> None:
-    topics = table()
+@pytest.fixture
+def topics() -> TopicTable:
+    return table()
+
+
+def test_a_sent_topic_gets_the_lesser_queue_count_and_loses_the_inherit_bit(topics: TopicTable) -> None:
 
     created = topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, now_ms=2)
 
@@ -27,8 +31,7 @@ def test_a_sent_topic_gets_the_lesser_queue_count_and_loses_the_inherit_bit() ->
     assert topics.get("orders") is created
 
 
-def test_a_topic_is_not_made_from_a_template_that_may_not_be_inherited() -> None:
-    topics = table()
+def test_a_topic_is_not_made_from_a_template_that_may_not_be_inherited(topics: TopicTable) -> None:
     assert topics.auto_create("orders", "BenchmarkTest", 4, now_ms=2) is None
     assert topics.auto_create("orders", "nothing", 4, now_ms=2) is None
     assert topics.auto_create("orders", AUTO_CREATE_TOPIC, 0, now_ms=2) is None
@@ -41,8 +44,7 @@ def test_automatic_creation_can_be_switched_off_even_when_the_template_was_store
     assert table(auto_create_topic_enable=False).get(AUTO_CREATE_TOPIC) is None
 
 
-def test_every_change_makes_a_new_version_and_no_change_keeps_it() -> None:
-    topics = table()
+def test_every_change_makes_a_new_version_and_no_change_keeps_it(topics: TopicTable) -> None:
     before = topics.version
     topics.add_missing([TopicConfig(topic="a")], now_ms=5)
     assert topics.version.counter == before.counter == len(topics.all)
@@ -54,8 +56,7 @@ def test_every_change_makes_a_new_version_and_no_change_keeps_it() -> None:
     assert topics.version == before.next(7).next(8)
 
 
-def test_attributes_are_added_and_removed_by_their_signs() -> None:
-    topics = table()
+def test_attributes_are_added_and_removed_by_their_signs(topics: TopicTable) -> None:
     topics.update(TopicConfig(topic="t", attributes={"+queue.type": "SimpleCQ", "+message.type": "FIFO"}), now_ms=2)
     changed = topics.update(TopicConfig(topic="t", attributes={"-message.type": "", "+reserve.time": "2"}), now_ms=3)
     assert changed.attributes == {"queue.type": "SimpleCQ", "reserve.time": "2"}
@@ -72,8 +73,7 @@ def test_attributes_are_added_and_removed_by_their_signs() -> None:
         TopicConfig(topic="t", topic_filter_type="BOTH"),
     ],
 )
-def test_a_topic_that_nobody_may_have_is_refused(bad: TopicConfig) -> None:
-    topics = table()
+def test_a_topic_that_nobody_may_have_is_refused(bad: TopicConfig, topics: TopicTable) -> None:
     before = topics.version
     with pytest.raises(Rejected) as caught:
         topics.update(bad, now_ms=2)
@@ -81,8 +81,7 @@ def test_a_topic_that_nobody_may_have_is_refused(bad: TopicConfig) -> None:
     assert topics.version == before
 
 
-def test_a_registration_never_gives_more_permission_than_the_broker_has() -> None:
-    topics = table()
+def test_a_registration_never_gives_more_permission_than_the_broker_has(topics: TopicTable) -> None:
     topics.update(TopicConfig(topic="t"), now_ms=2)
     assert topics.masked(6)["t"].perm == 6
     assert topics.masked(4)["t"].perm == 4
@@ -90,8 +89,7 @@ def test_a_registration_never_gives_more_permission_than_the_broker_has() -> Non
     assert topics.get("t").perm == 6
 
 
-def test_a_retry_topic_is_made_once() -> None:
-    topics = table()
+def test_a_retry_topic_is_made_once(topics: TopicTable) -> None:
     first = topics.create_retry_topic("%RETRY%g", 1, now_ms=2)
     assert topics.create_retry_topic("%RETRY%g", 3, now_ms=3) is first
 

@@ -14,8 +14,7 @@ from orbitmq.wire.messages.properties import format_properties
 from .world import COMMIT, ROLLBACK, World
 
 
-def test_a_committed_message_whose_op_message_was_not_written_is_not_open_after_a_kill() -> None:
-    world = World()
+def test_a_committed_message_whose_op_message_was_not_written_is_not_open_after_a_kill(world: World) -> None:
     halves = [world.prepare(b"%d" % number) for number in range(3)]
     world.end(halves[1])
     assert world.bodies(OP_TOPIC, 0) == []
@@ -30,8 +29,7 @@ def test_a_committed_message_whose_op_message_was_not_written_is_not_open_after_
     assert world.bodies() == [b"1", b"0"]
 
 
-def test_a_renewed_message_is_open_once_after_a_kill_and_answers_to_its_old_place() -> None:
-    world = World()
+def test_a_renewed_message_is_open_once_after_a_kill_and_answers_to_its_old_place(world: World) -> None:
     first = world.prepare(b"x")
     world.clock.advance(6_000)
     world.check()
@@ -43,8 +41,7 @@ def test_a_renewed_message_is_open_once_after_a_kill_and_answers_to_its_old_plac
     assert world.bodies() == [b"x"]
 
 
-def test_what_was_done_is_not_looked_at_again() -> None:
-    world = World()
+def test_what_was_done_is_not_looked_at_again(world: World) -> None:
     halves = [world.prepare(b"%d" % number) for number in range(4)]
     for half in halves[:2]:
         world.end(half)
@@ -57,16 +54,14 @@ def test_what_was_done_is_not_looked_at_again() -> None:
     assert world.open_bodies() == [b"2", b"3"]
 
 
-def test_an_offset_beyond_the_queues_end_is_the_end() -> None:
-    world = World()
+def test_an_offset_beyond_the_queues_end_is_the_end(world: World) -> None:
     world.prepare()
     world.offsets.commit("CID_RMQ_SYS_TRANS", HALF_TOPIC, 0, 99, offset_max=99)
     world.kill()
     assert world.transactions.half_done == 1
 
 
-def test_a_message_that_only_looks_committed_ends_no_transaction() -> None:
-    world = World()
+def test_a_message_that_only_looks_committed_ends_no_transaction(world: World) -> None:
     world.prepare(b"half")
     for properties in ({"UNIQ_KEY": "another"}, {}):
         draft = Draft("t", 2, b"x", format_properties(properties), sys_flag=8, prepared_transaction_offset=0)
@@ -77,8 +72,7 @@ def test_a_message_that_only_looks_committed_ends_no_transaction() -> None:
     assert world.open_bodies() == [b"half"]
 
 
-def test_a_message_that_a_killed_java_broker_has_twice_is_open_once() -> None:
-    world = World()
+def test_a_message_that_a_killed_java_broker_has_twice_is_open_once(world: World) -> None:
     first, other = world.prepare(b"x", UNIQ_KEY="K1"), world.prepare(b"y", UNIQ_KEY="K2")
     again = {"UNIQ_KEY": "K1", "TRANSACTION_CHECK_TIMES": "1"}
     for times in ("1", "2"):
@@ -93,8 +87,7 @@ def test_a_message_that_a_killed_java_broker_has_twice_is_open_once() -> None:
 
 
 @pytest.mark.parametrize("topic", [HALF_TOPIC, OP_TOPIC])
-def test_damage_keeps_no_broker_from_starting(topic: str, caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
+def test_damage_keeps_no_broker_from_starting(topic: str, caplog: pytest.LogCaptureFixture, world: World) -> None:
     halves = [world.prepare(b"%d" % number) for number in range(4)]
     for half in (halves[0], halves[2]):
         world.end(half, ROLLBACK)
@@ -110,8 +103,7 @@ def test_damage_keeps_no_broker_from_starting(topic: str, caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize("text", ["0", "7", "x", "9" * 30])
-def test_a_half_message_that_says_wrong_things_of_itself_ends_no_other(text: str) -> None:
-    world = World()
+def test_a_half_message_that_says_wrong_things_of_itself_ends_no_other(text: str, world: World) -> None:
     properties = format_properties({"TRAN_RENEWED_FROM": text, "PGROUP": "p"})
     world.store.append(Draft(HALF_TOPIC, 0, b"1", properties))
     world.kill()

@@ -48,8 +48,7 @@ async def test_op_messages_are_written_and_producers_asked_when_their_intervals_
     assert world.transactions.half_done == 2
 
 
-async def test_counts_are_kept_from_time_to_time_and_at_the_end(tmp_path: Path) -> None:
-    world = World()
+async def test_counts_are_kept_from_time_to_time_and_at_the_end(tmp_path: Path, world: World) -> None:
     running, path = make(world, tmp_path), tmp_path / "transactionMetrics"
     world.transactions.counts.prepared("t", 5)
     await running._do_due()
@@ -68,8 +67,7 @@ async def test_counts_are_kept_from_time_to_time_and_at_the_end(tmp_path: Path) 
     assert path.stat().st_mtime_ns == written
 
 
-def test_what_an_orderly_stop_has_said_needs_no_second_look(tmp_path: Path) -> None:
-    world = World()
+def test_what_an_orderly_stop_has_said_needs_no_second_look(tmp_path: Path, world: World) -> None:
     running = make(world, tmp_path)
     world.end(world.prepare())
     running.stop()

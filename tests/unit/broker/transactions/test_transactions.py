@@ -23,8 +23,7 @@ def refusal(world: World, half: Any, decision: int = COMMIT, **fields: Any) -> t
     return refused.value.code, refused.value.remark or ""
 
 
-def test_a_half_message_is_seen_when_it_is_committed_and_not_before() -> None:
-    world = World()
+def test_a_half_message_is_seen_when_it_is_committed_and_not_before(world: World) -> None:
     half = world.prepare(b"x")
     assert world.bodies() == []
     world.end(half)
@@ -35,8 +34,7 @@ def test_a_half_message_is_seen_when_it_is_committed_and_not_before() -> None:
     assert world.transactions.counts.commits == {"t": 1}
 
 
-def test_a_message_that_is_rolled_back_is_never_seen() -> None:
-    world = World()
+def test_a_message_that_is_rolled_back_is_never_seen(world: World) -> None:
     half = world.prepare()
     world.end(half, ROLLBACK)
     assert world.bodies() == []
@@ -100,8 +98,7 @@ def test_the_oldest_half_messages_are_forgotten_when_all_of_them_are_too_large(m
     assert (world.transactions._fresh_size, [len(body) for body in world.bodies()]) == (0, [50, 40, 30])
 
 
-def test_a_kept_half_message_that_was_asked_about_ends_at_its_new_place() -> None:
-    world = World()
+def test_a_kept_half_message_that_was_asked_about_ends_at_its_new_place(world: World) -> None:
     half = kept(world)
     world.clock.advance(RULES.timeout_ms + 1)
     (renewed,) = world.check()
@@ -113,8 +110,7 @@ def test_a_kept_half_message_that_was_asked_about_ends_at_its_new_place() -> Non
 
 @pytest.mark.parametrize("first", [COMMIT, ROLLBACK])
 @pytest.mark.parametrize("second", [COMMIT, ROLLBACK])
-def test_a_transaction_ends_once(first: int, second: int) -> None:
-    world = World()
+def test_a_transaction_ends_once(first: int, second: int, world: World) -> None:
     half = world.prepare()
     world.end(half, first)
     count = len(world.records())
@@ -122,8 +118,7 @@ def test_a_transaction_ends_once(first: int, second: int) -> None:
     assert len(world.records()) == count
 
 
-def test_who_decides_about_what_is_no_half_message_of_its_own_is_refused_in_javas_words() -> None:
-    world = World()
+def test_who_decides_about_what_is_no_half_message_of_its_own_is_refused_in_javas_words(world: World) -> None:
     plain = world.store.append(Draft("t", 2, b"plain", format_properties(PROPERTIES)))
     half, other = world.prepare(), world.prepare()
     missing = (1, "Find prepared transaction message failed")
@@ -139,8 +134,7 @@ def test_who_decides_about_what_is_no_half_message_of_its_own_is_refused_in_java
     assert world.bodies() == [b"plain"]
 
 
-def test_a_body_that_looks_like_a_half_message_is_none() -> None:
-    world = World()
+def test_a_body_that_looks_like_a_half_message_is_none(world: World) -> None:
     at = world.store.max_physical_offset + 88
     properties = format_properties(PROPERTIES | {"REAL_TOPIC": "t", "REAL_QID": "2"})
     forged = format_record(topic=HALF_TOPIC, body=b"forged", properties=properties, physical_offset=at)
@@ -156,8 +150,7 @@ class None_at:  # noqa: N801 - reads as a value
         self.queue_offset, self.physical_offset = queue_offset, physical_offset
 
 
-def test_a_producer_that_does_not_decide_is_asked_and_may_answer_with_the_new_place_or_the_old() -> None:
-    world = World()
+def test_a_producer_that_does_not_decide_is_asked_and_may_answer_with_the_new_place_or_the_old(world: World) -> None:
     first, second = world.prepare(b"1"), world.prepare(b"2")
     assert world.check() == []
     world.clock.advance(6_000)
@@ -175,8 +168,7 @@ def test_a_producer_that_does_not_decide_is_asked_and_may_answer_with_the_new_pl
     assert world.check() == []
 
 
-def test_a_producer_that_never_decides_is_asked_so_often_and_then_the_message_is_given_up() -> None:
-    world = World()
+def test_a_producer_that_never_decides_is_asked_so_often_and_then_the_message_is_given_up(world: World) -> None:
     world.transactions.counts.prepared("t", 0)
     half = world.prepare(b"x")
     for times in (1, 2, 3):
@@ -198,8 +190,7 @@ def test_a_producer_that_never_decides_is_asked_so_often_and_then_the_message_is
     assert world.bodies(GIVEN_UP_TOPIC, 0) == [b"x"]
 
 
-def test_a_message_that_was_given_up_can_be_taken_up_again() -> None:
-    world = World()
+def test_a_message_that_was_given_up_can_be_taken_up_again(world: World) -> None:
     world.prepare(b"x")
     for _ in range(4):
         world.clock.advance(30_000)
@@ -211,8 +202,7 @@ def test_a_message_that_was_given_up_can_be_taken_up_again() -> None:
     assert world.bodies() == [b"x"]
 
 
-def test_only_what_was_given_up_is_taken_up_again() -> None:
-    world = World()
+def test_only_what_was_given_up_is_taken_up_again(world: World) -> None:
     half = world.prepare()
     plain = world.store.append(Draft("t", 2, b"plain"))
     for place in (half.physical_offset, plain.physical_offset, 3, 2**62):
@@ -221,8 +211,7 @@ def test_only_what_was_given_up_is_taken_up_again() -> None:
     assert world.open_bodies() == [b"x"]
 
 
-def test_a_producer_that_asked_for_time_is_not_asked_before_and_decides_within_it() -> None:
-    world = World()
+def test_a_producer_that_asked_for_time_is_not_asked_before_and_decides_within_it(world: World) -> None:
     late, soon = world.prepare(b"late", CHECK_IMMUNITY_TIME_IN_SECONDS="60"), world.prepare(b"soon")
     world.clock.advance(6_000)
     assert [bytes(renewed.half.body) for renewed in world.check()] == [b"soon"]
@@ -239,8 +228,7 @@ def test_a_producer_that_asked_for_time_is_not_asked_before_and_decides_within_i
     assert world.bodies() == [b"soon", b"late", b"too late"]
 
 
-def test_a_long_time_without_checks_does_not_hold_the_window_and_counts_as_none() -> None:
-    world = World()
+def test_a_long_time_without_checks_does_not_hold_the_window_and_counts_as_none(world: World) -> None:
     half = world.prepare(b"long", CHECK_IMMUNITY_TIME_IN_SECONDS="3000")
     for _ in range(4):
         world.clock.advance(600_000)
@@ -255,8 +243,7 @@ def test_a_long_time_without_checks_does_not_hold_the_window_and_counts_as_none(
     assert world.bodies(GIVEN_UP_TOPIC, 0) == []
 
 
-def test_a_message_for_a_topic_that_is_gone_makes_it_again_when_it_is_committed() -> None:
-    world = World()
+def test_a_message_for_a_topic_that_is_gone_makes_it_again_when_it_is_committed(world: World) -> None:
     world.registries.topics.update(TopicConfig(topic=AUTO_CREATE_TOPIC), 1)
     half = world.prepare()
     world.registries.topics.delete("t", 1, lambda: None)
@@ -267,16 +254,14 @@ def test_a_message_for_a_topic_that_is_gone_makes_it_again_when_it_is_committed(
     assert world.bodies() == [b"x"]
 
 
-def test_a_half_message_without_a_place_to_go_is_refused_and_given_up() -> None:
-    world = World()
+def test_a_half_message_without_a_place_to_go_is_refused_and_given_up(world: World) -> None:
     half = world.store.append(Draft(HALF_TOPIC, 0, b"lost", b"PGROUP\x01p\x02"))
     assert refusal(world, half) == (1, "Find prepared transaction message failed")
     world.check()
     assert world.bodies(GIVEN_UP_TOPIC, 0) == [b"lost"]
 
 
-def test_op_messages_hold_many_ends_and_a_rollback_is_said_before_it_is_answered() -> None:
-    world = World()
+def test_op_messages_hold_many_ends_and_a_rollback_is_said_before_it_is_answered(world: World) -> None:
     halves = [world.prepare() for _ in range(4)]
     world.end(halves[0])
     world.end(halves[1])
@@ -298,8 +283,7 @@ def test_a_full_op_message_is_written_at_once() -> None:
     assert world.bodies(OP_TOPIC, 0) == [b"0,1,"]
 
 
-def test_a_transaction_stays_open_while_the_store_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World()
+def test_a_transaction_stays_open_while_the_store_takes_nothing(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
     half, other = world.prepare(b"1"), world.prepare(b"2")
     append = world.store.append
 
@@ -382,8 +366,7 @@ class _Unsynced:
         return self._store.message_at(topic, queue_id, queue_offset) if queue_offset == 0 else None
 
 
-def test_how_far_it_is_is_kept_when_what_it_rests_on_is_on_the_disk() -> None:
-    world = World()
+def test_how_far_it_is_is_kept_when_what_it_rests_on_is_on_the_disk(world: World) -> None:
     halves = [world.prepare() for _ in range(3)]
     world.end(halves[0])
     world.end(halves[2], ROLLBACK)
@@ -404,8 +387,7 @@ def test_how_far_it_is_is_kept_when_what_it_rests_on_is_on_the_disk() -> None:
     assert world.offsets.query("CID_RMQ_SYS_TRANS", OP_TOPIC, 0) == 2
 
 
-def test_notes_are_bounded_while_nothing_is_synced() -> None:
-    world = World()
+def test_notes_are_bounded_while_nothing_is_synced(world: World) -> None:
     for _ in range(300):
         world.end(world.prepare())
         world.transactions.note_done()
@@ -415,8 +397,7 @@ def test_notes_are_bounded_while_nothing_is_synced() -> None:
     assert world.offsets.query("CID_RMQ_SYS_TRANS", HALF_TOPIC, 0) == 300
 
 
-def test_a_round_looks_at_a_slice_at_a_time_and_passes_over_what_has_ended() -> None:
-    world = World()
+def test_a_round_looks_at_a_slice_at_a_time_and_passes_over_what_has_ended(world: World) -> None:
     halves = [world.prepare(b"%d" % number) for number in range(100)]
     for half in halves[20:80]:
         world.end(half)
@@ -438,8 +419,7 @@ def test_large_messages_are_renewed_fewer_at_a_time(monkeypatch: pytest.MonkeyPa
     assert len(world.asked) == 2
 
 
-def test_half_messages_that_were_deleted_with_their_file_are_passed_over() -> None:
-    world = World()
+def test_half_messages_that_were_deleted_with_their_file_are_passed_over(world: World) -> None:
     for number in range(4):
         world.prepare(bytes(30_000) + b"%d" % number)
     world.store.close()

@@ -40,16 +40,19 @@ def command_of(name):
     return decode_command(frame)
 
 
+@pytest.fixture
+def talk() -> Talk:
+    return Talk()
+
+
 @pytest.mark.parametrize("request_", ALL, ids=lambda header: type(header).__name__)
-async def test_who_does_not_lead_sends_brokers_away(request_):
-    talk = Talk()
+async def test_who_does_not_lead_sends_brokers_away(request_, talk: Talk):
     talk.consensus.lead(False)
     reply = await talk.ask(request_)
     assert (reply.code, reply.remark) == (2007, "The controller is not in leader state")
 
 
-async def test_an_id_is_asked_for_taken_and_counted():
-    talk = Talk()
+async def test_an_id_is_asked_for_taken_and_counted(talk: Talk):
     assert encode_header((await talk.ask(ALL[0])).header)["nextBrokerId"] == "1"
     taken = await talk.ask(ALL[1])
     assert encode_header(taken.header) == {"clusterName": "c", "brokerName": "orders"}
@@ -61,8 +64,7 @@ async def test_an_id_is_asked_for_taken_and_counted():
     assert set(encode_header(refused.header)) == set(java.ext_fields)
 
 
-async def test_a_registration_tells_of_a_master_that_is_alive():
-    talk = Talk()
+async def test_a_registration_tells_of_a_master_that_is_alive(talk: Talk):
     await talk.led(1, 2)
     register = RegisterBrokerToController(**NAMES, broker_id=2, broker_address="new:1")
     reply = await talk.ask(register)
@@ -85,8 +87,7 @@ async def test_only_members_register():
     assert (reply.code, reply.body) == (2010, b"")
 
 
-async def test_the_answer_about_replicas_is_javas():
-    talk = Talk()
+async def test_the_answer_about_replicas_is_javas(talk: Talk):
     await talk.led(1, 2)
     reply = await talk.ask(ALL[3])
     java = command_of("1004-controller-get-replica-info-answer")
@@ -98,8 +99,7 @@ async def test_the_answer_about_replicas_is_javas():
     assert (missing.code, missing.remark) == (java.code, java.remark)
 
 
-async def test_the_first_broker_that_asks_leads_and_all_are_told():
-    talk = Talk()
+async def test_the_first_broker_that_asks_leads_and_all_are_told(talk: Talk):
     await talk.join(1, 2)
     reply = await talk.ask(ALL[4])
     java = command_of("1002-controller-elect-master-answer")
@@ -114,8 +114,7 @@ async def test_the_first_broker_that_asks_leads_and_all_are_told():
     assert [group.master for group, _ in talk.told] == [1]
 
 
-async def test_whoever_asks_while_a_master_lives_is_told_which():
-    talk = Talk()
+async def test_whoever_asks_while_a_master_lives_is_told_which(talk: Talk):
     await talk.led(1, 2)
     reply = await talk.ask(ElectMaster(broker_name="orders", broker_id=2))
     java = command_of("1002-controller-elect-master-answer-2011")
@@ -125,8 +124,7 @@ async def test_whoever_asks_while_a_master_lives_is_told_which():
     assert not talk.told
 
 
-async def test_an_administrator_chooses_the_master():
-    talk = Talk()
+async def test_an_administrator_chooses_the_master(talk: Talk):
     await talk.led(1, 2)
     await talk.ask(ElectMaster(broker_name="orders", broker_id=2, designate_elect=True))
     assert talk.group.master == 2
@@ -135,15 +133,13 @@ async def test_an_administrator_chooses_the_master():
     assert encode_header(nobody.header) == {}
 
 
-async def test_whoever_designates_nobody_deposes_nobody():
-    talk = Talk()
+async def test_whoever_designates_nobody_deposes_nobody(talk: Talk):
     await talk.led(1, 2)
     assert (await talk.ask(ElectMaster(broker_name="orders", designate_elect=True))).code == 2005
     assert talk.group.master == 1
 
 
-async def test_anybody_may_ask_for_an_election_which_changes_nothing_while_the_master_lives():
-    talk = Talk()
+async def test_anybody_may_ask_for_an_election_which_changes_nothing_while_the_master_lives(talk: Talk):
     await talk.led(1, 2)
     assert (await talk.ask(ElectMaster(broker_name="orders"))).code == 2011
 
@@ -153,8 +149,7 @@ def alter(*ids, epoch=2):
     return header, encode_sync_set(SyncSet(frozenset(ids), epoch))
 
 
-async def test_a_master_changes_the_sync_set():
-    talk = Talk()
+async def test_a_master_changes_the_sync_set(talk: Talk):
     await talk.led(1, 2)
     reply = await talk.ask(*alter(1))
     assert reply.header == AlterSyncStateSetResponse(new_sync_state_set_epoch=3)
@@ -165,14 +160,12 @@ async def test_a_master_changes_the_sync_set():
     assert encode_header(fenced.header) == dict(java.ext_fields)
 
 
-async def test_the_set_of_an_unknown_group_and_a_body_that_is_none_are_refused():
-    talk = Talk()
+async def test_the_set_of_an_unknown_group_and_a_body_that_is_none_are_refused(talk: Talk):
     assert (await talk.ask(*alter(1))).code == 2013
     assert (await talk.ask(alter(1)[0], b"no json")).code == 1
 
 
-async def test_a_heartbeat_is_heard_by_leaders_and_followers():
-    talk = Talk()
+async def test_a_heartbeat_is_heard_by_leaders_and_followers(talk: Talk):
     await talk.join(1)
     talk.consensus.lead(False)
     reply = await talk.hear(1, epoch=3, max_offset=70, election_priority=5)
@@ -186,8 +179,7 @@ async def test_a_heartbeat_names_its_broker():
 
 
 @pytest.mark.parametrize("change", [{"broker_id": 9}, {"broker_name": "other"}, {"cluster_name": "other"}])
-async def test_of_strangers_nothing_is_kept(change):
-    talk = Talk()
+async def test_of_strangers_nothing_is_kept(change, talk: Talk):
     await talk.join(1)
     values: Any = {"cluster_name": "c", "broker_name": "orders", "broker_addr": "a:1", "broker_id": 1}
     talk.service.liveness.disconnect(1)
@@ -195,8 +187,7 @@ async def test_of_strangers_nothing_is_kept(change):
     assert talk.service.liveness.count == 0
 
 
-async def test_a_broker_that_comes_is_connected_to():
-    talk = Talk()
+async def test_a_broker_that_comes_is_connected_to(talk: Talk):
     await talk.join(1)
     await talk.hear(1)
     assert talk.newcomers == ["10.0.0.1:1"]

@@ -35,8 +35,7 @@ async def test_two_changes_at_once_are_both_kept(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["configStorePath=/etc/passwd", "controllerStorePath=/", "aclFile=/x", "rocketmqHome=/", "configBlackList="],
+    "text", ["configStorePath=/etc/passwd", "controllerStorePath=/", "aclFile=/x", "rocketmqHome=/", "configBlackList="]
 )
 async def test_no_path_and_no_text_is_changed_from_afar(tmp_path, text):
     talk = Talk(tmp_path)

@@ -46,6 +46,11 @@ def answered(cache: RouteQueryCache, data: bytes) -> tuple[int, list[Command]]:
     return taken, [decode_command(frame) for frame in FrameDecoder().feed(b"".join(pieces))]
 
 
+@pytest.fixture
+def cache() -> RouteQueryCache:
+    return RouteQueryCache()
+
+
 def test_a_query_seen_before_is_answered_whatever_its_opaque():
     cache, before = RouteQueryCache(), LINE.counters.requests[105]
     teach(cache, query(opaque=5))
@@ -57,8 +62,7 @@ def test_a_query_seen_before_is_answered_whatever_its_opaque():
 
 
 @pytest.mark.parametrize("opaque", [0, 9, 10, 999, 999_999_999])
-def test_a_remembered_answer_is_the_encoded_one_byte_by_byte(opaque: int):
-    cache = RouteQueryCache()
+def test_a_remembered_answer_is_the_encoded_one_byte_by_byte(opaque: int, cache: RouteQueryCache):
     command = teach(cache, query(opaque=3))
     pieces: list[bytes] = []
     cache.answer(query(opaque=opaque), pieces, LINE)
@@ -66,14 +70,12 @@ def test_a_remembered_answer_is_the_encoded_one_byte_by_byte(opaque: int):
 
 
 @pytest.mark.parametrize("opaque", ["-1", "1234567890", "007", "1.0", "1e3", '"1"', " 1", "", "+1", "null"])
-def test_an_unusual_opaque_is_left_to_the_handler(opaque: str):
-    cache = RouteQueryCache()
+def test_an_unusual_opaque_is_left_to_the_handler(opaque: str, cache: RouteQueryCache):
     teach(cache, query(opaque=5))
     assert answered(cache, query(opaque=opaque)) == (0, [])
 
 
-def test_the_first_unknown_frame_ends_the_short_way():
-    cache = RouteQueryCache()
+def test_the_first_unknown_frame_ends_the_short_way(cache: RouteQueryCache):
     teach(cache, query("A"))
     data = query("A", 1) + query("A", 2) + query("B", 3) + query("A", 4)
     taken, answers = answered(cache, data)
@@ -81,8 +83,7 @@ def test_the_first_unknown_frame_ends_the_short_way():
     assert [answer.opaque for answer in answers] == [1, 2]
 
 
-def test_an_unfinished_frame_waits():
-    cache = RouteQueryCache()
+def test_an_unfinished_frame_waits(cache: RouteQueryCache):
     teach(cache, query())
     data = query(opaque=1) + query(opaque=2)
     for cut in range(1, len(query(opaque=2))):
@@ -90,8 +91,7 @@ def test_an_unfinished_frame_waits():
         assert (taken, len(answers)) == (len(query(opaque=1)), 1)
 
 
-def test_a_changed_topic_is_forgotten_and_no_other():
-    cache = RouteQueryCache()
+def test_a_changed_topic_is_forgotten_and_no_other(cache: RouteQueryCache):
     teach(cache, query("A"))
     teach(cache, query("A", language="GO"))
     teach(cache, query("B"))
@@ -121,14 +121,12 @@ def test_the_number_of_texts_is_bounded():
     ],
     ids=str,
 )
-def test_what_is_no_plain_route_query_is_not_learnt(command: Command):
-    cache = RouteQueryCache()
+def test_what_is_no_plain_route_query_is_not_learnt(command: Command, cache: RouteQueryCache):
     teach(cache, encode_command(command))
     assert len(cache) == 0
 
 
-def test_a_refusal_is_not_learnt():
-    cache = RouteQueryCache()
+def test_a_refusal_is_not_learnt(cache: RouteQueryCache):
     (frame,) = FrameDecoder().feed(query())
     cache.learn(frame, decode_command(frame), Reply(17, "no route"))
     assert len(cache) == 0
@@ -145,8 +143,7 @@ def test_a_refusal_is_not_learnt():
     ],
     ids=str,
 )
-def test_digits_that_are_not_the_opaque_and_nothing_else_are_not_learnt(header: bytes):
-    cache = RouteQueryCache()
+def test_digits_that_are_not_the_opaque_and_nothing_else_are_not_learnt(header: bytes, cache: RouteQueryCache):
     teach(cache, frame_of(header))
     assert len(cache) == 0
 
@@ -176,14 +173,12 @@ def test_routes_are_kept_up_to_a_number_of_bytes_and_the_oldest_go_first():
     assert len(cache) == 2
 
 
-def test_a_header_of_which_strangers_could_make_many_is_not_kept():
-    cache = RouteQueryCache()
+def test_a_header_of_which_strangers_could_make_many_is_not_kept(cache: RouteQueryCache):
     teach(cache, query("T" * 2_000))
     assert len(cache) == 0
 
 
-def test_more_topics_than_are_kept_are_forgotten_as_few_are():
-    cache = RouteQueryCache()
+def test_more_topics_than_are_kept_are_forgotten_as_few_are(cache: RouteQueryCache):
     for topic in ("a", "b"):
         teach(cache, query(topic))
     cache.forget([f"other-{number}" for number in range(10)] + ["a"])

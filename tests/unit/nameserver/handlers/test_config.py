@@ -20,27 +20,26 @@ from orbitmq.wire.headers import (
     UpdateNameServerConfig,
 )
 
-from ..support import asking
+from ..support import Asker, asking
 from ..talk import BODY, BROKER, talking
 
 pytestmark = pytest.mark.real
 
 
-async def test_settings_are_listed_changed_and_saved(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        body = b"enableTopicList=false\nscanNotActiveBrokerInterval=10000\nunknown=1\nserverWorkerThreads=4\n"
-        assert (await asker.ask(UpdateNameServerConfig(), body)).code == 0
-        assert (await asker.ask(UpdateNameServerConfig())).code == 0
-        lines = (await asker.ask(GetNameServerConfig())).body.decode().splitlines()
-        assert lines == sorted(lines)
-        assert {"enableTopicList=false", "scanNotActiveBrokerInterval=10000"} <= set(lines)
-        assert (await asker.ask(GetUnitTopics())).remark == "disable"
-        saved = (tmp_path / "namesrv.properties").read_text()
-        assert "scanNotActiveBrokerInterval=10000" in saved
-        assert "unknown" not in saved
-        assert (await asker.ask(UpdateNameServerConfig(), b"enableTopicList=true")).code == 0
-        assert (await asker.ask(GetUnitTopics())).code == 0
-        assert "enableTopicList=false" in (tmp_path / "namesrv.properties.bak").read_text()
+async def test_settings_are_listed_changed_and_saved(asker: Asker, tmp_path: Path):
+    body = b"enableTopicList=false\nscanNotActiveBrokerInterval=10000\nunknown=1\nserverWorkerThreads=4\n"
+    assert (await asker.ask(UpdateNameServerConfig(), body)).code == 0
+    assert (await asker.ask(UpdateNameServerConfig())).code == 0
+    lines = (await asker.ask(GetNameServerConfig())).body.decode().splitlines()
+    assert lines == sorted(lines)
+    assert {"enableTopicList=false", "scanNotActiveBrokerInterval=10000"} <= set(lines)
+    assert (await asker.ask(GetUnitTopics())).remark == "disable"
+    saved = (tmp_path / "namesrv.properties").read_text()
+    assert "scanNotActiveBrokerInterval=10000" in saved
+    assert "unknown" not in saved
+    assert (await asker.ask(UpdateNameServerConfig(), b"enableTopicList=true")).code == 0
+    assert (await asker.ask(GetUnitTopics())).code == 0
+    assert "enableTopicList=false" in (tmp_path / "namesrv.properties.bak").read_text()
 
 
 @pytest.mark.parametrize(
@@ -86,39 +85,36 @@ async def test_a_configured_black_list_counts_too(tmp_path: Path):
         assert (await asker.ask(UpdateNameServerConfig(), b"enableAllTopicList=true")).code == 0
 
 
-async def test_properties_of_megabytes_are_refused_unread(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        for size in (PROPERTIES_SIZE_MAX, PROPERTIES_SIZE_MAX + 1):
-            body = b"enableTopicList=false".ljust(size, b"\n")
-            answer = await asker.ask(UpdateNameServerConfig(), body)
-            assert answer.code == (0 if size == PROPERTIES_SIZE_MAX else 1)
+async def test_properties_of_megabytes_are_refused_unread(asker: Asker):
+    for size in (PROPERTIES_SIZE_MAX, PROPERTIES_SIZE_MAX + 1):
+        body = b"enableTopicList=false".ljust(size, b"\n")
+        answer = await asker.ask(UpdateNameServerConfig(), body)
+        assert answer.code == (0 if size == PROPERTIES_SIZE_MAX else 1)
 
 
-async def test_settings_that_cannot_be_saved_are_not_changed(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        (tmp_path / "namesrv.properties").mkdir()
-        before = asker.server.service.config
-        answer = await asker.ask(UpdateNameServerConfig(), b"enableTopicList=false")
-        assert answer.code == 1
-        assert (answer.remark or "").startswith("the settings cannot be saved: ")
-        assert asker.server.service.config == before
+async def test_settings_that_cannot_be_saved_are_not_changed(asker: Asker, tmp_path: Path):
+    (tmp_path / "namesrv.properties").mkdir()
+    before = asker.server.service.config
+    answer = await asker.ask(UpdateNameServerConfig(), b"enableTopicList=false")
+    assert answer.code == 1
+    assert (answer.remark or "").startswith("the settings cannot be saved: ")
+    assert asker.server.service.config == before
 
 
-async def test_key_values(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        absent = await asker.ask(GetKvConfig(namespace="n", key="k"))
-        assert (absent.code, absent.remark) == (22, "No config item, Namespace: n Key: k")
-        nothing = await asker.ask(GetKvListByNamespace(namespace="n"))
-        assert (nothing.code, nothing.remark) == (22, "No config item, Namespace: n")
-        assert (await asker.ask(PutKvConfig(namespace="n", key="k", value="v"))).code == 0
-        assert (await asker.ask(GetKvConfig(namespace="n", key="k"))).ext_fields == {"value": "v"}
-        assert orjson.loads((await asker.ask(GetKvListByNamespace(namespace="n"))).body) == {"table": {"k": "v"}}
-        refused = await asker.ask(PutKvConfig(key="k", value="v"))
-        assert (refused.code, refused.remark) == (1, "namespace or key is null")
-        await asker.ask(PutKvConfig(namespace="n", key="k"))
-        assert (await asker.ask(GetKvConfig(namespace="n", key="k"))).code == 22
-        assert (await asker.ask(DeleteKvConfig(namespace="n", key="k"))).code == 0
-        assert orjson.loads((await asker.ask(GetKvListByNamespace(namespace="n"))).body) == {"table": {}}
+async def test_key_values(asker: Asker):
+    absent = await asker.ask(GetKvConfig(namespace="n", key="k"))
+    assert (absent.code, absent.remark) == (22, "No config item, Namespace: n Key: k")
+    nothing = await asker.ask(GetKvListByNamespace(namespace="n"))
+    assert (nothing.code, nothing.remark) == (22, "No config item, Namespace: n")
+    assert (await asker.ask(PutKvConfig(namespace="n", key="k", value="v"))).code == 0
+    assert (await asker.ask(GetKvConfig(namespace="n", key="k"))).ext_fields == {"value": "v"}
+    assert orjson.loads((await asker.ask(GetKvListByNamespace(namespace="n"))).body) == {"table": {"k": "v"}}
+    refused = await asker.ask(PutKvConfig(key="k", value="v"))
+    assert (refused.code, refused.remark) == (1, "namespace or key is null")
+    await asker.ask(PutKvConfig(namespace="n", key="k"))
+    assert (await asker.ask(GetKvConfig(namespace="n", key="k"))).code == 22
+    assert (await asker.ask(DeleteKvConfig(namespace="n", key="k"))).code == 0
+    assert orjson.loads((await asker.ask(GetKvListByNamespace(namespace="n"))).body) == {"table": {}}
 
 
 async def test_key_values_survive_a_restart(tmp_path: Path):

@@ -21,7 +21,7 @@ from orbitmq.wire.headers import (
 )
 
 from ..registration.peers import Peers, drain
-from ..support import CLUSTER, asking, queue, registration, topics_of
+from ..support import CLUSTER, Asker, asking, queue, registration, topics_of
 
 pytestmark = pytest.mark.real
 
@@ -39,38 +39,35 @@ async def test_lists_can_be_switched_off(tmp_path: Path):
             assert (answer.code, answer.remark) == (1, "disable")
 
 
-async def test_unit_topics_are_told_by_their_flags(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        configs = {f"T{flag}": TopicConfig(topic=f"T{flag}", topic_sys_flag=flag) for flag in range(4)}
-        header, body = registration("a", configs=configs)
-        await asker.ask(header, body)
-        assert set(await topics_of(asker, GetUnitTopics())) == {"T1", "T3"}
-        assert set(await topics_of(asker, GetUnitSubscriptionTopics())) == {"T2", "T3"}
-        assert set(await topics_of(asker, GetUnitSubscriptionUnunitTopics())) == {"T2"}
+async def test_unit_topics_are_told_by_their_flags(asker: Asker):
+    configs = {f"T{flag}": TopicConfig(topic=f"T{flag}", topic_sys_flag=flag) for flag in range(4)}
+    header, body = registration("a", configs=configs)
+    await asker.ask(header, body)
+    assert set(await topics_of(asker, GetUnitTopics())) == {"T1", "T3"}
+    assert set(await topics_of(asker, GetUnitSubscriptionTopics())) == {"T2", "T3"}
+    assert set(await topics_of(asker, GetUnitSubscriptionUnunitTopics())) == {"T2"}
 
 
-async def test_the_queues_of_one_topic_are_bounded(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        await asker.register()
-        for size, code in ((ROUTE_SIZE_MAX, 0), (ROUTE_SIZE_MAX + 1, 1)):
-            body = encode_route(TopicRoute(queues=(queue("a"),))).ljust(size)
-            assert (await asker.ask(RegisterTopicInNameServer(topic=f"new{size}"), body)).code == code
-        assert set(asker.server.service.tables.topics()) == {"T1", "T2", f"new{ROUTE_SIZE_MAX}"}
+async def test_the_queues_of_one_topic_are_bounded(asker: Asker):
+    await asker.register()
+    for size, code in ((ROUTE_SIZE_MAX, 0), (ROUTE_SIZE_MAX + 1, 1)):
+        body = encode_route(TopicRoute(queues=(queue("a"),))).ljust(size)
+        assert (await asker.ask(RegisterTopicInNameServer(topic=f"new{size}"), body)).code == code
+    assert set(asker.server.service.tables.topics()) == {"T1", "T2", f"new{ROUTE_SIZE_MAX}"}
 
 
-async def test_one_topic_is_registered_and_deleted(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        await asker.register()
-        for names, topic in ((("a",), "known"), (("a", "unknown"), "mixed")):
-            body = encode_route(TopicRoute(queues=tuple(queue(name) for name in names)))
-            assert (await asker.ask(RegisterTopicInNameServer(topic=topic), body)).code == 0
-        assert (await asker.ask(RegisterTopicInNameServer(topic="empty"))).code == 0
-        assert (await asker.ask(RegisterTopicInNameServer(topic="../bad"))).code == 1
-        assert set(await topics_of(asker, GetAllTopics())) == {"T1", "T2", "known"}
-        for cluster in ("unknown", CLUSTER):
-            header = DeleteTopicInNameServer(topic="known", cluster_name=cluster)
-            assert (await asker.ask(header)).code == 0
-        assert set(await topics_of(asker, GetAllTopics())) == {"T1", "T2"}
+async def test_one_topic_is_registered_and_deleted(asker: Asker):
+    await asker.register()
+    for names, topic in ((("a",), "known"), (("a", "unknown"), "mixed")):
+        body = encode_route(TopicRoute(queues=tuple(queue(name) for name in names)))
+        assert (await asker.ask(RegisterTopicInNameServer(topic=topic), body)).code == 0
+    assert (await asker.ask(RegisterTopicInNameServer(topic="empty"))).code == 0
+    assert (await asker.ask(RegisterTopicInNameServer(topic="../bad"))).code == 1
+    assert set(await topics_of(asker, GetAllTopics())) == {"T1", "T2", "known"}
+    for cluster in ("unknown", CLUSTER):
+        header = DeleteTopicInNameServer(topic="known", cluster_name=cluster)
+        assert (await asker.ask(header)).code == 0
+    assert set(await topics_of(asker, GetAllTopics())) == {"T1", "T2"}
 
 
 def test_a_topic_is_deleted_at_once_while_other_brokers_register():

@@ -237,7 +237,4 @@ async def test_a_misspelt_parameter_is_refused_instead_of_left_alone(query):
     async with talking() as talk:
         status, words = await talk.get(f"/routes/history?{query}")
     name = query.split("&")[-1].split("=")[0]
-    assert (status, words) == (
-        400,
-        f"query: {name!r} is not allowed, expected one of topic, broker, since, count\n",
-    )
+    assert (status, words) == (400, f"query: {name!r} is not allowed, expected one of topic, broker, since, count\n")

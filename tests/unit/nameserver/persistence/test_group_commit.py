@@ -58,8 +58,7 @@ async def test_what_waits_during_a_write_shares_the_next_one_in_order():
     assert disk.visible == []
     disk.go_on.release(2)
     await asyncio.gather(first, *others)
-    assert disk.writes == [["a"], ["b", "c", "d"]]
-    assert disk.visible == ["a", "b", "c", "d"]
+    assert (disk.writes, disk.visible) == ([["a"], ["b", "c", "d"]], ["a", "b", "c", "d"])
 
 
 async def test_everybody_whose_change_was_in_a_failed_write_is_told_and_nobody_else():

@@ -119,6 +119,11 @@ def frame_of(header: object, body: bytes, opaque: int) -> bytes:
     return encode_command(make_request(header, body)._replace(opaque=opaque))
 
 
+@pytest.fixture
+def side(tmp_path: Path) -> Side:
+    return Side(tmp_path, is_short=True)
+
+
 @example([(FIRST, 1, 0), (NEW_VERSION, 1, 0), (FIRST, 1, 0)])
 @example([(FIRST, 1, 0), (SHORT_LEASE, 1, UNUSUAL), (FIRST, 1, 0)])
 @example([(UNCHECKED, 1, 0), (UNCHECKED_OTHER, 1, 0), (UNCHECKED, 1, 0)])
@@ -142,8 +147,7 @@ def test_whatever_happens_nothing_is_answered_or_kept_otherwise(tmp_path_factory
         assert sides[0].state == sides[1].state
 
 
-def test_a_repeated_registration_is_recognised_by_its_bytes(tmp_path: Path):
-    side = Side(tmp_path, is_short=True)
+def test_a_repeated_registration_is_recognised_by_its_bytes(side: Side):
     header, body = registration("a", "T1", "T2")
     first = side.serve(frame_of(header, body, 1), 1)
     side.ms += 5
@@ -156,16 +160,14 @@ def test_a_repeated_registration_is_recognised_by_its_bytes(tmp_path: Path):
 
 
 @pytest.mark.parametrize("opaque", [-1, 1_234_567_890, 2**31 - 1])
-def test_an_unusual_opaque_is_left_to_the_pipeline(opaque: int, tmp_path: Path):
-    side = Side(tmp_path, is_short=True)
+def test_an_unusual_opaque_is_left_to_the_pipeline(opaque: int, side: Side):
     header, body = registration("a", "T1", "T2")
     side.serve(frame_of(header, body, 1), 1)
     assert decode_command(*FrameDecoder().feed(side.serve(frame_of(header, body, opaque), 1))).opaque == opaque
     assert side.short_count == 0
 
 
-def test_less_or_more_than_one_frame_is_not_taken(tmp_path: Path):
-    side = Side(tmp_path, is_short=True)
+def test_less_or_more_than_one_frame_is_not_taken(side: Side):
     data = frame_of(*registration("a", "T1", "T2"), 1)
     side.serve(data, 1)
     line: Any = Line(1, side)
@@ -174,8 +176,7 @@ def test_less_or_more_than_one_frame_is_not_taken(tmp_path: Path):
     assert side.fast_path.answer(data, [], line) == len(data)
 
 
-def test_what_comes_behind_an_unfinished_registration_waits_for_it(tmp_path: Path):
-    side = Side(tmp_path, is_short=True)
+def test_what_comes_behind_an_unfinished_registration_waits_for_it(side: Side):
     data = frame_of(*FIRST, 1)
     side.serve(data, 1)
     line: Any = Line(1, side)
@@ -186,8 +187,7 @@ def test_what_comes_behind_an_unfinished_registration_waits_for_it(tmp_path: Pat
     assert side.fast_path.answer(data, [], line) == 0
 
 
-def test_a_text_is_learnt_from_an_unconditional_success_alone(tmp_path: Path):
-    side = Side(tmp_path, is_short=True)
+def test_a_text_is_learnt_from_an_unconditional_success_alone(side: Side):
     header, body = registration("a", "T1", "T2")
     (frame,) = FrameDecoder().feed(frame_of(header, body, 1))
     command, fast_path = decode_command(frame), side.fast_path
@@ -204,8 +204,7 @@ def test_a_text_is_learnt_from_an_unconditional_success_alone(tmp_path: Path):
     assert fast_path.answer(frame_of(header, body, 1), [], line) > 0
 
 
-def test_texts_of_brokers_that_are_gone_do_not_pile_up(tmp_path: Path):
-    side = Side(tmp_path, is_short=True)
+def test_texts_of_brokers_that_are_gone_do_not_pile_up(side: Side):
     service = side.service
     side.fast_path = RegistrationFastPath(
         service.tables, service.bodies, service.queue, lease_clock=service.lease_clock, texts_max=3
@@ -220,8 +219,7 @@ def test_texts_of_brokers_that_are_gone_do_not_pile_up(tmp_path: Path):
         assert len(side.fast_path) == count
 
 
-async def test_other_settings_count_for_the_very_next_registration(tmp_path: Path):
-    side = Side(tmp_path, is_short=True)
+async def test_other_settings_count_for_the_very_next_registration(side: Side):
     service = side.service
     await saved(service.kv.put, ORDER_TOPIC_NAMESPACE, "T1", "a:1")
     service.reconfigure(replace(service.config, return_order_topic_config_to_broker=False))
@@ -241,8 +239,7 @@ def slave_of(side: Side) -> bytes:
     return data
 
 
-def test_a_slave_is_recognised_by_its_bytes_while_its_master_is_the_same(tmp_path: Path):
-    side = Side(tmp_path, is_short=True)
+def test_a_slave_is_recognised_by_its_bytes_while_its_master_is_the_same(side: Side):
     data, line = slave_of(side), Line(2, side)
     assert side.fast_path.answer(data, [], line) == len(data)  # type: ignore[arg-type]
     assert line.counters.requests == {REGISTER: 1}
@@ -250,16 +247,14 @@ def test_a_slave_is_recognised_by_its_bytes_while_its_master_is_the_same(tmp_pat
     assert side.fast_path.answer(data, [], line) == 0  # type: ignore[arg-type]
 
 
-def test_a_registration_without_a_body_is_recognised_as_well(tmp_path: Path):
-    side = Side(tmp_path, is_short=True)
+def test_a_registration_without_a_body_is_recognised_as_well(side: Side):
     data = frame_of(registration("a", body_crc32=0)[0], b"", 1)
     side.serve(data, 1)
     assert side.fast_path.answer(data, [], Line(1, side)) == len(data)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("what", ["no opaque", "unknown", "changed", "other body", "no lease", "too short"])
-def test_what_is_not_the_same_is_left_alone(what: str, tmp_path: Path):
-    side = Side(tmp_path, is_short=True)
+def test_what_is_not_the_same_is_left_alone(what: str, side: Side):
     header, body = registration("a", "T1", "T2")
     data, tables = frame_of(header, body, 1), side.service.tables
     side.serve(data, 1)
@@ -280,8 +275,7 @@ def test_what_is_not_the_same_is_left_alone(what: str, tmp_path: Path):
     assert (side.fast_path.answer(data, answers, Line(1, side)), answers) == (0, [])  # type: ignore[arg-type]
 
 
-def test_texts_that_were_dropped_take_no_room(tmp_path: Path):
-    side = Side(tmp_path, is_short=True)
+def test_texts_that_were_dropped_take_no_room(side: Side):
     service = side.service
     side.fast_path = RegistrationFastPath(
         service.tables, service.bodies, service.queue, lease_clock=service.lease_clock, texts_max=2

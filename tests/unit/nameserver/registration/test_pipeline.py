@@ -18,17 +18,11 @@ from orbitmq.nameserver.registration.queue import JOB_SIZE_MIN, QUEUE_SIZE_MAX, 
 from orbitmq.nameserver.routing.values import LEASE_MS, BrokerKey
 from orbitmq.wire.bodies.route import decode_cluster_info
 from orbitmq.wire.command import Command, encode_command
-from orbitmq.wire.headers import (
-    DeleteTopicInNameServer,
-    GetAllTopics,
-    GetClusterInfo,
-    PutKvConfig,
-    WipeWritePerm,
-)
+from orbitmq.wire.headers import DeleteTopicInNameServer, GetAllTopics, GetClusterInfo, PutKvConfig, WipeWritePerm
 from orbitmq.wire.slices import Slices
 
 from ...net.support import peer_of
-from ..support import CLUSTER, address_of, asking, registration, route_of, topics_of
+from ..support import CLUSTER, Asker, address_of, asking, registration, route_of, topics_of
 from .peers import TOPICS, Peers, drain
 
 pytestmark = pytest.mark.real
@@ -55,22 +49,20 @@ async def test_a_body_that_was_damaged_is_refused(tmp_path: Path, monkeypatch, c
             assert (wrong.code, wrong.remark) == (1, "crc32 not match")
 
 
-async def test_a_registration_that_cannot_be_read_is_refused_and_changes_nothing(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        for body in (b"no json", b"[]", b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"perm":"x"}}}}'):
-            assert (await asker.ask(registration("a", body_crc32=0)[0], body)).code == 1
-        for name in ("../x", "", "a b"):
-            assert (await asker.register(name)).code == 1
-        assert (await asker.register("a", "only")).remark == "register broker failed"
-        assert decode_cluster_info((await asker.ask(GetClusterInfo())).body).brokers == {}
+async def test_a_registration_that_cannot_be_read_is_refused_and_changes_nothing(asker: Asker):
+    for body in (b"no json", b"[]", b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"perm":"x"}}}}'):
+        assert (await asker.ask(registration("a", body_crc32=0)[0], body)).code == 1
+    for name in ("../x", "", "a b"):
+        assert (await asker.register(name)).code == 1
+    assert (await asker.register("a", "only")).remark == "register broker failed"
+    assert decode_cluster_info((await asker.ask(GetClusterInfo())).body).brokers == {}
 
 
-async def test_a_topic_with_an_illegal_name_is_left_out_and_the_others_are_taken(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        configs = {topic: TopicConfig(topic=topic) for topic in ("T1", "T2", "../../etc")}
-        header, body = registration("a", configs=configs)
-        assert (await asker.ask(header, body)).code == 0
-        assert set(await topics_of(asker, GetAllTopics())) == {"T1", "T2"}
+async def test_a_topic_with_an_illegal_name_is_left_out_and_the_others_are_taken(asker: Asker):
+    configs = {topic: TopicConfig(topic=topic) for topic in ("T1", "T2", "../../etc")}
+    header, body = registration("a", configs=configs)
+    assert (await asker.ask(header, body)).code == 0
+    assert set(await topics_of(asker, GetAllTopics())) == {"T1", "T2"}
 
 
 async def test_a_broker_before_3_0_11_sends_its_topics_alone(tmp_path: Path):
@@ -89,12 +81,11 @@ async def test_a_broker_before_3_0_11_sends_its_topics_alone(tmp_path: Path):
         assert (await route_of(asker)).queues[0].read_queue_count == 3
 
 
-async def test_a_slave_is_told_its_master(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        assert (await asker.register()).ext_fields == {}
-        for _ in range(2):  # the second one is recognised without being parsed
-            slave = await asker.register("a", broker_id=1)
-            assert slave.ext_fields == {"haServerAddr": "ha-a-0:10911", "masterAddr": "a-0:10911"}
+async def test_a_slave_is_told_its_master(asker: Asker):
+    assert (await asker.register()).ext_fields == {}
+    for _ in range(2):  # the second one is recognised without being parsed
+        slave = await asker.register("a", broker_id=1)
+        assert slave.ext_fields == {"haServerAddr": "ha-a-0:10911", "masterAddr": "a-0:10911"}
 
 
 async def test_an_unchanged_registration_is_not_parsed_again_until_something_about_it_changes(tmp_path: Path):
@@ -128,45 +119,42 @@ async def test_an_unchanged_registration_is_not_parsed_again_until_something_abo
         pipeline.read_registration = read
 
 
-async def test_a_new_version_restores_a_wiped_permission_even_when_the_topics_are_the_same(tmp_path: Path):
-    async with asking(tmp_path) as asker:
+async def test_a_new_version_restores_a_wiped_permission_even_when_the_topics_are_the_same(asker: Asker):
+    await asker.register(version=1)
+    await asker.ask(WipeWritePerm(broker_name="a"))
+    for _ in range(2):
         await asker.register(version=1)
-        await asker.ask(WipeWritePerm(broker_name="a"))
-        for _ in range(2):
-            await asker.register(version=1)
-            assert (await route_of(asker)).queues[0].perm == 4
-        await asker.register(version=2)
-        assert (await route_of(asker)).queues[0].perm == 6
+        assert (await route_of(asker)).queues[0].perm == 4
+    await asker.register(version=2)
+    assert (await route_of(asker)).queues[0].perm == 6
 
 
-async def test_topics_that_changed_under_the_same_version_count_with_the_next_one(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        await asker.register("a", "T1", "T2")
+async def test_topics_that_changed_under_the_same_version_count_with_the_next_one(asker: Asker):
+    await asker.register("a", "T1", "T2")
 
-        async def register(count: int, version: int) -> int:
-            configs = {topic: TopicConfig(topic=topic, read_queue_count=count) for topic in ("T1", "T2")}
-            header, body = registration("a", configs=configs, version=version)
-            assert (await asker.ask(header, body)).code == 0
-            return (await route_of(asker)).queues[0].read_queue_count
+    async def register(count: int, version: int) -> int:
+        configs = {topic: TopicConfig(topic=topic, read_queue_count=count) for topic in ("T1", "T2")}
+        header, body = registration("a", configs=configs, version=version)
+        assert (await asker.ask(header, body)).code == 0
+        return (await route_of(asker)).queues[0].read_queue_count
 
-        assert [await register(*step) for step in ((3, 1), (3, 1), (3, 2), (5, 3), (7, 3), (7, 4))] == [
-            16,
-            16,
-            3,
-            5,
-            5,
-            7,
-        ]
+    assert [await register(*step) for step in ((3, 1), (3, 1), (3, 2), (5, 3), (7, 3), (7, 4))] == [
+        16,
+        16,
+        3,
+        5,
+        5,
+        7,
+    ]
 
 
-async def test_an_unchanged_registration_renews_the_lease(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        await asker.register()
-        asker.clock.advance(100_000)
-        await asker.register()
-        asker.clock.advance(100_000)
-        asker.server.scan()
-        assert await route_of(asker) is not None
+async def test_an_unchanged_registration_renews_the_lease(asker: Asker):
+    await asker.register()
+    asker.clock.advance(100_000)
+    await asker.register()
+    asker.clock.advance(100_000)
+    asker.server.scan()
+    assert await route_of(asker) is not None
 
 
 async def test_compressed_registrations_of_4_x_are_read(tmp_path: Path):
@@ -237,13 +225,12 @@ def test_a_registration_passes_the_files_that_the_page_lists_and_never_climbs_ba
         ({"broker_addr": "x/y:1"}, "brokerAddr"),
     ],
 )
-async def test_each_name_of_a_broker_has_to_be_legal(fields: dict[str, str], what: str, tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        header, body = registration("a", "T1", "T2")
-        refused = await asker.ask(replace(header, **fields), body)
-        assert refused.code == 1
-        assert what in (refused.remark or "")
-        assert (await asker.ask(replace(header, broker_addr="[::1]:10911"), body)).code == 0
+async def test_each_name_of_a_broker_has_to_be_legal(fields: dict[str, str], what: str, asker: Asker):
+    header, body = registration("a", "T1", "T2")
+    refused = await asker.ask(replace(header, **fields), body)
+    assert refused.code == 1
+    assert what in (refused.remark or "")
+    assert (await asker.ask(replace(header, broker_addr="[::1]:10911"), body)).code == 0
 
 
 @pytest.mark.parametrize(

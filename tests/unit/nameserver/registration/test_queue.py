@@ -25,17 +25,11 @@ from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.bodies import registration as bodies
 from orbitmq.wire.bodies import topic_table
 from orbitmq.wire.bodies.route import decode_route
-from orbitmq.wire.headers import (
-    BrokerHeartbeat,
-    DeleteTopicInNameServer,
-    GetRouteInfo,
-    UnregisterBroker,
-    WipeWritePerm,
-)
+from orbitmq.wire.headers import BrokerHeartbeat, DeleteTopicInNameServer, GetRouteInfo, UnregisterBroker, WipeWritePerm
 from orbitmq.wire.slices import Slices
 from waiting import until
 
-from ..support import CLUSTER, address_of, asking, registration
+from ..support import CLUSTER, Asker, address_of, asking, registration
 from .peers import TOPICS, Peers, drain
 
 # The long form is `ORBITMQ_MODEL_STEPS=1000000`.
@@ -52,6 +46,11 @@ def job(log: list[str], name: str, size: int = 1, *, connection_id: int = 1) -> 
         log.append(f"{name} done")
 
     return Job(connection_id, size, frozenset([name]), slices())
+
+
+@pytest.fixture
+def peers() -> Peers:
+    return Peers()
 
 
 def test_who_comes_when_too_many_bytes_wait_is_told_that_the_server_is_busy():
@@ -253,8 +252,7 @@ def register(peers: Peers, number: int, *, connection: int = 1, version: int = 1
     assert len(peers.service.queue) == 1
 
 
-def test_a_broker_lives_when_all_its_topics_are_there_and_is_answered_then():
-    peers = Peers()
+def test_a_broker_lives_when_all_its_topics_are_there_and_is_answered_then(peers: Peers):
     register(peers, 1)
     while peers.service.queue.step():
         is_alive = peers.service.tables.lease_of(BrokerKey(CLUSTER, "a", address_of("a"))) is not None
@@ -270,8 +268,7 @@ def test_a_broker_lives_when_all_its_topics_are_there_and_is_answered_then():
     [("unregister", 1, "a", 0), ("unregister", 2, "a", 0), ("leave", 1)],
     ids=["by itself", "by a newer", "close"],
 )
-def test_whoever_leaves_during_its_registration_is_gone_11043(end: tuple[Any, ...], slices: int):
-    peers = Peers()
+def test_whoever_leaves_during_its_registration_is_gone_11043(end: tuple[Any, ...], slices: int, peers: Peers):
     register(peers, 1)
     for _ in range(slices):
         peers.service.queue.step()
@@ -284,9 +281,8 @@ def test_whoever_leaves_during_its_registration_is_gone_11043(end: tuple[Any, ..
 @pytest.mark.parametrize("slices", range(0, 14, 3))
 @pytest.mark.parametrize("late", [("unregister", 1, "a", 0), ("leave", 1)], ids=["unregister", "close"])
 def test_what_comes_late_through_the_old_connection_spares_a_registration_in_slices_11043(
-    late: tuple[Any, ...], slices: int
+    late: tuple[Any, ...], slices: int, peers: Peers
 ):
-    peers = Peers()
     register(peers, 1, connection=1)
     drain(peers.service.queue)
     register(peers, 2, connection=2, version=2)
@@ -298,8 +294,7 @@ def test_what_comes_late_through_the_old_connection_spares_a_registration_in_sli
 
 
 @pytest.mark.parametrize("slices", range(0, 14, 3))
-def test_a_heartbeat_during_the_slices_counts(slices: int):
-    peers = Peers()
+def test_a_heartbeat_during_the_slices_counts(slices: int, peers: Peers):
     register(peers, 1)
     drain(peers.service.queue)
     register(peers, 2, version=2)
@@ -311,8 +306,7 @@ def test_a_heartbeat_during_the_slices_counts(slices: int):
     assert (lease.renewed_at_ms, lease.owners, lease.data_version.counter) == (1_003, (1,), 2)
 
 
-def test_a_damaged_registration_is_refused_before_it_touches_anything():
-    peers = Peers()
+def test_a_damaged_registration_is_refused_before_it_touches_anything(peers: Peers):
     header, body = registration("a", *TOPICS, body_crc32=0)
     peers.ask(1, 1, header, body.replace(b'"t3":{"attributes":{}', b'"t3":{"attributes":!!'))
     drain(peers.service.queue)
@@ -320,8 +314,7 @@ def test_a_damaged_registration_is_refused_before_it_touches_anything():
     assert peers.service.tables.topics() == ()
 
 
-def test_every_slice_outdates_the_answers_that_it_changes():
-    peers = Peers()
+def test_every_slice_outdates_the_answers_that_it_changes(peers: Peers):
     answers = peers.service.routes
     register(peers, 1)
     drain(peers.service.queue)
@@ -336,8 +329,7 @@ def test_every_slice_outdates_the_answers_that_it_changes():
     assert {(6, 6, 6, 6), (4, 6, 6, 6), (4, 4, 4, 6), (4, 4, 4, 4)} <= set(perms)
 
 
-def test_an_error_of_ours_ends_one_registration_alone(caplog: pytest.LogCaptureFixture):
-    peers = Peers()
+def test_an_error_of_ours_ends_one_registration_alone(caplog: pytest.LogCaptureFixture, peers: Peers):
     remember = peers.service.bodies.remember
 
     def failing(key: BrokerKey, *args: Any, **kwargs: Any) -> None:
@@ -379,17 +371,16 @@ async def test_others_are_served_between_the_slices(tmp_path: Path):
 
 
 @pytest.mark.real
-async def test_a_giant_whose_connection_closes_leaves_nothing(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        service = asker.server.service
-        giant = ConnectionPool()
-        header, body = registration("giant", *(f"topic-{number}" for number in range(300)))
-        registering = asyncio.ensure_future(giant.request(asker.server.address, header, body))
-        await until(lambda: bool(service.queue))
-        await giant.close()
-        await asyncio.gather(registering, return_exceptions=True)
-        await until(lambda: not service.queue and not service.tables.topics())
-        assert service.journal.events()[0]["cause"] == Cause.CONNECTION_CLOSED
+async def test_a_giant_whose_connection_closes_leaves_nothing(asker: Asker):
+    service = asker.server.service
+    giant = ConnectionPool()
+    header, body = registration("giant", *(f"topic-{number}" for number in range(300)))
+    registering = asyncio.ensure_future(giant.request(asker.server.address, header, body))
+    await until(lambda: bool(service.queue))
+    await giant.close()
+    await asyncio.gather(registering, return_exceptions=True)
+    await until(lambda: not service.queue and not service.tables.topics())
+    assert service.journal.events()[0]["cause"] == Cause.CONNECTION_CLOSED
 
 
 @pytest.mark.parametrize(("size_max", "is_full"), [(2 * JOB_SIZE_MIN, True), (2 * JOB_SIZE_MIN + 1, False)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from orbitmq.model.topic import DataVersion
 from orbitmq.nameserver.routing.leases import Lease, Leases
 from orbitmq.nameserver.routing.values import BrokerKey
@@ -13,8 +15,12 @@ def lease(owner: int = 0, renewed_at_ms: int = 0) -> Lease:
     return Lease(renewed_at_ms, 100, DataVersion(), "ha", (owner,))
 
 
-def test_a_lease_goes_with_the_connection_that_registered_last():
-    leases = Leases()
+@pytest.fixture
+def leases() -> Leases:
+    return Leases()
+
+
+def test_a_lease_goes_with_the_connection_that_registered_last(leases: Leases):
     leases.begin(KEY, lease(owner=1))
     assert leases.register(KEY, 0, 2, DataVersion())
     assert (leases.get(KEY).owners, leases.release(2)) == ((1, 2), (KEY,))
@@ -22,8 +28,7 @@ def test_a_lease_goes_with_the_connection_that_registered_last():
     assert leases.release(2) == leases.release(1) == ()
 
 
-def test_an_older_connections_end_takes_nothing_away_11043():
-    leases = Leases()
+def test_an_older_connections_end_takes_nothing_away_11043(leases: Leases):
     leases.begin(KEY, lease(owner=1))
     leases.begin(KEY, lease(owner=2))
     assert leases.register(KEY, 0, 1, DataVersion())  # sent before 2 was there, read after
@@ -31,8 +36,7 @@ def test_an_older_connections_end_takes_nothing_away_11043():
     assert (leases.get(KEY).owner, leases.release(2)) == (2, (KEY,))
 
 
-def test_a_broker_that_registers_again_has_its_lease_back():
-    leases = Leases()
+def test_a_broker_that_registers_again_has_its_lease_back(leases: Leases):
     leases.begin(KEY, lease(owner=1))
     leases.begin(KEY, lease(owner=2))
     assert leases.register(KEY, 0, 1, DataVersion())
@@ -41,15 +45,13 @@ def test_a_broker_that_registers_again_has_its_lease_back():
     assert leases.release(1) == (KEY,)
 
 
-def test_who_speaks_of_a_broker_does_not_own_its_lease():
-    leases = Leases()
+def test_who_speaks_of_a_broker_does_not_own_its_lease(leases: Leases):
     leases.begin(KEY, lease(owner=2))
     assert leases.renew(KEY, 5)
     assert (leases.get(KEY).owners, leases.get(KEY).renewed_at_ms) == ((2,), 5)
 
 
-def test_an_ended_lease_is_owned_by_nobody_and_can_begin_again_anywhere():
-    leases = Leases()
+def test_an_ended_lease_is_owned_by_nobody_and_can_begin_again_anywhere(leases: Leases):
     leases.begin(KEY, lease(owner=5))
     assert leases.end(KEY).owner == 5
     assert leases.end(KEY) is None
@@ -59,8 +61,7 @@ def test_an_ended_lease_is_owned_by_nobody_and_can_begin_again_anywhere():
     assert leases.owned_by(1) == (KEY,)
 
 
-def test_a_lease_is_over_when_more_than_its_time_has_passed():
-    leases = Leases()
+def test_a_lease_is_over_when_more_than_its_time_has_passed(leases: Leases):
     leases.begin(KEY, lease())
     assert leases.over(100) == []
     assert [key for key, _ in leases.over(101)] == [KEY]

@@ -31,8 +31,12 @@ def lease(ha_address: str = "ha") -> Lease:
     return Lease(0, 100, DataVersion(), ha_address)
 
 
-def test_a_group_is_entered_once_and_listed_in_each_cluster():
-    tables = Tables()
+@pytest.fixture
+def tables() -> Tables:
+    return Tables()
+
+
+def test_a_group_is_entered_once_and_listed_in_each_cluster(tables: Tables):
     group = entered(tables, "a", "t")
     assert tables.enter_group("a", "d") is group
     assert tables.group_of("a") is group
@@ -41,8 +45,7 @@ def test_a_group_is_entered_once_and_listed_in_each_cluster():
     assert list(finish(tables.topics_of_cluster("d"))) == ["t"]
 
 
-def test_a_change_of_queues_is_recorded_with_a_new_revision_and_none_is_not():
-    tables = Tables()
+def test_a_change_of_queues_is_recorded_with_a_new_revision_and_none_is_not(tables: Tables):
     group = entered(tables, "a", "t", "u")
     (change,) = tables.take_changes()
     assert (change.kind, change.cluster, change.broker_name) == (ChangeKind.TOPICS_CHANGED, "c", "a")
@@ -56,8 +59,7 @@ def test_a_change_of_queues_is_recorded_with_a_new_revision_and_none_is_not():
     assert (tables.lookup("t"), tables.topics(), list(group.topics)) == (None, ("u",), ["u"])
 
 
-def test_revisions_are_never_used_twice():
-    tables = Tables()
+def test_revisions_are_never_used_twice(tables: Tables):
     first = entered(tables, "a", "t")
     second = entered(tables, "b", "t")
     assert (tables.revision_of("a"), tables.revision_of("b"), tables.revision_of("unknown")) == (1, 2, 0)
@@ -66,8 +68,7 @@ def test_revisions_are_never_used_twice():
     assert tables.revision_of("a") > max(first.revision, second.revision)
 
 
-def test_the_differences_are_what_has_to_change():
-    tables = Tables()
+def test_the_differences_are_what_has_to_change(tables: Tables):
     group = entered(tables, "a", "same", "other")
     wanted = {"same": queue("a"), "other": queue("a", perm=4), "new": queue("a")}
     assert not tables.agrees_with("a", wanted)
@@ -82,8 +83,7 @@ def test_the_differences_are_what_has_to_change():
     assert not tables.agrees_with("b", {"same": queue("b")})
 
 
-def test_permissions_change_where_the_rule_changes_them():
-    tables = Tables()
+def test_permissions_change_where_the_rule_changes_them(tables: Tables):
     group = entered(tables, "a", "t", "u")
     tables.change_queues(group, [QueueChange("u", queue("a"), queue("a", perm=4))], at())
     tables.take_changes()
@@ -93,8 +93,7 @@ def test_permissions_change_where_the_rule_changes_them():
     assert [found.perm for topic in ("t", "u") for found in _queues(tables, topic)] == [4, 4]
 
 
-def test_a_group_that_is_dropped_is_nowhere_any_more():
-    tables = Tables()
+def test_a_group_that_is_dropped_is_nowhere_any_more(tables: Tables):
     group = entered(tables, "a", "both", "alone")
     entered(tables, "b", "both", cluster="d", address="b:1")
     tables.enter_group("a", "d")
@@ -113,8 +112,7 @@ def test_a_group_that_is_dropped_is_nowhere_any_more():
     assert tables.cluster_info().clusters == {"d": ("b",)}
 
 
-def test_the_mappings_that_a_group_brought_go_with_it_and_are_told() -> None:
-    tables = Tables()
+def test_the_mappings_that_a_group_brought_go_with_it_and_are_told(tables: Tables) -> None:
     group = entered(tables, "a", "own")
     entered(tables, "b", "other", cluster="d", address="b:1")
     tables.set_mapping(group, "other", "nobody", {"bname": "nobody"})
@@ -126,8 +124,7 @@ def test_the_mappings_that_a_group_brought_go_with_it_and_are_told() -> None:
     assert route.queue_mappings is None
 
 
-def test_filter_servers_are_shown_with_the_brokers_of_a_route():
-    tables = Tables()
+def test_filter_servers_are_shown_with_the_brokers_of_a_route(tables: Tables):
     entered(tables, "a", "t")
     assert tables.set_filter_servers(KEY, ()) is False
     assert tables.set_filter_servers(KEY, ("f:1",)) is True
@@ -139,8 +136,7 @@ def test_filter_servers_are_shown_with_the_brokers_of_a_route():
     assert _route_filter_servers(tables) == {}
 
 
-def test_with_its_lease_a_broker_loses_its_filter_servers():
-    tables = Tables()
+def test_with_its_lease_a_broker_loses_its_filter_servers(tables: Tables):
     entered(tables, "a", "t")
     tables.leases.begin(KEY, lease())
     tables.set_filter_servers(KEY, ("f:1",))
@@ -150,8 +146,7 @@ def test_with_its_lease_a_broker_loses_its_filter_servers():
     tables.end_lease(KEY)
 
 
-def test_a_slave_is_told_of_a_master_that_lives_in_its_cluster():
-    tables = Tables()
+def test_a_slave_is_told_of_a_master_that_lives_in_its_cluster(tables: Tables):
     entered(tables, "a", "t")
     assert tables.master_of("a", 1, "c") == MasterAddresses()
     tables.leases.begin(KEY, lease())
@@ -160,8 +155,7 @@ def test_a_slave_is_told_of_a_master_that_lives_in_its_cluster():
         assert tables.master_of(name, broker_id, cluster) == MasterAddresses()
 
 
-def test_members_and_broker_names():
-    tables = Tables()
+def test_members_and_broker_names(tables: Tables):
     entered(tables, "a", "t")
     entered(tables, "b", "t", cluster="d", address="b:1")
     assert tables.member_group("a") == {0: "a:1"}

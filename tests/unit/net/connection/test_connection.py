@@ -24,6 +24,11 @@ from ..support import oneway_frame, peer_of, request_frame, serving
 from .fakes import FakeTransport, Side
 
 
+@pytest.fixture
+def side() -> Side:
+    return Side()
+
+
 @pytest.mark.real
 async def test_frames_that_come_together_are_answered_in_order():
     async with serving() as server, peer_of(server) as peer:
@@ -32,9 +37,8 @@ async def test_frames_that_come_together_are_answered_in_order():
         assert [(answer.opaque, answer.body) for answer in answers] == [(n, b"t%d" % n) for n in range(20)]
 
 
-def test_all_answers_of_one_read_leave_in_one_write():
+def test_all_answers_of_one_read_leave_in_one_write(side: Side):
     # No socket: the kernel may cut what was sent at once into several reads.
-    side = Side()
     side.connection.data_received(b"".join(request_frame(f"t{number}", number) for number in range(20)))
     assert [(answer.opaque, answer.body) for answer in side.written] == [(n, b"t%d" % n) for n in range(20)]
     assert len(side.transport.writes) == 1
@@ -171,8 +175,7 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not():
         while not cut_off.done():
             await busy.send(request_frame("t"))
             await busy.receive()
-        assert server.counters.closed_by_us["idle"] == 1
-        assert len(server.connections) == 1
+        assert (server.counters.closed_by_us["idle"], len(server.connections)) == (1, 1)
 
 
 @pytest.mark.real
@@ -397,8 +400,7 @@ def large_frame(opaque: int, size: int) -> bytes:
     return encode_command(Command(224, opaque, ext_fields={"cluster": str(size)}))
 
 
-def test_what_a_turn_of_the_loop_says_costs_one_call_and_one_write():
-    side = Side()
+def test_what_a_turn_of_the_loop_says_costs_one_call_and_one_write(side: Side):
     for turn in (1, 2):
         for number in range(3):
             side.connection.send_oneway(NotifyConsumerIdsChanged(consumer_group=f"g{number}"))
@@ -408,8 +410,7 @@ def test_what_a_turn_of_the_loop_says_costs_one_call_and_one_write():
     assert [(command.code, command.is_oneway) for command in side.written] == [(40, True)] * 6
 
 
-def test_what_a_read_says_is_written_before_the_turn_is_over():
-    side = Side()
+def test_what_a_read_says_is_written_before_the_turn_is_over(side: Side):
     side.connection.data_received(request_frame("one", 1) + request_frame("two", 2))
     assert [answer.body for answer in side.written] == [b"one", b"two"]
     assert (side.loop.soon, len(side.transport.writes)) == ([], 1)
@@ -424,8 +425,7 @@ def test_what_is_asked_is_signed():
     assert [is_signed_by(command.ext_fields or {}, command.body, "my secret") for command in side.written] == [True] * 2
 
 
-def test_a_closed_connection_says_nothing_more_and_tells_who_asks():
-    side = Side()
+def test_a_closed_connection_says_nothing_more_and_tells_who_asks(side: Side):
     side.connection.data_received(park_frame(1))
     side.connection.close()
     side.ask()
@@ -439,8 +439,7 @@ def test_a_closed_connection_says_nothing_more_and_tells_who_asks():
     assert (side.transport.writes, side.service.seen, side.counters.bytes_received) == ([], [], len(park_frame(1)))
 
 
-def test_closing_writes_what_waits_and_closes_once():
-    side = Side()
+def test_closing_writes_what_waits_and_closes_once(side: Side):
     side.connection.send_oneway(GetClusterInfo())
     side.connection.close()
     assert len(side.written) == 1
@@ -449,8 +448,7 @@ def test_closing_writes_what_waits_and_closes_once():
     assert side.transport.calls == ["close"]
 
 
-def test_ending_at_once_is_counted_once_and_ends_who_is_closing_too():
-    side = Side()
+def test_ending_at_once_is_counted_once_and_ends_who_is_closing_too(side: Side):
     side.connection.abort("idle")
     side.connection.abort("idle")
     assert (dict(side.counters.closed_by_us), side.transport.calls) == ({"idle": 1}, ["abort"])
@@ -478,8 +476,7 @@ def test_a_refused_connection_ends_with_a_line_in_the_log(caplog: pytest.LogCapt
     assert side.counters.connections_refused == 1
 
 
-def test_a_request_has_its_time_by_the_loops_clock_and_equal_ones_share_a_timer():
-    side = Side()
+def test_a_request_has_its_time_by_the_loops_clock_and_equal_ones_share_a_timer(side: Side):
     for _ in range(3):
         side.ask(timeout_ms=100)
     assert [timer.when for timer in side.loop.timers] == [50.1]
@@ -516,8 +513,7 @@ def test_a_peer_counts_as_dead_when_it_was_silent_since_any_of_the_requests_whos
 
 
 @pytest.mark.parametrize(("error", "why"), [(None, ""), (OSError("boom"), ": boom")])
-def test_who_waits_is_told_that_the_connection_broke_and_no_timer_stays(error: Exception | None, why: str):
-    side = Side()
+def test_who_waits_is_told_that_the_connection_broke_and_no_timer_stays(error: Exception | None, why: str, side: Side):
     side.ask()
     side.connection.connection_lost(error)
     assert [str(told) for told in side.told] == [f"the connection to 10.0.0.1:5 broke before the answer came{why}"]
@@ -540,8 +536,7 @@ async def test_an_answer_to_who_does_not_wait_any_more_does_no_harm():
         assert asked.cancelled()
 
 
-def test_a_late_refusal_is_counted_and_a_late_answer_to_a_one_way_request_is_not_sent():
-    side = Side()
+def test_a_late_refusal_is_counted_and_a_late_answer_to_a_one_way_request_is_not_sent(side: Side):
     side.connection.data_received(park_frame(1) + park_frame(2, flag=FLAG_ONEWAY))
     assert side.connection.parked_count == 2
     asked, oneway = side.service.parked
@@ -550,8 +545,7 @@ def test_a_late_refusal_is_counted_and_a_late_answer_to_a_one_way_request_is_not
     asked.answer(Reply(16, "no"))
     side.loop.turn()
     assert [(answer.opaque, answer.code) for answer in side.written] == [(1, 16)]
-    assert dict(side.counters.refusals) == {(106, 16): 1}
-    assert side.connection.parked_count == 0
+    assert (dict(side.counters.refusals), side.connection.parked_count) == ({(106, 16): 1}, 0)
 
 
 def test_a_peer_that_reads_now_and_then_has_its_whole_time_again():
@@ -722,8 +716,7 @@ def test_small_answers_of_a_read_are_owed_together():
     assert len(side.written) == 6
 
 
-def test_a_read_of_many_requests_is_served_in_turns():
-    side = Side()
+def test_a_read_of_many_requests_is_served_in_turns(side: Side):
     count = 2 * TURN_COUNT + 1
     side.connection.data_received(b"".join(request_frame("t", number) for number in range(count)))
     assert len(side.written) == TURN_COUNT
@@ -734,8 +727,7 @@ def test_a_read_of_many_requests_is_served_in_turns():
     assert side.transport.is_reading
 
 
-def test_requests_that_take_long_end_a_turn_early():
-    side = Side()
+def test_requests_that_take_long_end_a_turn_early(side: Side):
     side.service.seen = Watching(lambda: setattr(side, "now_s", side.now_s + 0.001))  # type: ignore[assignment]
     side.connection.data_received(request_frame("t") * 8)
     assert len(side.written) == 3
@@ -743,8 +735,7 @@ def test_requests_that_take_long_end_a_turn_early():
     assert len(side.written) == 8
 
 
-def test_a_request_knows_how_long_it_has_waited_for_its_turn():
-    side = Side()
+def test_a_request_knows_how_long_it_has_waited_for_its_turn(side: Side):
     waited: list[int] = []
     side.service.seen = Watching(lambda: waited.append(side.connection.waited_ms))  # type: ignore[assignment]
     side.connection.data_received(request_frame("t") * (TURN_COUNT + 2))
@@ -904,8 +895,7 @@ def test_an_unfinished_frame_is_given_back_when_it_is_whole_or_its_connection_go
     assert side.endpoint.partial_frames.size == 0
 
 
-def test_who_waits_for_the_last_late_answer_is_told_once_it_is_written():
-    side = Side()
+def test_who_waits_for_the_last_late_answer_is_told_once_it_is_written(side: Side):
     side.connection.data_received(park_frame(1) + park_frame(2))
     side.connection.parked_count += 1  # as a fast path does
     side.service.parked[0].answer(_reply(b""))
@@ -921,20 +911,17 @@ def test_who_waits_for_the_last_late_answer_is_told_once_it_is_written():
     assert len(side.written) == 3
 
 
-def test_an_answer_that_a_handler_gives_at_once_needs_no_turn_of_the_loop():
-    side = Side()
+def test_an_answer_that_a_handler_gives_at_once_needs_no_turn_of_the_loop(side: Side):
     fields = {"clusterName": "c", "brokerAddr": "a", "brokerName": "b"}
     side.connection.data_received(encode_command(Command(904, 3, ext_fields=fields)) + request_frame("t", 4))
     assert [answer.opaque for answer in side.written] == [3, 4]
     assert (side.loop.soon, len(side.transport.writes)) == ([], 1)
 
 
-def test_what_was_answered_before_a_bad_header_is_written_first():
-    side = Side()
+def test_what_was_answered_before_a_bad_header_is_written_first(side: Side):
     side.connection.data_received(request_frame("good", 1) + struct.pack(">II", 4 + 2, 2) + b"[]")
     assert [answer.body for answer in side.written] == [b"good"]
-    assert side.transport.calls == ["abort"]
-    assert dict(side.counters.closed_by_us) == {"bad frame": 1}
+    assert (side.transport.calls, dict(side.counters.closed_by_us)) == (["abort"], {"bad frame": 1})
 
 
 def test_a_peer_may_owe_us_reading_up_to_the_limit():

@@ -119,8 +119,7 @@ def test_one_timer_serves_all_requests_earliest_first():
     late, soon, latest = side.ask(2000), side.ask(1000), side.ask(3000)
     for _ in range(3):
         side.loop.fire()
-    assert side.expired == [[soon], [late], [latest]]
-    assert side.loop.waiting == []
+    assert (side.expired, side.loop.waiting) == ([[soon], [late], [latest]], [])
 
 
 def test_the_timer_is_set_once_for_deadlines_that_only_grow():

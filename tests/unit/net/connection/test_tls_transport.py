@@ -141,7 +141,6 @@ class Layer:
         self.transport.connection_made(cast(asyncio.BaseTransport, self.below))
 
     def begin(self) -> None:
-        """Let a handshake begin."""
         self.transport.data_received(b"\x16\x03\x01")
 
     def shake_hands(self) -> Client:
@@ -280,8 +279,7 @@ def test_a_handshake_that_ended_in_time_is_not_cut_off_later(tmp_path: Path):
     layer = Layer(tmp_path, handshake_ms=80)
     client = layer.shake_hands()
     assert client.tls.version() is not None
-    assert len(layer.loop.timers) == 1
-    assert layer.loop.waiting == []
+    assert (len(layer.loop.timers), layer.loop.waiting) == (1, [])
 
 
 def test_encrypted_bytes_are_counted_but_not_twice(tmp_path: Path):

@@ -52,8 +52,7 @@ async def test_enforcing_cuts_off_who_does_not_begin_a_handshake(tmp_path: Path)
     async with serving(tls=ServerTls(TlsMode.ENFORCING, files)) as server, peer_of(server) as peer:
         await peer.send(request_frame("secret"))
         assert await peer.is_cut_off()
-        assert server.counters.closed_by_us["no TLS"] == 1
-        assert server.service.seen == []
+        assert (server.counters.closed_by_us["no TLS"], server.service.seen) == (1, [])
         assert await echo(server.address, client_context(files)) == b"t"
 
 
@@ -267,8 +266,6 @@ def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: P
     assert files.key is not None
     key = serialization.load_pem_private_key(files.key.read_bytes(), None)
     locked = serialization.BestAvailableEncryption(b"password")
-    files.key.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked),
-    )
+    files.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked))
     with pytest.raises(ConfigError, match=r"tlsServerKeyPath.*a key without a password"):
         ServerTls(TlsMode.ENFORCING, files)

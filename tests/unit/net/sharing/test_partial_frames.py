@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from orbitmq.net.sharing.partial_frames import COUNTED_SIZE_MIN, PartialFrames
 
 MANY = 100 * COUNTED_SIZE_MIN
@@ -23,8 +25,12 @@ class Watched:
         return lambda reason: self.ended.append((connection_id, reason))
 
 
-def test_where_it_would_be_more_the_frame_that_began_first_ends():
-    watched = Watched(4 * MANY)
+@pytest.fixture
+def watched() -> Watched:
+    return Watched(4 * MANY)
+
+
+def test_where_it_would_be_more_the_frame_that_began_first_ends(watched: Watched):
     for connection_id in range(1, 5):
         assert watched.note(connection_id, MANY)
     assert (watched.frames.size, watched.ended) == (4 * MANY, [])
@@ -34,16 +40,14 @@ def test_where_it_would_be_more_the_frame_that_began_first_ends():
     assert [connection_id for connection_id, _ in watched.ended] == [1, 2]
 
 
-def test_a_small_frame_is_spared_however_old_it_is():
-    watched = Watched(4 * MANY)
+def test_a_small_frame_is_spared_however_old_it_is(watched: Watched):
     watched.note(1, COUNTED_SIZE_MIN)
     for connection_id in range(2, 9):
         watched.note(connection_id, MANY)
     assert [connection_id for connection_id, _ in watched.ended] == [2, 3, 4, 5]
 
 
-def test_one_address_leaves_a_quarter_to_the_others():
-    watched = Watched(4 * MANY)
+def test_one_address_leaves_a_quarter_to_the_others(watched: Watched):
     for connection_id in range(1, 10):
         watched.note(connection_id, MANY, "10.0.0.66")
     assert watched.frames.size == 3 * MANY
@@ -51,8 +55,7 @@ def test_one_address_leaves_a_quarter_to_the_others():
     assert len(watched.ended) == 6
 
 
-def test_what_is_whole_or_gone_is_given_back():
-    watched = Watched(4 * MANY)
+def test_what_is_whole_or_gone_is_given_back(watched: Watched):
     for number in range(100):
         assert watched.note(number, MANY)
         if number % 2:
@@ -77,8 +80,7 @@ def test_a_frame_of_half_the_average_is_not_small():
         assert [connection_id for connection_id, _ in watched.ended] == ended
 
 
-def test_an_address_may_have_three_quarters_to_the_last_byte():
-    watched = Watched(4 * MANY)
+def test_an_address_may_have_three_quarters_to_the_last_byte(watched: Watched):
     for connection_id in (1, 2, 3):
         watched.note(connection_id, MANY, "10.0.0.66")
     watched.frames.forget(99)
@@ -90,8 +92,7 @@ def test_an_address_may_have_three_quarters_to_the_last_byte():
     assert len(watched.ended) == 1
 
 
-def test_only_what_is_left_of_a_read_is_not_counted():
-    watched = Watched(4 * MANY)
+def test_only_what_is_left_of_a_read_is_not_counted(watched: Watched):
     assert not watched.note(1, COUNTED_SIZE_MIN - 1)
     assert watched.frames.size == 0
     assert watched.note(1, COUNTED_SIZE_MIN)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from orbitmq.net.sharing.waiting_answers import WaitingAnswers
 
 
@@ -27,8 +29,12 @@ class Rig:
         return abort
 
 
-def test_where_it_would_be_more_the_one_ends_that_has_read_nothing_for_the_longest():
-    rig = Rig()
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+def test_where_it_would_be_more_the_one_ends_that_has_read_nothing_for_the_longest(rig: Rig):
     for connection_id in (1, 2, 3):
         rig.wait(connection_id, 300)
     rig.wait(3, 400)
@@ -37,16 +43,14 @@ def test_where_it_would_be_more_the_one_ends_that_has_read_nothing_for_the_longe
     assert (rig.answers.size, rig.ended) == (1_000, [1])
 
 
-def test_who_reads_is_measured_again_before_anybody_ends():
-    rig = Rig()
+def test_who_reads_is_measured_again_before_anybody_ends(rig: Rig):
     rig.wait(1, 900)
     rig.sizes[1] = 0
     rig.wait(2, 900)
     assert (rig.answers.size, rig.ended) == (900, [])
 
 
-def test_who_reads_slowly_stays_longer_than_who_does_not_read():
-    rig = Rig()
+def test_who_reads_slowly_stays_longer_than_who_does_not_read(rig: Rig):
     for connection_id in (1, 2, 3):
         rig.wait(connection_id, 300)
     rig.sizes[1] = 299
@@ -54,24 +58,21 @@ def test_who_reads_slowly_stays_longer_than_who_does_not_read():
     assert rig.ended == [2]
 
 
-def test_a_small_one_is_spared_however_old_it_is():
-    rig = Rig()
+def test_a_small_one_is_spared_however_old_it_is(rig: Rig):
     rig.wait(1, 10)
     for connection_id in (2, 3, 4, 5):
         rig.wait(connection_id, 300)
     assert rig.ended == [2]
 
 
-def test_what_is_given_back_is_counted_no_more():
-    rig = Rig()
+def test_what_is_given_back_is_counted_no_more(rig: Rig):
     rig.wait(1, 900)
     rig.answers.forget(1)
     rig.answers.forget(1)
     assert rig.answers.size == 0
 
 
-def test_it_is_crowded_over_half_of_the_budget_until_somebody_reads():
-    rig = Rig()
+def test_it_is_crowded_over_half_of_the_budget_until_somebody_reads(rig: Rig):
     assert not rig.answers.is_crowded
     rig.wait(1, 500)
     assert not rig.answers.is_crowded

@@ -111,8 +111,7 @@ def test_of_messages_among_noted_ones_only_themselves_are_read_from_the_log(monk
     assert [numbers(store, f"U{number}") for number in (19, 20, 21, 39)] == [[19], [20], [21], [39]]
 
 
-def test_damage_in_the_log_is_passed_over() -> None:
-    disk = FakeDisk()
+def test_damage_in_the_log_is_passed_over(disk: FakeDisk) -> None:
     store = indexed(disk)
     places = [store.append(keyed(number, "k")).physical_offset for number in range(10)]
     store.close()
@@ -125,8 +124,7 @@ def test_damage_in_the_log_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("operation", ["open", "pwrite"])
-def test_what_a_full_disk_refuses_comes_later_once_each(operation: str) -> None:
-    disk = FakeDisk()
+def test_what_a_full_disk_refuses_comes_later_once_each(operation: str, disk: FakeDisk) -> None:
     store = indexed(disk)
     for number in range(30):
         store.append(keyed(number, "k"))
@@ -144,8 +142,7 @@ def test_what_a_full_disk_refuses_comes_later_once_each(operation: str) -> None:
     assert sum(header.next_number - 1 for header in headers) == 60
 
 
-def test_a_stop_whose_index_does_not_get_to_the_disk_is_not_an_orderly_one() -> None:
-    disk = FakeDisk()
+def test_a_stop_whose_index_does_not_get_to_the_disk_is_not_an_orderly_one(disk: FakeDisk) -> None:
     store = indexed(disk)
     store.append(keyed(1, "k"))
     assert numbers(store, "k") == [1]

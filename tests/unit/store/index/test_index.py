@@ -257,11 +257,10 @@ async def test_nothing_is_found_in_part_while_a_damaged_file_cannot_be_set_aside
 
 @pytest.mark.parametrize(("size", "turns"), [(1 << 20, 1), (2 * 4 * SLOTS, 3), (0, 6)])
 async def test_slots_of_small_files_are_counted_together(
-    monkeypatch: pytest.MonkeyPatch, size: int, turns: int
+    monkeypatch: pytest.MonkeyPatch, size: int, turns: int, disk: FakeDisk
 ) -> None:
     monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
     monkeypatch.setattr(module, "_COUNTED_SIZE", size)
-    disk = FakeDisk()
     store = indexed(disk)
     for number in range(50):
         store.append(keyed(number, "k"))
@@ -295,10 +294,9 @@ async def test_a_file_that_is_damaged_refuses_no_search_that_ends_before_it(monk
 
 
 async def test_a_search_is_answered_in_time_while_the_thread_that_counts_slots_waits_for_the_disk(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, disk: FakeDisk
 ) -> None:
     monkeypatch.setattr(module, "_PATIENCE_S", 0.05)
-    disk = FakeDisk()
     store = indexed(disk)
     for number in range(50):
         store.append(keyed(number, "k"))

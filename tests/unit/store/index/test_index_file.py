@@ -93,8 +93,7 @@ def test_times_that_go_back_and_times_far_ahead_are_cut_as_java_cuts_them() -> N
     assert [writer.entry(number).seconds for number in (1, 2, 3)] == [0, 0, 2**31 - 1]
 
 
-def test_what_the_disk_refuses_is_not_there() -> None:
-    disk = FakeDisk()
+def test_what_the_disk_refuses_is_not_there(disk: FakeDisk) -> None:
     writer = writer_of(disk)
     writer.put([1, 1], [0, 1], [5, 5])
     before = writer.header
@@ -108,8 +107,7 @@ def test_what_the_disk_refuses_is_not_there() -> None:
     assert [writer.entry(number).previous for number in (3, 4, 5)] == [2, 3, 0]
 
 
-def test_changes_that_cannot_be_written_are_written_by_the_next_commit() -> None:
-    disk = FakeDisk()
+def test_changes_that_cannot_be_written_are_written_by_the_next_commit(disk: FakeDisk) -> None:
     writer = writer_of(disk)
     writer.put([1], [0], [5])
     pages = writer.take_changes()
@@ -148,8 +146,7 @@ def reopened(disk: FakeDisk, header: IndexHeader) -> tuple[IndexWriter, bool]:
     return writer, writer.cut(header)
 
 
-def test_slots_that_a_crash_left_ahead_lead_back_to_the_entries_before() -> None:
-    disk = FakeDisk()
+def test_slots_that_a_crash_left_ahead_lead_back_to_the_entries_before(disk: FakeDisk) -> None:
     writer = filled(disk)
     header = writer.header
     writer.put([1, 8, 3], [3, 4, 5], [6, 6, 6])
@@ -163,8 +160,7 @@ def test_slots_that_a_crash_left_ahead_lead_back_to_the_entries_before() -> None
 
 
 @pytest.mark.parametrize("lost", [4, 5])
-def test_slots_whose_entries_are_lost_make_the_file_a_doubtful_one(lost: int) -> None:
-    disk = FakeDisk()
+def test_slots_whose_entries_are_lost_make_the_file_a_doubtful_one(lost: int, disk: FakeDisk) -> None:
     writer = filled(disk)
     header = writer.header
     writer.put([1, 8, 3], [3, 4, 5], [6, 6, 6])
@@ -174,16 +170,14 @@ def test_slots_whose_entries_are_lost_make_the_file_a_doubtful_one(lost: int) ->
     assert reopened(disk, header)[1] is False
 
 
-def test_a_slot_that_leads_behind_the_files_end_makes_it_a_doubtful_one() -> None:
-    disk = FakeDisk()
+def test_a_slot_that_leads_behind_the_files_end_makes_it_a_doubtful_one(disk: FakeDisk) -> None:
     header = filled(disk).header
     disk.files[PATH].buffer[40:44] = (99).to_bytes(4, "big")
     assert reopened(disk, header)[1] is False
 
 
 @pytest.mark.parametrize("is_filled", [True, False])
-def test_slots_that_are_missing_are_counted(is_filled: bool) -> None:
-    disk = FakeDisk()
+def test_slots_that_are_missing_are_counted(is_filled: bool, disk: FakeDisk) -> None:
     writer = filled(disk)
     file = writer if is_filled else reader_of(disk)
     file.slots_check()()
@@ -194,8 +188,7 @@ def test_slots_that_are_missing_are_counted(is_filled: bool) -> None:
         file.slots_check()()
 
 
-def test_a_deleted_file_is_not_made_again_by_counting_its_slots() -> None:
-    disk = FakeDisk()
+def test_a_deleted_file_is_not_made_again_by_counting_its_slots(disk: FakeDisk) -> None:
     filled(disk).release()
     reader = reader_of(disk)
     disk.remove(PATH)
@@ -204,16 +197,14 @@ def test_a_deleted_file_is_not_made_again_by_counting_its_slots() -> None:
     assert PATH not in disk.files
 
 
-def test_a_released_writer_is_read_from_the_disk() -> None:
-    disk = FakeDisk()
+def test_a_released_writer_is_read_from_the_disk(disk: FakeDisk) -> None:
     writer = filled(disk)
     writer.release()
     assert (writer.head(1), writer.head(2)) == (3, 2)
     writer.rest()
 
 
-def test_a_file_that_was_deleted_is_not_made_again_by_looking_at_it() -> None:
-    disk = FakeDisk()
+def test_a_file_that_was_deleted_is_not_made_again_by_looking_at_it(disk: FakeDisk) -> None:
     filled(disk).release()
     reader = reader_of(disk)
     reader.close()

@@ -62,8 +62,7 @@ def test_files_begun_in_one_millisecond_or_with_a_clock_set_back_keep_their_orde
     assert numbers(indexed(disk), "all", 90) == list(range(90))
 
 
-def test_after_an_orderly_stop_nothing_is_read_again() -> None:
-    disk = FakeDisk()
+def test_after_an_orderly_stop_nothing_is_read_again(disk: FakeDisk) -> None:
     filled(disk).close()
     store = indexed(disk)
     assert store.index is not None
@@ -72,8 +71,7 @@ def test_after_an_orderly_stop_nothing_is_read_again() -> None:
     assert store.index.set_aside == []
 
 
-def test_a_log_without_an_index_gets_one() -> None:
-    disk = FakeDisk()
+def test_a_log_without_an_index_gets_one(disk: FakeDisk) -> None:
     filled(disk).close()
     for path in [*files(disk), NOTE]:
         disk.remove(path)
@@ -83,8 +81,7 @@ def test_a_log_without_an_index_gets_one() -> None:
     assert is_whole(store)
 
 
-def test_files_of_another_broker_are_gone_on_with_after_its_orderly_stop() -> None:
-    disk = FakeDisk()
+def test_files_of_another_broker_are_gone_on_with_after_its_orderly_stop(disk: FakeDisk) -> None:
     filled(disk).close()
     before = {path: bytes(disk.files[path].buffer) for path in files(disk)}
     disk.remove(NOTE)
@@ -120,8 +117,7 @@ def test_files_of_another_broker_that_was_killed_are_written_again_from_the_firs
 
 
 @pytest.mark.parametrize("is_noted", [True, False])
-def test_after_kill_9_everything_is_found(is_noted: bool) -> None:
-    disk = FakeDisk()
+def test_after_kill_9_everything_is_found(is_noted: bool, disk: FakeDisk) -> None:
     store = filled(disk)
     if is_noted:
         store.close()
@@ -204,8 +200,7 @@ def test_a_search_misses_slots_that_are_zeroed_and_the_files_are_written_again(w
     assert is_whole(indexed(disk), 51 if is_killed else 50)
 
 
-def test_slots_that_are_missing_are_missed_although_others_were_used_since() -> None:
-    disk = FakeDisk()
+def test_slots_that_are_missing_are_missed_although_others_were_used_since(disk: FakeDisk) -> None:
     filled(disk, 6).close()
     (path,) = files(disk)
     zero_slots(disk, path)
@@ -217,8 +212,7 @@ def test_slots_that_are_missing_are_missed_although_others_were_used_since() -> 
     assert is_whole(store, 7)
 
 
-def test_a_file_in_the_place_of_one_that_was_set_aside_is_not_vouched_for_by_a_checkpoint() -> None:
-    disk = FakeDisk()
+def test_a_file_in_the_place_of_one_that_was_set_aside_is_not_vouched_for_by_a_checkpoint(disk: FakeDisk) -> None:
     filled(disk).close()
     zero_slots(disk, files(disk)[0])
     store = indexed(disk)
@@ -237,8 +231,7 @@ def test_a_file_in_the_place_of_one_that_was_set_aside_is_not_vouched_for_by_a_c
     assert store.index.set_aside == []
 
 
-def test_files_of_other_sizes_are_set_aside_and_written_again() -> None:
-    disk = FakeDisk()
+def test_files_of_other_sizes_are_set_aside_and_written_again(disk: FakeDisk) -> None:
     filled(disk).close()
     store = indexed(disk, index_entries=ENTRIES + 1)
     assert store.index is not None
@@ -246,16 +239,14 @@ def test_files_of_other_sizes_are_set_aside_and_written_again() -> None:
     assert is_whole(store)
 
 
-def test_other_files_of_the_directory_are_left_alone() -> None:
-    disk = FakeDisk()
+def test_other_files_of_the_directory_are_left_alone(disk: FakeDisk) -> None:
     filled(disk).close()
     disk.write(INDEX / "notes.txt", b"mine")
     assert is_whole(indexed(disk))
     assert disk.read(INDEX / "notes.txt") == b"mine"
 
 
-def test_a_note_of_a_place_in_the_middle_of_a_record_is_not_believed() -> None:
-    disk = FakeDisk()
+def test_a_note_of_a_place_in_the_middle_of_a_record_is_not_believed(disk: FakeDisk) -> None:
     filled(disk).close()
     note = parse_note(disk.read(NOTE))
     assert note is not None
@@ -263,8 +254,7 @@ def test_a_note_of_a_place_in_the_middle_of_a_record_is_not_believed() -> None:
     assert is_whole(indexed(disk))
 
 
-def test_an_index_that_was_switched_off_for_a_while_is_caught_up() -> None:
-    disk = FakeDisk()
+def test_an_index_that_was_switched_off_for_a_while_is_caught_up(disk: FakeDisk) -> None:
     crash(filled(disk))
     from ..parts import store_of
 
@@ -278,8 +268,7 @@ def test_an_index_that_was_switched_off_for_a_while_is_caught_up() -> None:
     assert numbers(store, "meanwhile") == [0, 1, 2, 0, 1, 2]
 
 
-def test_a_log_that_was_cut_takes_its_entries_along() -> None:
-    disk = FakeDisk()
+def test_a_log_that_was_cut_takes_its_entries_along(disk: FakeDisk) -> None:
     filled(disk).close()
     end = 0
     store = indexed(disk)
@@ -296,8 +285,7 @@ def test_a_log_that_was_cut_takes_its_entries_along() -> None:
     assert numbers(store, "all", 1) == [1000]
 
 
-def test_files_whose_messages_are_gone_are_deleted_and_the_last_stays() -> None:
-    disk = FakeDisk()
+def test_files_whose_messages_are_gone_are_deleted_and_the_last_stays(disk: FakeDisk) -> None:
     store = filled(disk)
     assert store.index is not None
     found = store.index._files

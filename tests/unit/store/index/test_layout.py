@@ -25,8 +25,7 @@ NUMBERS = st.integers(-(2**62), 2**62)
 
 def test_sizes_are_javas() -> None:
     assert IndexSizes().file_size == 420_000_040
-    assert SIZES.entries_at == 80
-    assert SIZES.file_size == 480
+    assert (SIZES.entries_at, SIZES.file_size) == (80, 480)
 
 
 @pytest.mark.parametrize("count", [0, 1, -5])

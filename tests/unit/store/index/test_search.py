@@ -142,8 +142,7 @@ def test_a_long_chain_is_walked_in_turns() -> None:
 
 
 @pytest.mark.parametrize("previous", [2, 3, 5, -1, 2**31 - 1])
-def test_entries_that_lead_in_circles_end_the_search_with_an_error(previous: int) -> None:
-    disk = FakeDisk()
+def test_entries_that_lead_in_circles_end_the_search_with_an_error(previous: int, disk: FakeDisk) -> None:
     store = indexed(disk, index_slots=1)
     for number in range(3):
         store.append(keyed(number))
@@ -161,9 +160,8 @@ def test_entries_that_lead_in_circles_end_the_search_with_an_error(previous: int
     [(0, bytes(20)), (0, b"\xff"), (3, b"\x01"), (4, b"\x80"), (4, b"\x00\x01")],
     ids=["zeros", "a negative hash", "another hash", "a negative place", "a place behind the last one"],
 )
-def test_an_entry_that_cannot_be_of_its_slot_is_an_error_and_no_end(at: int, damage: bytes) -> None:
+def test_an_entry_that_cannot_be_of_its_slot_is_an_error_and_no_end(at: int, damage: bytes, disk: FakeDisk) -> None:
     """Zeros in the middle of a file cut a chain: what lies behind them would not be found, and nobody told."""
-    disk = FakeDisk()
     store = indexed(disk, index_slots=7)
     for number in range(3):
         store.append(keyed(number, "k"))
@@ -177,8 +175,7 @@ def test_an_entry_that_cannot_be_of_its_slot_is_an_error_and_no_end(at: int, dam
         numbers(store, "k")
 
 
-def test_zeros_that_begin_in_the_middle_of_an_entry_are_no_end_of_its_chain() -> None:
-    disk = FakeDisk()
+def test_zeros_that_begin_in_the_middle_of_an_entry_are_no_end_of_its_chain(disk: FakeDisk) -> None:
     store = indexed(disk, index_slots=1)
     for number in range(4):
         store.append(keyed(number, "k"))
@@ -194,8 +191,7 @@ def test_zeros_that_begin_in_the_middle_of_an_entry_are_no_end_of_its_chain() ->
 
 
 @pytest.mark.parametrize("number", [-1, 9, 2**31 - 1])
-def test_a_slot_that_leads_to_no_entry_is_an_error_and_no_end(number: int) -> None:
-    disk = FakeDisk()
+def test_a_slot_that_leads_to_no_entry_is_an_error_and_no_end(number: int, disk: FakeDisk) -> None:
     store = indexed(disk, index_slots=1)
     for at in range(4):
         store.append(keyed(at, "k"))
@@ -206,8 +202,7 @@ def test_a_slot_that_leads_to_no_entry_is_an_error_and_no_end(number: int) -> No
         numbers(indexed(disk, index_slots=1), "k")
 
 
-def test_an_entry_that_leads_to_no_message_is_an_error() -> None:
-    disk = FakeDisk()
+def test_an_entry_that_leads_to_no_message_is_an_error(disk: FakeDisk) -> None:
     store = indexed(disk)
     for number in range(4):
         store.append(keyed(number, "k"))

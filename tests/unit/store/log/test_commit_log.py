@@ -41,6 +41,11 @@ def scanned(log):
     return found
 
 
+@pytest.fixture
+def log() -> CommitLog:
+    return log_of()
+
+
 @pytest.mark.parametrize("born", [HOST, V6])
 @pytest.mark.parametrize("store", [HOST, V6])
 @pytest.mark.parametrize("topic", ["orders", "t" * 200])
@@ -63,8 +68,7 @@ def test_what_is_written_is_the_wires_record(born, store, topic, with_crc, prope
     assert log.stored_at_ms(start) == 123
 
 
-def test_a_record_that_does_not_fit_goes_to_the_next_segment_behind_a_filler():
-    log = log_of()
+def test_a_record_that_does_not_fit_goes_to_the_next_segment_behind_a_filler(log):
     size = append(log, bytes(500))
     append(log, bytes(500), queue_offset=1)
     assert parse_record(log.read(size, SEGMENT_SIZE)) == Blank(SEGMENT_SIZE - size)
@@ -75,15 +79,13 @@ def test_a_record_that_does_not_fit_goes_to_the_next_segment_behind_a_filler():
 @pytest.mark.parametrize(
     ("free", "end"), [(7, 2 * SEGMENT_SIZE - 97 - 7), (8, SEGMENT_SIZE - 8), (9, SEGMENT_SIZE - 9)]
 )
-def test_eight_bytes_are_kept_free_for_the_filler(free, end):
-    log = log_of()
+def test_eight_bytes_are_kept_free_for_the_filler(free, end, log):
     overhead = append(log, b"")
     append(log, bytes(SEGMENT_SIZE - 2 * overhead - free))
     assert log.end == end
 
 
-def test_a_record_larger_than_a_segment_is_refused():
-    log = log_of()
+def test_a_record_larger_than_a_segment_is_refused(log):
     overhead = append(log, b"")
     with pytest.raises(InvalidArgument, match="a record of at most 1016 bytes"):
         append(log, bytes(SEGMENT_SIZE - 8 - overhead + 1))
@@ -118,8 +120,7 @@ def test_properties_may_have_32767_bytes():
 
 
 @pytest.mark.parametrize(("operation", "number"), [("reserve", errno.ENOSPC), ("open", errno.EDQUOT)])
-def test_a_full_disk_refuses_and_takes_messages_again_when_it_has_room(operation, number):
-    disk = FakeDisk()
+def test_a_full_disk_refuses_and_takes_messages_again_when_it_has_room(operation, number, disk):
     log = log_of(disk)
     disk.failures[operation] = OSError(number, "full")
     with pytest.raises(StoreUnavailable, match="no space left on the disk"):
@@ -130,15 +131,13 @@ def test_a_full_disk_refuses_and_takes_messages_again_when_it_has_room(operation
     assert parse_record(log.read(0, log.end), 0).body == b"hello"
 
 
-def test_a_disk_that_fails_otherwise_is_quoted():
-    disk = FakeDisk()
+def test_a_disk_that_fails_otherwise_is_quoted(disk):
     disk.failures["open"] = OSError(errno.EACCES, "Permission denied")
     with pytest.raises(StoreUnavailable, match="Permission denied"):
         append(log_of(disk))
 
 
-def test_a_disk_that_fills_up_at_the_roll_leaves_a_log_that_reads_to_its_end():
-    disk = FakeDisk()
+def test_a_disk_that_fills_up_at_the_roll_leaves_a_log_that_reads_to_its_end(disk):
     log = log_of(disk)
     append(log, bytes(600))
     disk.failures["open"] = OSError(errno.ENOSPC, "full")
@@ -151,8 +150,7 @@ def test_a_disk_that_fills_up_at_the_roll_leaves_a_log_that_reads_to_its_end():
     assert [type(found).__name__ for found in scanned(log)] == ["Record", "Blank", "Record"]
 
 
-def test_a_batch_stays_together_where_a_segment_can_hold_it():
-    log = log_of()
+def test_a_batch_stays_together_where_a_segment_can_hold_it(log):
     append(log, bytes(300))
     log.make_room_for([Draft("orders", 0, bytes(100))] * 3)
     assert log.end == SEGMENT_SIZE
@@ -165,8 +163,7 @@ def test_a_batch_with_a_bad_message_is_refused_before_the_first():
         log_of().make_room_for([Draft("orders", 0, b""), Draft("orders", 0, b"", b"\0")])
 
 
-def test_writing_goes_on_behind_the_last_record():
-    disk = FakeDisk()
+def test_writing_goes_on_behind_the_last_record(disk):
     first = append(log_of(disk))
     log = loaded(disk)
     log.start(first)
@@ -175,8 +172,7 @@ def test_writing_goes_on_behind_the_last_record():
     assert log.end == first + size
 
 
-def test_writing_can_start_behind_the_last_segment():
-    disk = FakeDisk()
+def test_writing_can_start_behind_the_last_segment(disk):
     log_of(disk).log.extend()
     log = loaded(disk)
     log.start(SEGMENT_SIZE)
@@ -184,23 +180,20 @@ def test_writing_can_start_behind_the_last_segment():
     assert log.log.end == 2 * SEGMENT_SIZE
 
 
-def test_scanning_ends_where_no_record_is():
-    log = log_of()
+def test_scanning_ends_where_no_record_is(log):
     append(log)
     with pytest.raises(CorruptRecord, match=f"offset {log.end}: magic 0x00000000"):
         list(log.scan(0))
 
 
-def test_a_filler_that_ends_early_is_corrupt():
-    log = log_of()
+def test_a_filler_that_ends_early_is_corrupt(log):
     append(log)
     log.log.segments[0].buffer[log.end : log.end + 8] = bytes.fromhex("00000010cbd43194")
     with pytest.raises(CorruptRecord, match="filler of 16 bytes ends inside"):
         list(log.scan(0))
 
 
-def test_a_record_is_found_by_its_place_and_by_nothing_else():
-    log = log_of()
+def test_a_record_is_found_by_its_place_and_by_nothing_else(log):
     size = append(log)
     append(log, b"second", queue_offset=1)
     assert parse_record(log.record_at(size)).body == b"second"
@@ -208,30 +201,26 @@ def test_a_record_is_found_by_its_place_and_by_nothing_else():
         assert log.record_at(nowhere) is None
 
 
-def test_a_filler_is_no_record():
-    log = log_of()
+def test_a_filler_is_no_record(log):
     size = append(log, bytes(600))
     append(log, bytes(600))
     assert log.record_at(size) is None
 
 
-def test_a_size_past_the_end_is_not_followed():
-    log = log_of()
+def test_a_size_past_the_end_is_not_followed(log):
     append(log)
     log.log.segments[0].buffer[0:4] = b"\x7f\xff\xff\xff"
     assert log.record_at(0) is None
 
 
-def test_runs_are_joined_across_segments():
-    log = log_of()
+def test_runs_are_joined_across_segments(log):
     size = append(log, bytes(600))
     append(log, bytes(600), queue_offset=1)
     joined = log.join([(0, size), (SEGMENT_SIZE, SEGMENT_SIZE + size)])
     assert joined == log.read(0, size) + log.read(SEGMENT_SIZE, size)
 
 
-def test_outside_the_log_there_is_nothing_to_read():
-    log = log_of()
+def test_outside_the_log_there_is_nothing_to_read(log):
     append(log)
     assert log.read(5000, 10) == b""
     assert log.stored_at_ms(SEGMENT_SIZE - 10) == 0
@@ -253,8 +242,7 @@ def test_rewriting_dirties_exactly_the_tail():
     assert written == [(500, SEGMENT_SIZE), (0, 100)]
 
 
-def test_a_filler_is_written_only_where_there_is_room_for_it():
-    disk = FakeDisk()
+def test_a_filler_is_written_only_where_there_is_room_for_it(disk):
     append(log_of(disk), bytes(300))
     disk.capacity = 0
     for file in disk.files.values():
@@ -268,8 +256,7 @@ def test_a_filler_is_written_only_where_there_is_room_for_it():
 
 
 @pytest.mark.parametrize("damaged", [0, 1, 3])
-def test_whole_records_are_found_behind_damaged_ones(damaged, caplog):
-    disk = FakeDisk()
+def test_whole_records_are_found_behind_damaged_ones(damaged, caplog, disk):
     log = log_of(disk)
     # The body looks like a record's beginning, as a message that holds a message does.
     sizes = [append(log, b"\xda\xa3\x20\xa7" * 30, queue_offset=number) for number in range(8)]
@@ -290,8 +277,7 @@ def test_room_behind_the_last_record_is_no_damage(caplog):
     assert caplog.text == ""
 
 
-def test_behind_the_last_damage_there_is_nothing(caplog):
-    log = log_of()
+def test_behind_the_last_damage_there_is_nothing(caplog, log):
     append(log)
     end = log.end
     append(log)
@@ -303,8 +289,7 @@ def test_behind_the_last_damage_there_is_nothing(caplog):
 
 
 @pytest.mark.parametrize("cut", [0, 3, 40, 64, 66, 100, 138, 150])
-def test_a_record_that_reaches_into_a_hole_is_given_room_before_it_is_looked_at(cut, monkeypatch):
-    disk = FakeDisk()
+def test_a_record_that_reaches_into_a_hole_is_given_room_before_it_is_looked_at(cut, monkeypatch, disk):
     log = log_of(disk)
     sizes = [append(log, b"x" * 20), append(log, b"y" * 20)]
     file = log.log.find(0).file
@@ -339,8 +324,7 @@ def test_no_search_for_a_record_reaches_the_last_byte_of_a_file(monkeypatch):
 
 
 @pytest.mark.parametrize("born", [HOST, V6])
-def test_the_record_of_a_queue_tells_its_queue_offset(born):
-    log = log_of()
+def test_the_record_of_a_queue_tells_its_queue_offset(born, log):
     size = append(log, queue_offset=7, born_host=born)
     form = format_topic("orders")
     assert log.queue_offset_at(0, size, 1, "orders", form) == 7
@@ -354,8 +338,7 @@ def test_the_record_of_a_queue_tells_its_queue_offset(born):
     assert log.queue_offset_at(0, 0, 1, "orders", form) == -1
 
 
-def test_a_record_behind_the_logs_end_tells_nothing():
-    log = log_of()
+def test_a_record_behind_the_logs_end_tells_nothing(log):
     size = append(log)
     log.end = size - 1
     assert log.queue_offset_at(0, size, 1, "orders", format_topic("orders")) == -1

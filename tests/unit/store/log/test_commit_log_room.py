@@ -69,16 +69,14 @@ def test_a_batch_that_fits_behind_what_is_there_begins_no_segment(large_log, mor
     assert large_log.end == (before if fits else SEGMENT_SIZE)
 
 
-def test_a_batch_of_nothing_needs_no_room():
-    disk = FakeDisk()
+def test_a_batch_of_nothing_needs_no_room(disk):
     log = log_of(disk)
     log.make_room_for([])
     assert log.end == 0
 
 
 @pytest.mark.parametrize("record_crc", [True, False])
-def test_room_behind_a_record_holds_the_fillers_head_even_past_a_step(record_crc):
-    disk = FakeDisk()
+def test_room_behind_a_record_holds_the_fillers_head_even_past_a_step(record_crc, disk):
     log = log_of(disk, 4 * RESERVE_SIZE, record_crc=record_crc)
     size = append(log, b"")
     append(log, bytes(RESERVE_SIZE - 2 * size - FILLER_SIZE // 2))
@@ -86,8 +84,7 @@ def test_room_behind_a_record_holds_the_fillers_head_even_past_a_step(record_crc
     assert room_in(disk) == 2 * RESERVE_SIZE
 
 
-def test_room_is_reserved_step_by_step_in_later_segments_as_well():
-    disk = FakeDisk()
+def test_room_is_reserved_step_by_step_in_later_segments_as_well(disk):
     log = log_of(disk, 4 * RESERVE_SIZE)
     size = append(log, bytes(3 * RESERVE_SIZE))
     append(log, bytes(3 * RESERVE_SIZE // 2))
@@ -95,8 +92,7 @@ def test_room_is_reserved_step_by_step_in_later_segments_as_well():
     assert room_in(disk) == 2 * RESERVE_SIZE
 
 
-def test_writing_that_goes_on_in_a_later_segment_asks_for_room_there():
-    disk = FakeDisk()
+def test_writing_that_goes_on_in_a_later_segment_asks_for_room_there(disk):
     first = log_of(disk)
     append(first, bytes(600))
     append(first, bytes(600))

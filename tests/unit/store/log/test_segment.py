@@ -12,8 +12,7 @@ def test_a_file_is_named_by_its_offset_in_twenty_digits():
     assert segment_name(1 << 30) == "00000000001073741824"
 
 
-def test_room_is_reserved_in_steps_and_never_past_the_end():
-    disk = FakeDisk()
+def test_room_is_reserved_in_steps_and_never_past_the_end(disk: FakeDisk):
     segment = Segment(disk, DIRECTORY, 0, 1024, 600)
     assert segment.reserve(1) == 600
     asked = disk.operation_count
@@ -31,8 +30,7 @@ def test_reserving_can_begin_where_writing_goes_on():
     assert segment.reserve(2001) == 2048
 
 
-def test_a_file_is_opened_at_its_first_use_and_again_after_it_was_closed():
-    disk = FakeDisk()
+def test_a_file_is_opened_at_its_first_use_and_again_after_it_was_closed(disk: FakeDisk):
     segment = Segment(disk, DIRECTORY, 1024, 512, 512)
     assert disk.names(DIRECTORY) == []
     segment.close()
@@ -52,8 +50,7 @@ def test_room_is_made_by_writing_zeros_ahead():
     assert disk.capacity == 0
 
 
-def test_where_everything_reads_as_zeros_again_room_is_asked_for_again():
-    disk = FakeDisk()
+def test_where_everything_reads_as_zeros_again_room_is_asked_for_again(disk: FakeDisk):
     segment = Segment(disk, DIRECTORY, 0, 2048, 512)
     segment.reserve(1500)
     segment.buffer[:1500] = b"x" * 1500

@@ -47,8 +47,7 @@ def test_a_byte_is_found_in_its_segment():
     assert log.find(3072) is None
 
 
-def test_loading_finds_what_was_there_and_passes_over_other_names():
-    disk = FakeDisk()
+def test_loading_finds_what_was_there_and_passes_over_other_names(disk):
     log_of(disk, 3, base=2048)
     disk.write(DIRECTORY / "notes.txt", b"mine")
     log = log_of(disk)
@@ -56,8 +55,7 @@ def test_loading_finds_what_was_there_and_passes_over_other_names():
     assert [segment.base for segment in log.segments] == [2048, 3072, 4096]
 
 
-def test_a_missing_file_is_named():
-    disk = FakeDisk()
+def test_a_missing_file_is_named(disk):
     log_of(disk, 3)
     disk.remove(DIRECTORY / segment_name(1024))
     with pytest.raises(StoreError, match="the file of offset 1024 is missing before 00000000000000002048"):
@@ -65,16 +63,14 @@ def test_a_missing_file_is_named():
 
 
 @pytest.mark.parametrize(("at", "size"), [(0, 100), (0, 2048), (1024, 2048)])
-def test_a_file_of_another_size_is_refused(at, size):
-    disk = FakeDisk()
+def test_a_file_of_another_size_is_refused(at, size, disk):
     log_of(disk, 2)
     disk.write(DIRECTORY / segment_name(at), bytes(size))
     with pytest.raises(StoreError, match=f"has {size} bytes, configured are 1024"):
         log_of(disk).load()
 
 
-def test_a_last_file_whose_making_was_interrupted_is_completed():
-    disk = FakeDisk()
+def test_a_last_file_whose_making_was_interrupted_is_completed(disk):
     log_of(disk, 2)
     disk.write(DIRECTORY / segment_name(1024), b"")
     log = log_of(disk)
@@ -82,8 +78,7 @@ def test_a_last_file_whose_making_was_interrupted_is_completed():
     assert len(log.segments[1].buffer) == 1024
 
 
-def test_truncating_removes_later_files_and_zeroes_the_rest_upstream_10666():
-    disk = FakeDisk()
+def test_truncating_removes_later_files_and_zeroes_the_rest_upstream_10666(disk):
     log = log_of(disk, 3)
     for segment in log.segments:
         segment.buffer[:] = b"x" * 1024
@@ -107,8 +102,7 @@ def test_truncating_past_the_end_changes_nothing():
     assert bytes(log.segments[0].buffer) == b"x" * 1024
 
 
-def test_only_segments_between_are_synced():
-    disk = FakeDisk()
+def test_only_segments_between_are_synced(disk):
     log = log_of(disk, 3)
     for segment in log.segments:
         segment.buffer[0] = 1
@@ -120,8 +114,7 @@ def test_only_segments_between_are_synced():
     ]
 
 
-def test_the_file_before_is_synced_before_the_next_is_made():
-    disk = FakeDisk()
+def test_the_file_before_is_synced_before_the_next_is_made(disk):
     log = log_of(disk, 1)
     log.segments[0].buffer[0] = 7
     log.extend()
@@ -136,8 +129,7 @@ def test_a_closed_segment_opens_again():
     assert log.segments[0].buffer[0] == 9
 
 
-def test_names_that_only_look_like_a_segments_are_passed_over():
-    disk = FakeDisk()
+def test_names_that_only_look_like_a_segments_are_passed_over(disk):
     log_of(disk, 1)
     for name in ("0", "1024", "x" * 20, "0" * 21):
         disk.write(DIRECTORY / name, b"mine")
@@ -171,8 +163,7 @@ def test_segments_are_single_files_unless_their_log_is_one_of_many(is_one_of_man
 PATH = Path("/store/begin")
 
 
-def test_bytes_before_the_noted_beginning_are_not_missing_and_those_behind_it_are():
-    disk = FakeDisk()
+def test_bytes_before_the_noted_beginning_are_not_missing_and_those_behind_it_are(disk):
     Beginning(disk, PATH).note(4096)
     again = Beginning(disk, PATH)
     assert [again.missing_before(log_min) for log_min in (0, 4096, 8192)] == [0, 0, 4096]
@@ -187,8 +178,7 @@ def test_a_damaged_note_knows_nothing(content):
     assert parse_beginning(content) is None
 
 
-def test_a_note_that_the_disk_refuses_leaves_the_old_one():
-    disk = FakeDisk()
+def test_a_note_that_the_disk_refuses_leaves_the_old_one(disk):
     beginning = Beginning(disk, PATH)
     beginning.note(1024)
     disk.failures["move"] = OSError(errno.EIO, "broken")
@@ -197,8 +187,7 @@ def test_a_note_that_the_disk_refuses_leaves_the_old_one():
     assert beginning.missing_before(2048) == Beginning(disk, PATH).missing_before(2048) == 1024
 
 
-def test_a_power_cut_leaves_the_old_note_or_the_new_one():
-    disk = FakeDisk()
+def test_a_power_cut_leaves_the_old_note_or_the_new_one(disk):
     Beginning(disk, PATH).note(1024)
     disk.cut_at = disk.operation_count + 2
     with pytest.raises(PowerCut):
@@ -207,8 +196,7 @@ def test_a_power_cut_leaves_the_old_note_or_the_new_one():
     assert disk.read(PATH.with_name("begin.tmp")) == b"2048\n"
 
 
-def test_the_same_beginning_is_written_once():
-    disk = FakeDisk()
+def test_the_same_beginning_is_written_once(disk):
     beginning = Beginning(disk, PATH)
     beginning.note(0)
     count = disk.operation_count

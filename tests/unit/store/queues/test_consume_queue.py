@@ -24,8 +24,7 @@ def put(queue, offset):
     queue.put(offset, offset * 100, 100, offset % 3)
 
 
-def test_an_entry_is_twenty_bytes():
-    disk = FakeDisk()
+def test_an_entry_is_twenty_bytes(disk):
     filled(2, disk)
     assert (
         bytes(disk.files[QUEUE_DIRECTORY / f"{0:020}"].buffer[20:40]).hex(" ", 4)
@@ -46,8 +45,7 @@ def test_entries_come_back_across_files_and_from_memory(synced):
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 8])
-def test_loading_finds_the_end(count):
-    disk = FakeDisk()
+def test_loading_finds_the_end(count, disk):
     filled(count, disk)
     queue = queue_of(disk)
     queue.load()
@@ -56,8 +54,7 @@ def test_loading_finds_the_end(count):
     assert [entry[0] for entry in queue.entries(0, 100)] == [offset * 100 for offset in range(count + 1)]
 
 
-def test_truncating_drops_the_later_entries_for_good():
-    disk = FakeDisk()
+def test_truncating_drops_the_later_entries_for_good(disk):
     queue = filled(10, disk)
     queue.truncate(5)
     assert (queue.max_offset, queue.next_offset) == (5, 5)
@@ -69,8 +66,7 @@ def test_truncating_drops_the_later_entries_for_good():
     assert queue.entry(5) == (500, 100, 2)
 
 
-def test_a_queue_that_begins_late_has_blanks_before_it():
-    disk = FakeDisk()
+def test_a_queue_that_begins_late_has_blanks_before_it(disk):
     queue = queue_of(disk)
     queue.replay(6, 600, 100, 0)
     queue.sync()
@@ -182,8 +178,7 @@ def test_a_queue_says_once_that_it_has_entries_to_be_synced():
     assert noted == [queue, queue]
 
 
-def test_what_lies_behind_a_cut_is_overwritten_with_the_next_sync():
-    disk = FakeDisk()
+def test_what_lies_behind_a_cut_is_overwritten_with_the_next_sync(disk):
     queue = filled(4, disk)
     queue.truncate(1)
     assert not queue.is_synced

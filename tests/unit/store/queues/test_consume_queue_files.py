@@ -31,8 +31,7 @@ def test_a_gap_may_end_at_a_files_first_entry_and_reach_ten_files(target):
     assert [segment.base for segment in queue.log.segments] == list(range(0, (target + 1) * UNIT.size, 4 * UNIT.size))
 
 
-def test_every_file_that_a_gap_is_filled_in_has_room_for_it():
-    disk = FakeDisk()
+def test_every_file_that_a_gap_is_filled_in_has_room_for_it(disk):
     queue = filled(3, disk)
     queue.replay(15, 9000, 100, 0)
     queue.sync()
@@ -61,8 +60,7 @@ def test_a_write_goes_to_one_file_and_says_that_there_is_more():
     assert (write.segment.base, write.end_offset, write.is_part) == (80, 6, False)
 
 
-def test_going_on_at_the_end_cuts_nothing_and_misses_nothing(caplog):
-    disk = FakeDisk()
+def test_going_on_at_the_end_cuts_nothing_and_misses_nothing(caplog, disk):
     queue = filled(3, disk)
     disk.failures["zero"] = OSError(errno.EIO, "nothing is to be cut")
     queue.replay(3, 300, 100, 0)
@@ -103,13 +101,11 @@ def test_a_queue_that_ends_closes_its_files(tmp_path, end):
 
 
 @pytest.mark.parametrize("count", [6, 7, 20, 100, 127, 128, 129, 200])
-def test_the_end_is_found_in_a_last_file_of_any_filling(count):
-    disk = FakeDisk()
+def test_the_end_is_found_in_a_last_file_of_any_filling(count, disk):
     filled(count, disk, units=128)
     queue = queue_of(disk, units=128)
     queue.load()
-    assert queue.max_offset == count
-    assert queue.synced_offset == count
+    assert (queue.max_offset, queue.synced_offset) == (count, count)
 
 
 @pytest.mark.parametrize("first", [1, 3, 4, 5, 8])
@@ -122,8 +118,7 @@ def test_a_queue_that_begins_late_has_a_blank_before_it_wherever_its_files_begin
     assert (queue.min_offset(0), queue.max_offset) == (first, first + 2)
 
 
-def test_a_queue_whose_first_file_is_missing_lacks_its_beginning_unless_the_log_does():
-    disk = FakeDisk()
+def test_a_queue_whose_first_file_is_missing_lacks_its_beginning_unless_the_log_does(disk):
     filled(10, disk)
     disk.remove(QUEUE_DIRECTORY / f"{0:020}")
     queue = queue_of(disk)
@@ -162,8 +157,7 @@ def test_a_file_before_an_empty_entry_is_kept():
     assert queue.detach_expired(10_000) is None
 
 
-def test_the_known_end_is_that_of_the_last_file_also_where_one_is_missing():
-    disk = FakeDisk()
+def test_the_known_end_is_that_of_the_last_file_also_where_one_is_missing(disk):
     assert queue_of().known_end() == 0
     queue = filled(10, disk)
     assert queue.known_end() == 10
@@ -175,8 +169,7 @@ def test_the_known_end_is_that_of_the_last_file_also_where_one_is_missing():
 
 
 @pytest.mark.parametrize("queue_offset", [3, 4, 7, 8, 100])
-def test_a_queue_without_files_goes_on_where_it_is_told(queue_offset):
-    disk = FakeDisk()
+def test_a_queue_without_files_goes_on_where_it_is_told(queue_offset, disk):
     queue = queue_of(disk)
     queue.resume(queue_offset)
     disk = disk.after_power_cut(Random(1))
@@ -195,8 +188,7 @@ def loaded(disk, units=4):
 
 
 @pytest.mark.parametrize("lost", [1, 2])
-def test_a_full_first_file_is_not_taken_for_the_last_one(lost):
-    disk = FakeDisk()
+def test_a_full_first_file_is_not_taken_for_the_last_one(lost, disk):
     queue = filled(11, disk)
     disk.remove(queue.log.segments[lost].path)
     if lost == 1:
@@ -206,8 +198,7 @@ def test_a_full_first_file_is_not_taken_for_the_last_one(lost):
         assert loaded(disk).max_offset == 8
 
 
-def test_a_queue_that_goes_on_in_a_second_file_is_loaded_with_both_whatever_is_in_the_first():
-    disk = FakeDisk()
+def test_a_queue_that_goes_on_in_a_second_file_is_loaded_with_both_whatever_is_in_the_first(disk):
     queue = filled(7, disk)
     disk.files[queue.log.segments[0].path].buffer[20:] = bytes(60)
     assert loaded(disk).max_offset == 7
@@ -231,16 +222,14 @@ def test_a_queue_is_loaded_with_one_look_at_its_only_file():
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 9])
-def test_what_is_loaded_is_what_was_synced(count):
-    disk = FakeDisk()
+def test_what_is_loaded_is_what_was_synced(count, disk):
     filled(count, disk)
     queue = loaded(disk)
     assert (queue.max_offset, queue.next_offset, queue.synced_offset, queue.data_end) == (count,) * 4
     assert list(queue.entries(0, 99)) == [(offset * 100, 100, 7) for offset in range(count)]
 
 
-def test_entries_behind_an_empty_one_are_loaded_too():
-    disk = FakeDisk()
+def test_entries_behind_an_empty_one_are_loaded_too(disk):
     filled(4, disk)
     next(iter(disk.files.values())).buffer[20:40] = bytes(20)
     queue = loaded(disk)
@@ -248,8 +237,7 @@ def test_entries_behind_an_empty_one_are_loaded_too():
     assert list(queue.stored_entries(1, 9)) == [(0, 0, 0), (200, 100, 7), (300, 100, 7)]
 
 
-def test_what_was_loaded_is_forgotten_when_the_file_changes():
-    disk = FakeDisk()
+def test_what_was_loaded_is_forgotten_when_the_file_changes(disk):
     filled(3, disk)
     queue = loaded(disk)
     queue.put(3, 999, 100, 7)
@@ -268,14 +256,12 @@ def test_what_was_loaded_is_forgotten_when_the_file_changes():
     assert (queue.seen_size, queue.entry(0)) == (0, (0, 0, 0))
 
 
-def test_a_file_of_another_name_is_no_file_of_the_queue():
-    disk = FakeDisk()
+def test_a_file_of_another_name_is_no_file_of_the_queue(disk):
     disk.write(QUEUE_DIRECTORY / "notes", b"x" * 4 * UNIT.size)
     assert (loaded(disk).has_begun, loaded(disk).max_offset) == (False, 0)
 
 
-def test_zeros_in_place_of_an_entry_are_not_taken_for_a_message_that_was_cleaned_away():
-    disk = FakeDisk()
+def test_zeros_in_place_of_an_entry_are_not_taken_for_a_message_that_was_cleaned_away(disk):
     queue = filled(10, disk)
     disk.files[queue.log.segments[1].path].buffer[20:40] = bytes(20)
     queue = loaded(disk)
@@ -284,8 +270,7 @@ def test_zeros_in_place_of_an_entry_are_not_taken_for_a_message_that_was_cleaned
         list(queue.entries(5, 1))
 
 
-def test_a_queue_that_begins_with_zeros_lacks_its_beginning():
-    disk = FakeDisk()
+def test_a_queue_that_begins_with_zeros_lacks_its_beginning(disk):
     queue = filled(10, disk)
     disk.remove(queue.log.segments[0].path)
     assert not loaded(disk).lacks_beginning(450)

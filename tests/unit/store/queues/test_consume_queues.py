@@ -20,16 +20,14 @@ def message(topic="orders", queue_id=0, offset=0, sys_flag=0):
     return Dispatched(topic, queue_id, offset, offset * 100, 100, 7, 1, sys_flag, b"")
 
 
-def test_a_queue_is_made_once_and_its_files_with_its_first_message():
-    disk = FakeDisk()
+def test_a_queue_is_made_once_and_its_files_with_its_first_message(disk):
     queues = queues_of(disk)
     assert queues.get("orders", 0) is None
     assert queues.make("orders", 0) is queues.make("orders", 0) is queues.get("orders", 0)
     assert disk.files == {}
 
 
-def test_loading_finds_every_queue():
-    disk = FakeDisk()
+def test_loading_finds_every_queue(disk):
     for topic, queue_id in (("orders", 0), ("orders", 11), ("bills", 3)):
         queues = queues_of(disk)
         queues.replay(message(topic, queue_id))
@@ -70,8 +68,7 @@ def test_put_and_replay_lead_to_the_same_entry():
     assert list(queue.entries(0, 9)) == [(0, 100, 7), (100, 100, 7)]
 
 
-def test_a_removed_topic_leaves_nothing_behind():
-    disk = FakeDisk()
+def test_a_removed_topic_leaves_nothing_behind(disk):
     queues = queues_of(disk)
     for queue_id in (0, 1):
         queues.replay(message("gone", queue_id))
@@ -114,16 +111,14 @@ def test_closed_queues_have_no_file_open(tmp_path):
             file.read(0, 1)
 
 
-def test_a_directory_whose_name_is_no_number_of_ours_is_no_queue():
-    disk = FakeDisk()
+def test_a_directory_whose_name_is_no_number_of_ours_is_no_queue(disk):
     disk.write(Path("/q/orders/\N{SUPERSCRIPT TWO}/x"), b"")
     queues = queues_of(disk)
     assert queues.load() == set()
     assert list(queues) == []
 
 
-def test_no_more_is_kept_of_the_files_than_there_is_memory_for(monkeypatch):
-    disk = FakeDisk()
+def test_no_more_is_kept_of_the_files_than_there_is_memory_for(monkeypatch, disk):
     for queue_id in range(3):
         queues = queues_of(disk)
         queues.replay(message(queue_id=queue_id))

@@ -17,8 +17,7 @@ def noted(disk: FakeDisk) -> dict[str, int]:
     return parse_deletions(disk.read(PATH))
 
 
-def test_records_from_before_a_deletion_are_told_from_later_ones_also_by_the_next_start() -> None:
-    disk = FakeDisk()
+def test_records_from_before_a_deletion_are_told_from_later_ones_also_by_the_next_start(disk: FakeDisk) -> None:
     Deletions(disk, PATH).note("orders", 700)
     assert disk.files[PATH].durable is not None
     for notes in (Deletions(disk, PATH), Deletions(disk.after_kill(), PATH)):
@@ -28,16 +27,14 @@ def test_records_from_before_a_deletion_are_told_from_later_ones_also_by_the_nex
         assert not notes.covers("bills", 0)
 
 
-def test_a_second_deletion_counts_from_later_on() -> None:
-    disk = FakeDisk()
+def test_a_second_deletion_counts_from_later_on(disk: FakeDisk) -> None:
     notes = Deletions(disk, PATH)
     for end in (700, 900):
         notes.note("with blank", end)
     assert noted(disk) == {"with blank": 900}
 
 
-def test_notes_end_with_the_log_and_go_when_its_beginning_has_passed_them() -> None:
-    disk = FakeDisk()
+def test_notes_end_with_the_log_and_go_when_its_beginning_has_passed_them(disk: FakeDisk) -> None:
     notes = Deletions(disk, PATH)
     for topic, end in (("gone", 100), ("kept", 101), ("lost", 900)):
         notes.note(topic, end)
@@ -47,16 +44,14 @@ def test_notes_end_with_the_log_and_go_when_its_beginning_has_passed_them() -> N
     assert notes.topics == {"kept", "lost"}
 
 
-def test_notes_that_fit_are_not_written_again() -> None:
-    disk = FakeDisk()
+def test_notes_that_fit_are_not_written_again(disk: FakeDisk) -> None:
     notes = Deletions(disk, PATH)
     notes.fit(0, 100)
     assert not disk.exists(PATH)
 
 
 @pytest.mark.parametrize("operation", ["write", "move"])
-def test_a_note_that_the_disk_refuses_is_none(operation: str) -> None:
-    disk = FakeDisk()
+def test_a_note_that_the_disk_refuses_is_none(operation: str, disk: FakeDisk) -> None:
     notes = Deletions(disk, PATH)
     notes.note("bills", 5)
     disk.failures[operation] = OSError(errno.ENOSPC, "No space left on device")

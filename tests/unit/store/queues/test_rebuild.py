@@ -48,8 +48,7 @@ def rebuilt(*queue_offsets):
     return {first + number: entry[0] for number, entry in enumerate(queue.entries(first, 1000))}, unplaced
 
 
-def test_a_queue_without_a_message_in_the_log_goes_on_where_it_was():
-    disk = FakeDisk()
+def test_a_queue_without_a_message_in_the_log_goes_on_where_it_was(disk):
     queues = ConsumeQueues(disk, Path("/q"), 4)
     Rebuild(queues, {KEY: 8, ("bills", 1): 9, ("none", 0): 0}, print, sync_entries).finish()
     again = ConsumeQueues(disk, Path("/q"), 4)
@@ -93,8 +92,7 @@ def test_a_queue_is_what_its_messages_say_with_single_numbers_out_of_step_left_o
     assert rebuilt(*queue_offsets) == (entries, unplaced)
 
 
-def test_the_queues_are_named_until_the_mark_is_removed():
-    disk = FakeDisk()
+def test_the_queues_are_named_until_the_mark_is_removed(disk):
     mark = RebuildMark(disk, PATH)
     assert mark.read() == {}
     mark.write(KEYS)
@@ -105,13 +103,11 @@ def test_the_queues_are_named_until_the_mark_is_removed():
     assert not disk.exists(PATH)
 
 
-def test_garbage_names_no_queue():
-    disk = FakeDisk()
+def test_garbage_names_no_queue(disk):
     disk.write(PATH, b"\xff\xfe\0\n7 \n orders\nx orders\n-1 orders\n3 bills\n")
     assert RebuildMark(disk, PATH).read() == {("bills", 3): 0}
 
 
-def test_a_line_of_more_digits_than_a_number_may_have_names_no_queue():
-    disk = FakeDisk()
+def test_a_line_of_more_digits_than_a_number_may_have_names_no_queue(disk):
     disk.write(PATH, b"9" * 5000 + b" orders\n0," + b"9" * 5000 + b" orders\n1,7 bills\n")
     assert RebuildMark(disk, PATH).read() == {("bills", 1): 7}

@@ -1,5 +1,7 @@
 """Ages of messages: only time counts that somebody has seen pass."""
 
+import pytest
+
 from orbitmq.store.retention.ages import Ages
 from orbitmq.store.retention.rules import HOUR_MS
 
@@ -29,15 +31,18 @@ class Clocks:
         return self.ages.age_ms(stored_at_ms) / HOUR_MS
 
 
-def test_time_that_passes_makes_messages_older():
-    clocks = Clocks()
+@pytest.fixture
+def clocks() -> Clocks:
+    return Clocks()
+
+
+def test_time_that_passes_makes_messages_older(clocks: Clocks):
     clocks.passes(5)
     assert clocks.hours(START) == 5
     assert clocks.hours(START + HOUR_MS) == 4
 
 
-def test_a_clock_that_is_set_ahead_makes_no_message_older():
-    clocks = Clocks()
+def test_a_clock_that_is_set_ahead_makes_no_message_older(clocks: Clocks):
     clocks.passes(1)
     assert clocks.set(100) == 100 * HOUR_MS
     assert clocks.hours(START) == 1
@@ -47,8 +52,7 @@ def test_a_clock_that_is_set_ahead_makes_no_message_older():
     assert clocks.hours(after) == 2
 
 
-def test_each_time_that_the_clock_is_set_ahead_counts():
-    clocks = Clocks()
+def test_each_time_that_the_clock_is_set_ahead_counts(clocks: Clocks):
     clocks.set(100)
     between = clocks.wall
     clocks.passes(1)
@@ -57,8 +61,7 @@ def test_each_time_that_the_clock_is_set_ahead_counts():
     assert clocks.hours(between) == 1
 
 
-def test_a_message_stored_between_the_jump_and_the_look_at_it_is_a_new_one():
-    clocks = Clocks()
+def test_a_message_stored_between_the_jump_and_the_look_at_it_is_a_new_one(clocks: Clocks):
     clocks.wall += 100 * HOUR_MS + 9_000
     clocks.monotonic += 9_000
     stored = clocks.wall - 8_000
@@ -66,16 +69,14 @@ def test_a_message_stored_between_the_jump_and_the_look_at_it_is_a_new_one():
     assert clocks.ages.age_ms(stored) == 8_000
 
 
-def test_a_clock_that_is_set_right_again_undoes_what_was_skipped():
-    clocks = Clocks()
+def test_a_clock_that_is_set_right_again_undoes_what_was_skipped(clocks: Clocks):
     clocks.set(100)
     assert clocks.set(-100) == -100 * HOUR_MS
     clocks.passes(3)
     assert clocks.hours(START) == 3
 
 
-def test_a_clock_that_is_set_back_in_part_undoes_a_part():
-    clocks = Clocks()
+def test_a_clock_that_is_set_back_in_part_undoes_a_part(clocks: Clocks):
     clocks.set(10)
     clocks.set(20)
     clocks.set(-25)
@@ -83,16 +84,14 @@ def test_a_clock_that_is_set_back_in_part_undoes_a_part():
     assert clocks.hours(START) == 1
 
 
-def test_a_clock_that_is_set_back_makes_messages_younger_and_never_old_again_at_once():
-    clocks = Clocks()
+def test_a_clock_that_is_set_back_makes_messages_younger_and_never_old_again_at_once(clocks: Clocks):
     clocks.set(-100)
     assert clocks.hours(START) == -100
     clocks.set(100)
     assert clocks.hours(START) == 0
 
 
-def test_a_clock_that_is_slewed_counts_as_it_is_until_it_is_a_minute_off():
-    clocks = Clocks()
+def test_a_clock_that_is_slewed_counts_as_it_is_until_it_is_a_minute_off(clocks: Clocks):
     clocks.wall += MINUTE_MS - 1
     assert clocks.ages.look(clocks.wall, clocks.monotonic) == 0
     assert clocks.ages.age_ms(START) == MINUTE_MS - 1

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import Awaitable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -21,11 +23,68 @@ from orbitmq.store.retention.rules import HOUR_MS, RetentionRules
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 from unit.store.parts import ROOT, draft, store_of
-from unit.store.retention.parts import ALL_DAY, START_MS, Cleaned, run
+
+ALL_DAY = frozenset(range(24))
+START_MS = 1_700_000_000_000
 
 
-def test_expired_files_go_and_younger_ones_stay():
-    cleaned = Cleaned()
+class Cleaned:
+    """A store in memory, its disk and its clock; pauses end at once. Segments hold 4 KiB: some seven messages of 500 bytes."""
+
+    def __init__(self, disk: FakeDisk | None = None, **rules: Any) -> None:
+        self.clock = FakeClock(START_MS)
+        self.disk = disk or FakeDisk()
+        self.rules = RetentionRules(
+            **{"reserved_ms": HOUR_MS, "delete_hours": ALL_DAY, "segment_pause_ms": 0, "queue_pause_ms": 0, **rules}
+        )
+        self.store = self.open()
+
+    def open(self) -> Store:
+        self.store = store_of(self.disk, self.clock, retention=self.rules)
+        return self.store
+
+    def put(self, count: int, topic: str = "orders", queue_id: int = 0) -> list[int]:
+        """Append messages; return where each lies in the log."""
+        drafts = [draft(topic, queue_id, b"x" * 500) for _ in range(count)]
+        return [self.store.append(each).physical_offset for each in drafts]
+
+    def put_old(self, count: int, topic: str = "orders", queue_id: int = 0) -> list[int]:
+        """Append messages, sync them, and let so much time pass that they expire."""
+        found = self.put(count, topic, queue_id)
+        self.store.flush()
+        self.clock.advance(2 * HOUR_MS)
+        return found
+
+    def clean(self) -> None:
+        """Sync, and do one round."""
+        self.store.flush()
+        run(self.store.retention.do_round())
+
+    def kill(self) -> Store:
+        self.disk = self.disk.after_kill()
+        return self.open()
+
+    def segments(self) -> list[int]:
+        return [int(name) for name in self.disk.names(ROOT / "commitlog")]
+
+    def queue_files(self, topic: str = "orders", queue_id: int = 0) -> list[int]:
+        """Return the first queue offset of each file."""
+        return [int(name) // 20 for name in self.disk.names(ROOT / "consumequeue" / topic / str(queue_id))]
+
+
+def run(work: Awaitable[None]) -> None:
+    async def scene() -> None:
+        await work
+
+    asyncio.run(scene())
+
+
+@pytest.fixture
+def cleaned() -> Cleaned:
+    return Cleaned()
+
+
+def test_expired_files_go_and_younger_ones_stay(cleaned: Cleaned):
     old = cleaned.put_old(20)
     new = cleaned.put(10)
     cleaned.clean()
@@ -82,8 +141,7 @@ def test_a_round_deletes_no_more_than_its_batch():
     assert len(cleaned.segments()) == count - 4
 
 
-def test_the_last_file_stays_however_old_and_however_full_the_disk():
-    cleaned = Cleaned()
+def test_the_last_file_stays_however_old_and_however_full_the_disk(cleaned: Cleaned):
     cleaned.put_old(3)
     cleaned.disk.usage = 0.99
     cleaned.clean()
@@ -146,8 +204,7 @@ def test_a_full_disk_refuses_messages_in_a_clear_sentence_and_takes_them_again_b
     assert store.warnings == []
 
 
-def test_a_store_that_is_fenced_stays_so_when_the_disk_has_room_again():
-    cleaned = Cleaned()
+def test_a_store_that_is_fenced_stays_so_when_the_disk_has_room_again(cleaned: Cleaned):
     cleaned.put(1)
     cleaned.disk.usage = 0.95
     cleaned.clean()
@@ -169,8 +226,7 @@ def test_a_file_system_that_does_not_answer_deletes_what_has_expired_and_refuses
     assert cleaned.store.is_writable
 
 
-def test_nothing_goes_before_it_and_the_entries_behind_it_are_on_the_disk():
-    cleaned = Cleaned()
+def test_nothing_goes_before_it_and_the_entries_behind_it_are_on_the_disk(cleaned: Cleaned):
     cleaned.disk.usage = 0.99
     cleaned.put(30)
     run(cleaned.store.retention.do_round())  # not synced yet
@@ -179,8 +235,7 @@ def test_nothing_goes_before_it_and_the_entries_behind_it_are_on_the_disk():
     assert len(cleaned.segments()) == 1
 
 
-def test_consume_queue_files_follow_the_log_and_the_last_one_stays():
-    cleaned = Cleaned()
+def test_consume_queue_files_follow_the_log_and_the_last_one_stays(cleaned: Cleaned):
     cleaned.put(4, "bills")
     cleaned.put_old(40)
     cleaned.put(30)
@@ -194,8 +249,7 @@ def test_consume_queue_files_follow_the_log_and_the_last_one_stays():
     assert cleaned.store.retention.deleted_queue_files == first // 8
 
 
-def test_times_are_looked_for_among_what_is_left():
-    cleaned = Cleaned()
+def test_times_are_looked_for_among_what_is_left(cleaned: Cleaned):
     cleaned.put_old(40)
     cleaned.put(30)
     cleaned.clean()
@@ -208,8 +262,7 @@ def test_times_are_looked_for_among_what_is_left():
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_a_queue_whose_messages_are_all_gone_never_gives_an_offset_twice(is_clean):
-    cleaned = Cleaned()
+def test_a_queue_whose_messages_are_all_gone_never_gives_an_offset_twice(is_clean, cleaned):
     cleaned.put(19, "quiet", 3)
     cleaned.put_old(60)
     cleaned.put(8)
@@ -228,8 +281,7 @@ def test_a_queue_whose_messages_are_all_gone_never_gives_an_offset_twice(is_clea
     assert cleaned.store.message_at("quiet", 3, 19) is not None
 
 
-def test_a_queue_without_messages_goes_on_where_it_was_when_its_files_are_lost_too():
-    cleaned = Cleaned()
+def test_a_queue_without_messages_goes_on_where_it_was_when_its_files_are_lost_too(cleaned: Cleaned):
     cleaned.put(19, "quiet", 3)
     cleaned.put_old(60)
     cleaned.put(8)
@@ -243,8 +295,7 @@ def test_a_queue_without_messages_goes_on_where_it_was_when_its_files_are_lost_t
     assert cleaned.store.append(draft("quiet", 3)).queue_offset == 19
 
 
-def test_a_queue_without_messages_goes_on_where_it_was_after_a_crash_while_it_is_written_anew():
-    cleaned = Cleaned()
+def test_a_queue_without_messages_goes_on_where_it_was_after_a_crash_while_it_is_written_anew(cleaned: Cleaned):
     cleaned.put(19, "quiet", 3)
     cleaned.put_old(60)
     cleaned.put(8)
@@ -296,9 +347,8 @@ def test_a_power_cut_at_any_step_of_a_deletion_loses_nothing_that_is_not_expired
     pytest.fail("no deletion came to its end")
 
 
-def test_an_orderly_stop_in_between_makes_the_next_start_miss_no_file():
+def test_an_orderly_stop_in_between_makes_the_next_start_miss_no_file(cleaned: Cleaned):
     """The file `ends` knows the beginnings that the queues had at the stop; later deletions move them."""
-    cleaned = Cleaned()
     cleaned.put_old(40)
     cleaned.put(30)
     assert cleaned.store.retention is not None
@@ -320,8 +370,7 @@ def run_without_queues(cleaned: Cleaned) -> None:
     assert cleaned.queue_files()[0] == 0
 
 
-def test_a_file_that_cannot_be_removed_stays_a_part_of_the_log():
-    cleaned = Cleaned()
+def test_a_file_that_cannot_be_removed_stays_a_part_of_the_log(cleaned: Cleaned):
     cleaned.put_old(30)
     cleaned.disk.failures["remove"] = OSError(errno.EACCES, "not permitted")
     cleaned.clean()
@@ -366,8 +415,7 @@ def test_a_reader_with_a_slice_of_a_deleted_file_reads_on(tmp_path: Path):
     store.close()
 
 
-def test_a_deleted_topic_made_again_keeps_its_new_files():
-    cleaned = Cleaned()
+def test_a_deleted_topic_made_again_keeps_its_new_files(cleaned: Cleaned):
     cleaned.put_old(40)
     cleaned.put(20, "bills")
     cleaned.store.delete_topic("orders")
@@ -409,8 +457,7 @@ async def test_a_request_wakes_the_task_before_its_time():
     await asyncio.gather(task, return_exceptions=True)
 
 
-def test_queues_are_looked_through_again_when_somebody_asks():
-    cleaned = Cleaned()
+def test_queues_are_looked_through_again_when_somebody_asks(cleaned: Cleaned):
     cleaned.put_old(40)
     cleaned.put(30)
     run_without_queues(cleaned)
@@ -442,8 +489,7 @@ def test_the_real_disk_knows_how_full_it_is(tmp_path: Path):
     LocalDisk().unlink(tmp_path / "none")
 
 
-def test_the_next_start_misses_nothing_before_the_logs_beginning():
-    cleaned = Cleaned()
+def test_the_next_start_misses_nothing_before_the_logs_beginning(cleaned: Cleaned):
     cleaned.put_old(30)
     cleaned.clean()
     assert cleaned.segments()[0] > 0
@@ -473,9 +519,8 @@ def test_a_disk_without_any_room_is_cleaned_all_the_same():
     assert cleaned.kill().findings.lost_head_size == 0
 
 
-def test_a_broker_that_starts_on_a_disk_without_any_room_deletes_old_files():
+def test_a_broker_that_starts_on_a_disk_without_any_room_deletes_old_files(cleaned: Cleaned):
     """Entries that recovery wrote again wait for the disk: the files that came before them need not wait for that."""
-    cleaned = Cleaned()
     cleaned.put_old(60)
     cleaned.clock.advance(HOUR_MS)
     cleaned.put(8)
@@ -489,8 +534,7 @@ def test_a_broker_that_starts_on_a_disk_without_any_room_deletes_old_files():
     assert cleaned.segments()[0] > 0
 
 
-def test_delayed_messages_that_were_deleted_are_passed_over():
-    cleaned = Cleaned()
+def test_delayed_messages_that_were_deleted_are_passed_over(cleaned: Cleaned):
     cleaned.put_old(40, SCHEDULE_TOPIC, 2)
     cleaned.put(3, SCHEDULE_TOPIC, 2)
     cleaned.clean()

@@ -41,8 +41,7 @@ def test_notes_outlive_their_process_each_in_the_place_of_its_level(tmp_path: Pa
     again.close()
 
 
-def test_a_level_beyond_the_highest_that_settings_can_have_is_not_noted() -> None:
-    disk = FakeDisk()
+def test_a_level_beyond_the_highest_that_settings_can_have_is_not_noted(disk: FakeDisk) -> None:
     notes = DeliveryNotes(disk, PATH)
     notes.write([LAST._replace(level=1_001), FIRST])
     assert notes.read() == [FIRST]
@@ -72,8 +71,7 @@ def test_zeros_are_no_notes() -> None:
     assert parse_delivery_notes(bytes(64_000)) == []
 
 
-def test_a_disk_that_is_full_says_so_and_the_notes_before_stay() -> None:
-    disk = FakeDisk()
+def test_a_disk_that_is_full_says_so_and_the_notes_before_stay(disk: FakeDisk) -> None:
     notes = DeliveryNotes(disk, PATH)
     notes.write([FIRST])
     disk.capacity = 0

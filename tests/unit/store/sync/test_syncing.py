@@ -299,8 +299,7 @@ async def test_async_flush_refuses_what_a_hung_disk_would_never_get_until_it_ans
     assert disk.syncs
 
 
-def test_without_a_flusher_async_flush_syncs_when_too_much_waits():
-    disk = FakeDisk()
+def test_without_a_flusher_async_flush_syncs_when_too_much_waits(disk):
     store = store_of(disk, waiting_size_max=500)
     result = store.append(draft(body=bytes(1000)))
     assert store.wait_durable(result.end, lambda _: None)

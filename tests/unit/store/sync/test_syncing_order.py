@@ -168,8 +168,7 @@ def test_requests_of_one_turn_make_one_look_and_one_sync(rig):
     assert len(rig.loop.soon) == 1
     rig.loop.turn()
     rig.syncing.request()
-    assert rig.loop.soon == []
-    assert rig.flusher.task_count == 1
+    assert (rig.loop.soon, rig.flusher.task_count) == ([], 1)
 
 
 def test_a_request_during_a_sync_is_served_after_it_by_one_more(rig):
@@ -370,8 +369,7 @@ def test_a_stop_cancels_every_timer_and_hears_of_what_is_under_way(rig):
     assert rig.syncing.is_attached
     rig.syncing.stop()
     assert not rig.syncing.is_attached
-    assert rig.durable == [end]
-    assert len(rig.loop.timers) == 2
+    assert (rig.durable, len(rig.loop.timers)) == ([end], 2)
     assert all(timer.is_cancelled for timer in rig.loop.timers)
     rig.syncing.request()
     rig.loop.turn()
@@ -415,8 +413,7 @@ def test_group_commits_go_on_while_queues_wait_for_descriptors(rig):
     end = rig.append(has_entry=False)
     rig.syncing.request()
     rig.settle()
-    assert rig.disk.done == ["log", "log"]
-    assert rig.durable[-1] == end
+    assert (rig.disk.done, rig.durable[-1]) == (["log", "log"], end)
     assert rig.syncing.shortage is not None
 
 
@@ -499,8 +496,7 @@ def test_who_waits_longer_than_the_time_out_is_told_that_nobody_knows_and_nobody
     assert caplog.text.count("the disk hangs") == 1
     late_rig.settle()
     assert late_rig.syncing.hang is None
-    assert late_rig.durable[0] == end
-    assert late_rig.answers == [None, "second"]
+    assert (late_rig.durable[0], late_rig.answers) == (end, [None, "second"])
 
 
 def test_a_disk_that_is_busy_with_one_task_after_another_does_not_hang(late_rig):

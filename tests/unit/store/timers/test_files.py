@@ -64,6 +64,11 @@ def whole(world: World, count: int = 12) -> bool:
     ]
 
 
+@pytest.fixture
+def world() -> World:
+    return filled(saved=12)
+
+
 def test_nothing_is_made_on_the_disk_before_the_first_timer() -> None:
     world = World()
     assert world.disk.files == {}
@@ -148,8 +153,7 @@ def wheel_has_lost_a_slot(world: World) -> None:
         wheel_has_lost_a_slot,
     ],
 )
-def test_a_damaged_wheel_is_written_anew_from_the_log(damage: Damage) -> None:
-    world = filled(saved=12)
+def test_a_damaged_wheel_is_written_anew_from_the_log(damage: Damage, world: World) -> None:
     damage(world)
     world = world.reopened()
     assert whole(world)
@@ -215,8 +219,7 @@ def test_where_the_log_is_damaged_both_are_moved_aside_and_the_queue_is_read_aga
     assert not files.is_behind
 
 
-def test_while_the_queue_is_read_again_the_checkpoint_goes_on_to_say_what_was_delivered() -> None:
-    world = filled(saved=12)
+def test_while_the_queue_is_read_again_the_checkpoint_goes_on_to_say_what_was_delivered(world: World) -> None:
     log_has_a_hole(world)
     world = world.reopened()
     world.put(0, 5_000)
@@ -232,8 +235,7 @@ def test_another_precision_writes_everything_anew_from_the_queue() -> None:
         world.put(number, due_ms)
     world.save()
     world = world.reopened(precision_ms=1_000)
-    assert world.files.queue_offset == 0
-    assert len(world.files.aside) == 2
+    assert (world.files.queue_offset, len(world.files.aside)) == (0, 2)
 
 
 def test_units_whose_messages_the_commit_log_has_lost_are_cut_off() -> None:
@@ -290,8 +292,7 @@ def test_a_checkpoint_with_units_and_without_their_messages_is_damage_and_double
     assert (world.files.queue_offset, world.files.pending_count) == (0, 0)
 
 
-def test_two_slots_that_count_nothing_together_are_missed() -> None:
-    world = filled(saved=12)
+def test_two_slots_that_count_nothing_together_are_missed(world: World) -> None:
     before = bytes(world.disk.files[WHEEL].buffer)
     world.put(12, 8_000)
     world.put(13, 9_000, magic=5)
@@ -306,8 +307,7 @@ def test_a_log_that_vouched_for_what_the_commit_log_has_lost_is_written_anew() -
     assert world.files.aside
 
 
-def test_units_whose_file_was_deleted_are_missed_by_nobody() -> None:
-    world = filled(saved=12)
+def test_units_whose_file_was_deleted_are_missed_by_nobody(world: World) -> None:
     world.files.log.delete_before(60)
     world = world.reopened()
     assert world.files.aside == []
@@ -345,8 +345,7 @@ def test_a_full_disk_puts_nothing_and_a_later_call_does() -> None:
     assert world.due(5_000) == [0]
 
 
-def test_a_disk_that_gives_nothing_is_an_error_and_moves_nothing_aside() -> None:
-    world = filled(saved=12)
+def test_a_disk_that_gives_nothing_is_an_error_and_moves_nothing_aside(world: World) -> None:
     world.disk.failures["open"] = OSError(errno.EIO, "input/output error")
     with pytest.raises(OSError, match="input/output"):
         world.reopened()
@@ -354,8 +353,7 @@ def test_a_disk_that_gives_nothing_is_an_error_and_moves_nothing_aside() -> None
     assert world.reopened().files.aside == []
 
 
-def test_the_place_for_damaged_files_is_not_filled_without_end() -> None:
-    world = filled(saved=12)
+def test_the_place_for_damaged_files_is_not_filled_without_end(world: World) -> None:
     for number in range(1, 100):
         world.disk.open(ROOT / "quarantine" / f"timerwheel-{number}", 1)
     log_has_a_hole(world)
@@ -371,8 +369,7 @@ def test_the_version_counts_changes_only() -> None:
     assert world.save(read_ms=2_000).version.counter == 2
 
 
-def test_a_checkpoint_of_another_program_with_less_than_the_log_has_is_enough() -> None:
-    world = filled(saved=12)
+def test_a_checkpoint_of_another_program_with_less_than_the_log_has_is_enough(world: World) -> None:
     world.disk.write(ROOT / "config" / "timercheck", format_timer_checkpoint_file(TimerCheckpoint(1_000, 0, 2, 2)))
     world = world.reopened()
     assert whole(world)

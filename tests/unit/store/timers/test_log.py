@@ -39,8 +39,7 @@ def filled(disk: FakeDisk, count: int) -> tuple[TimerLog, list[int]]:
 CHECKPOINT = TimerCheckpoint(1_000, 52, 3, 4, DataVersion(5, 6, 7))
 
 
-def test_units_lie_behind_one_another_and_a_file_ends_with_a_blank() -> None:
-    disk = FakeDisk()
+def test_units_lie_behind_one_another_and_a_file_ends_with_a_blank(disk: FakeDisk) -> None:
     log, places = filled(disk, 5)
     assert places == [0, 52, 104, FILE_SIZE, FILE_SIZE + 52]
     blank = bytes(disk.files[DIRECTORY / ("0" * 20)].buffer[156 : 156 + BLANK_LAYOUT.size])
@@ -49,8 +48,7 @@ def test_units_lie_behind_one_another_and_a_file_ends_with_a_blank() -> None:
     assert [place for place, _ in log.units(52, FILE_SIZE + 52)] == [52, 104, FILE_SIZE]
 
 
-def test_a_log_goes_on_where_it_ended() -> None:
-    disk = FakeDisk()
+def test_a_log_goes_on_where_it_ended(disk: FakeDisk) -> None:
     filled(disk, 4)
     log = opened(disk)
     assert log.end == FILE_SIZE + 52
@@ -58,16 +56,14 @@ def test_a_log_goes_on_where_it_ended() -> None:
     assert len(list(log.units(0, log.end))) == 5
 
 
-def test_a_log_that_ends_with_a_full_file_goes_on_in_the_next() -> None:
-    disk = FakeDisk()
+def test_a_log_that_ends_with_a_full_file_goes_on_in_the_next(disk: FakeDisk) -> None:
     filled(disk, 3)
     log = opened(disk)
     assert log.end == 156
     assert log.append(-1, 1, 0, 9, (0, 1, 0)) == FILE_SIZE
 
 
-def test_the_end_is_before_the_first_unit_that_is_not_whole() -> None:
-    disk = FakeDisk()
+def test_the_end_is_before_the_first_unit_that_is_not_whole(disk: FakeDisk) -> None:
     log, places = filled(disk, 5)
     disk.files[DIRECTORY / ("0" * 20)].buffer[places[1]] = 9
     assert log.find_end(0, 1 << 40) == places[1]
@@ -82,8 +78,7 @@ def test_the_end_is_before_the_first_unit_whose_message_the_commit_log_has_lost(
     assert log.find_end(0, 30) == places[3]
 
 
-def test_a_chain_leads_back_and_ends_where_its_file_was_deleted() -> None:
-    disk = FakeDisk()
+def test_a_chain_leads_back_and_ends_where_its_file_was_deleted(disk: FakeDisk) -> None:
     log = opened(disk)
     place = -1
     for number in range(6):
@@ -95,8 +90,7 @@ def test_a_chain_leads_back_and_ends_where_its_file_was_deleted() -> None:
     assert [unit for _, unit in log.chain(place)][-1] is None
 
 
-def test_a_file_whose_messages_are_gone_is_deleted_but_not_the_last_one() -> None:
-    disk = FakeDisk()
+def test_a_file_whose_messages_are_gone_is_deleted_but_not_the_last_one(disk: FakeDisk) -> None:
     log, _ = filled(disk, 8)
     assert log.delete_before(20) == 0
     assert log.delete_before(21) == 1
@@ -106,8 +100,7 @@ def test_a_file_whose_messages_are_gone_is_deleted_but_not_the_last_one() -> Non
     assert log.unit(0) is None
 
 
-def test_a_file_whose_last_unit_cannot_be_read_stays() -> None:
-    disk = FakeDisk()
+def test_a_file_whose_last_unit_cannot_be_read_stays(disk: FakeDisk) -> None:
     log, _ = filled(disk, 8)
     disk.files[DIRECTORY / ("0" * 20)].buffer[104] = 9
     assert log.delete_before(1 << 40) == 0
@@ -136,8 +129,7 @@ def test_a_place_is_rounded_to_its_unit_and_in_the_blank_to_the_blank() -> None:
     assert TimerLog(FakeDisk(), DIRECTORY, FILE_SIZE).aligned(100) == 0
 
 
-def test_a_file_that_is_short_or_missing_is_damage() -> None:
-    disk = FakeDisk()
+def test_a_file_that_is_short_or_missing_is_damage(disk: FakeDisk) -> None:
     filled(disk, 8)
     del disk.files[DIRECTORY / f"{FILE_SIZE:020d}"]
     with pytest.raises(DamagedLog):
@@ -148,8 +140,7 @@ def test_a_file_that_is_short_or_missing_is_damage() -> None:
         opened(disk)
 
 
-def test_a_log_without_files_makes_none_by_being_looked_at() -> None:
-    disk = FakeDisk()
+def test_a_log_without_files_makes_none_by_being_looked_at(disk: FakeDisk) -> None:
     log = opened(disk)
     assert log.is_empty
     assert (log.end, log.base, log.last_before(10), log.unit(0)) == (0, 0, None, None)
@@ -158,8 +149,7 @@ def test_a_log_without_files_makes_none_by_being_looked_at() -> None:
     assert disk.files == {}
 
 
-def test_a_file_that_somebody_cut_is_not_written() -> None:
-    disk = FakeDisk()
+def test_a_file_that_somebody_cut_is_not_written(disk: FakeDisk) -> None:
     log, _ = filled(disk, 1)
     log.check_whole()
     disk.files[DIRECTORY / ("0" * 20)].was_cut = True

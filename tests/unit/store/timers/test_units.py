@@ -14,8 +14,7 @@ def test_a_unit_is_fifty_two_bytes_that_are_read_as_they_were_written() -> None:
 
 
 def test_a_unit_says_when_it_is_due_and_what_it_adds_to_its_slot() -> None:
-    assert UNIT.due_ms == 6_000
-    assert UNIT.weight == 1
+    assert (UNIT.due_ms, UNIT.weight) == (6_000, 1)
     assert [UNIT._replace(magic=magic).weight for magic in (3, 5, 7)] == [1, -1, -1]
 
 

@@ -24,8 +24,7 @@ def test_the_wheel_of_a_broker_has_javas_size() -> None:
     assert SLOT_COUNT * 2 * SLOT_SIZE == 38_707_200
 
 
-def test_a_slot_lies_where_its_time_says_in_steps_of_the_precision() -> None:
-    disk = FakeDisk()
+def test_a_slot_lies_where_its_time_says_in_steps_of_the_precision(disk: FakeDisk) -> None:
     opened(disk, precision_ms=100).put(Slot(2_300, 52, 104, 2))
     at = 23 % 20 * SLOT_SIZE
     assert bytes(disk.files[PATH].buffer[at : at + SLOT_SIZE]) == pack(">qqqii", 23, 52, 104, 2, 0)
@@ -48,8 +47,7 @@ def test_what_is_pending_is_told_from_a_time_on_around_the_end_of_the_file() -> 
     assert {slot.due_ms for slot in wheel.pending(19_000)} == {19_000, 21_000}
 
 
-def test_a_slot_in_the_place_of_another_one_is_not_pending() -> None:
-    disk = FakeDisk()
+def test_a_slot_in_the_place_of_another_one_is_not_pending(disk: FakeDisk) -> None:
     wheel = opened(disk)
     disk.files[PATH].buffer[0:SLOT_SIZE] = pack(">qqqii", 7, 0, 0, 1, 0)
     assert list(wheel.pending(1_000)) == []
@@ -84,8 +82,7 @@ def test_a_full_disk_refuses_the_file_before_anything_is_written() -> None:
     assert wheel.file is None
 
 
-def test_a_file_that_somebody_cut_is_not_looked_at() -> None:
-    disk = FakeDisk()
+def test_a_file_that_somebody_cut_is_not_looked_at(disk: FakeDisk) -> None:
     wheel = opened(disk)
     wheel.check_whole()
     disk.files[PATH].was_cut = True
@@ -93,8 +90,7 @@ def test_a_file_that_somebody_cut_is_not_looked_at() -> None:
         wheel.check_whole()
 
 
-def test_a_file_of_another_size_is_not_the_wheel() -> None:
-    disk = FakeDisk()
+def test_a_file_of_another_size_is_not_the_wheel(disk: FakeDisk) -> None:
     disk.open(PATH, 100)
     assert not TimerWheel(disk, PATH, 1_000, 10).exists
     opened(disk).close()

@@ -118,9 +118,8 @@ async def test_passwords_are_shown_to_super_users_alone(serve: Any):
         assert decode_user((await told(rig, ROOT, GetUser(username="manager")))[2]).password == "manager-secret"
 
 
-async def test_where_nobody_signs_users_are_kept_and_their_passwords_shown_to_nobody(serve: Any):
-    async with serve() as rig:
-        make = body(password="pw", type=UserType.SUPER)
-        assert (await told(rig, None, CreateUser(username="root"), make))[0] == 0
-        for who in (None, Credentials("root", "pw")):
-            assert decode_user((await told(rig, who, GetUser(username="root")))[2]).password == ""
+async def test_where_nobody_signs_users_are_kept_and_their_passwords_shown_to_nobody(rig: Rig):
+    make = body(password="pw", type=UserType.SUPER)
+    assert (await told(rig, None, CreateUser(username="root"), make))[0] == 0
+    for who in (None, Credentials("root", "pw")):
+        assert decode_user((await told(rig, who, GetUser(username="root")))[2]).password == ""

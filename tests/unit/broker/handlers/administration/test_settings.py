@@ -35,11 +35,10 @@ async def shown(rig: Any) -> dict[str, str]:
     return dict(javaproperties.loads((await rig.ask(GetBrokerConfig())).body.decode()))
 
 
-async def test_the_settings_in_use_can_be_read(serve: Serve) -> None:
-    async with serve() as rig:
-        answer = await rig.ask(GetBrokerConfig())
-        assert b"brokerName=a\n" in answer.body
-        assert '"counter":0' in answer.ext_fields["version"]
+async def test_the_settings_in_use_can_be_read(rig: Any) -> None:
+    answer = await rig.ask(GetBrokerConfig())
+    assert b"brokerName=a\n" in answer.body
+    assert '"counter":0' in answer.ext_fields["version"]
 
 
 async def test_a_change_counts_at_once_and_after_a_restart(serve: Serve, tmp_path: Path) -> None:
@@ -61,20 +60,19 @@ async def test_a_change_counts_at_once_and_after_a_restart(serve: Serve, tmp_pat
         await holds(rig)
 
 
-async def test_a_broker_without_write_permission_answers_every_send_with_16(serve: Serve) -> None:
-    async with serve() as rig:
-        assert (await rig.send("t")).code == 0
-        version = decode_topic_table((await rig.ask(GetAllTopicConfig())).body).data_version
-        assert (await change(rig, "brokerPermission=4")).code == 0
-        assert decode_topic_table((await rig.ask(GetAllTopicConfig())).body).data_version.counter == version.counter + 1
-        assert (await rig.send("t")).code == 16
-        assert (await rig.send("t", properties="KEYS\x01k\x02")).code == 16
-        assert (await rig.send("new")).code == 16
-        assert (await rig.pull("t"))[0].code in (0, 26)
-        assert (await change(rig, "brokerPermission=2")).code == 0
-        assert (await rig.send("t")).code == 0
-        assert (await rig.pull("t"))[0].code == 16
-        assert (await change(rig, "brokerPermission=6")).code == 0
+async def test_a_broker_without_write_permission_answers_every_send_with_16(rig: Any) -> None:
+    assert (await rig.send("t")).code == 0
+    version = decode_topic_table((await rig.ask(GetAllTopicConfig())).body).data_version
+    assert (await change(rig, "brokerPermission=4")).code == 0
+    assert decode_topic_table((await rig.ask(GetAllTopicConfig())).body).data_version.counter == version.counter + 1
+    assert (await rig.send("t")).code == 16
+    assert (await rig.send("t", properties="KEYS\x01k\x02")).code == 16
+    assert (await rig.send("new")).code == 16
+    assert (await rig.pull("t"))[0].code in (0, 26)
+    assert (await change(rig, "brokerPermission=2")).code == 0
+    assert (await rig.send("t")).code == 0
+    assert (await rig.pull("t"))[0].code == 16
+    assert (await change(rig, "brokerPermission=6")).code == 0
 
 
 @pytest.mark.parametrize(
@@ -94,23 +92,21 @@ async def test_a_broker_without_write_permission_answers_every_send_with_16(serv
     ],
 )
 async def test_what_cannot_be_changed_is_refused_by_name_and_nothing_changes(
-    serve: Serve, tmp_path: Path, text: str, code: int, remark: str
+    rig: Any, tmp_path: Path, text: str, code: int, remark: str
 ) -> None:
 
-    async with serve() as rig:
-        before = await shown(rig)
-        answer = await change(rig, f"maxMessageSize=10\n{text}\n")
-        assert answer.code == code
-        assert remark in answer.remark
-        assert await shown(rig) == before
-        assert not (tmp_path / "store" / "config" / "broker.properties").exists()
+    before = await shown(rig)
+    answer = await change(rig, f"maxMessageSize=10\n{text}\n")
+    assert answer.code == code
+    assert remark in answer.remark
+    assert await shown(rig) == before
+    assert not (tmp_path / "store" / "config" / "broker.properties").exists()
 
 
-async def test_a_request_without_changes_changes_nothing_and_a_huge_one_is_not_read(serve: Serve) -> None:
-    async with serve() as rig:
-        assert (await change(rig, "")).code == 0
-        assert (await change(rig, "#" * (PROPERTIES_SIZE_MAX + 1))).code == 1
-        assert '"counter":0' in (await rig.ask(GetBrokerConfig())).ext_fields["version"]
+async def test_a_request_without_changes_changes_nothing_and_a_huge_one_is_not_read(rig: Any) -> None:
+    assert (await change(rig, "")).code == 0
+    assert (await change(rig, "#" * (PROPERTIES_SIZE_MAX + 1))).code == 1
+    assert '"counter":0' in (await rig.ask(GetBrokerConfig())).ext_fields["version"]
 
 
 async def test_a_file_that_cannot_be_written_refuses_the_change(serve: Serve, tmp_path: Path) -> None:
@@ -132,36 +128,32 @@ async def test_the_file_that_a_broker_was_given_keeps_the_change(serve: Serve, t
     assert path.read_text() == "# ours\nmaxMessageSize=10\n"
 
 
-async def test_no_group_is_held_back_and_who_asks_for_it_is_told(serve: Serve) -> None:
-    async with serve() as rig:
-        answer = await rig.ask(UpdateColdDataControl(), b"g=1000\n")
-        assert answer.code == 1
-        assert "coldDataFlowControlEnable" in answer.remark
-        assert await rig.code(RemoveColdDataControl(), b"g") == 0
-        found = orjson.loads((await rig.ask(GetColdDataControl())).body)
-        java = orjson.loads(golden("2003-get-cold-data-flow-ctr-info-answer").body)
-        assert found == java | {"configTable": {}}  # the golden one was taken while Java had a threshold
+async def test_no_group_is_held_back_and_who_asks_for_it_is_told(rig: Any) -> None:
+    answer = await rig.ask(UpdateColdDataControl(), b"g=1000\n")
+    assert answer.code == 1
+    assert "coldDataFlowControlEnable" in answer.remark
+    assert await rig.code(RemoveColdDataControl(), b"g") == 0
+    found = orjson.loads((await rig.ask(GetColdDataControl())).body)
+    java = orjson.loads(golden("2003-get-cold-data-flow-ctr-info-answer").body)
+    assert found == java | {"configTable": {}}  # the golden one was taken while Java had a threshold
 
 
 @pytest.mark.parametrize(("mode", "code"), [(0, 0), (1, 1), (2, 29), (-1, 29)])
-async def test_the_system_reads_ahead_as_it_likes(serve: Serve, mode: int, code: int) -> None:
-    async with serve() as rig:
-        assert await rig.code(SetCommitLogReadMode(mode=mode)) == code
+async def test_the_system_reads_ahead_as_it_likes(rig: Any, mode: int, code: int) -> None:
+    assert await rig.code(SetCommitLogReadMode(mode=mode)) == code
 
 
-async def test_there_is_nothing_to_compare(serve: Serve) -> None:
-    async with serve() as rig:
-        for topic in ("", "orders"):
-            found = orjson.loads((await rig.ask(CheckRocksdbQueues(topic=topic, check_store_time=0))).body)
-            assert found["checkStatus"] == 1
-            assert "rocksdbCQWriteEnable is false" in found["checkResult"]
-            # Java has not looked yet when it answers.
-            java = orjson.loads(golden("354-check-rocksdb-cq-write-progress-answer").body)
-            assert found.keys() == java.keys() | {"checkResult"}
+async def test_there_is_nothing_to_compare(rig: Any) -> None:
+    for topic in ("", "orders"):
+        found = orjson.loads((await rig.ask(CheckRocksdbQueues(topic=topic, check_store_time=0))).body)
+        assert found["checkStatus"] == 1
+        assert "rocksdbCQWriteEnable is false" in found["checkResult"]
+        # Java has not looked yet when it answers.
+        java = orjson.loads(golden("354-check-rocksdb-cq-write-progress-answer").body)
+        assert found.keys() == java.keys() | {"checkResult"}
 
 
 @pytest.mark.parametrize(("named", "code"), [("topics", 0), ("topics;SubscriptionGroups;", 0), ("", 0), ("users", 1)])
-async def test_tables_are_json_files_already(serve: Serve, named: str, code: int) -> None:
-    async with serve() as rig:
-        answer = await rig.ask(ExportRocksdbTables(config_type=named))
-        assert (answer.code, ("users" if code else "JSON files") in answer.remark) == (code, True)
+async def test_tables_are_json_files_already(rig: Any, named: str, code: int) -> None:
+    answer = await rig.ask(ExportRocksdbTables(config_type=named))
+    assert (answer.code, ("users" if code else "JSON files") in answer.remark) == (code, True)

@@ -24,7 +24,7 @@ from orbitmq.wire.headers import (
 from orbitmq.wire.messages.record import Record, iter_records
 from waiting import until
 
-from ...conftest import send_header
+from ...conftest import Rig, send_header
 from ...parts import Serve
 
 SUSPEND = PullSysFlag.SUSPEND | PullSysFlag.SUBSCRIPTION
@@ -36,7 +36,6 @@ def bodies(records: list[Record]) -> list[bytes]:
 
 
 async def parked(rig: Any, count: int) -> None:
-    """Wait until so many pulls are parked."""
     await until(lambda: rig.broker.service.pulls.parked_count == count)
 
 
@@ -45,20 +44,19 @@ async def beat(rig: Any, *subscriptions: Subscription, **fields: Any) -> None:
     await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(info,))))
 
 
-async def test_a_pull_says_where_to_go_on_and_where_the_queue_begins_and_ends(serve: Serve) -> None:
-    async with serve() as rig:
-        for number in range(5):
-            await rig.send(body=b"%d" % number)
-        answer, records = await rig.pull(queue_offset=1, count_max=2)
-        assert bodies(records) == [b"1", b"2"]
-        assert decode_header(PullResponse, answer.ext_fields) == PullResponse(
-            suggest_which_broker_id=0, next_begin_offset=3, min_offset=0, max_offset=5
-        )
-        lite = LitePullMessage(
-            consumer_group="g", topic="t", queue_id=0, queue_offset=4, count_max=32, sys_flag=4 | 16, commit_offset=0,
-            suspend_timeout_ms=0, subscription="*", sub_version=0,
-        )  # fmt: skip
-        assert bodies(list(iter_records((await rig.ask(lite)).body))) == [b"4"]
+async def test_a_pull_says_where_to_go_on_and_where_the_queue_begins_and_ends(rig: Rig) -> None:
+    for number in range(5):
+        await rig.send(body=b"%d" % number)
+    answer, records = await rig.pull(queue_offset=1, count_max=2)
+    assert bodies(records) == [b"1", b"2"]
+    assert decode_header(PullResponse, answer.ext_fields) == PullResponse(
+        suggest_which_broker_id=0, next_begin_offset=3, min_offset=0, max_offset=5
+    )
+    lite = LitePullMessage(
+        consumer_group="g", topic="t", queue_id=0, queue_offset=4, count_max=32, sys_flag=4 | 16, commit_offset=0,
+        suspend_timeout_ms=0, subscription="*", sub_version=0,
+    )  # fmt: skip
+    assert bodies(list(iter_records((await rig.ask(lite)).body))) == [b"4"]
 
 
 @pytest.mark.parametrize(
@@ -75,16 +73,15 @@ async def test_a_pull_says_where_to_go_on_and_where_the_queue_begins_and_ends(se
     ],
 )
 async def test_every_way_not_to_find_a_message_has_its_code(
-    serve: Serve, fields: dict[str, Any], code: int, next_offset: int
+    rig: Rig, fields: dict[str, Any], code: int, next_offset: int
 ) -> None:
 
-    async with serve() as rig:
-        await rig.send(properties="TAGS\x01a\x02")
-        await rig.send(properties="TAGS\x01b\x02")
-        answer, records = await rig.pull(**fields | {"count_max": 1})
-        assert answer.code == code
-        assert decode_header(PullResponse, answer.ext_fields).next_begin_offset == next_offset
-        assert len(records) == (code == FOUND)
+    await rig.send(properties="TAGS\x01a\x02")
+    await rig.send(properties="TAGS\x01b\x02")
+    answer, records = await rig.pull(**fields | {"count_max": 1})
+    assert answer.code == code
+    assert decode_header(PullResponse, answer.ext_fields).next_begin_offset == next_offset
+    assert len(records) == (code == FOUND)
 
 
 async def test_issue_7948_a_huge_count_is_capped_and_moves_no_more_than_the_limit(serve: Serve) -> None:
@@ -111,14 +108,11 @@ async def test_issue_7948_a_huge_count_is_capped_and_moves_no_more_than_the_limi
         ({"sys_flag": 0}, 24),
     ],
 )
-async def test_a_pull_that_is_not_allowed_is_refused_with_its_code(
-    serve: Serve, fields: dict[str, Any], code: int
-) -> None:
-    async with serve() as rig:
-        await rig.send()
-        answer, _ = await rig.pull(**fields)
-        assert answer.code == code
-        assert answer.remark
+async def test_a_pull_that_is_not_allowed_is_refused_with_its_code(rig: Rig, fields: dict[str, Any], code: int) -> None:
+    await rig.send()
+    answer, _ = await rig.pull(**fields)
+    assert answer.code == code
+    assert answer.remark
 
 
 SQL = {"expression_type": "SQL92", "subscription": "price > 10"}
@@ -212,58 +206,53 @@ async def test_permissions_of_broker_topic_and_group_are_looked_at(serve: Serve)
         assert (await rig.pull())[0].code == 16
 
 
-async def test_without_a_filter_in_the_request_the_heartbeats_filter_counts(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send(properties="TAGS\x01a\x02", body=b"A")
-        await rig.send(properties="TAGS\x01b\x02", body=b"B")
-        await beat(rig, Subscription(topic="t", expression="b || c", version=5))
-        _, records = await rig.pull(sys_flag=0, sub_version=5)
-        assert bodies(records) == [b"B"]
-        assert (await rig.pull(sys_flag=0, sub_version=6))[0].code == 25
-        assert (await rig.pull("TBW102", sys_flag=0))[0].code == 24
+async def test_without_a_filter_in_the_request_the_heartbeats_filter_counts(rig: Rig) -> None:
+    await rig.send(properties="TAGS\x01a\x02", body=b"A")
+    await rig.send(properties="TAGS\x01b\x02", body=b"B")
+    await beat(rig, Subscription(topic="t", expression="b || c", version=5))
+    _, records = await rig.pull(sys_flag=0, sub_version=5)
+    assert bodies(records) == [b"B"]
+    assert (await rig.pull(sys_flag=0, sub_version=6))[0].code == 25
+    assert (await rig.pull("TBW102", sys_flag=0))[0].code == 24
 
 
-async def test_a_group_that_may_not_broadcast_does_not(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send()
-        await beat(rig, Subscription(topic="t"), message_model=MessageModel.BROADCASTING)
-        assert (await rig.pull(sys_flag=0))[0].code == 0
-        config = GroupConfig(group="g", consume_broadcast_enable=False)
-        await rig.ask(UpdateSubscriptionGroup(), encode_group_config(config))
-        assert (await rig.pull(sys_flag=0))[0].code == 16
+async def test_a_group_that_may_not_broadcast_does_not(rig: Rig) -> None:
+    await rig.send()
+    await beat(rig, Subscription(topic="t"), message_model=MessageModel.BROADCASTING)
+    assert (await rig.pull(sys_flag=0))[0].code == 0
+    config = GroupConfig(group="g", consume_broadcast_enable=False)
+    await rig.ask(UpdateSubscriptionGroup(), encode_group_config(config))
+    assert (await rig.pull(sys_flag=0))[0].code == 16
 
 
-async def test_a_pull_waits_for_the_message_it_wants(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send(properties="TAGS\x01a\x02")
-        wanted = asyncio.create_task(
-            rig.pull(queue_offset=1, subscription="b", sys_flag=SUSPEND, suspend_timeout_ms=15_000)
-        )
-        anything = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
-        await parked(rig, 2)
-        await rig.send(properties="TAGS\x01a\x02", body=b"A")
-        assert bodies((await anything)[1]) == [b"A"]
-        assert rig.broker.service.pulls.parked_count == 1
-        await rig.send(properties="TAGS\x01b\x02", body=b"B")
-        assert bodies((await wanted)[1]) == [b"B"]
+async def test_a_pull_waits_for_the_message_it_wants(rig: Rig) -> None:
+    await rig.send(properties="TAGS\x01a\x02")
+    wanted = asyncio.create_task(
+        rig.pull(queue_offset=1, subscription="b", sys_flag=SUSPEND, suspend_timeout_ms=15_000)
+    )
+    anything = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
+    await parked(rig, 2)
+    await rig.send(properties="TAGS\x01a\x02", body=b"A")
+    assert bodies((await anything)[1]) == [b"A"]
+    assert rig.broker.service.pulls.parked_count == 1
+    await rig.send(properties="TAGS\x01b\x02", body=b"B")
+    assert bodies((await wanted)[1]) == [b"B"]
 
 
-async def test_a_burst_answers_a_waiting_pull_in_one_piece(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send()
-        waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
-        await parked(rig, 1)
-        await asyncio.gather(*[rig.send(body=b"%d" % number) for number in range(10)])
-        assert bodies((await waiting)[1]) == [b"%d" % number for number in range(10)]
+async def test_a_burst_answers_a_waiting_pull_in_one_piece(rig: Rig) -> None:
+    await rig.send()
+    waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
+    await parked(rig, 1)
+    await asyncio.gather(*[rig.send(body=b"%d" % number) for number in range(10)])
+    assert bodies((await waiting)[1]) == [b"%d" % number for number in range(10)]
 
 
-async def test_a_waiting_pull_is_answered_when_its_time_is_over(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send()
-        answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=1)
-        assert answer.code == NOT_FOUND
-        answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=0)
-        assert answer.code == NOT_FOUND
+async def test_a_waiting_pull_is_answered_when_its_time_is_over(rig: Rig) -> None:
+    await rig.send()
+    answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=1)
+    assert answer.code == NOT_FOUND
+    answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=0)
+    assert answer.code == NOT_FOUND
 
 
 @pytest.mark.parametrize("ahead_ms", [3_600_000, -3_600_000])
@@ -287,63 +276,57 @@ async def test_a_waiting_pull_is_answered_in_time_though_the_wall_clock_is_set_a
         assert answer.code == NOT_FOUND
 
 
-async def test_with_long_polling_off_a_pull_waits_only_a_moment(serve: Serve) -> None:
-    async with serve(long_polling_enable=False, short_polling_time_mills=10) as rig:
+@pytest.mark.parametrize(
+    "settings",
+    [{"long_polling_enable": False, "short_polling_time_mills": 10}, {"parked_pulls_max": 0}],
+    ids=["long polling is off", "pulls over the limit"],
+)
+async def test_a_pull_that_may_not_wait_long_is_answered_at_once(serve: Serve, settings: dict[str, Any]) -> None:
+    async with serve(**settings) as rig:
         await rig.send()
         answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=60_000)
         assert answer.code == NOT_FOUND
 
 
-async def test_pulls_over_the_limit_are_answered_at_once(serve: Serve) -> None:
-    async with serve(parked_pulls_max=0) as rig:
-        await rig.send()
-        answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=60_000)
-        assert answer.code == NOT_FOUND
+async def test_a_broker_that_stops_answers_waiting_pulls_as_if_their_time_were_over(rig: Rig) -> None:
+    await rig.send()
+    waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
+    await parked(rig, 1)
+    await rig.broker.stop()
+    answer, _ = await waiting
+    assert answer.code == NOT_FOUND
+    assert decode_header(PullResponse, answer.ext_fields).next_begin_offset == 1
 
 
-async def test_a_broker_that_stops_answers_waiting_pulls_as_if_their_time_were_over(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send()
-        waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
-        await parked(rig, 1)
-        await rig.broker.stop()
-        answer, _ = await waiting
-        assert answer.code == NOT_FOUND
-        assert decode_header(PullResponse, answer.ext_fields).next_begin_offset == 1
+async def test_the_pulls_of_a_client_that_left_are_forgotten(rig: Rig) -> None:
+    await rig.send()
+    waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
+    await parked(rig, 1)
+    rig.pool.close_address(rig.broker.address)
+    await asyncio.gather(waiting, return_exceptions=True)
+    await parked(rig, 0)
 
 
-async def test_the_pulls_of_a_client_that_left_are_forgotten(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send()
-        waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
-        await parked(rig, 1)
-        rig.pool.close_address(rig.broker.address)
-        await asyncio.gather(waiting, return_exceptions=True)
-        await parked(rig, 0)
+async def test_waiting_pulls_are_answered_when_their_topic_or_the_broker_goes(rig: Rig) -> None:
+    await rig.send("gone")
+    await rig.send()
+    first = asyncio.create_task(rig.pull("gone", queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
+    second = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
+    await parked(rig, 2)
+    assert await rig.code(DeleteTopicInBroker(topic="gone")) == 0
+    assert (await first)[0].code == MOVED
+    await rig.broker.stop()
+    assert (await second)[0].code == NOT_FOUND
 
 
-async def test_waiting_pulls_are_answered_when_their_topic_or_the_broker_goes(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send("gone")
-        await rig.send()
-        first = asyncio.create_task(rig.pull("gone", queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
-        second = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
-        await parked(rig, 2)
-        assert await rig.code(DeleteTopicInBroker(topic="gone")) == 0
-        assert (await first)[0].code == MOVED
-        await rig.broker.stop()
-        assert (await second)[0].code == NOT_FOUND
-
-
-async def test_a_pull_can_commit_an_offset_on_its_way(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send()
-        await rig.pull(commit_offset=1, sys_flag=4)
-        assert rig.broker.service.offsets.query("g", "t", 0) == -1
-        await rig.pull(commit_offset=1, sys_flag=5)
-        assert rig.broker.service.offsets.query("g", "t", 0) == 1
-        await rig.pull(commit_offset=99, sys_flag=5)
-        assert rig.broker.service.offsets.query("g", "t", 0) == 1
+async def test_a_pull_can_commit_an_offset_on_its_way(rig: Rig) -> None:
+    await rig.send()
+    await rig.pull(commit_offset=1, sys_flag=4)
+    assert rig.broker.service.offsets.query("g", "t", 0) == -1
+    await rig.pull(commit_offset=1, sys_flag=5)
+    assert rig.broker.service.offsets.query("g", "t", 0) == 1
+    await rig.pull(commit_offset=99, sys_flag=5)
+    assert rig.broker.service.offsets.query("g", "t", 0) == 1
 
 
 async def test_issue_8239_in_sync_flush_nothing_is_seen_before_it_is_on_the_disk(serve: Serve) -> None:
@@ -356,15 +339,14 @@ async def test_issue_8239_in_sync_flush_nothing_is_seen_before_it_is_on_the_disk
         assert decode_header(PullResponse, answer.ext_fields).max_offset == 1
 
 
-async def test_large_answers_are_whole_and_in_order_beside_small_ones(serve: Serve) -> None:
-    async with serve() as rig:
-        for number in range(40):
-            await rig.send(body=b"%d" % number * 2000)
-        pulls = [rig.pull(queue_offset=number, count_max=100 if number % 2 else 1) for number in range(40)]
-        for number, (answer, records) in enumerate(await asyncio.gather(*pulls)):
-            assert answer.code == 0
-            assert len(records) == (40 - number if number % 2 else 1)
-            assert bytes(records[0].body) == b"%d" % number * 2000
+async def test_large_answers_are_whole_and_in_order_beside_small_ones(rig: Rig) -> None:
+    for number in range(40):
+        await rig.send(body=b"%d" % number * 2000)
+    pulls = [rig.pull(queue_offset=number, count_max=100 if number % 2 else 1) for number in range(40)]
+    for number, (answer, records) in enumerate(await asyncio.gather(*pulls)):
+        assert answer.code == 0
+        assert len(records) == (40 - number if number % 2 else 1)
+        assert bytes(records[0].body) == b"%d" % number * 2000
 
 
 async def test_a_new_group_reads_from_a_broker_whose_disk_is_full(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from orbitmq.wire.headers import (
 )
 from waiting import until
 
+from ...conftest import Rig
 from ...parts import Serve
 
 SUSPEND = PullSysFlag.SUSPEND | PullSysFlag.SUBSCRIPTION
@@ -55,77 +56,72 @@ async def begin(rig: Any, count: int = 5) -> None:
     assert await rig.code(commit(count)) == 0
 
 
-async def test_a_topic_that_is_not_there_is_named_in_full(serve: Serve) -> None:
-    async with serve() as rig:
-        answer = await rig.ask(reset(topic="x" * 260))
-        assert (answer.code, answer.remark) == (17, f"Topic {'x' * 260} does not exist")
+async def test_a_topic_that_is_not_there_is_named_in_full(rig: Rig) -> None:
+    answer = await rig.ask(reset(topic="x" * 260))
+    assert (answer.code, answer.remark) == (17, f"Topic {'x' * 260} does not exist")
 
 
-async def test_a_readers_next_pull_is_told_where_its_group_goes_on_and_commits_wait_for_that(serve: Serve) -> None:
-    async with serve() as rig:
-        await begin(rig)
-        answer = await rig.ask(reset())
-        assert decode_offset_table(answer.body) == {MessageQueue("t", "a", queue): 0 for queue in range(4)}
-        assert await committed(rig) == 0
-        late = await rig.ask(commit(5))
-        assert (late.code, late.remark) == (0, "Offset has been previously reset")
-        assert await committed(rig) == 0
+async def test_a_readers_next_pull_is_told_where_its_group_goes_on_and_commits_wait_for_that(rig: Rig) -> None:
+    await begin(rig)
+    answer = await rig.ask(reset())
+    assert decode_offset_table(answer.body) == {MessageQueue("t", "a", queue): 0 for queue in range(4)}
+    assert await committed(rig) == 0
+    late = await rig.ask(commit(5))
+    assert (late.code, late.remark) == (0, "Offset has been previously reset")
+    assert await committed(rig) == 0
 
-        told, _ = await rig.pull(queue_offset=5, sys_flag=COMMIT, commit_offset=5)
-        assert (told.code, told.remark) == (MOVED, "OFFSET_RESET")
-        assert decode_header(PullResponse, told.ext_fields) == PullResponse(
-            suggest_which_broker_id=0, next_begin_offset=0, min_offset=0, max_offset=5
-        )
-        assert await committed(rig) == 0
-        _, records = await rig.pull(queue_offset=0, sys_flag=COMMIT, commit_offset=0)
-        assert len(records) == 5
-        assert await rig.code(commit(3)) == 0
-        assert await committed(rig) == 3
-
-
-async def test_a_reader_that_is_there_already_reads_on(serve: Serve) -> None:
-    async with serve() as rig:
-        await begin(rig)
-        assert await rig.code(reset()) == 0
-        answer, records = await rig.pull(queue_offset=0)
-        assert (answer.code, len(records)) == (0, 5)
-        await rig.ask(reset(timestamp_ms=-1))
-        # It stands at the new offset, and has not done what lies before it.
-        answer, _ = await rig.pull(queue_offset=5, sys_flag=COMMIT, commit_offset=2)
-        assert answer.code == MOVED
+    told, _ = await rig.pull(queue_offset=5, sys_flag=COMMIT, commit_offset=5)
+    assert (told.code, told.remark) == (MOVED, "OFFSET_RESET")
+    assert decode_header(PullResponse, told.ext_fields) == PullResponse(
+        suggest_which_broker_id=0, next_begin_offset=0, min_offset=0, max_offset=5
+    )
+    assert await committed(rig) == 0
+    _, records = await rig.pull(queue_offset=0, sys_flag=COMMIT, commit_offset=0)
+    assert len(records) == 5
+    assert await rig.code(commit(3)) == 0
+    assert await committed(rig) == 3
 
 
-async def test_a_reader_that_waits_at_the_end_hears_of_it_at_once_and_others_wait_on(serve: Serve) -> None:
-    async with serve() as rig:
-        await begin(rig)
-        info = ConsumerInfo(group="g", subscriptions=(Subscription(topic="t"),))
-        await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(info,))))
-        stranger = rig.connect()
-        waiting = {"queue_offset": 5, "sys_flag": SUSPEND, "suspend_timeout_ms": 50_000}
-        from ...conftest import pull_header
-
-        parked = asyncio.ensure_future(rig.ask(pull_header("t", **waiting)))
-        other = asyncio.ensure_future(
-            stranger.request(rig.broker.address, pull_header("t", consumer_group="h", **waiting), timeout_ms=60_000)
-        )
-        await until(lambda: rig.broker.service.pulls.parked_count == 2)
-        assert await rig.code(reset()) == 0
-        assert (await parked).code == 19
-        assert rig.broker.service.pulls.parked_count == 1
-        other.cancel()
+async def test_a_reader_that_is_there_already_reads_on(rig: Rig) -> None:
+    await begin(rig)
+    assert await rig.code(reset()) == 0
+    answer, records = await rig.pull(queue_offset=0)
+    assert (answer.code, len(records)) == (0, 5)
+    await rig.ask(reset(timestamp_ms=-1))
+    # It stands at the new offset, and has not done what lies before it.
+    answer, _ = await rig.pull(queue_offset=5, sys_flag=COMMIT, commit_offset=2)
+    assert answer.code == MOVED
 
 
-async def test_one_queue_is_set_to_a_time_or_to_an_offset_that_it_has(serve: Serve) -> None:
-    async with serve() as rig:
-        await begin(rig)
-        answer = await rig.ask(reset(queue_id=0, offset=2))
-        assert decode_offset_table(answer.body) == {MessageQueue("t", "a", 0): 2}
-        answer = await rig.ask(reset(queue_id=0, offset=-1, timestamp_ms=-1))
-        assert decode_offset_table(answer.body) == {MessageQueue("t", "a", 0): 5}
-        refused = await rig.ask(reset(queue_id=0, offset=6))
-        assert (refused.code, refused.remark) == (1, "Target offset 6 not in consume queue range [0-5]")
-        assert await rig.code(reset(queue_id=0, offset=-2)) == 1
-        assert await rig.code(reset(queue_id=4)) == 1
+async def test_a_reader_that_waits_at_the_end_hears_of_it_at_once_and_others_wait_on(rig: Rig) -> None:
+    await begin(rig)
+    info = ConsumerInfo(group="g", subscriptions=(Subscription(topic="t"),))
+    await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(info,))))
+    stranger = rig.connect()
+    waiting = {"queue_offset": 5, "sys_flag": SUSPEND, "suspend_timeout_ms": 50_000}
+    from ...conftest import pull_header
+
+    parked = asyncio.ensure_future(rig.ask(pull_header("t", **waiting)))
+    other = asyncio.ensure_future(
+        stranger.request(rig.broker.address, pull_header("t", consumer_group="h", **waiting), timeout_ms=60_000)
+    )
+    await until(lambda: rig.broker.service.pulls.parked_count == 2)
+    assert await rig.code(reset()) == 0
+    assert (await parked).code == 19
+    assert rig.broker.service.pulls.parked_count == 1
+    other.cancel()
+
+
+async def test_one_queue_is_set_to_a_time_or_to_an_offset_that_it_has(rig: Rig) -> None:
+    await begin(rig)
+    answer = await rig.ask(reset(queue_id=0, offset=2))
+    assert decode_offset_table(answer.body) == {MessageQueue("t", "a", 0): 2}
+    answer = await rig.ask(reset(queue_id=0, offset=-1, timestamp_ms=-1))
+    assert decode_offset_table(answer.body) == {MessageQueue("t", "a", 0): 5}
+    refused = await rig.ask(reset(queue_id=0, offset=6))
+    assert (refused.code, refused.remark) == (1, "Target offset 6 not in consume queue range [0-5]")
+    assert await rig.code(reset(queue_id=0, offset=-2)) == 1
+    assert await rig.code(reset(queue_id=4)) == 1
 
 
 @pytest.mark.parametrize("is_server_side", [True, False])
@@ -136,12 +132,11 @@ async def test_what_is_not_there_is_refused(serve: Serve, is_server_side: bool) 
         assert await rig.code(reset(group="nobody")) == (26 if is_server_side else 1)
 
 
-async def test_what_is_deleted_is_not_reset_any_more(serve: Serve) -> None:
-    async with serve() as rig:
-        await begin(rig)
-        await rig.ask(reset())
-        assert await rig.code(DeleteSubscriptionGroup(group_name="g", clean_offset=True)) == 0
-        assert rig.broker.service.offsets.resets == {}
+async def test_what_is_deleted_is_not_reset_any_more(rig: Rig) -> None:
+    await begin(rig)
+    await rig.ask(reset())
+    assert await rig.code(DeleteSubscriptionGroup(group_name="g", clean_offset=True)) == 0
+    assert rig.broker.service.offsets.resets == {}
 
 
 class Client:

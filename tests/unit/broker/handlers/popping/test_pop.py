@@ -22,48 +22,44 @@ async def parked(rig: Any, count: int = 1) -> None:
         await asyncio.sleep(0)
 
 
-async def test_messages_come_with_what_makes_their_handles(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send(body=b"0")
-        await rig.send(body=b"1")
-        answer = await rig.ask(pop_header())
-        header = decode_header(PopResponse, answer.ext_fields)
-        assert (header.start_offset_info, header.message_offset_info, header.rest_count) == ("0 0 0", "0 0 0,1", 0)
-        assert header.invisible_ms == 60_000
-        first, second = decode_popped(answer, "t", "a")[0]
-        time_ms, queue = header.pop_time_ms, header.revive_queue_id
-        assert handle_of(first) == f"0 {time_ms} 60000 {queue} 0 a 0 0"
-        assert handle_of(second) == f"0 {time_ms} 60000 {queue} 0 a 0 1"
-        assert (await rig.ask(pop_header())).code == 210
+async def test_messages_come_with_what_makes_their_handles(rig: Any) -> None:
+    await rig.send(body=b"0")
+    await rig.send(body=b"1")
+    answer = await rig.ask(pop_header())
+    header = decode_header(PopResponse, answer.ext_fields)
+    assert (header.start_offset_info, header.message_offset_info, header.rest_count) == ("0 0 0", "0 0 0,1", 0)
+    assert header.invisible_ms == 60_000
+    first, second = decode_popped(answer, "t", "a")[0]
+    time_ms, queue = header.pop_time_ms, header.revive_queue_id
+    assert handle_of(first) == f"0 {time_ms} 60000 {queue} 0 a 0 0"
+    assert handle_of(second) == f"0 {time_ms} 60000 {queue} 0 a 0 1"
+    assert (await rig.ask(pop_header())).code == 210
 
 
-async def test_a_pop_waits_for_the_first_message(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send()
-        await pop(rig)
-        waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
-        await parked(rig)
-        await rig.send(body=b"now")
-        (message,) = decode_popped(await waiting, "t", "a")[0]
-        assert message.body == b"now"
+async def test_a_pop_waits_for_the_first_message(rig: Any) -> None:
+    await rig.send()
+    await pop(rig)
+    waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
+    await parked(rig)
+    await rig.send(body=b"now")
+    (message,) = decode_popped(await waiting, "t", "a")[0]
+    assert message.body == b"now"
 
 
-async def test_a_pop_that_waits_hears_of_retries(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send(body=b"again")
-        await pop(rig, invisible_ms=0)
-        waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
-        (message,) = decode_popped(await waiting, "t", "a")[0]
-        assert (message.body, message.reconsume_times, message.topic) == (b"again", 1, "t")
+async def test_a_pop_that_waits_hears_of_retries(rig: Any) -> None:
+    await rig.send(body=b"again")
+    await pop(rig, invisible_ms=0)
+    waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
+    (message,) = decode_popped(await waiting, "t", "a")[0]
+    assert (message.body, message.reconsume_times, message.topic) == (b"again", 1, "t")
 
 
-async def test_a_pop_is_answered_with_nothing_when_its_time_is_over(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send()
-        await pop(rig)
-        answer = await rig.ask(pop_header(poll_ms=20))
-        assert answer.code == 210
-        assert decode_header(PopResponse, answer.ext_fields).rest_count == 0
+async def test_a_pop_is_answered_with_nothing_when_its_time_is_over(rig: Any) -> None:
+    await rig.send()
+    await pop(rig)
+    answer = await rig.ask(pop_header(poll_ms=20))
+    assert answer.code == 210
+    assert decode_header(PopResponse, answer.ext_fields).rest_count == 0
 
 
 async def test_too_many_pops_do_not_wait(serve: Serve) -> None:
@@ -77,18 +73,17 @@ async def test_too_many_pops_do_not_wait(serve: Serve) -> None:
         assert (await waiting).code == 0
 
 
-async def test_more_than_one_answer_holds_wakes_the_next_who_waits(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send()
-        await pop(rig)
-        asked = [asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000, count_max=1))) for _ in range(2)]
-        await parked(rig, 2)
-        service = rig.broker.service
-        # Two messages in one batch of the loop: one wake-up may stand for both.
-        for body in (b"0", b"1"):
-            service.sending.store.append(service.sending.store.message_at("t", 0, 0) and _draft(body))
-        answers = await asyncio.gather(*asked)
-        assert [answer.code for answer in answers] == [0, 0]
+async def test_more_than_one_answer_holds_wakes_the_next_who_waits(rig: Any) -> None:
+    await rig.send()
+    await pop(rig)
+    asked = [asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000, count_max=1))) for _ in range(2)]
+    await parked(rig, 2)
+    service = rig.broker.service
+    # Two messages in one batch of the loop: one wake-up may stand for both.
+    for body in (b"0", b"1"):
+        service.sending.store.append(service.sending.store.message_at("t", 0, 0) and _draft(body))
+    answers = await asyncio.gather(*asked)
+    assert [answer.code for answer in answers] == [0, 0]
 
 
 def _draft(body: bytes) -> Any:
@@ -97,13 +92,12 @@ def _draft(body: bytes) -> Any:
     return Draft("t", 0, body)
 
 
-async def test_tags_filter(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send(body=b"red", properties="TAGS\x01red\x02")
-        await rig.send(body=b"blue", properties="TAGS\x01blue\x02")
-        found = await pop(rig, expression="blue || green", expression_type="TAG")
-        assert [message.body for message in found] == [b"blue"]
-        assert (await rig.ask(pop_header(expression="||", expression_type="TAG"))).code == 23
+async def test_tags_filter(rig: Any) -> None:
+    await rig.send(body=b"red", properties="TAGS\x01red\x02")
+    await rig.send(body=b"blue", properties="TAGS\x01blue\x02")
+    found = await pop(rig, expression="blue || green", expression_type="TAG")
+    assert [message.body for message in found] == [b"blue"]
+    assert (await rig.ask(pop_header(expression="||", expression_type="TAG"))).code == 23
 
 
 async def test_expressions_filter_and_wait(serve: Serve) -> None:
@@ -118,22 +112,21 @@ async def test_expressions_filter_and_wait(serve: Serve) -> None:
         assert message.body == b"dear"
 
 
-async def test_what_no_pop_may_ask_is_refused_by_name(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send()
-        for fields, code, said in (
-            ({"count_max": 33}, 29, "greater than 32"),
-            ({"count_max": 0}, 29, "maxMsgNums"),
-            ({"invisible_ms": -1}, 29, "invisibleTime: -1"),
-            ({"invisible_ms": 2**62}, 29, "expected 0 to 259200000 ms"),
-            ({"queue_id": 4}, 29, "queueId[4]"),
-            ({"queue_id": -2}, 29, "queueId[-2]"),
-            ({"topic": "nowhere"}, 17, "topic[nowhere]"),
-            ({"order": True, "attempt_id": "a" * 257}, 29, "attemptId: 257 characters"),
-        ):
-            answer = await rig.ask(pop_header(**fields))
-            assert answer.code == code, fields
-            assert said in (answer.remark or "")
+async def test_what_no_pop_may_ask_is_refused_by_name(rig: Any) -> None:
+    await rig.send()
+    for fields, code, said in (
+        ({"count_max": 33}, 29, "greater than 32"),
+        ({"count_max": 0}, 29, "maxMsgNums"),
+        ({"invisible_ms": -1}, 29, "invisibleTime: -1"),
+        ({"invisible_ms": 2**62}, 29, "expected 0 to 259200000 ms"),
+        ({"queue_id": 4}, 29, "queueId[4]"),
+        ({"queue_id": -2}, 29, "queueId[-2]"),
+        ({"topic": "nowhere"}, 17, "topic[nowhere]"),
+        ({"order": True, "attempt_id": "a" * 257}, 29, "attemptId: 257 characters"),
+    ):
+        answer = await rig.ask(pop_header(**fields))
+        assert answer.code == code, fields
+        assert said in (answer.remark or "")
 
 
 async def test_a_group_that_may_not_be_made_is_refused(serve: Serve) -> None:
@@ -157,62 +150,58 @@ async def test_too_many_checkpoints_are_told_of(serve: Serve) -> None:
         assert "popCheckpointsMax" in (answer.remark or "")
 
 
-async def test_pops_of_a_deleted_topic_are_told(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send()
-        await pop(rig)
-        waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
-        await parked(rig)
-        assert await rig.code(DeleteTopicInBroker(topic="t")) == 0
-        assert (await waiting).code == 17
+async def test_pops_of_a_deleted_topic_are_told(rig: Any) -> None:
+    await rig.send()
+    await pop(rig)
+    waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
+    await parked(rig)
+    assert await rig.code(DeleteTopicInBroker(topic="t")) == 0
+    assert (await waiting).code == 17
 
 
-async def test_a_store_that_takes_nothing_gives_nothing(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send()
-        rig.broker.service.store._refusal = "no room"
-        answer = await rig.ask(pop_header())
-        rig.broker.service.store._refusal = None
-        assert (answer.code, answer.remark) == (14, "no room")
-        assert len(await pop(rig)) == 1
+async def test_a_store_that_takes_nothing_gives_nothing(rig: Any) -> None:
+    await rig.send()
+    rig.broker.service.store._refusal = "no room"
+    answer = await rig.ask(pop_header())
+    rig.broker.service.store._refusal = None
+    assert (answer.code, answer.remark) == (14, "no room")
+    assert len(await pop(rig)) == 1
 
 
-async def test_in_order_a_pop_waits_until_the_messages_before_are_acknowledged(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send(body=b"0")
-        await rig.send(body=b"1")
-        order: dict[str, Any] = {"order": True, "count_max": 1}
-        answer = await rig.ask(pop_header(**order, attempt_id="a"))
-        header = decode_header(PopResponse, answer.ext_fields)
-        assert (header.revive_queue_id, header.order_count_info) == (999, "0 0 0")
-        (first,) = decode_popped(answer, "t", "a")[0]
-        nothing = decode_header(PopResponse, (await rig.ask(pop_header(**order))).ext_fields)
-        assert (nothing.revive_queue_id, nothing.rest_count, nothing.order_count_info) == (999, 0, "")
-        waiting = asyncio.ensure_future(rig.ask(pop_header(**order, poll_ms=60_000)))
-        await parked(rig)
-        assert await rig.code(ack_header(first)) == 0
-        (second,) = decode_popped(await waiting, "t", "a")[0]
-        assert second.body == b"1"
+async def test_in_order_a_pop_waits_until_the_messages_before_are_acknowledged(rig: Any) -> None:
+    await rig.send(body=b"0")
+    await rig.send(body=b"1")
+    order: dict[str, Any] = {"order": True, "count_max": 1}
+    answer = await rig.ask(pop_header(**order, attempt_id="a"))
+    header = decode_header(PopResponse, answer.ext_fields)
+    assert (header.revive_queue_id, header.order_count_info) == (999, "0 0 0")
+    (first,) = decode_popped(answer, "t", "a")[0]
+    nothing = decode_header(PopResponse, (await rig.ask(pop_header(**order))).ext_fields)
+    assert (nothing.revive_queue_id, nothing.rest_count, nothing.order_count_info) == (999, 0, "")
+    waiting = asyncio.ensure_future(rig.ask(pop_header(**order, poll_ms=60_000)))
+    await parked(rig)
+    assert await rig.code(ack_header(first)) == 0
+    (second,) = decode_popped(await waiting, "t", "a")[0]
+    assert second.body == b"1"
 
 
-async def test_in_order_a_pop_waits_until_the_time_of_those_before_is_over(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send(body=b"0")
-        order: dict[str, Any] = {"order": True, "count_max": 1}
-        rig.broker.service.pop.waiting.wake_overtaken = lambda: None  # the net under lost wake-ups
-        (first,) = await pop(rig, **order, invisible_ms=40)
-        waiting = asyncio.ensure_future(rig.ask(pop_header(**order, poll_ms=10_000)))
-        await parked(rig)
-        (again,) = decode_popped(await waiting, "t", "a")[0]
-        assert (again.body, again.reconsume_times, first.reconsume_times) == (b"0", 1, 0)
-        # Given back by its consumer, it comes at once.
-        waiting = asyncio.ensure_future(rig.ask(pop_header(**order, poll_ms=60_000)))
-        await parked(rig)
-        answer = await rig.ask(change_header(again, 0))
-        changed = decode_header(ChangeInvisibleTimeResponse, answer.ext_fields)
-        assert (changed.pop_time_ms, changed.revive_queue_id) == (parse_handle(handle_of(again)).pop_time_ms, 999)
-        (third,) = decode_popped(await waiting, "t", "a")[0]
-        assert (third.body, third.reconsume_times) == (b"0", 2)
+async def test_in_order_a_pop_waits_until_the_time_of_those_before_is_over(rig: Any) -> None:
+    await rig.send(body=b"0")
+    order: dict[str, Any] = {"order": True, "count_max": 1}
+    rig.broker.service.pop.waiting.wake_overtaken = lambda: None  # the net under lost wake-ups
+    (first,) = await pop(rig, **order, invisible_ms=40)
+    waiting = asyncio.ensure_future(rig.ask(pop_header(**order, poll_ms=10_000)))
+    await parked(rig)
+    (again,) = decode_popped(await waiting, "t", "a")[0]
+    assert (again.body, again.reconsume_times, first.reconsume_times) == (b"0", 1, 0)
+    # Given back by its consumer, it comes at once.
+    waiting = asyncio.ensure_future(rig.ask(pop_header(**order, poll_ms=60_000)))
+    await parked(rig)
+    answer = await rig.ask(change_header(again, 0))
+    changed = decode_header(ChangeInvisibleTimeResponse, answer.ext_fields)
+    assert (changed.pop_time_ms, changed.revive_queue_id) == (parse_handle(handle_of(again)).pop_time_ms, 999)
+    (third,) = decode_popped(await waiting, "t", "a")[0]
+    assert (third.body, third.reconsume_times) == (b"0", 2)
 
 
 async def test_in_order_batches_outlast_a_restart(serve: Serve) -> None:
@@ -227,22 +216,21 @@ async def test_in_order_batches_outlast_a_restart(serve: Serve) -> None:
         assert [message.body for message in again] == [b"1", b"2"]
 
 
-async def test_in_order_an_offset_that_was_set_is_not_moved_by_acks_of_what_was_out(serve: Serve) -> None:
-    async with serve() as rig:
-        for body in (b"0", b"1", b"2"):
-            await rig.send(body=body)
-        (first,) = await pop(rig, order=True, count_max=1)
-        assert await rig.code(ack_header(first)) == 0
-        (second,) = await pop(rig, order=True, count_max=1)
-        waiting = asyncio.ensure_future(rig.ask(pop_header(order=True, poll_ms=60_000)))
-        await parked(rig)
-        place: dict[str, Any] = {"consumer_group": "g", "topic": "t", "queue_id": second.queue_id}
-        assert await rig.code(UpdateConsumerOffset(**place, commit_offset=1)) == 0  # where it is: nothing is set
-        assert rig.broker.service.pop.ordered.count == 1
-        assert await rig.code(UpdateConsumerOffset(**place, commit_offset=0)) == 0
-        assert await rig.code(ack_header(second)) == 0
-        again = decode_popped(await waiting, "t", "a")[0]
-        assert [message.body for message in again] == [b"0", b"1", b"2"]
+async def test_in_order_an_offset_that_was_set_is_not_moved_by_acks_of_what_was_out(rig: Any) -> None:
+    for body in (b"0", b"1", b"2"):
+        await rig.send(body=body)
+    (first,) = await pop(rig, order=True, count_max=1)
+    assert await rig.code(ack_header(first)) == 0
+    (second,) = await pop(rig, order=True, count_max=1)
+    waiting = asyncio.ensure_future(rig.ask(pop_header(order=True, poll_ms=60_000)))
+    await parked(rig)
+    place: dict[str, Any] = {"consumer_group": "g", "topic": "t", "queue_id": second.queue_id}
+    assert await rig.code(UpdateConsumerOffset(**place, commit_offset=1)) == 0  # where it is: nothing is set
+    assert rig.broker.service.pop.ordered.count == 1
+    assert await rig.code(UpdateConsumerOffset(**place, commit_offset=0)) == 0
+    assert await rig.code(ack_header(second)) == 0
+    again = decode_popped(await waiting, "t", "a")[0]
+    assert [message.body for message in again] == [b"0", b"1", b"2"]
 
 
 async def test_in_order_a_batch_with_messages_that_a_power_cut_took_is_out_no_longer(

@@ -13,6 +13,7 @@ from orbitmq.wire.bodies.static_topics.mappings import decode_mapping, encode_ma
 from orbitmq.wire.headers import CreateStaticTopic, DeleteTopicInBroker, GetAllTopicConfig, GetTopicConfig
 from waiting import until
 
+from ...conftest import Rig
 from ...parts import Serve
 
 ITEM = MappingItem(0, 1, "a", 0)
@@ -48,18 +49,16 @@ async def test_a_static_topic_is_made_shown_and_kept_until_it_is_deleted(serve: 
         assert "topicQueueMappingDetailMap" not in fastjson.loads((await rig.ask(GetAllTopicConfig())).body)
 
 
-async def test_a_static_topic_has_no_order(serve: Serve) -> None:
-    async with serve() as rig:
-        assert await rig.code(header(order=True), encode_mapping(mapping())) == 0
-        table = fastjson.loads((await rig.ask(GetAllTopicConfig())).body)
-        assert table["topicConfigTable"]["t"]["order"] is False
+async def test_a_static_topic_has_no_order(rig: Rig) -> None:
+    assert await rig.code(header(order=True), encode_mapping(mapping())) == 0
+    table = fastjson.loads((await rig.ask(GetAllTopicConfig())).body)
+    assert table["topicConfigTable"]["t"]["order"] is False
 
 
-async def test_a_broker_may_have_no_queue_of_a_static_topic(serve: Serve) -> None:
-    async with serve() as rig:
-        body = encode_mapping(mapping(queues={}))
-        assert await rig.code(header(read_queue_nums=0, write_queue_nums=0), body) == 0
-        assert (await rig.send("t")).code == 501
+async def test_a_broker_may_have_no_queue_of_a_static_topic(rig: Rig) -> None:
+    body = encode_mapping(mapping(queues={}))
+    assert await rig.code(header(read_queue_nums=0, write_queue_nums=0), body) == 0
+    assert (await rig.send("t")).code == 501
 
 
 @pytest.mark.parametrize(
@@ -77,24 +76,22 @@ async def test_a_broker_may_have_no_queue_of_a_static_topic(serve: Serve) -> Non
     ],
 )
 async def test_a_static_topic_that_is_no_good_leaves_nothing(
-    serve: Serve, change: dict[str, Any], body: QueueMapping | None, code: int
+    rig: Rig, change: dict[str, Any], body: QueueMapping | None, code: int
 ) -> None:
 
-    async with serve() as rig:
-        topics = rig.broker.service.topics
-        before = topics.table.version
-        assert await rig.code(header(**change), b"{" if body is None else encode_mapping(body)) == code
-        assert not topics.static.mappings
-        assert topics.table.version == before
+    topics = rig.broker.service.topics
+    before = topics.table.version
+    assert await rig.code(header(**change), b"{" if body is None else encode_mapping(body)) == code
+    assert not topics.static.mappings
+    assert topics.table.version == before
 
 
-async def test_pulls_that_wait_are_answered_when_the_mapping_changes(serve: Serve) -> None:
-    async with serve() as rig:
-        assert await rig.code(header(), encode_mapping(mapping())) == 0
-        waiting = asyncio.create_task(rig.pull("t", sys_flag=6, suspend_timeout_ms=60_000))
-        await until(lambda: rig.broker.service.pulls.parked_count == 1)
-        moved = mapping(epoch=2, queues={0: (ITEM, MappingItem(1, 0, "b", -1))})
-        assert await rig.code(header(), encode_mapping(moved)) == 0
-        answer, _ = await waiting
-        assert answer.code == 19
-        assert (await rig.pull("t"))[0].code == 501
+async def test_pulls_that_wait_are_answered_when_the_mapping_changes(rig: Rig) -> None:
+    assert await rig.code(header(), encode_mapping(mapping())) == 0
+    waiting = asyncio.create_task(rig.pull("t", sys_flag=6, suspend_timeout_ms=60_000))
+    await until(lambda: rig.broker.service.pulls.parked_count == 1)
+    moved = mapping(epoch=2, queues={0: (ITEM, MappingItem(1, 0, "b", -1))})
+    assert await rig.code(header(), encode_mapping(moved)) == 0
+    answer, _ = await waiting
+    assert answer.code == 19
+    assert (await rig.pull("t"))[0].code == 501

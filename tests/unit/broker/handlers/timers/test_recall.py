@@ -24,7 +24,7 @@ from orbitmq.wire.headers import (
 from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.recall_handle import RecallHandle, format_recall_handle, parse_recall_handle
 
-from ...conftest import send_header
+from ...conftest import Rig, send_header
 from ...parts import Serve
 
 FAST: dict[str, Any] = {"timer_precision_ms": 100, "recall_message_enable": True, "timer_max_delay_sec": 1_000}
@@ -111,8 +111,7 @@ async def test_what_cannot_be_taken_back_is_refused(
     async with serve(**FAST) as rig:
         assert await rig.code(send_header()) == 0
         answer = await rig.ask(header())
-        assert answer.code == code
-        assert answer.ext_fields["MSG_REGION"] == "DefaultRegion"
+        assert (answer.code, answer.ext_fields["MSG_REGION"]) == (code, "DefaultRegion")
         assert len(answer.remark) < 400
         assert re.search(remark, answer.remark)
 
@@ -187,9 +186,8 @@ async def test_without_a_wheel_and_with_too_many_at_one_time_a_timer_is_refused(
         assert "timerCongestNumEachSlot is 1" in answer.remark
 
 
-async def test_nobody_sends_to_the_timers_topic_itself(serve: Serve) -> None:
-    async with serve() as rig:
-        assert await rig.code(send_header(TIMER_TOPIC)) == 16
+async def test_nobody_sends_to_the_timers_topic_itself(rig: Rig) -> None:
+    assert await rig.code(send_header(TIMER_TOPIC)) == 16
 
 
 async def test_the_checkpoint_and_the_counts_are_told(serve: Serve) -> None:
@@ -205,12 +203,11 @@ async def test_the_checkpoint_and_the_counts_are_told(serve: Serve) -> None:
         assert orjson.loads((await rig.ask(GetTimerMetrics())).body)["timingCount"]["t"]["count"] == 1
 
 
-async def test_a_deleted_topic_takes_its_counts_along(serve: Serve) -> None:
-    async with serve() as rig:
-        for topic in ("t", "u"):
-            assert (await rig.send(topic, properties="TIMER_DELAY_SEC\x01500\x02")).code == 0
-        timers = rig.broker.service.timers
-        timers.timers.enqueue(int(time.time() * 1000))
-        assert await rig.code(DeleteTopicInBroker(topic="t")) == 0
-        counts = orjson.loads((await rig.ask(GetTimerMetrics())).body)["timingCount"]
-        assert counts.keys() == timers.metrics.enqueued.keys() == {"u"}
+async def test_a_deleted_topic_takes_its_counts_along(rig: Rig) -> None:
+    for topic in ("t", "u"):
+        assert (await rig.send(topic, properties="TIMER_DELAY_SEC\x01500\x02")).code == 0
+    timers = rig.broker.service.timers
+    timers.timers.enqueue(int(time.time() * 1000))
+    assert await rig.code(DeleteTopicInBroker(topic="t")) == 0
+    counts = orjson.loads((await rig.ask(GetTimerMetrics())).body)["timingCount"]
+    assert counts.keys() == timers.metrics.enqueued.keys() == {"u"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from orbitmq.broker.pop.ordering.queues import FORGOTTEN_AFTER_MS, LEFT_MS_MAX, OrderedQueues
 from orbitmq.testing import FakeClock
 from orbitmq.wire.pop.ordered_batches import OrderedBatch, OrderedPlace
@@ -26,8 +28,12 @@ class Rig:
         return self.queues.blocked_until_ms(PLACE) is not None
 
 
-def test_a_queue_is_blocked_until_all_of_its_batch_are_acknowledged():
-    rig = Rig()
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+def test_a_queue_is_blocked_until_all_of_its_batch_are_acknowledged(rig: Rig):
     assert not rig.is_blocked
     rig.give(4, 5, 7)
     assert [rig.queues.acknowledge(PLACE, offset) for offset in (5, 4)] == [4, 7]
@@ -37,8 +43,7 @@ def test_a_queue_is_blocked_until_all_of_its_batch_are_acknowledged():
     assert (rig.queues.count, rig.queues.find(PLACE)) == (0, None)
 
 
-def test_a_queue_is_free_when_the_time_of_all_that_is_left_is_over():
-    rig = Rig()
+def test_a_queue_is_free_when_the_time_of_all_that_is_left_is_over(rig: Rig):
     rig.give(4, 5)
     assert rig.queues.blocked_until_ms(PLACE) == 65_000
     rig.pass_ms(59_999)
@@ -49,8 +54,7 @@ def test_a_queue_is_free_when_the_time_of_all_that_is_left_is_over():
     assert not rig.is_blocked
 
 
-def test_the_same_attempt_gets_its_batch_again_at_any_time_and_it_counts_as_one_try():
-    rig = Rig()
+def test_the_same_attempt_gets_its_batch_again_at_any_time_and_it_counts_as_one_try(rig: Rig):
     rig.give(4, 5, attempt_id="a")
     assert rig.queues.blocked_until_ms(PLACE, "a") is None
     assert rig.queues.blocked_until_ms(PLACE, "b") is not None
@@ -61,8 +65,7 @@ def test_the_same_attempt_gets_its_batch_again_at_any_time_and_it_counts_as_one_
     assert rig.give(5, 6).counts == {5: 3, 6: 1}
 
 
-def test_a_changed_time_counts_from_now_on_for_the_latest_pop_alone():
-    rig = Rig()
+def test_a_changed_time_counts_from_now_on_for_the_latest_pop_alone(rig: Rig):
     batch = rig.give(4, 5)
     assert rig.queues.change_time(PLACE, 4, batch.pop_time_ms, 90_000) == 1_090_000
     assert rig.queues.blocked_until_ms(PLACE) == 95_000
@@ -149,8 +152,7 @@ def test_deadlines_that_do_not_hold_any_more_are_not_kept_for_ever():
     assert rig.queues.has_room(("t", "g", 9))
 
 
-def test_what_is_deleted_or_old_is_forgotten():
-    rig = Rig()
+def test_what_is_deleted_or_old_is_forgotten(rig: Rig):
     rig.give(1)
     rig.give(1, place=("u", "g", 0))
     rig.give(1, place=("u", "h", 0))
@@ -167,8 +169,7 @@ def test_what_is_deleted_or_old_is_forgotten():
     assert rig.queues.change_count == before + 1
 
 
-def test_what_is_old_and_still_somebodys_blocks_its_queue_on():
-    rig = Rig()
+def test_what_is_old_and_still_somebodys_blocks_its_queue_on(rig: Rig):
     batch = rig.give(1)
     rig.queues.change_time(PLACE, 1, batch.pop_time_ms, 2 * FORGOTTEN_AFTER_MS)
     rig.pass_ms(FORGOTTEN_AFTER_MS + 1)
