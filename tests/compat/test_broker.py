@@ -89,10 +89,7 @@ def test_a_story_ends_by_taking_away_what_it_made():
     deleted = {step.fields["topic"] for step in steps[-20:] if step.code == 215}
     assert {
         step.fields["topic"] for step in steps if step.code == 17 and step.fields["topic"].startswith("\u00a7")
-    } <= {
-        *deleted,
-        "\u00a7" + "x" * 125,
-    }
+    } <= {*deleted, "\u00a7" + "x" * 125}
 
 
 def test_a_run_goes_on_where_the_last_one_of_its_tally_ended(tmp_path):

@@ -39,12 +39,7 @@ def test_a_list_is_cut_where_it_grows_too_large():
 
 @pytest.mark.parametrize(
     "messages",
-    [
-        [],
-        [Message("t", b""), Message("u", b"")],
-        [Message("t", b"", delay_level=1)],
-        [Message("%RETRY%g", b"")],
-    ],
+    [[], [Message("t", b""), Message("u", b"")], [Message("t", b"", delay_level=1)], [Message("%RETRY%g", b"")]],
 )
 def test_what_cannot_travel_in_one_batch_is_refused(messages):
     with pytest.raises(InvalidArgument):

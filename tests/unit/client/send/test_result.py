@@ -30,8 +30,7 @@ def test_a_result_says_where_the_message_is():
 
 
 @pytest.mark.parametrize(
-    ("code", "status"),
-    [(10, "FLUSH_DISK_TIMEOUT"), (11, "SLAVE_NOT_AVAILABLE"), (12, "FLUSH_SLAVE_TIMEOUT")],
+    ("code", "status"), [(10, "FLUSH_DISK_TIMEOUT"), (11, "SLAVE_NOT_AVAILABLE"), (12, "FLUSH_SLAVE_TIMEOUT")]
 )
 def test_a_stored_message_whose_safety_is_in_doubt_says_so(code, status):
     results = decode_results([encoded()], QUEUE, answer(code))

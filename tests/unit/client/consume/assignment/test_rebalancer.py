@@ -63,12 +63,7 @@ class Parts:
         self.assignment = cast(Any, FakeAssignment())
         self.subscriptions = {}
         self.rebalancer = Rebalancer(
-            session,
-            self.allocator,
-            self.assignment,
-            self.subscriptions,
-            optional_topic=RETRY,
-            interval_ms=interval_ms,
+            session, self.allocator, self.assignment, self.subscriptions, optional_topic=RETRY, interval_ms=interval_ms
         )
 
     def subscribe(self, *topics):

@@ -97,8 +97,7 @@ async def test_a_message_whose_plain_send_gets_no_answer_is_sent_to_no_further_b
 
 
 @pytest.mark.parametrize(
-    "code",
-    [ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE],
+    "code", [ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE]
 )
 async def test_what_a_broker_has_stored_without_its_whole_promise_is_not_ours_any_more(cluster, code):
     cluster.topic("%RETRY%g", count=1)
