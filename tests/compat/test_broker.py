@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import count
@@ -66,9 +67,8 @@ def differences(comparison: Comparison, stories: Iterator[Told]) -> list[str]:
 
 def test_every_difference_by_intention_stands_on_the_page():
     page = (Path(__file__).parents[2] / "docs" / "compatibility.md").read_text()
-    reasons = (*REASONS, *ADMIN_REASONS)
-    missing = [reason.name for reason in reasons if f"| {reason.name} | {reason.java} | {reason.ours} |" not in page]
-    assert missing == []
+    told = set(re.findall(r"(?m)^\| (.+?) \| .+? \| .+? \|$", page))
+    assert {reason.name for reason in (*REASONS, *ADMIN_REASONS)} - told == set()
 
 
 @pytest.mark.parametrize("kind", [Story, AdminStory, GuardedStory])

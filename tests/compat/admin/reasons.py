@@ -1,4 +1,4 @@
-"""Differences in administration that are meant, each with its reason (docs/compatibility.md says them, too)."""
+"""Differences in administration that are meant, each with its reason (docs/compatibility.md says what they are)."""
 
 from __future__ import annotations
 
@@ -132,29 +132,18 @@ def _without(table: dict[str, Any], gone: Collection[str], unordered: Collection
 REASONS: tuple[Reason, ...] = (
     Reason(
         "lists of topics (18) and groups (225) of which one is refused",
-        "those before it are made",
-        "none is made",
         lambda step, java, ours: (
             step.code in (18, 225) and ours.get("code") in (1, 29) and java.get("code") in (0, 1, 29)
         ),
         ends_story=True,
     ),
-    Reason(
-        "lists of topics (18) with one that stays as it is",
-        "none of the others is made, and 0 is answered",
-        "all are made",
-        lambda step, java, ours: False,
-    ),
+    Reason("lists of topics (18) with one that stays as it is", lambda step, java, ours: False),
     Reason(
         "lists of topics (18) that name one twice",
-        "both are made, and 1 is answered",
-        "the last counts",
         lambda step, java, ours: step.code == 18 and _codes(java, ours) == (1, 0) and "Duplicate key" in java["remark"],
     ),
     Reason(
         "values of another kind in settings of groups (200)",
-        "taken for something, or refused",
-        "refused",
         lambda step, java, ours: (
             step.code == 200 and java.get("code") in (0, 1) and _says(ours, "group configuration: ")
         ),
@@ -174,8 +163,6 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "groups (200) with fewer than no queues of retries, or more than 1,024",
-        "made",
-        "refused with 29",
         lambda step, java, ours: step.code == 200 and _codes(java, ours) == (0, 29) and _says(ours, "retryQueueNums: "),
         ends_story=True,
     ),
@@ -189,14 +176,10 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "copies of offsets (314) without a topic",
-        "nothing is copied",
-        "those of all topics that the group reads",
         lambda step, java, ours: False,  # seen later only: the story ends
     ),
     Reason(
         "passwords in answers about users (3004, 3005)",
-        "shown to whoever may ask",
-        "shown to super users",
         lambda step, java, ours: (
             step.code in (3004, 3005)
             and _codes(java, ours) == (0, 0)
@@ -205,15 +188,11 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "what a group may read again (353)",
-        "all topics, if one is allowed",
-        "the topic that is allowed",
         lambda step, java, ours: step.code == 353 and _readable(java, ours) == (True, False),
         ends_story=True,
     ),
     Reason(
         "offsets of all groups (308), when somebody has committed for a group without a name",
-        "fails with an ArrayIndexOutOfBoundsException",
-        "answered",
         lambda step, java, ours: step.code == 308 and _codes(java, ours) == (1, 0) and _says(java, "ArrayIndexOutOf"),
     ),
     _known("the list of groups (201)")._replace(
@@ -221,8 +200,6 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "the topic of retries of a group with `retryQueueNums` 0",
-        "there, without queues, and stays so when the group gets some",
-        "not there until the group has some",
         lambda step, java, ours: (
             step.code == 21
             and _retries_differ(java, ours)
@@ -231,14 +208,10 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "the topic of retries of a group that reads a topic with `order`",
-        "has `order`, too",
-        "has not",
         lambda step, java, ours: step.code == 21 and _retries_differ(java, ours),
     ),
     Reason(
         "resets (222) to the place behind a queue's end",
-        "set",
-        "answered 1",
         lambda step, java, ours: (
             step.code == 222 and _codes(java, ours) == (0, 1) and _says(ours, "not in consume queue range")
         ),
@@ -246,20 +219,14 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "resets (222) that nobody has taken, of a topic that is deleted",
-        "stay, and hold for a topic of that name that is made later",
-        "go with the topic",
         lambda step, java, ours: False,  # seen later only: the story ends
     ),
     Reason(
         "remarks about clients that are too old",
-        "with the name of their version",
-        "with its number",
         lambda step, java, ours: _codes(java, ours) == (1, 1) and _says(ours, ". version="),
     ),
     Reason(
         "what one client has read (223), when another one of its group is too old to be asked",
-        "answered, or refused with 1: what it comes upon first",
-        "answered",
         lambda step, java, ours: step.code == 223 and _says(java, "the client does not support") and not ours["code"],
     ),
     _known("fields that are missing or no numbers")._replace(
@@ -281,14 +248,10 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "remarks about attributes that cannot be",
-        "what its parser came upon",
-        "the attribute, and what is expected",
         lambda step, java, ours: _codes(java, ours) == (1, 1) and _says(ours, "attributes: "),
     ),
     Reason(
         "attributes (17) with a second `=`",
-        "what stands behind it is forgotten",
-        "refused with 1",
         lambda step, java, ours: (
             step.code == 17
             and _codes(java, ours) == (0, 1)
@@ -299,23 +262,17 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "resets (222) of queues that are not there",
-        "set",
-        "answered 1",
         lambda step, java, ours: step.code == 222 and java.get("code") in (0, 1) and _says(ours, "is illegal"),
         ends_story=True,
     ),
     Reason(
         "subjects (3006, 3007) of a kind that there is not",
-        "fails, and answers 1",
-        "answered 16",
         lambda step, java, ours: (
             step.code in (3006, 3007) and _codes(java, ours) == (1, 16) and _says(ours, "The subject type is null")
         ),
     ),
     Reason(
         "names of users, passwords and resources of more than 255 characters, or with others than printable ones",
-        "taken, or refused for something else",
-        "refused with 16",
         lambda step, java, ours: (
             step.code in range(3001, 3011) and ours.get("code") == 16 and _says(ours, "printable characters")
         ),
@@ -323,20 +280,14 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "a group's name with %RETRY% before it",
-        "another group's, for rules",
-        "the group's itself",
         lambda step, java, ours: ours.get("code") == 16 and any("%RETRY%" in name for name in _names(step)),
     ),
     Reason(
         "rules (3006, 3007) of one request about one resource, or in two policies of one type",
-        "kept side by side, if they are the user's first: changes and deletions find one of them",
-        "become one rule, the last, and one policy",
         lambda step, java, ours: False,  # seen later only: the story ends
     ),
     Reason(
         "deletions of a rule (3008) about a resource that is none",
-        "all rules of the subject go",
-        "refused",
         lambda step, java, ours: (
             step.code == 3008 and java.get("code") in (0, 16) and _says(ours, "is illegal") and ours.get("code") == 16
         ),
@@ -344,14 +295,10 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "requests whose fields rules cannot read",
-        "refused with 16, whoever asks",
-        "refused for what is wrong with them",
         lambda step, java, ours: _says(java, "parse authorization context error") and bool(ours.get("code")),
     ),
     Reason(
         "fields of a group's settings that Java 5.3.3 does not know",
-        "forgotten",
-        "kept, and shown",
         lambda step, java, ours: (
             step.code in (201, 352)
             and _codes(java, ours) == (0, 0)
@@ -360,8 +307,6 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "requests that Java asks no rule for",
-        "served to every user that signs",
-        "ask for the rule of what they are about",
         lambda step, java, ours: (
             step.code in OURS_ALONE
             and ours.get("code") == 16
@@ -371,8 +316,6 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "subscriptions (345) to no topic",
-        "fails with a NullPointerException",
-        "none",
         lambda step, java, ours: step.code == 345 and "topic" not in step.fields and _codes(java, ours) == (1, 0),
     ),
 )

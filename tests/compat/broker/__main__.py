@@ -99,10 +99,10 @@ def report(tally: Tally) -> None:
         f"up to story {tally.next_story - 1}; by code:"
     )
     print("  " + ", ".join(f"{code} {number:,}" for code, number in sorted(tally.counts.items())))
-    print("different by intention, times:")
+    print("different by intention (docs/compatibility.md), times:")
     for reason in REASONS:
         if tally.listed[reason.name]:
-            print(f"  {tally.listed[reason.name]:,} {reason.name}: Java: {reason.java}; ours: {reason.ours}")
+            print(f"  {tally.listed[reason.name]:,} {reason.name}")
     print(f"{tally.counts.total():,} commands to each: {len(tally.differences)} kinds of difference left")
 
 
