@@ -16,8 +16,7 @@ QUEUE = MessageQueue("orders", "broker-a", 0)
 
 
 async def send_back(cluster, message, delay_level=0, *, queue=QUEUE, on_retry=lambda: None, **policy):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     async with open_session(cluster, "orders") as session:
         return await SendBacks(session, "g", RedeliveryPolicy(**policy), on_retry).send(message, queue, delay_level)
 
