@@ -95,6 +95,13 @@ def java_name_server(jars: None, tmp_path_factory: pytest.TempPathFactory) -> It
     name_server.kill()
 
 
+@pytest.fixture(scope="module")
+def own_name_server(jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaNameServer]:
+    """A NameServer of Java's for one module: its brokers come and go, and no other makes its topics or gets messages."""
+    with JavaNameServer(tmp_path_factory.mktemp("nameserver")) as name_server:
+        yield name_server
+
+
 @pytest.fixture(scope="session")
 def java_cluster(
     java_name_server: JavaNameServer, our_name_server: str, tmp_path_factory: pytest.TempPathFactory

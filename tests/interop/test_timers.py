@@ -33,17 +33,10 @@ TIMER_TRACES = {"TIMER_OUT_MS", "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "REAL_TO
 
 
 @pytest.fixture(scope="module")
-def java_name_server(jars, tmp_path_factory):
-    """A NameServer of this module's own: no other broker makes its topics."""
-    with JavaNameServer(tmp_path_factory.mktemp("nameserver")) as name_server:
-        yield name_server
-
-
-@pytest.fixture(scope="module")
-def java_broker(java_name_server, tmp_path_factory):
+def java_broker(own_name_server, tmp_path_factory):
     properties: dict[str, object] = {"timerPrecisionMs": PRECISION_MS, "recallMessageEnable": "true"}
     properties |= {"timerMaxDelaySec": 1_000, "messageDelayLevel": LEVELS}
-    broker = JavaBroker(tmp_path_factory.mktemp("java"), java_name_server.address, name="timers", properties=properties)
+    broker = JavaBroker(tmp_path_factory.mktemp("java"), own_name_server.address, name="timers", properties=properties)
     broker.start()
     yield broker
     broker.kill()
@@ -64,7 +57,7 @@ def name_servers(request):
     if request.param == "our broker":
         return request.getfixturevalue("ours").name_servers
     request.getfixturevalue("java_broker")
-    return request.getfixturevalue("java_name_server").address
+    return request.getfixturevalue("own_name_server").address
 
 
 @pytest.fixture
@@ -191,9 +184,9 @@ def store_of(request, is_ours):
 
 
 def test_nobody_waits_longer_in_a_directory_of_javas_than_by_the_levels_of_the_start(
-    java, java_broker, java_name_server, tmp_path, name
+    java, java_broker, own_name_server, tmp_path, name
 ):
-    producer = java.producer("java-levels", java_name_server.address)
+    producer = java.producer("java-levels", own_name_server.address)
     producer.send(*(message(name, b"level %d" % level, delay_level=level) for level in (3, 4)))
     producer.stop()
     shutil.copytree(java_broker.store, tmp_path / "copy")  # as a crash leaves it
