@@ -1,7 +1,6 @@
 """The quick forms of `make proof ARGS="--only compat/broker --only compat/admin"`: some hundred random commands to Java's broker and ours."""
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -23,7 +22,7 @@ from compat.broker.sides import Memory, Side
 from compat.broker.steps import Step
 from compat.broker.stories import Story
 from compat.broker.tally import Tally
-from interop.peers import why_unavailable
+from interop.peers import require_java
 from orbitmq.wire.command import Command
 
 QUICK = 300
@@ -35,9 +34,7 @@ FIRST_ADMIN_STORY = 20_000_001
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
-    reason = why_unavailable()
-    if reason is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    require_java()
     with open_brokers(tmp_path_factory.mktemp("brokers"), is_quick=True) as pair:
         yield pair
 

@@ -9,13 +9,12 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
 
-from interop.peers import JavaBroker, JavaClients, JavaNameServer, why_unavailable
+from interop.peers import JavaBroker, JavaClients, JavaNameServer, require_java
 from orbitmq.admin.client import AdminClient
 from orbitmq.client.loop_thread import LoopThread
 from orbitmq.model.topic import TopicConfig
@@ -45,12 +44,7 @@ class JavaCluster:
 @pytest.fixture(scope="session")
 def jars() -> None:
     """RocketMQ's jars and our Java programs are there: a loud skip on a laptop, a failure in CI."""
-    reason = why_unavailable()
-    if reason is None:
-        return
-    if os.environ.get("CI"):
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason)
+    require_java()
 
 
 @pytest.fixture(scope="session")

@@ -18,9 +18,12 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
+
+import pytest
 
 VERSION = "5.3.3"
 START_TIMEOUT_S = 90
@@ -42,6 +45,14 @@ _OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref", "java.util", "java.lang
 
 class PeerError(Exception):
     """A Java peer did not start, died, or answered with an error."""
+
+
+def require_java() -> None:
+    """Where Java's peers cannot run, skip the test loudly; in CI, fail it."""
+    if (reason := why_unavailable()) is not None:
+        if os.environ.get("CI"):
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
 
 
 def why_unavailable() -> str | None:
@@ -320,6 +331,21 @@ class JavaBroker(JavaServer):
             "osPageCacheBusyTimeOutMills": 30_000,
             **self._properties,
         }
+
+
+@contextmanager
+def java_servers(root: Path, **properties: object) -> Iterator[tuple[str, JavaBroker]]:
+    """The address of a NameServer of Java's, and its one broker; the test is skipped where they cannot run."""
+    require_java()
+    name_server = JavaNameServer(root / "nameserver")
+    name_server.start()
+    broker = JavaBroker(root / "broker", name_server.address, properties=properties)
+    try:
+        broker.start()
+        yield name_server.address, broker
+    finally:
+        broker.kill()
+        name_server.kill()
 
 
 class JavaController(JavaServer):
