@@ -1,18 +1,13 @@
 import pytest
 
 from orbitmq.client.send.batch import EncodedBatch
-from orbitmq.client.send.request import encode_message
 from orbitmq.client.send.result import SendResult, SendStatus, decode_results, is_stored
 from orbitmq.errors import HeaderError
-from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.command import Command
+from unit.client.messages import encoded
 
 QUEUE = MessageQueue("t", "a", 3)
-
-
-def encoded(body=b"x", **fields):
-    return encode_message(Message("t", body, **fields), "ID", compress_over=100)
 
 
 def answer(code=0, **fields):
