@@ -25,6 +25,8 @@ from typing import Any, Self
 
 import pytest
 
+from orbitmq.wire.signature import Credentials
+
 VERSION = "5.3.3"
 START_TIMEOUT_S = 90
 ANSWER_TIMEOUT_S = 60
@@ -398,6 +400,21 @@ class JavaController(JavaServer):
             "bindAddress": "127.0.0.1",
             **self._properties,
         }
+
+
+def guarded(superuser: Credentials, inner: Credentials) -> tuple[dict[str, object], dict[str, object]]:
+    """Settings of a Java broker, and of ours, with authentication and authorization on."""
+    user = json.dumps({"username": superuser.access_key, "password": superuser.secret_key})
+    credentials = json.dumps({"accessKey": inner.access_key, "secretKey": inner.secret_key})
+    javas: dict[str, object] = {
+        f"{kind}MetadataProvider": f"org.apache.rocketmq.auth.{kind}.provider.Local{kind.capitalize()}MetadataProvider"
+        for kind in ("authentication", "authorization")
+    }
+    javas |= {"authenticationEnabled": "true", "authorizationEnabled": "true"}
+    javas |= {"initAuthenticationUser": user, "innerClientAuthenticationCredentials": credentials}
+    ours: dict[str, object] = {"authentication_enabled": True, "authorization_enabled": True}
+    ours |= {"init_authentication_user": user, "inner_client_authentication_credentials": credentials}
+    return javas, ours
 
 
 def controlled(controllers: str, **properties: object) -> dict[str, object]:
