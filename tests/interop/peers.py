@@ -174,12 +174,19 @@ class JavaServer:
 
     main_class: str
     up_mark = "boot success"
+    advertised_host = "127.0.0.1"
+    port = 0
 
     def __init__(self, home: Path, *, heap_mb: int, jvm: Iterable[str] = ()) -> None:
         self.home = home
         self._heap_mb = heap_mb
         self._jvm = tuple(jvm)
         self._process: JavaProcess | None = None
+
+    @property
+    def address(self) -> str:
+        """Where clients and brokers are sent, `host:port`."""
+        return f"{self.advertised_host}:{self.port}"
 
     @property
     def process(self) -> JavaProcess:
@@ -236,11 +243,6 @@ class JavaNameServer(JavaServer):
         self.port = port
         self._properties = dict(properties or {})
 
-    @property
-    def address(self) -> str:
-        """Where it listens, `host:port`."""
-        return f"127.0.0.1:{self.port}"
-
     def start(self) -> None:
         """Start; a restarted NameServer keeps its port."""
         up = self._launch({"listenPort": self.port, "bindAddress": "127.0.0.1", **self._properties})
@@ -269,14 +271,8 @@ class JavaBroker(JavaServer):
         self.name, self.cluster, self.broker_id = name, cluster, broker_id
         self.advertised_host = advertised_host
         self.store = store or home / "store"
-        self.port = 0
         self._name_servers = name_servers
         self._properties = dict(properties or {})
-
-    @property
-    def address(self) -> str:
-        """Where clients are sent, `host:port`."""
-        return f"{self.advertised_host}:{self.port}"
 
     def start(self) -> None:
         """Start; a restarted broker keeps its ports, a first start looks for free ones until it gets them."""
@@ -369,13 +365,7 @@ class JavaController(JavaServer):
     ) -> None:
         super().__init__(home, heap_mb=256, jvm=("-XX:MaxDirectMemorySize=256m", *jvm))
         self.advertised_host = advertised_host
-        self.port = 0
         self._properties = dict(properties or {})
-
-    @property
-    def address(self) -> str:
-        """Where brokers are sent, `host:port`."""
-        return f"{self.advertised_host}:{self.port}"
 
     def start(self) -> None:
         """Start; a restarted controller keeps its port, a first start looks for a free one until it gets it."""

@@ -184,9 +184,8 @@ async def test_routes_of_what_it_subscribes_to_are_kept_up_to_date():
 
 
 async def test_a_new_group_may_begin_at_the_end():
-    async with LocalCluster() as cluster:
-        async with consumer(cluster, consume_from=ConsumeFrom.LAST) as reader:
-            assert reader._init_mode == 1
+    async with LocalCluster() as cluster, consumer(cluster, consume_from=ConsumeFrom.LAST) as reader:
+        assert reader._init_mode == 1
     with pytest.raises(InvalidArgument, match=r"expected one of ConsumeFrom\.FIRST, ConsumeFrom\.LAST$"):
         SimpleConsumer("g", "127.0.0.1:9876", consume_from=ConsumeFrom.TIMESTAMP)
 
