@@ -1,4 +1,4 @@
-"""What the tests of jobs share."""
+"""The cluster of the tests of jobs."""
 
 import pytest
 

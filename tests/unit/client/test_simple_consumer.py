@@ -38,11 +38,11 @@ def consumer(cluster, **settings):
 
 
 @asynccontextmanager
-async def scene(brokers=1, **settings):
+async def scene(brokers=1, *, settings=None, **of_consumer):
     """Yield a cluster with the topic orders, a producer and a consumer."""
-    async with LocalCluster(brokers=brokers) as cluster:
+    async with LocalCluster(brokers=brokers, settings=settings) as cluster:
         await create(cluster)
-        async with Producer("p", cluster.name_servers) as producer, consumer(cluster, **settings) as reader:
+        async with Producer("p", cluster.name_servers) as producer, consumer(cluster, **of_consumer) as reader:
             yield cluster, producer, reader
 
 

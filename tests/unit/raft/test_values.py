@@ -49,14 +49,15 @@ def test_settings_that_cannot_work_are_refused_by_name(changes, field):
 
 
 def test_the_least_of_everything_works():
-    least = {
-        "election_ticks": 2,
-        "heartbeat_ticks": 1,
-        "batch_size_max": 1,
-        "inflight_max": 1,
-        "uncommitted_size_max": 1,
-    }
-    Settings(id=1, voters=frozenset({1}), **least)
+    Settings(
+        id=1,
+        voters=frozenset({1}),
+        election_ticks=2,
+        heartbeat_ticks=1,
+        batch_size_max=1,
+        inflight_max=1,
+        uncommitted_size_max=1,
+    )
 
 
 @pytest.mark.parametrize(("voters", "needed"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
