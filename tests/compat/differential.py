@@ -20,11 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from compat.stream import DEFAULTS, Step, Stream, Way
+from hostile.served import serving
 from interop.peers import JavaNameServer, why_unavailable
 from orbitmq.address import parse_address
-from orbitmq.client.loop_thread import LoopThread
-from orbitmq.nameserver.app import NameServer
-from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.wire import fastjson
 from orbitmq.wire.command import Command, SerializeType, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder
@@ -266,27 +264,10 @@ def _settings(body: bytes) -> dict[str, str]:
 @contextlib.contextmanager
 def both_name_servers(home: Path) -> Iterator[tuple[str, str]]:
     """Run Java's NameServer and ours with the same settings; yields their addresses."""
-    java = JavaNameServer(
-        home / "java",
-        properties={"scanNotActiveBrokerInterval": SCAN_MS, "kvConfigPath": home / "java" / "kvConfig.json"},
-    )
-    java.start()
-    config = NameServerConfig(
-        bind_address="127.0.0.1",
-        listen_port=0,
-        scan_not_active_broker_interval=SCAN_MS,
-        kv_config_path=home / "ours" / "kvConfig.json",
-        config_store_path=home / "ours" / "namesrv.properties",
-    )
-    background = LoopThread("our name server")
-    name_server = background.apply(lambda: NameServer(config))
-    background.call(name_server.start())
-    try:
-        yield java.address, name_server.address
-    finally:
-        background.call(name_server.stop())
-        background.stop()
-        java.kill()
+    properties = {"scanNotActiveBrokerInterval": SCAN_MS, "kvConfigPath": home / "java" / "kvConfig.json"}
+    with JavaNameServer(home / "java", properties=properties) as java:
+        with serving(home / "ours", scan_not_active_broker_interval=SCAN_MS) as ours:
+            yield java.address, ours.address
 
 
 def main() -> None:

@@ -1,12 +1,10 @@
 """The quick form of `make proof ARGS="--only compat/nameserver"`: a few thousand random requests to Java's NameServer and ours, answers compared."""
 
-import os
-
 import pytest
 
 from compat.differential import Comparison, both_name_servers
 from compat.stream import Stream
-from interop.peers import why_unavailable
+from interop.peers import require_java
 from seeds import SEED
 
 QUICK = 4_000
@@ -14,9 +12,7 @@ QUICK = 4_000
 
 @pytest.mark.java
 def test_our_name_server_answers_as_javas_does(tmp_path):
-    reason = why_unavailable()
-    if reason is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    require_java()
     with both_name_servers(tmp_path) as (java, ours):
         comparison = Comparison(java, ours)
         comparison.run(Stream(SEED), QUICK)

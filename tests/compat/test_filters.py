@@ -1,11 +1,9 @@
 """The quick form of `make proof ARGS="--only compat/filters"`: some thousand random expressions through Java's SQL92 filter and ours."""
 
-import os
-
 import pytest
 
 from compat.filters import Comparison, Generator
-from interop.peers import JavaClients, why_unavailable
+from interop.peers import JavaClients, require_java
 from seeds import SEED
 
 QUICK = 5_000
@@ -13,9 +11,7 @@ QUICK = 5_000
 
 @pytest.mark.java
 def test_our_filter_says_of_every_message_what_javas_says(tmp_path):
-    reason = why_unavailable()
-    if reason is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    require_java()
     java = JavaClients(tmp_path)
     comparison = Comparison(java)
     comparison.run(Generator(SEED), QUICK)

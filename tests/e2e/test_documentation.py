@@ -104,21 +104,14 @@ def test_the_architecture_names_every_package_and_no_other():
 
 
 @each_page
-def test_a_module_that_a_page_names_is_there(page):
-    named = set(MODULE.findall(page.read_text(encoding="utf-8")))
-    assert {name for name in named if not is_a_module(name)} == set()
-
-
-@each_page
-def test_a_path_that_a_page_names_is_there(page):
-    named = PATH.findall(page.read_text(encoding="utf-8"))
-    assert {name for name in named if not (ROOT / name).exists()} == set()
-
-
-@each_page
-def test_a_dotted_name_that_a_page_names_can_be_imported(page):
-    named = set(DOTTED.findall(page.read_text(encoding="utf-8")))
-    assert {name for name in named if not is_importable(name)} == set()
+@pytest.mark.parametrize(
+    ("pattern", "is_there"),
+    [(MODULE, is_a_module), (PATH, lambda name: (ROOT / name).exists()), (DOTTED, is_importable)],
+    ids=["module", "path", "dotted name"],
+)
+def test_what_a_page_names_is_there(page, pattern, is_there):
+    named = set(pattern.findall(page.read_text(encoding="utf-8")))
+    assert {name for name in named if not is_there(name)} == set()
 
 
 @each_page

@@ -40,13 +40,7 @@ def name_servers(directory: Path) -> Iterator[str]:
 def running(*words: str, stdin: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[str]]:
     """A program whose output is read here; it is gone at the end."""
     process = subprocess.Popen(
-        words,
-        stdin=stdin,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env=environment(),
+        words, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment()
     )
     try:
         yield process

@@ -210,9 +210,7 @@ _PIECES = [
 ]  # fmt: skip
 
 _REGISTRATION = registration.encode_registration(
-    DataVersion(1, 2, 3),
-    {name: TopicConfig(topic=name, attributes={"+a": "}"}) for name in ("t", "u", "v")},
-    ("f:1",),
+    DataVersion(1, 2, 3), {name: TopicConfig(topic=name, attributes={"+a": "}"}) for name in ("t", "u", "v")}, ("f:1",)
 )
 _BODY_DECODERS = (
     route.decode_route, route.decode_cluster_info, route.decode_member_group, registration.decode_registration,

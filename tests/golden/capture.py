@@ -12,16 +12,18 @@ import argparse
 import base64
 import json
 import shutil
+import socket
 import struct
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from golden.tap import Passed, Tap
 from interop.peers import (
     VERSION,
     JavaBroker,
@@ -34,156 +36,82 @@ from interop.peers import (
     message,
     why_unavailable,
 )
+from orbitmq.codes import RequestCode
 
 HERE = Path(__file__).parent
 COMMAND = "PYTHONPATH=tests .venv/bin/python -m golden.capture"
 BROKER_HOST = "127.0.0.2"
 MAGIC_BLANK = 0xCBD43194
 NAMES = {
-    10: "send-message",
-    11: "pull-message",
-    12: "query-message",
-    14: "query-consumer-offset",
-    15: "update-consumer-offset",
-    17: "update-and-create-topic",
-    18: "update-and-create-topic-list",
-    21: "get-all-topic-config",
-    25: "update-broker-config",
-    26: "get-broker-config",
-    28: "get-broker-runtime-info",
-    29: "search-offset-by-timestamp",
-    30: "get-max-offset",
-    31: "get-min-offset",
-    32: "get-earliest-msg-storetime",
-    33: "view-message-by-id",
-    34: "heart-beat",
-    35: "unregister-client",
-    36: "consumer-send-msg-back",
-    37: "end-transaction",
-    38: "get-consumer-list-by-group",
-    39: "check-transaction-state",
-    40: "notify-consumer-ids-changed",
-    41: "lock-batch-mq",
-    42: "unlock-batch-mq",
-    43: "get-all-consumer-offset",
-    45: "get-all-delay-offset",
-    46: "check-client-config",
-    60: "get-timer-check-point",
-    61: "get-timer-metrics",
-    100: "put-kv-config",
-    101: "get-kv-config",
-    102: "delete-kv-config",
-    103: "register-broker",
-    104: "unregister-broker",
-    105: "get-routeinfo-by-topic",
-    106: "get-broker-cluster-info",
-    200: "update-and-create-subscriptiongroup",
-    201: "get-all-subscriptiongroup-config",
-    202: "get-topic-stats-info",
-    203: "get-consumer-connection-list",
-    204: "get-producer-connection-list",
-    205: "wipe-write-perm-of-broker",
-    206: "get-all-topic-list-from-nameserver",
-    207: "delete-subscriptiongroup",
-    208: "get-consume-stats",
-    215: "delete-topic-in-broker",
-    216: "delete-topic-in-namesrv",
-    217: "register-topic-in-namesrv",
-    219: "get-kvlist-by-namespace",
-    220: "reset-consumer-client-offset",
-    221: "get-consumer-status-from-client",
-    222: "invoke-broker-to-reset-offset",
-    223: "invoke-broker-to-get-consumer-status",
-    224: "get-topics-by-cluster",
-    225: "update-and-create-subscriptiongroup-list",
-    300: "query-topic-consume-by-who",
-    303: "query-consume-time-span",
-    304: "get-system-topic-list-from-ns",
-    305: "get-system-topic-list-from-broker",
-    306: "clean-expired-consumequeue",
-    307: "get-consumer-running-info",
-    308: "query-correction-offset",
-    309: "consume-message-directly",
-    310: "send-message-v2",
-    311: "get-unit-topic-list",
-    312: "get-has-unit-sub-topic-list",
-    313: "get-has-unit-sub-ununit-topic-list",
-    314: "clone-group-offset",
-    315: "view-broker-stats-data",
-    316: "clean-unused-topic",
-    317: "get-broker-consume-stats",
-    318: "update-namesrv-config",
-    319: "get-namesrv-config",
-    320: "send-batch-message",
-    321: "query-consume-queue",
-    322: "query-data-version",
-    323: "resume-check-half-message",
-    324: "send-reply-message",
-    325: "send-reply-message-v2",
-    326: "push-reply-message-to-client",
-    327: "add-write-perm-of-broker",
-    328: "get-all-producer-info",
-    329: "delete-expired-commitlog",
-    343: "query-topics-by-consumer",
-    345: "query-subscription-by-consumer",
-    351: "get-topic-config",
-    352: "get-subscriptiongroup-config",
-    353: "update-and-get-group-forbidden",
-    354: "check-rocksdb-cq-write-progress",
-    355: "export-rocksdb-config-to-json",
-    361: "lite-pull-message",
-    370: "recall-message",
-    400: "query-assignment",
-    401: "set-message-request-mode",
-    402: "get-all-message-request-mode",
-    513: "update-and-create-static-topic",
-    901: "get-broker-member-group",
-    904: "broker-heartbeat",
-    905: "notify-min-broker-id-change",
-    906: "exchange-broker-ha-info",
-    907: "get-broker-ha-status",
-    908: "reset-master-flush-offset",
-    1001: "controller-alter-sync-state-set",
-    1002: "controller-elect-master",
-    1003: "controller-register-broker",
-    1004: "controller-get-replica-info",
-    1005: "controller-get-metadata-info",
-    1006: "controller-get-sync-state-data",
-    1007: "get-broker-epoch-cache",
-    1008: "notify-broker-role-changed",
-    1009: "update-controller-config",
-    1010: "get-controller-config",
-    1011: "clean-broker-data",
-    1012: "controller-get-next-broker-id",
-    1013: "controller-apply-broker-id",
-    2001: "update-cold-data-flow-ctr-config",
-    2002: "remove-cold-data-flow-ctr-config",
-    2003: "get-cold-data-flow-ctr-info",
-    2004: "set-commitlog-read-mode",
-    3001: "auth-create-user",
-    3002: "auth-update-user",
-    3003: "auth-delete-user",
-    3004: "auth-get-user",
-    3005: "auth-list-user",
-    3006: "auth-create-acl",
-    3007: "auth-update-acl",
-    3008: "auth-delete-acl",
-    3009: "auth-get-acl",
-    3010: "auth-list-acl",
-    99999: "unknown",
-    200050: "pop-message",
-    200051: "ack-message",
-    200052: "peek-message",
-    200053: "change-message-invisibletime",
-    200054: "notification",
-    200055: "polling-info",
-    200056: "pop-rollback",
-    200151: "batch-ack-message",
+    code.value: code.name.lower().replace("_", "-") for code in RequestCode if not code.name.startswith("ORBITMQ_")
 }
+NAMES[99999] = "unknown"
 IN_BINARY_TOO = {11, 14, 15, 30, 31, 34, 38, 40, 46, 103, 104, 105, 106, 310, 320, 322, 325, 326, 901, 904, 905}
 PACKED = ("golden-zlib", "golden-lz4", "golden-zstd")
 BODY_MAX = 40_000
 PATIENCE_S = 60
+
+
+@dataclass(frozen=True)
+class Passed:
+    """One frame on its way through a tap."""
+
+    tap: str
+    connection: int
+    to_server: bool
+    frame: bytes
+
+
+class Tap:
+    """A TCP relay that writes down every frame that passes: listens on `listen`, relays to `target`, appends each whole frame to `passed`."""
+
+    def __init__(self, name: str, listen: tuple[str, int], target: tuple[str, int], passed: list[Passed]) -> None:
+        self.name = name
+        self._target = target
+        self._passed = passed
+        self._count = 0
+        self._sockets: list[socket.socket] = []
+        self._listener = socket.create_server(listen, family=socket.AF_INET6 if ":" in listen[0] else socket.AF_INET)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        port: int = self._listener.getsockname()[1]
+        return port
+
+    def close(self) -> None:
+        for open_socket in (self._listener, *self._sockets):
+            open_socket.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(self._target)
+            self._count += 1
+            self._sockets += (client, server)
+            for source, sink, to_server in ((client, server, True), (server, client, False)):
+                pump = threading.Thread(target=self._pump, args=(source, sink, self._count, to_server), daemon=True)
+                pump.start()
+
+    def _pump(self, source: socket.socket, sink: socket.socket, connection: int, to_server: bool) -> None:
+        held = b""
+        try:
+            while data := source.recv(65536):
+                held = self._note(held + data, connection, to_server)
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            return  # One side left, so the other pump ends by itself.
+
+    def _note(self, data: bytes, connection: int, to_server: bool) -> bytes:
+        """Append the whole frames at the front of `data` and return the rest."""
+        while len(data) >= 4 and len(data) >= (end := 4 + int.from_bytes(data[:4], "big")):
+            self._passed.append(Passed(self.name, connection, to_server, data[:end]))
+            data = data[end:]
+        return data
 
 
 def main() -> None:

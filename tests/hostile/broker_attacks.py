@@ -255,25 +255,22 @@ def connection_storm(attacker: Attacker) -> Iterator[None]:
 def new_groups(attacker: Attacker) -> Iterator[None]:
     """Pull as a thousand groups that nobody knows."""
     attacker.fill("t", 1, 10)
-    peer, made = attacker.connect(), 0
-    threading.Thread(target=_read_all, args=(peer,), daemon=True).start()
-    wait_for_start()
-    while True:
-        for _ in range(attacker.size.of(1_000)):
-            peer.sendall(pull_frame("t", 0, group=f"group-{made}"))
-            made += 1
-        yield
-        time.sleep(30)
+    yield from _send_a_thousand(attacker, lambda number: pull_frame("t", 0, group=f"group-{number}"))
 
 
 def new_topics(attacker: Attacker) -> Iterator[None]:
     """Send to a thousand topics that nobody knows."""
+    yield from _send_a_thousand(attacker, lambda number: send_frame(f"topic-{number}"))
+
+
+def _send_a_thousand(attacker: Attacker, frame_of: Callable[[int], bytes]) -> Iterator[None]:
+    """Send frames that differ in their numbers, and read the answers; again and again."""
     peer, made = attacker.connect(), 0
     threading.Thread(target=_read_all, args=(peer,), daemon=True).start()
     wait_for_start()
     while True:
         for _ in range(attacker.size.of(1_000)):
-            peer.sendall(send_frame(f"topic-{made}"))
+            peer.sendall(frame_of(made))
             made += 1
         yield
         time.sleep(30)

@@ -18,9 +18,9 @@ from pathlib import Path
 from children import environment
 from hostile.broker_attacks import ATTACKS
 from hostile.broker_honest import HonestPair
-from hostile.broker_victim import BrokerVictim
 from hostile.figure import Figure, Size, percentile
 from hostile.figures import main
+from hostile.victim import BrokerVictim
 from orbitmq.net.loop import run
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "latest-hostile-broker.json"

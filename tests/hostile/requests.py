@@ -110,14 +110,7 @@ async def walk_matrix(folder: Path, *, covers_registration: bool) -> Found:
         "reader": ("reader", "writer", "admin"),
         "admin": ("admin",),
     }
-    who = {
-        "nobody": None,
-        "forger": FORGER,
-        "stranger": STRANGER,
-        "reader": READER,
-        "writer": WRITER,
-        "admin": ADMIN,
-    }
+    who = {"nobody": None, "forger": FORGER, "stranger": STRANGER, "reader": READER, "writer": WRITER, "admin": ADMIN}
     count = 0
     async with asking(folder, acl_enable=True, acl_file=accounts, acl_registration=covers_registration) as asker:
         for name, credentials in who.items():

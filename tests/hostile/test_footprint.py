@@ -35,12 +35,11 @@ def test_route_queries_with_large_headers_are_not_kept(count: int, tmp_path: Pat
 
 @pytest.mark.parametrize("count", [640])
 def test_registrations_with_large_headers_are_not_kept(count: int, tmp_path: Path) -> None:
-    with serving(tmp_path) as served, served.link() as link:
-        with kept_bytes() as kept:
-            for number in range(count):
-                header, body = registration(f"broker-{number}", "T1", "T2")
-                assert link.ask(header, body, pad=HEADER_PADDING).code == 0
-            assert kept() < count * len(HEADER_PADDING) / 2
+    with serving(tmp_path) as served, served.link() as link, kept_bytes() as kept:
+        for number in range(count):
+            header, body = registration(f"broker-{number}", "T1", "T2")
+            assert link.ask(header, body, pad=HEADER_PADDING).code == 0
+        assert kept() < count * len(HEADER_PADDING) / 2
 
 
 def test_answers_that_are_kept_count_by_their_bytes_whoever_keeps_them(tmp_path: Path) -> None:
@@ -73,14 +72,13 @@ def test_a_group_that_changes_again_and_again_leaves_no_former_state_behind(tmp_
 def test_brokers_that_come_and_go_leave_little_behind_for_each(tmp_path: Path) -> None:
     """An encoder may keep 20,000 brokers' parts of routes, of a hundred bytes each and not of some thousand."""
     count = 400
-    with serving(tmp_path) as served, served.link() as link:
-        with kept_bytes() as kept:
-            for number in range(count):
-                link.register(f"broker-{number}")
-                assert link.route("T1") is not None
-                link.ask(leaving_of(f"broker-{number}"))
-            assert link.brokers() == set()
-            assert kept() < count * 4 * KIB
+    with serving(tmp_path) as served, served.link() as link, kept_bytes() as kept:
+        for number in range(count):
+            link.register(f"broker-{number}")
+            assert link.route("T1") is not None
+            link.ask(leaving_of(f"broker-{number}"))
+        assert link.brokers() == set()
+        assert kept() < count * 4 * KIB
 
 
 @pytest.mark.parametrize("leaves", [False, True])
@@ -88,15 +86,14 @@ def test_the_body_of_a_broker_that_is_gone_goes_with_it(leaves: bool, tmp_path: 
     """An id that moves from address to address leaves nothing behind; nor does the last of them when it leaves."""
     large = {topic: TopicConfig(topic=topic, attributes={"+note": "x" * 400 * KIB}) for topic in ("T1", "T2")}
     count = 40
-    with serving(tmp_path) as served, served.link() as link:
-        with kept_bytes() as kept:
-            for number in range(count):
-                link.register("a", configs=large, version=number, broker_addr=f"moved-{number}:10911")
-            if leaves:
-                link.register("a", configs=large, version=count)
-                link.ask(leaving_of("a"))
-                assert link.brokers() == set()
-            assert kept() < 10 * 800 * KIB
+    with serving(tmp_path) as served, served.link() as link, kept_bytes() as kept:
+        for number in range(count):
+            link.register("a", configs=large, version=number, broker_addr=f"moved-{number}:10911")
+        if leaves:
+            link.register("a", configs=large, version=count)
+            link.ask(leaving_of("a"))
+            assert link.brokers() == set()
+        assert kept() < 10 * 800 * KIB
 
 
 def test_unfinished_frames_of_many_connections_share_one_budget(tmp_path: Path) -> None:

@@ -18,11 +18,7 @@ import pytest
 from hostile.served import Link, Served, giant, leaving_of, serving, until
 from orbitmq.model.route import QueueData, TopicRoute
 from orbitmq.wire.bodies.route import encode_route
-from orbitmq.wire.headers import (
-    DeleteTopicInNameServer,
-    GetHealth,
-    RegisterTopicInNameServer,
-)
+from orbitmq.wire.headers import DeleteTopicInNameServer, GetHealth, RegisterTopicInNameServer
 from orbitmq.wire.headers.nameserver import AddWritePerm, WipeWritePerm
 from unit.nameserver.support import registration
 

@@ -16,6 +16,8 @@ from typing import Self
 import psutil
 
 MIB = 2**20
+_NOBODY = "127.0.0.1:9"
+"""A NameServer that does not answer: brokers serve without one."""
 STOP_S = 20
 """A server that has not stopped after so long is killed."""
 
@@ -97,3 +99,19 @@ class Victim(ServerVictim):
             text = answer.read().decode()
         found = re.findall(r"^(?:rocketmq_nameserver_)?(\S+(?:\{[^}]*\})?) (\S+)$", text, re.MULTILINE)
         return {name: float(value) for name, value in found}
+
+
+class BrokerVictim(ServerVictim):
+    """A broker."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__("broker", "-n", _NOBODY, "--name", "victim", settings=settings)
+
+    @property
+    def memory_mb(self) -> float:
+        """Memory of its own: pages of mapped files are the kernel's to take back."""
+        status = Path(f"/proc/{self.process_id}/status")
+        if status.exists():
+            (line,) = (line for line in status.read_text().splitlines() if line.startswith("RssAnon"))
+            return int(line.split()[1]) / 1024
+        return super().memory_mb

@@ -8,19 +8,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
 
-from interop.peers import JavaBroker, JavaClients, JavaNameServer, why_unavailable
+from hostile.served import serving
+from interop.peers import JavaBroker, JavaClients, JavaNameServer, require_java
 from orbitmq.admin.client import AdminClient
-from orbitmq.client.loop_thread import LoopThread
 from orbitmq.model.topic import TopicConfig
-from orbitmq.nameserver.app import NameServer
-from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.testing import BlockingCluster, LocalCluster
 
 _names = itertools.count(1)
@@ -45,12 +43,7 @@ class JavaCluster:
 @pytest.fixture(scope="session")
 def jars() -> None:
     """RocketMQ's jars and our Java programs are there: a loud skip on a laptop, a failure in CI."""
-    reason = why_unavailable()
-    if reason is None:
-        return
-    if os.environ.get("CI"):
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason)
+    require_java()
 
 
 @pytest.fixture(scope="session")
@@ -71,19 +64,8 @@ def ours() -> Iterator[BlockingCluster]:
 @pytest.fixture(scope="session")
 def our_name_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a NameServer of ours that no broker of ours knows."""
-    root = tmp_path_factory.mktemp("nameserver")
-    config = NameServerConfig(
-        bind_address="127.0.0.1",
-        listen_port=0,
-        kv_config_path=root / "kvConfig.json",
-        config_store_path=root / "namesrv.properties",
-    )
-    background = LoopThread("our name server")
-    name_server = background.apply(lambda: NameServer(config))
-    background.call(name_server.start())
-    yield name_server.address
-    background.call(name_server.stop())
-    background.stop()
+    with serving(tmp_path_factory.mktemp("nameserver")) as served:
+        yield served.address
 
 
 @pytest.fixture(scope="session")
@@ -93,6 +75,13 @@ def java_name_server(jars: None, tmp_path_factory: pytest.TempPathFactory) -> It
     name_server.start()
     yield name_server
     name_server.kill()
+
+
+@pytest.fixture(scope="module")
+def own_name_server(jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaNameServer]:
+    """A NameServer of Java's for one module: its brokers come and go, and no other makes its topics or gets messages."""
+    with JavaNameServer(tmp_path_factory.mktemp("nameserver")) as name_server:
+        yield name_server
 
 
 @pytest.fixture(scope="session")
@@ -133,10 +122,6 @@ def create_topic() -> Callable[..., None]:
                 config = TopicConfig(topic=topic, read_queue_count=queue_count, write_queue_count=queue_count)
                 await admin.create_topic(config, cluster=cluster)
 
-        background = LoopThread("admin")
-        try:
-            background.call(work())
-        finally:
-            background.stop()
+        asyncio.run(work())
 
     return create

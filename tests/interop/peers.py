@@ -18,9 +18,14 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
+
+import pytest
+
+from orbitmq.wire.signature import Credentials
 
 VERSION = "5.3.3"
 START_TIMEOUT_S = 90
@@ -42,6 +47,14 @@ _OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref", "java.util", "java.lang
 
 class PeerError(Exception):
     """A Java peer did not start, died, or answered with an error."""
+
+
+def require_java() -> None:
+    """Where Java's peers cannot run, skip the test loudly; in CI, fail it."""
+    if (reason := why_unavailable()) is not None:
+        if os.environ.get("CI"):
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
 
 
 def why_unavailable() -> str | None:
@@ -161,12 +174,19 @@ class JavaServer:
 
     main_class: str
     up_mark = "boot success"
+    advertised_host = "127.0.0.1"
+    port = 0
 
     def __init__(self, home: Path, *, heap_mb: int, jvm: Iterable[str] = ()) -> None:
         self.home = home
         self._heap_mb = heap_mb
         self._jvm = tuple(jvm)
         self._process: JavaProcess | None = None
+
+    @property
+    def address(self) -> str:
+        """Where clients and brokers are sent, `host:port`."""
+        return f"{self.advertised_host}:{self.port}"
 
     @property
     def process(self) -> JavaProcess:
@@ -223,11 +243,6 @@ class JavaNameServer(JavaServer):
         self.port = port
         self._properties = dict(properties or {})
 
-    @property
-    def address(self) -> str:
-        """Where it listens, `host:port`."""
-        return f"127.0.0.1:{self.port}"
-
     def start(self) -> None:
         """Start; a restarted NameServer keeps its port."""
         up = self._launch({"listenPort": self.port, "bindAddress": "127.0.0.1", **self._properties})
@@ -256,14 +271,8 @@ class JavaBroker(JavaServer):
         self.name, self.cluster, self.broker_id = name, cluster, broker_id
         self.advertised_host = advertised_host
         self.store = store or home / "store"
-        self.port = 0
         self._name_servers = name_servers
         self._properties = dict(properties or {})
-
-    @property
-    def address(self) -> str:
-        """Where clients are sent, `host:port`."""
-        return f"{self.advertised_host}:{self.port}"
 
     def start(self) -> None:
         """Start; a restarted broker keeps its ports, a first start looks for free ones until it gets them."""
@@ -322,6 +331,21 @@ class JavaBroker(JavaServer):
         }
 
 
+@contextmanager
+def java_servers(root: Path, **properties: object) -> Iterator[tuple[str, JavaBroker]]:
+    """The address of a NameServer of Java's, and its one broker; the test is skipped where they cannot run."""
+    require_java()
+    name_server = JavaNameServer(root / "nameserver")
+    name_server.start()
+    broker = JavaBroker(root / "broker", name_server.address, properties=properties)
+    try:
+        broker.start()
+        yield name_server.address, broker
+    finally:
+        broker.kill()
+        name_server.kill()
+
+
 class JavaController(JavaServer):
     """Apache RocketMQ's own controller: one node that replicates to itself, with DLedger.
 
@@ -341,13 +365,7 @@ class JavaController(JavaServer):
     ) -> None:
         super().__init__(home, heap_mb=256, jvm=("-XX:MaxDirectMemorySize=256m", *jvm))
         self.advertised_host = advertised_host
-        self.port = 0
         self._properties = dict(properties or {})
-
-    @property
-    def address(self) -> str:
-        """Where brokers are sent, `host:port`."""
-        return f"{self.advertised_host}:{self.port}"
 
     def start(self) -> None:
         """Start; a restarted controller keeps its port, a first start looks for a free one until it gets it."""
@@ -372,6 +390,21 @@ class JavaController(JavaServer):
             "bindAddress": "127.0.0.1",
             **self._properties,
         }
+
+
+def guarded(superuser: Credentials, inner: Credentials) -> tuple[dict[str, object], dict[str, object]]:
+    """Settings of a Java broker, and of ours, with authentication and authorization on."""
+    user = json.dumps({"username": superuser.access_key, "password": superuser.secret_key})
+    credentials = json.dumps({"accessKey": inner.access_key, "secretKey": inner.secret_key})
+    javas: dict[str, object] = {
+        f"{kind}MetadataProvider": f"org.apache.rocketmq.auth.{kind}.provider.Local{kind.capitalize()}MetadataProvider"
+        for kind in ("authentication", "authorization")
+    }
+    javas |= {"authenticationEnabled": "true", "authorizationEnabled": "true"}
+    javas |= {"initAuthenticationUser": user, "innerClientAuthenticationCredentials": credentials}
+    ours: dict[str, object] = {"authentication_enabled": True, "authorization_enabled": True}
+    ours |= {"init_authentication_user": user, "inner_client_authentication_credentials": credentials}
+    return javas, ours
 
 
 def controlled(controllers: str, **properties: object) -> dict[str, object]:

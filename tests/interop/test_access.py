@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from interop.peers import JavaBroker, JavaClients, PeerError, ask, message
+from interop.peers import guarded as guarded_settings
 from orbitmq import Message
 from orbitmq.blocking import Producer, PushConsumer
 from orbitmq.errors import OrbitError
@@ -25,7 +26,6 @@ from unit.broker.access.samples import BODY, CLUSTER, FIELDS, GROUP, JAVA, MORE_
 ROOT = Credentials("root", "root-secret")
 INNER = Credentials("inner", "inner-secret")
 DISABLED = Credentials("disabled", "disabled-secret")
-PROVIDERS = "org.apache.rocketmq.auth"
 ADMISSION = re.compile(
     r"no permission (to access|for request)|username cannot be null|is not found\.$|is disabled\.$|check signature failed"
     r"|verify your access rights|parse authorization context error"
@@ -57,22 +57,7 @@ class Guarded:
 
 @pytest.fixture(scope="module")
 def guarded(jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    root = json.dumps({"username": ROOT.access_key, "password": ROOT.secret_key})
-    inner = json.dumps({"accessKey": INNER.access_key, "secretKey": INNER.secret_key})
-    settings = {
-        "authentication_enabled": True,
-        "authorization_enabled": True,
-        "init_authentication_user": root,
-        "inner_client_authentication_credentials": inner,
-    }
-    properties = {
-        "authenticationEnabled": "true",
-        "authorizationEnabled": "true",
-        "initAuthenticationUser": root,
-        "innerClientAuthenticationCredentials": inner,
-        "authenticationMetadataProvider": f"{PROVIDERS}.authentication.provider.LocalAuthenticationMetadataProvider",
-        "authorizationMetadataProvider": f"{PROVIDERS}.authorization.provider.LocalAuthorizationMetadataProvider",
-    }
+    properties, settings = guarded_settings(ROOT, INNER)
     with LocalCluster.running(settings=settings) as cluster:
         home = tmp_path_factory.mktemp("guarded-java-broker")
         broker = JavaBroker(home, cluster.name_servers, cluster=CLUSTER, properties=properties)

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from interop.peers import JavaBroker, JavaClients, JavaNameServer, message
+from interop.peers import JavaBroker, JavaClients, message
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, Store, StoreConfig
 from orbitmq.store.index.search import Question
@@ -61,16 +61,9 @@ def send(java, name_server, first, count):
     return sent
 
 
-@pytest.fixture(scope="module")
-def java_name_server(jars, tmp_path_factory):
-    """A NameServer of this module's own."""
-    with JavaNameServer(tmp_path_factory.mktemp("nameserver")) as name_server:
-        yield name_server
-
-
 @pytest.fixture
-def java_broker(java_name_server, tmp_path):
-    broker = JavaBroker(tmp_path / "java", java_name_server.address, name="indexed", properties=SETTINGS)
+def java_broker(own_name_server, tmp_path):
+    broker = JavaBroker(tmp_path / "java", own_name_server.address, name="indexed", properties=SETTINGS)
     yield broker
     broker.kill()
 
@@ -84,11 +77,11 @@ def tools(jars, tmp_path):
 
 
 @pytest.fixture
-def java_finds(tools, java_name_server):
+def java_finds(tools, own_name_server):
     """Ask with mqadmin, and return the queue offsets of what it found, or what it printed of one message."""
 
     def ask(command, *arguments):
-        printed = tools.mqadmin(command, "-n", java_name_server.address, "-t", TOPIC, *arguments)
+        printed = tools.mqadmin(command, "-n", own_name_server.address, "-t", TOPIC, *arguments)
         print(command, arguments, printed)
         if command != "queryMsgByKey":
             return printed
@@ -98,9 +91,9 @@ def java_finds(tools, java_name_server):
 
 
 @pytest.mark.proof
-def test_index_files_go_from_java_to_us_and_back_again(java, java_name_server, java_broker, java_finds, tmp_path):
+def test_index_files_go_from_java_to_us_and_back_again(java, own_name_server, java_broker, java_finds, tmp_path):
     java_broker.start()
-    sent = send(java, java_name_server.address, 0, 60)
+    sent = send(java, own_name_server.address, 0, 60)
     theirs = {key: {found[0] for found in java_finds("queryMsgByKey", "-k", key)} for key in ("k7", "every1", "𝄞2")}
     assert {key: len(found) for key, found in theirs.items()} == {"k7": 1, "every1": 20, "𝄞2": 12}
     java_broker.stop()
@@ -130,7 +123,7 @@ def test_index_files_go_from_java_to_us_and_back_again(java, java_name_server, j
     java_broker.start()
     assert len(java_finds("queryMsgByKey", "-k", "every1")) == 40
     assert f"{100:032X}" in java_finds("queryMsgByUniqueKey", "-i", f"{100:032X}")
-    send(java, java_name_server.address, 120, 30)
+    send(java, own_name_server.address, 120, 30)
     assert len(java_finds("queryMsgByKey", "-k", "every1", "-m", "64")) == 50
     java_broker.kill()
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from interop.peers import JavaBroker, JavaNameServer, why_unavailable
+from interop.peers import java_servers
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.clock import now_ms
 from orbitmq.spark.once.answers import Answers, answering
@@ -28,24 +27,10 @@ pytestmark = [pytest.mark.java, pytest.mark.proof]
 @pytest.fixture(scope="module")
 def name_servers(tmp_path_factory):
     """Java's NameServer with a Java broker that asks about transactions after ten seconds."""
-    reason = why_unavailable()
-    if reason is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
-    name_server = JavaNameServer(tmp_path_factory.mktemp("java-nameserver"))
-    name_server.start()
-    asks = {
-        "transactionTimeOut": 10_000,
-        "transactionCheckInterval": 3_000,
-        "transactionOpBatchInterval": 500,
-        "transactionCheckMax": 1000,
-    }
-    broker = JavaBroker(tmp_path_factory.mktemp("java-broker"), name_server.address, properties=asks)
-    try:
-        broker.start()
-        yield name_server.address
-    finally:
-        broker.kill()
-        name_server.kill()
+    asks = {"transactionTimeOut": 10_000, "transactionCheckInterval": 3_000}
+    asks |= {"transactionOpBatchInterval": 500, "transactionCheckMax": 1000}
+    with java_servers(tmp_path_factory.mktemp("java"), **asks) as (address, _):
+        yield address
 
 
 @pytest.fixture

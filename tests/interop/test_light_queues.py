@@ -23,17 +23,10 @@ OURS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def java_name_server(jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaNameServer]:
-    """A NameServer of this module's own: its broker comes and goes."""
-    with JavaNameServer(tmp_path_factory.mktemp("nameserver")) as name_server:
-        yield name_server
-
-
 @pytest.fixture
-def java_broker(java_name_server: JavaNameServer, tmp_path: Path) -> Iterator[JavaBroker]:
+def java_broker(own_name_server: JavaNameServer, tmp_path: Path) -> Iterator[JavaBroker]:
     broker = JavaBroker(
-        tmp_path / "java", java_name_server.address, name=NAME, cluster="LightCluster", properties=SETTINGS
+        tmp_path / "java", own_name_server.address, name=NAME, cluster="LightCluster", properties=SETTINGS
     )
     yield broker
     broker.kill()
@@ -85,7 +78,7 @@ def offsets_in(store: Path) -> Any:
 
 
 @pytest.mark.proof
-def test_light_queues_go_from_java_to_us_and_back(java_name_server: JavaNameServer, java_broker: JavaBroker) -> None:
+def test_light_queues_go_from_java_to_us_and_back(own_name_server: JavaNameServer, java_broker: JavaBroker) -> None:
     java_broker.start()
     there = java_broker.address
     assert [send(there, "1", A, B), send(there, "2", A), send(there, "3"), send(there, "4", B, queue_id=2)] == [0] * 4
@@ -97,7 +90,7 @@ def test_light_queues_go_from_java_to_us_and_back(java_name_server: JavaNameServ
     by_java = offsets_in(java_broker.store)
     assert by_java["lmqOffsetTable"] == {f"{A}@%LMQ%g": 1}
     assert by_java["offsetTable"][f"{A}@readers"] == {"0": 1}
-    with our_broker_on(java_broker.store, java_name_server.address, **OURS) as ours:
+    with our_broker_on(java_broker.store, own_name_server.address, **OURS) as ours:
         here = ours.address
         assert (pull(here, A), pull(here, B)) == ((0, ["1", "2"], "2"), (0, ["1", "4"], "2"))
         assert pull(here, "%LMQ%none")[0] == 19
@@ -119,13 +112,13 @@ def test_light_queues_go_from_java_to_us_and_back(java_name_server: JavaNameServ
 
 @pytest.mark.proof
 def test_light_queues_of_a_broker_that_was_killed_are_whole_with_the_other(
-    java_name_server: JavaNameServer, java_broker: JavaBroker
+    own_name_server: JavaNameServer, java_broker: JavaBroker
 ) -> None:
     java_broker.start()
     for number in range(50):
         assert send(java_broker.address, str(number), *[A, B][: 1 + number % 2]) == 0
     java_broker.kill()
-    with our_broker_on(java_broker.store, java_name_server.address, **OURS) as ours:
+    with our_broker_on(java_broker.store, own_name_server.address, **OURS) as ours:
         assert ends(ours.address, A, B) == ["50", "25"]
         for number in range(50, 100):
             assert send(ours.address, str(number), *[A, B][: 1 + number % 2]) == 0
@@ -137,16 +130,16 @@ def test_light_queues_of_a_broker_that_was_killed_are_whole_with_the_other(
 
 
 @pytest.fixture
-def ours_with_light_queues(java_name_server: JavaNameServer, tmp_path: Path) -> Iterator[str]:
-    with our_broker_on(tmp_path / "store", java_name_server.address, **OURS) as broker:
+def ours_with_light_queues(own_name_server: JavaNameServer, tmp_path: Path) -> Iterator[str]:
+    with our_broker_on(tmp_path / "store", own_name_server.address, **OURS) as broker:
         yield broker.address
 
 
 def test_a_java_consumer_reads_light_queues_of_ours(
-    java: JavaClients, java_name_server: JavaNameServer, ours_with_light_queues: str
+    java: JavaClients, own_name_server: JavaNameServer, ours_with_light_queues: str
 ) -> None:
     """A client that knows the broker reads them as any queue; nobody tells it where they are."""
-    name, servers = "light-puller", java_name_server.address
+    name, servers = "light-puller", own_name_server.address
     producer = java.producer("p", servers)
     sent = message("mail", b"hello", properties={"INNER_MULTI_DISPATCH": f"{A},{B}"})
     assert [result["status"] for result in producer.send(sent, sent)] == ["SEND_OK"] * 2

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from hostile.served import Served, serving
 from interop.peers import JavaBroker, JavaClients
-from orbitmq.client.loop_thread import LoopThread
-from orbitmq.nameserver.app import NameServer
-from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.routing.values import BrokerKey
 from unit.net.certificates import Authority
 
@@ -24,41 +21,18 @@ ACCOUNTS = {
 }
 
 
-@dataclass(frozen=True)
-class Guarded:
-    """A NameServer behind signatures and TLS."""
-
-    server: NameServer
-    background: LoopThread
-    address: str
-
-
 @pytest.fixture(scope="module")
-def guarded(jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+def guarded(jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     root = tmp_path_factory.mktemp("guarded")
     files = Authority(root).issue("nameserver")
     accounts = root / "accounts.json"
     accounts.touch(0o600)
     accounts.write_text(json.dumps({"accounts": [ACCOUNTS["admin"], ACCOUNTS["reader"]]}))
-    config = NameServerConfig(
-        bind_address="127.0.0.1",
-        listen_port=0,
-        kv_config_path=root / "kvConfig.json",
-        config_store_path=root / "namesrv.properties",
-        acl_enable=True,
-        acl_registration=True,
-        acl_file=accounts,
-        # Permissive: the helper that waits for the Java broker asks in plain text.
-        tls_server_mode="permissive",
-        tls_server_cert_path=str(files.certificate),
-        tls_server_key_path=str(files.key),
-    )
-    background = LoopThread("guarded name server")
-    server = background.apply(lambda: NameServer(config))
-    background.call(server.start())
-    yield Guarded(server, background, server.address)
-    background.call(server.stop())
-    background.stop()
+    # Permissive: the helper that waits for the Java broker asks in plain text.
+    tls = {"mode": "permissive", "cert_path": str(files.certificate), "key_path": str(files.key)}
+    settings = {f"tls_server_{name}": value for name, value in tls.items()}
+    with serving(root, acl_enable=True, acl_registration=True, acl_file=accounts, **settings) as served:
+        yield served
 
 
 @pytest.fixture(scope="module", params=ACCOUNTS)
@@ -73,13 +47,13 @@ def mqadmin(request: pytest.FixtureRequest, jars: None, tmp_path_factory: pytest
     clients.close()
 
 
-def test_java_signatures_open_what_their_role_may(guarded: Guarded, mqadmin: tuple[str, JavaClients]):
+def test_java_signatures_open_what_their_role_may(guarded: Served, mqadmin: tuple[str, JavaClients]):
     role, java = mqadmin
     name_server = ("-n", guarded.address)
     before = _encrypted(guarded)
     java.mqadmin("updateKvConfig", *name_server, "-s", "namespace", "-k", role, "-v", "written")
     config = java.mqadmin("getNamesrvConfig", *name_server)
-    written = guarded.background.apply(guarded.server.service.kv.get, "namespace", role)
+    written = guarded.apply(guarded.server.service.kv.get, "namespace", role)
 
     assert written == ("written" if role == "admin" else None)
     assert ("aclEnable" in config) is (role != "forger")
@@ -87,7 +61,7 @@ def test_java_signatures_open_what_their_role_may(guarded: Guarded, mqadmin: tup
 
 
 @pytest.mark.proof
-def test_a_java_broker_registers_with_its_signature_over_tls(guarded: Guarded, tmp_path: Path):
+def test_a_java_broker_registers_with_its_signature_over_tls(guarded: Served, tmp_path: Path):
     account = ACCOUNTS["admin"]
     credentials = json.dumps({name: account[name] for name in ("accessKey", "secretKey")})
     broker = JavaBroker(
@@ -104,7 +78,7 @@ def test_a_java_broker_registers_with_its_signature_over_tls(guarded: Guarded, t
     before = _encrypted(guarded)
     try:
         broker.start()
-        lease = guarded.background.apply(
+        lease = guarded.apply(
             guarded.server.service.tables.lease_of, BrokerKey(broker.cluster, broker.name, broker.address)
         )
         assert lease is not None
@@ -113,6 +87,6 @@ def test_a_java_broker_registers_with_its_signature_over_tls(guarded: Guarded, t
         broker.kill()
 
 
-def _encrypted(guarded: Guarded) -> int:
+def _encrypted(guarded: Served) -> int:
     """Return how many connections have spoken TLS so far."""
-    return guarded.background.apply(lambda: guarded.server.server.counters.connections_encrypted)
+    return guarded.apply(lambda: guarded.server.server.counters.connections_encrypted)

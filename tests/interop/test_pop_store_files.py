@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interop.peers import JavaBroker, JavaNameServer
+from interop.peers import JavaBroker
 from interop.successor import our_broker_on
 from orbitmq import Message
 from orbitmq.blocking import Producer, SimpleConsumer
@@ -25,13 +25,6 @@ CLUSTER, NAME = "PopCluster", "popping"
 SEGMENT_SIZE = 1024 * 1024
 LONG_MS = 600_000
 """As long as no test runs: what comes again before was given back."""
-
-
-@pytest.fixture(scope="module")
-def java_name_server(jars, tmp_path_factory):
-    """A NameServer of this module's own: its broker comes and goes."""
-    with JavaNameServer(tmp_path_factory.mktemp("nameserver")) as name_server:
-        yield name_server
 
 
 def our_broker(store: Path, name_servers: str) -> AbstractContextManager[Broker]:
@@ -113,8 +106,8 @@ def saved(store: Path, kept: Group) -> bool:
 
 
 @pytest.mark.proof
-def test_popped_messages_go_from_java_to_us_and_back(java_name_server, create_topic, tmp_path, name):
-    address = java_name_server.address
+def test_popped_messages_go_from_java_to_us_and_back(own_name_server, create_topic, tmp_path, name):
+    address = own_name_server.address
     settings: dict[str, Any] = {"mappedFileSizeCommitLog": SEGMENT_SIZE, "flushConsumerOffsetInterval": 500}
     java = JavaBroker(tmp_path / "java", address, name=NAME, cluster=CLUSTER, properties=settings)
     java.start()

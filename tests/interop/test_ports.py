@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,6 @@ from interop.drain import bodies, read_all
 from interop.peers import JavaClients, message
 from orbitmq.address import parse_address
 from orbitmq.admin.monitoring import ask_broker_health, ask_health
-from orbitmq.client.loop_thread import LoopThread
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.testing import BlockingCluster, LocalCluster
 
@@ -50,11 +50,7 @@ def tls_of(name_server: str, broker: str) -> tuple[str, str]:
         finally:
             await pool.close()
 
-    background = LoopThread("health")
-    try:
-        return background.call(ask())
-    finally:
-        background.stop()
+    return asyncio.run(ask())
 
 
 def test_a_java_client_speaks_tls_with_servers_that_were_given_no_files_and_sends_to_the_vip_port(

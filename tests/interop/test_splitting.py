@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from interop.peers import JavaBroker
 from orbitmq.admin import AdminClient
 from orbitmq.admin.monitoring import ask_history
-from orbitmq.client.loop_thread import LoopThread
 from orbitmq.net.pool import ConnectionPool
 
 CLUSTER = "SplitCluster"
-
-
-@pytest.fixture
-def background():
-    """A loop to ask NameServers on."""
-    loop = LoopThread("admin")
-    yield loop
-    loop.stop()
 
 
 async def topics_at(name_server: str) -> set[str]:
@@ -37,15 +30,13 @@ async def part_sizes(name_server: str) -> list[int]:
 
 
 @pytest.mark.proof
-def test_a_java_broker_that_registers_in_parts_is_known_whole_5296(
-    java, java_name_server, our_name_server, background, tmp_path
-):
+def test_a_java_broker_that_registers_in_parts_is_known_whole_5296(java, java_name_server, our_name_server, tmp_path):
     parts = {"enableSplitRegistration": "true", "splitRegistrationSize": 3}
     both = f"{java_name_server.address};{our_name_server}"
     broker = JavaBroker(tmp_path / "broker", both, name="split", cluster=CLUSTER, properties=parts)
     with broker:
         java.wait_for(
-            lambda: len(background.call(topics_at(java_name_server.address))) > 9,
+            lambda: len(asyncio.run(topics_at(java_name_server.address))) > 9,
             "Java's NameServer to know four parts",
         )
         # Parts still come while either is asked: both are asked anew until they agree.
@@ -53,11 +44,11 @@ def test_a_java_broker_that_registers_in_parts_is_known_whole_5296(
 
         def ours_knows_the_same() -> bool:
             nonlocal known
-            known = background.call(topics_at(java_name_server.address))
-            return background.call(topics_at(our_name_server)) == known
+            known = asyncio.run(topics_at(java_name_server.address))
+            return asyncio.run(topics_at(our_name_server)) == known
 
         java.wait_for(ours_knows_the_same, "ours to know the same topics")
-        sizes = background.call(part_sizes(our_name_server))
+        sizes = asyncio.run(part_sizes(our_name_server))
         assert len(sizes) > 3
         assert max(sizes) <= 3
         assert {CLUSTER, "split", "TBW102", "SELF_TEST_TOPIC"} <= known

@@ -16,16 +16,9 @@ CLUSTER, NAME = "StaticCluster", "statics"
 NOT_LEADER = 501
 
 
-@pytest.fixture(scope="module")
-def java_name_server(jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaNameServer]:
-    """A NameServer of this module's own: its broker comes and goes."""
-    with JavaNameServer(tmp_path_factory.mktemp("nameserver")) as name_server:
-        yield name_server
-
-
 @pytest.fixture
-def java_broker(java_name_server: JavaNameServer, tmp_path: Path) -> Iterator[JavaBroker]:
-    broker = JavaBroker(tmp_path / "java", java_name_server.address, name=NAME, cluster=CLUSTER)
+def java_broker(own_name_server: JavaNameServer, tmp_path: Path) -> Iterator[JavaBroker]:
+    broker = JavaBroker(tmp_path / "java", own_name_server.address, name=NAME, cluster=CLUSTER)
     yield broker
     broker.kill()
 
@@ -55,11 +48,11 @@ def send(address: str, topic: str, queue_id: int) -> tuple[int, str, str]:
 
 @pytest.mark.proof
 def test_static_topics_go_from_java_to_us_and_back(
-    java: JavaClients, java_name_server: JavaNameServer, java_broker: JavaBroker, name: str
+    java: JavaClients, own_name_server: JavaNameServer, java_broker: JavaBroker, name: str
 ) -> None:
     def make(queue_count: int) -> None:
         java.mqadmin(
-            "updateStaticTopic", "-n", java_name_server.address, "-t", name, "-qn", str(queue_count), "-b", NAME
+            "updateStaticTopic", "-n", own_name_server.address, "-t", name, "-qn", str(queue_count), "-b", NAME
         )
 
     java_broker.start()
@@ -70,7 +63,7 @@ def test_static_topics_go_from_java_to_us_and_back(
     sizes = {"mapped_file_size_commit_log": 16 * 1024 * 1024, "mapped_file_size_consume_queue": 60_000,
              "mapped_file_size_timer_log": 1024 * 1024, "max_hash_slot_num": 10_000, "max_index_num": 40_000}  # fmt: skip
     settings: dict[str, Any] = {"broker_name": NAME, "broker_cluster_name": CLUSTER, **sizes}
-    with our_broker_on(java_broker.store, java_name_server.address, **settings) as ours:
+    with our_broker_on(java_broker.store, own_name_server.address, **settings) as ours:
         ends = [end_of(ours.address, name, queue_id) for queue_id in range(2)]
         assert ends == [(0, "0"), (0, "2")]
         assert send(ours.address, name, 1) == (0, "1", "2")

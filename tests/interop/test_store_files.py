@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from interop.drain import read_all
-from interop.peers import JavaBroker, JavaNameServer, message
+from interop.peers import JavaBroker, message
 from orbitmq import Message
 from orbitmq.blocking import Producer
 from orbitmq.model.message import Host
@@ -63,22 +63,15 @@ def expected(count):
     return sorted(body(number) for number in range(count))
 
 
-@pytest.fixture(scope="module")
-def java_name_server(jars, tmp_path_factory):
-    """A NameServer of this module's own: brokers of other tests would get a part of the messages."""
-    with JavaNameServer(tmp_path_factory.mktemp("nameserver")) as name_server:
-        yield name_server
-
-
 @pytest.fixture
 def properties():
     return {}
 
 
 @pytest.fixture
-def java_broker(java_name_server, tmp_path, properties):
+def java_broker(own_name_server, tmp_path, properties):
     settings = {**SIZES, **properties}
-    broker = JavaBroker(tmp_path / "java", java_name_server.address, name="store-files", properties=settings)
+    broker = JavaBroker(tmp_path / "java", own_name_server.address, name="store-files", properties=settings)
     yield broker
     broker.kill()
 
@@ -96,8 +89,8 @@ def send_to_java(java, name_server, first, count):
 
 
 @pytest.mark.proof
-def test_a_store_goes_from_java_to_us_and_back_again(java, java_name_server, java_broker, tmp_path):
-    address = java_name_server.address
+def test_a_store_goes_from_java_to_us_and_back_again(java, own_name_server, java_broker, tmp_path):
+    address = own_name_server.address
     java_broker.start()
     send_to_java(java, address, 0, 400)
     java_broker.stop()
@@ -153,7 +146,7 @@ def test_a_store_goes_from_java_to_us_and_back_again(java, java_name_server, jav
 
 
 @pytest.mark.parametrize("properties", [WITH_CRC])
-def test_java_starts_on_a_directory_that_only_we_ever_wrote(java_name_server, java_broker, create_topic):
+def test_java_starts_on_a_directory_that_only_we_ever_wrote(own_name_server, java_broker, create_topic):
     java_broker.store.mkdir(parents=True)
     store = open_store(java_broker.store, record_crc=True)
     append(store, 0, 150)
@@ -162,18 +155,18 @@ def test_java_starts_on_a_directory_that_only_we_ever_wrote(java_name_server, ja
     append(store, 150, 150)
     stop_like_kill_9(store)  # so that Java reads every record again, and its checksums
     java_broker.start()
-    create_topic(java_name_server.address, TOPIC, 4, "JavaCluster")
-    read = read_all(java_name_server.address, TOPIC, 300)
+    create_topic(own_name_server.address, TOPIC, 4, "JavaCluster")
+    read = read_all(own_name_server.address, TOPIC, 300)
     assert sorted(item.body for item in read) == expected(300)
-    with Producer("store-files", java_name_server.address) as producer:
+    with Producer("store-files", own_name_server.address) as producer:
         sent = producer.send(Message(TOPIC, b"next"))
     assert sent.queue_offset == 75
 
 
 @pytest.mark.parametrize("properties", [{}, WITH_CRC], ids=["checksum of the body", "checksum of the record"])
-def test_records_of_both_are_the_same_bytes(java, java_name_server, java_broker, properties):
+def test_records_of_both_are_the_same_bytes(java, own_name_server, java_broker, properties):
     java_broker.start()
-    send_to_java(java, java_name_server.address, 0, 40)
+    send_to_java(java, own_name_server.address, 0, 40)
     java_broker.kill()
     store = open_store(java_broker.store, record_crc=bool(properties))
     for queue_id in store.queue_ids(TOPIC):

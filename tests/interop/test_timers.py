@@ -12,11 +12,9 @@ import pytest
 
 from interop.drain import PATIENCE_S, bodies, read_all
 from interop.peers import JavaBroker, JavaNameServer, PeerError, message
+from interop.successor import our_broker_on
 from orbitmq import Message
 from orbitmq.blocking import Producer
-from orbitmq.broker.app import Broker
-from orbitmq.broker.config import BrokerConfig
-from orbitmq.client.loop_thread import LoopThread
 from orbitmq.errors import RemoteRefused
 from orbitmq.store.inspection.check import Sizes, StoreCheck
 from orbitmq.store.queues.consume_queue import UNIT
@@ -33,17 +31,10 @@ TIMER_TRACES = {"TIMER_OUT_MS", "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "REAL_TO
 
 
 @pytest.fixture(scope="module")
-def java_name_server(jars, tmp_path_factory):
-    """A NameServer of this module's own: no other broker makes its topics."""
-    with JavaNameServer(tmp_path_factory.mktemp("nameserver")) as name_server:
-        yield name_server
-
-
-@pytest.fixture(scope="module")
-def java_broker(java_name_server, tmp_path_factory):
+def java_broker(own_name_server, tmp_path_factory):
     properties: dict[str, object] = {"timerPrecisionMs": PRECISION_MS, "recallMessageEnable": "true"}
     properties |= {"timerMaxDelaySec": 1_000, "messageDelayLevel": LEVELS}
-    broker = JavaBroker(tmp_path_factory.mktemp("java"), java_name_server.address, name="timers", properties=properties)
+    broker = JavaBroker(tmp_path_factory.mktemp("java"), own_name_server.address, name="timers", properties=properties)
     broker.start()
     yield broker
     broker.kill()
@@ -64,7 +55,7 @@ def name_servers(request):
     if request.param == "our broker":
         return request.getfixturevalue("ours").name_servers
     request.getfixturevalue("java_broker")
-    return request.getfixturevalue("java_name_server").address
+    return request.getfixturevalue("own_name_server").address
 
 
 @pytest.fixture
@@ -191,20 +182,16 @@ def store_of(request, is_ours):
 
 
 def test_nobody_waits_longer_in_a_directory_of_javas_than_by_the_levels_of_the_start(
-    java, java_broker, java_name_server, tmp_path, name
+    java, java_broker, own_name_server, tmp_path, name
 ):
-    producer = java.producer("java-levels", java_name_server.address)
+    producer = java.producer("java-levels", own_name_server.address)
     producer.send(*(message(name, b"level %d" % level, delay_level=level) for level in (3, 4)))
     producer.stop()
     shutil.copytree(java_broker.store, tmp_path / "copy")  # as a crash leaves it
     with JavaNameServer(tmp_path) as name_server:
-        background, ours = our_broker_on(tmp_path / "copy", name_server.address, message_delay_level="1s 0s 1s")
-        try:
+        with our_broker_on(tmp_path / "copy", name_server.address, message_delay_level="1s 0s 1s", **OURS) as ours:
             assert bodies(read_all(name_server.address, name, 2)) == [b"level 3", b"level 4"]
             assert ours.service.delays.backlog().keys() == {1, 2, 3, 4}
-        finally:
-            background.call(ours.stop())
-            background.stop()
     assert wrong_timers(tmp_path / "copy") == []
 
 
@@ -215,24 +202,11 @@ SIZES: dict[str, Any] = {
 }
 
 
-def our_broker_on(store, name_servers, **settings):
-    """A broker of ours on a directory of Java's, under the same name."""
-    config = BrokerConfig(
-        bind_address="127.0.0.1",
-        listen_port=0,
-        broker_name="changing-timers",
-        broker_cluster_name="JavaCluster",
-        namesrv_addr=name_servers,
-        store_path_root_dir=store,
-        timer_precision_ms=PRECISION_MS,
-        recall_message_enable=True,
-        **SIZES,
-        **settings,
-    )
-    background = LoopThread("our broker on Java's directory")
-    broker = background.apply(lambda: Broker(config))
-    background.call(broker.start())
-    return background, broker
+OURS: dict[str, Any] = {
+    "broker_name": "changing-timers", "broker_cluster_name": "JavaCluster", "timer_precision_ms": PRECISION_MS,
+    "recall_message_enable": True, **SIZES,
+}  # fmt: skip
+"""Of a broker of ours on a directory of Java's, under the same name."""
 
 
 @pytest.mark.proof
@@ -251,8 +225,7 @@ def test_timers_go_from_java_to_us_and_back_again(java, jars, tmp_path_factory, 
         wait_until_java_has_saved(theirs.store, 7)
         theirs.kill()
 
-        background, ours = our_broker_on(theirs.store, address)
-        try:
+        with our_broker_on(theirs.store, address, **OURS) as ours:
             timers = ours.service.timers
             assert timers.timers.pending_count >= 1
             assert bodies(read_all(address, name, 3)) == [b"java soon 0", b"java soon 1", b"java soon 2"]
@@ -263,9 +236,6 @@ def test_timers_go_from_java_to_us_and_back_again(java, jars, tmp_path_factory, 
                     for number in range(2)
                 ]
                 sender.recall(mine[0].recall_handle or "")
-        finally:
-            background.call(ours.stop())
-            background.stop()
         assert wrong_timers(theirs.store) == []
         checkpoint = parse_timer_checkpoint((theirs.store / "config" / "timercheck").read_bytes())
         assert checkpoint.queue_offset == checkpoint.master_queue_offset == 11

@@ -123,10 +123,7 @@ def main() -> int:
     )
     given = parser.parse_args()
     settings = {"transaction_time_out": 20_000, "transaction_check_interval": 5_000, "transaction_check_max": 1_000_000}
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        LocalCluster.running(settings=settings, processes=True) as cluster,
-    ):
+    with tempfile.TemporaryDirectory() as directory, LocalCluster.running(settings=settings, processes=True) as cluster:
         servers = cluster.name_servers
         for topic, queues in (("from", 8), ("to", 8), ("markers", 1)):
             create(servers, topic, queues)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 import pytest
 
-from interop.peers import JavaBroker, JavaNameServer, why_unavailable
+from interop.peers import java_servers
 from orbitmq import Message
 from orbitmq.blocking import Producer
 
@@ -75,23 +74,13 @@ def test_a_bad_path_or_a_stream_is_an_error(spark, files, tmp_path):
 @pytest.mark.proof
 @pytest.mark.java
 def test_a_java_brokers_files_have_the_rows_of_the_pull_path(spark, files, tmp_path):
-    reason = why_unavailable()
-    if reason is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
-    name_server = JavaNameServer(tmp_path / "nameserver")
-    name_server.start()
     # Segments of 1 MiB: several of them, with fillers, and one that is made ahead.
-    broker = JavaBroker(tmp_path / "broker", name_server.address, properties={"mappedFileSizeCommitLog": 1 << 20})
-    try:
-        broker.start()
-        with Producer("spark-tests", name_server.address) as producer:
+    with java_servers(tmp_path, mappedFileSizeCommitLog=1 << 20) as (address, broker):
+        with Producer("spark-tests", address) as producer:
             producer.send_all(messages("orders", 8000))
-        pulled = rows(spark.read.format("rocketmq").options(nameServer=name_server.address, topic="orders").load())
+        pulled = rows(spark.read.format("rocketmq").options(nameServer=address, topic="orders").load())
 
         assert len(pulled) == 8000
         assert rows(files(broker.store, topic="orders")) == pulled
         broker.kill()
         assert rows(files(broker.store, topic="orders", minPartitions="20")) == pulled
-    finally:
-        broker.kill()
-        name_server.kill()

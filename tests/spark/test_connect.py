@@ -26,11 +26,5 @@ def test_a_client_without_the_connector_reads_writes_and_streams(rocketmq_sessio
     with connect_server(tmp_path / "server", make_python(tmp_path / "python", with_orbitmq=True)) as url:
         told = run_job(client, Path(__file__).with_name("connect_job.py"), tmp_path, url, *arguments)
 
-    assert told[:5] == [
-        "client pyspark.sql.connect.session",
-        "read 40",
-        "written 40",
-        "streamed 80 lag True",
-        "sql 41",
-    ]
+    assert told[:5] == ["client pyspark.sql.connect.session", "read 40", "written 40", "streamed 80 lag True", "sql 41"]
     assert "option: 'nameservr' is not allowed, expected nameServer (did you mean that?)" in told[5]

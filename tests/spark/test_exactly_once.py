@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from interop.peers import JavaBroker, JavaNameServer, why_unavailable
+from interop.peers import java_servers
 from orbitmq import Message
 from orbitmq.blocking import Producer
 from orbitmq.spark.options import parse_write_options
@@ -30,24 +29,10 @@ def ours():
 @pytest.fixture(scope="module")
 def java(tmp_path_factory):
     """Java's NameServer with a Java broker that asks about transactions after 12 s."""
-    reason = why_unavailable()
-    if reason is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
-    name_server = JavaNameServer(tmp_path_factory.mktemp("java-nameserver"))
-    name_server.start()
-    asks = {
-        "transactionTimeOut": 12_000,
-        "transactionCheckInterval": 3_000,
-        "transactionOpBatchInterval": 500,
-        "transactionCheckMax": 1000,
-    }
-    broker = JavaBroker(tmp_path_factory.mktemp("java-broker"), name_server.address, properties=asks)
-    try:
-        broker.start()
-        yield name_server.address
-    finally:
-        broker.kill()
-        name_server.kill()
+    asks = {"transactionTimeOut": 12_000, "transactionCheckInterval": 3_000}
+    asks |= {"transactionOpBatchInterval": 500, "transactionCheckMax": 1000}
+    with java_servers(tmp_path_factory.mktemp("java"), **asks) as (address, _):
+        yield address
 
 
 @pytest.fixture(params=["ours", pytest.param("java", marks=pytest.mark.java)])

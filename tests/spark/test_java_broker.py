@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from interop.peers import JavaBroker, JavaNameServer, why_unavailable
+from interop.peers import java_servers
 from orbitmq import Message
 from orbitmq.blocking import Producer
 
@@ -16,18 +14,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.java]
 @pytest.fixture(scope="module")
 def java_name_servers(tmp_path_factory):
     """Java's NameServer with a Java broker; its address."""
-    reason = why_unavailable()
-    if reason is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
-    name_server = JavaNameServer(tmp_path_factory.mktemp("java-nameserver"))
-    name_server.start()
-    broker = JavaBroker(tmp_path_factory.mktemp("java-broker"), name_server.address)
-    try:
-        broker.start()
-        yield name_server.address
-    finally:
-        broker.kill()
-        name_server.kill()
+    with java_servers(tmp_path_factory.mktemp("java")) as (address, _):
+        yield address
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 import pytest
 
-from interop.peers import JavaBroker, JavaNameServer, why_unavailable
+from interop.peers import java_servers
 from orbitmq import Message
 from orbitmq.blocking import Producer
 from orbitmq.spark import source
@@ -75,16 +74,6 @@ def test_our_brokers_files_have_the_rows_of_the_pull_path(rocketmq, rows):
 @pytest.mark.proof
 @pytest.mark.java
 def test_a_java_brokers_files_have_the_rows_of_the_pull_path(rows, tmp_path):
-    reason = why_unavailable()
-    if reason is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
-    name_server = JavaNameServer(tmp_path / "nameserver")
-    name_server.start()
     # Segments of 1 MiB: several of them, with fillers, and one that is made ahead.
-    broker = JavaBroker(tmp_path / "broker", name_server.address, properties={"mappedFileSizeCommitLog": 1 << 20})
-    try:
-        broker.start()
-        compare(rows, name_server.address, str(tmp_path))
-    finally:
-        broker.kill()
-        name_server.kill()
+    with java_servers(tmp_path, mappedFileSizeCommitLog=1 << 20) as (address, _):
+        compare(rows, address, str(tmp_path))

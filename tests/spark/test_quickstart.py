@@ -24,16 +24,7 @@ def start(out: Path, *options: str) -> subprocess.Popen[str]:
     """Start the job for January, with a directory of its own for what is temporary."""
     temporary = out / "temporary"
     temporary.mkdir()
-    command = [
-        sys.executable,
-        "-m",
-        "examples.quickstart",
-        "--months",
-        "1",
-        "--out",
-        str(out / "out"),
-        *options,
-    ]
+    command = [sys.executable, "-m", "examples.quickstart", "--months", "1", "--out", str(out / "out"), *options]
     environment = os.environ | {"TMPDIR": str(temporary)}
     return subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True

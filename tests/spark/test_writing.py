@@ -110,11 +110,7 @@ def test_a_stream_writes_every_row_under_a_deterministic_id(spark, rocketmq_sess
 
 @pytest.mark.parametrize(
     ("columns", "told"),
-    [
-        ("body string, tag string", "tag.*tags"),
-        ("tags string", "body"),
-        ("body int", "body of type binary or string"),
-    ],
+    [("body string, tag string", "tag.*tags"), ("tags string", "body"), ("body int", "body of type binary or string")],
 )
 def test_columns_that_make_no_message_are_named(spark, write, columns, told):
     with pytest.raises(Exception, match=told):

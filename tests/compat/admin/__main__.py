@@ -119,22 +119,8 @@ def main() -> None:
                     progress.update(task, completed=run.told)
                     if found is not None:
                         progress.console.print(str(found), markup=False, highlight=False, soft_wrap=True)
-    report(run.tally)
+    run.tally.report(reason.name for reason in (*REASONS, *OF_ALL_COMMANDS))
     sys.exit(1 if run.tally.differences else 0)
-
-
-def report(tally: Tally) -> None:
-    """Print how many commands of each code were compared, and what differed by intention."""
-    print(
-        f"{tally.counts.total():,} commands to each, in {tally.stories:,} stories, in {tally.seconds:.0f} s, "
-        f"up to story {tally.next_story - 1}; by code:"
-    )
-    print("  " + ", ".join(f"{code} {number:,}" for code, number in sorted(tally.counts.items())))
-    print("different by intention, times:")
-    for reason in {reason.name: reason for reason in (*REASONS, *OF_ALL_COMMANDS)}.values():
-        if tally.listed[reason.name]:
-            print(f"  {tally.listed[reason.name]:,} {reason.name}: Java: {reason.java}; ours: {reason.ours}")
-    print(f"{tally.counts.total():,} commands to each: {len(tally.differences)} kinds of difference left")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,12 +13,10 @@ from compat.admin.reasons import ends_silently, reason_of
 from compat.broker.comparison import Rules
 from compat.broker.pair import both_brokers
 from compat.broker.sides import Side
+from interop.peers import guarded
 from orbitmq.wire.signature import Credentials
 
 RULES = Rules(normalise, take_away, reason_of, ends_silently, pushes=frozenset((220, 221, 307, 309)))
-PROVIDERS = "org.apache.rocketmq.auth"
-SUPERUSER = json.dumps({"username": ROOT[0], "password": ROOT[1]})
-INNER = json.dumps({"accessKey": "inner", "secretKey": "inner-secret"})
 
 
 @contextlib.contextmanager
@@ -32,20 +29,7 @@ def open_brokers(home: Path, *, is_quick: bool = False) -> Iterator[tuple[Side, 
 @contextlib.contextmanager
 def guarded_brokers(home: Path, *, is_quick: bool = False) -> Iterator[tuple[Side, Side]]:
     """Run both with authentication and authorization on."""
-    javas = {
-        "authenticationEnabled": "true",
-        "authorizationEnabled": "true",
-        "initAuthenticationUser": SUPERUSER,
-        "innerClientAuthenticationCredentials": INNER,
-        "authenticationMetadataProvider": f"{PROVIDERS}.authentication.provider.LocalAuthenticationMetadataProvider",
-        "authorizationMetadataProvider": f"{PROVIDERS}.authorization.provider.LocalAuthorizationMetadataProvider",
-    }
-    ours = {
-        "authentication_enabled": True,
-        "authorization_enabled": True,
-        "init_authentication_user": SUPERUSER,
-        "inner_client_authentication_credentials": INNER,
-    }
     superuser = Credentials(*ROOT)
+    javas, ours = guarded(superuser, Credentials("inner", "inner-secret"))
     with both_brokers(home, is_quick=is_quick, javas=javas, ours=ours, answer=answer, superuser=superuser) as pair:
         yield pair

@@ -1,4 +1,4 @@
-"""Differences in administration that are meant, each with its reason (docs/compatibility.md says them, too)."""
+"""Differences in administration that are meant, each with its reason (docs/compatibility.md says what they are)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ NAMES = ("topic", "group", "groupName", "consumerGroup", "srcGroup", "destGroup"
 TOPIC_LENGTH_MAX, GROUP_LENGTH_MAX = 118, 230
 """With the prefix that makes a story's names its own they are longer than ours takes, or as long as it does."""
 CHANGES = (15, 17, 18, 25, 34, 41, 42, 200, 222, 225, 314, 353, 401)
+NEVER = (-1, -1)
+"""What no broker answers: the difference is seen later only, and the story ends."""
 LEGAL_NAME = re.compile("[%|a-zA-Z0-9_\u00a7-]+")
 
 
@@ -75,8 +77,10 @@ def _has_odd_name(step: Step) -> bool:
     return any(not LEGAL_NAME.fullmatch(name) or len(name) > TOPIC_LENGTH_MAX for name in _names(step))
 
 
-def _known(name: str) -> Reason:
-    return next(reason for reason in OF_ALL_COMMANDS if reason.name == name)
+def _known(name: str, *answered: Any, **more: Any) -> Reason:
+    """Return a reason that all commands have, as it applies here."""
+    known = next(reason for reason in OF_ALL_COMMANDS if reason.name == name)
+    return Reason(name, *answered, **{"ends_story": known.ends_story, "is_silent": known.is_silent, **more})
 
 
 def _without_passwords(body: Any) -> Any:
@@ -132,247 +136,162 @@ def _without(table: dict[str, Any], gone: Collection[str], unordered: Collection
 REASONS: tuple[Reason, ...] = (
     Reason(
         "lists of topics (18) and groups (225) of which one is refused",
-        "those before it are made",
-        "none is made",
-        lambda step, java, ours: (
-            step.code in (18, 225) and ours.get("code") in (1, 29) and java.get("code") in (0, 1, 29)
-        ),
+        (18, 225),
+        ((0, 1, 29), (1, 29)),
         ends_story=True,
     ),
-    Reason(
-        "lists of topics (18) with one that stays as it is",
-        "none of the others is made, and 0 is answered",
-        "all are made",
-        lambda step, java, ours: False,
-    ),
+    Reason("lists of topics (18) with one that stays as it is", answers=NEVER),
     Reason(
         "lists of topics (18) that name one twice",
-        "both are made, and 1 is answered",
-        "the last counts",
-        lambda step, java, ours: step.code == 18 and _codes(java, ours) == (1, 0) and "Duplicate key" in java["remark"],
+        (18,),
+        (1, 0),
+        more=lambda step, java, ours: "Duplicate key" in java["remark"],
     ),
     Reason(
         "values of another kind in settings of groups (200)",
-        "taken for something, or refused",
-        "refused",
-        lambda step, java, ours: (
-            step.code == 200 and java.get("code") in (0, 1) and _says(ours, "group configuration: ")
-        ),
+        (200,),
+        ((0, 1), None),
+        says="group configuration: ",
         ends_story=True,
     ),
-    _known("topics without a filter type")._replace(
-        applies=lambda step, java, ours: (
-            step.code == 17
-            and not step.fields.get("topicFilterType")
+    _known(
+        "topics without a filter type",
+        (17,),
+        (None, 0),
+        more=lambda step, java, ours: (
+            not step.fields.get("topicFilterType")
             and (java.get("code") == 1 or _says(java, "parse authorization context error"))
-            and ours.get("code") == 0
-        )
+        ),
     ),
-    _known("numbers with blanks")._replace(applies=lambda step, java, ours: _has_blanks(step)),
-    _known("empty fields of binary headers")._replace(
-        applies=lambda step, java, ours: step.is_binary and "" in step.fields.values()
+    _known("numbers with blanks", more=lambda step, java, ours: _has_blanks(step)),
+    _known(
+        "empty fields of binary headers", more=lambda step, java, ours: step.is_binary and "" in step.fields.values()
     ),
     Reason(
         "groups (200) with fewer than no queues of retries, or more than 1,024",
-        "made",
-        "refused with 29",
-        lambda step, java, ours: step.code == 200 and _codes(java, ours) == (0, 29) and _says(ours, "retryQueueNums: "),
+        (200,),
+        (0, 29),
+        says="retryQueueNums: ",
         ends_story=True,
     ),
-    _known("topics (17) with fewer than one queue")._replace(
-        applies=lambda step, java, ours: step.code == 17 and java.get("code") == 0 and _says(ours, "QueueNums: ")
-    ),
-    _known("groups that nobody has made")._replace(
-        applies=lambda step, java, ours: (
-            step.code in (15, 222, 352) and java.get("code") in (0, 1, 17) and ours.get("code") == 26
-        )
-    ),
-    Reason(
-        "copies of offsets (314) without a topic",
-        "nothing is copied",
-        "those of all topics that the group reads",
-        lambda step, java, ours: False,  # seen later only: the story ends
-    ),
+    _known("topics (17) with fewer than one queue", (17,), (0, None), says="QueueNums: "),
+    _known("groups that nobody has made", (15, 222, 352), ((0, 1, 17), 26)),
+    Reason("copies of offsets (314) without a topic", answers=NEVER),
     Reason(
         "passwords in answers about users (3004, 3005)",
-        "shown to whoever may ask",
-        "shown to super users",
-        lambda step, java, ours: (
-            step.code in (3004, 3005)
-            and _codes(java, ours) == (0, 0)
-            and _without_passwords(java.get("body")) == ours.get("body")
-        ),
+        (3004, 3005),
+        (0, 0),
+        more=lambda step, java, ours: _without_passwords(java.get("body")) == ours.get("body"),
     ),
     Reason(
         "what a group may read again (353)",
-        "all topics, if one is allowed",
-        "the topic that is allowed",
-        lambda step, java, ours: step.code == 353 and _readable(java, ours) == (True, False),
+        (353,),
+        more=lambda step, java, ours: _readable(java, ours) == (True, False),
         ends_story=True,
     ),
     Reason(
         "offsets of all groups (308), when somebody has committed for a group without a name",
-        "fails with an ArrayIndexOutOfBoundsException",
-        "answered",
-        lambda step, java, ours: step.code == 308 and _codes(java, ours) == (1, 0) and _says(java, "ArrayIndexOutOf"),
+        (308,),
+        (1, 0),
+        more=lambda step, java, ours: _says(java, "ArrayIndexOutOf"),
     ),
-    _known("the list of groups (201)")._replace(
-        applies=lambda step, java, ours: step.code == 317 and _is_more(java, ours)
-    ),
+    _known("the list of groups (201)", (317,), more=lambda step, java, ours: _is_more(java, ours)),
     Reason(
         "the topic of retries of a group with `retryQueueNums` 0",
-        "there, without queues, and stays so when the group gets some",
-        "not there until the group has some",
-        lambda step, java, ours: (
-            step.code == 21
-            and _retries_differ(java, ours)
+        (21,),
+        more=lambda step, java, ours: (
+            _retries_differ(java, ours)
             and any(topic["readQueueNums"] == 0 for topic in java["body"]["topicConfigTable"].values())
         ),
     ),
     Reason(
         "the topic of retries of a group that reads a topic with `order`",
-        "has `order`, too",
-        "has not",
-        lambda step, java, ours: step.code == 21 and _retries_differ(java, ours),
+        (21,),
+        more=lambda step, java, ours: _retries_differ(java, ours),
     ),
     Reason(
         "resets (222) to the place behind a queue's end",
-        "set",
-        "answered 1",
-        lambda step, java, ours: (
-            step.code == 222 and _codes(java, ours) == (0, 1) and _says(ours, "not in consume queue range")
-        ),
+        (222,),
+        (0, 1),
+        says="not in consume queue range",
         ends_story=True,
     ),
-    Reason(
-        "resets (222) that nobody has taken, of a topic that is deleted",
-        "stay, and hold for a topic of that name that is made later",
-        "go with the topic",
-        lambda step, java, ours: False,  # seen later only: the story ends
-    ),
-    Reason(
-        "remarks about clients that are too old",
-        "with the name of their version",
-        "with its number",
-        lambda step, java, ours: _codes(java, ours) == (1, 1) and _says(ours, ". version="),
-    ),
+    Reason("resets (222) that nobody has taken, of a topic that is deleted", answers=NEVER),
+    Reason("remarks about clients that are too old", answers=(1, 1), says=". version="),
     Reason(
         "what one client has read (223), when another one of its group is too old to be asked",
-        "answered, or refused with 1: what it comes upon first",
-        "answered",
-        lambda step, java, ours: step.code == 223 and _says(java, "the client does not support") and not ours["code"],
+        (223,),
+        more=lambda step, java, ours: _says(java, "the client does not support") and not ours["code"],
     ),
-    _known("fields that are missing or no numbers")._replace(
-        applies=lambda step, java, ours: (
-            step.code in CHANGES and java.get("code") == 0 and _lacks_a_field(ours)  # what was made of it stays
-        ),
+    # What was made of it stays.
+    _known(
+        "fields that are missing or no numbers",
+        CHANGES,
+        (0, None),
+        more=lambda step, java, ours: _lacks_a_field(ours),
         ends_story=True,
     ),
-    _known("fields that are missing or no numbers")._replace(applies=lambda step, java, ours: _lacks_a_field(ours)),
-    _known("names")._replace(
-        applies=lambda step, java, ours: (
-            ours.get("code") in (1, 17, 26, 29)
-            and _has_odd_name(step)
+    _known("fields that are missing or no numbers", more=lambda step, java, ours: _lacks_a_field(ours)),
+    _known(
+        "names",
+        answers=(None, (1, 17, 26, 29)),
+        more=lambda step, java, ours: (
+            _has_odd_name(step)
             and any(
                 _says(ours, words)
                 for words in ("is not allowed, expected", "The specified topic", "subscription group does not exist")
             )
-        )
+        ),
     ),
-    Reason(
-        "remarks about attributes that cannot be",
-        "what its parser came upon",
-        "the attribute, and what is expected",
-        lambda step, java, ours: _codes(java, ours) == (1, 1) and _says(ours, "attributes: "),
-    ),
+    Reason("remarks about attributes that cannot be", answers=(1, 1), says="attributes: "),
     Reason(
         "attributes (17) with a second `=`",
-        "what stands behind it is forgotten",
-        "refused with 1",
-        lambda step, java, ours: (
-            step.code == 17
-            and _codes(java, ours) == (0, 1)
-            and _says(ours, "attributes: ")
-            and re.search("=[^,]*=", step.fields.get("attributes", "")) is not None
-        ),
+        (17,),
+        (0, 1),
+        more=lambda step, java, ours: re.search("=[^,]*=", step.fields.get("attributes", "")) is not None,
+        says="attributes: ",
         ends_story=True,
     ),
-    Reason(
-        "resets (222) of queues that are not there",
-        "set",
-        "answered 1",
-        lambda step, java, ours: step.code == 222 and java.get("code") in (0, 1) and _says(ours, "is illegal"),
-        ends_story=True,
-    ),
-    Reason(
-        "subjects (3006, 3007) of a kind that there is not",
-        "fails, and answers 1",
-        "answered 16",
-        lambda step, java, ours: (
-            step.code in (3006, 3007) and _codes(java, ours) == (1, 16) and _says(ours, "The subject type is null")
-        ),
-    ),
+    Reason("resets (222) of queues that are not there", (222,), ((0, 1), None), says="is illegal", ends_story=True),
+    Reason("subjects (3006, 3007) of a kind that there is not", (3006, 3007), (1, 16), says="The subject type is null"),
     Reason(
         "names of users, passwords and resources of more than 255 characters, or with others than printable ones",
-        "taken, or refused for something else",
-        "refused with 16",
-        lambda step, java, ours: (
-            step.code in range(3001, 3011) and ours.get("code") == 16 and _says(ours, "printable characters")
-        ),
+        range(3001, 3011),
+        (None, 16),
+        says="printable characters",
         ends_story=True,
     ),
     Reason(
         "a group's name with %RETRY% before it",
-        "another group's, for rules",
-        "the group's itself",
-        lambda step, java, ours: ours.get("code") == 16 and any("%RETRY%" in name for name in _names(step)),
+        answers=(None, 16),
+        more=lambda step, java, ours: any("%RETRY%" in name for name in _names(step)),
     ),
-    Reason(
-        "rules (3006, 3007) of one request about one resource, or in two policies of one type",
-        "kept side by side, if they are the user's first: changes and deletions find one of them",
-        "become one rule, the last, and one policy",
-        lambda step, java, ours: False,  # seen later only: the story ends
-    ),
+    Reason("rules (3006, 3007) of one request about one resource, or in two policies of one type", answers=NEVER),
     Reason(
         "deletions of a rule (3008) about a resource that is none",
-        "all rules of the subject go",
-        "refused",
-        lambda step, java, ours: (
-            step.code == 3008 and java.get("code") in (0, 16) and _says(ours, "is illegal") and ours.get("code") == 16
-        ),
+        (3008,),
+        ((0, 16), 16),
+        says="is illegal",
         ends_story=True,
     ),
     Reason(
         "requests whose fields rules cannot read",
-        "refused with 16, whoever asks",
-        "refused for what is wrong with them",
-        lambda step, java, ours: _says(java, "parse authorization context error") and bool(ours.get("code")),
+        more=lambda step, java, ours: _says(java, "parse authorization context error") and bool(ours.get("code")),
     ),
     Reason(
         "fields of a group's settings that Java 5.3.3 does not know",
-        "forgotten",
-        "kept, and shown",
-        lambda step, java, ours: (
-            step.code in (201, 352)
-            and _codes(java, ours) == (0, 0)
-            and _known_alone(ours.get("body")) == java.get("body")
-        ),
+        (201, 352),
+        (0, 0),
+        more=lambda step, java, ours: _known_alone(ours.get("body")) == java.get("body"),
     ),
     Reason(
         "requests that Java asks no rule for",
-        "served to every user that signs",
-        "ask for the rule of what they are about",
-        lambda step, java, ours: (
-            step.code in OURS_ALONE
-            and ours.get("code") == 16
-            and (_says(ours, "no permission to access") or _says(ours, "parse authorization context error"))
+        OURS_ALONE,
+        (None, 16),
+        more=lambda step, java, ours: (
+            _says(ours, "no permission to access") or _says(ours, "parse authorization context error")
         ),
         ends_story=True,
     ),
-    Reason(
-        "subscriptions (345) to no topic",
-        "fails with a NullPointerException",
-        "none",
-        lambda step, java, ours: step.code == 345 and "topic" not in step.fields and _codes(java, ours) == (1, 0),
-    ),
+    Reason("subscriptions (345) to no topic", (345,), (1, 0), more=lambda step, java, ours: "topic" not in step.fields),
 )

@@ -52,7 +52,7 @@ def main() -> None:
     first = options.seed * STORIES_PER_SEED if options.story is None else options.story
     tally = Tally.read(options.tally, first)
     tell(tally, options, time.monotonic())
-    report(tally)
+    tally.report(reason.name for reason in REASONS)
     sys.exit(1 if tally.differences else 0)
 
 
@@ -90,20 +90,6 @@ def tell(tally: Tally, options: argparse.Namespace, started: float) -> None:
                     tally.write(options.tally)
                     if is_last or time.monotonic() - fresh > PAIR_LIFE_S:
                         break
-
-
-def report(tally: Tally) -> None:
-    """Print how many commands of each code were compared, and what differed by intention."""
-    print(
-        f"{tally.counts.total():,} commands to each, in {tally.stories:,} stories, in {tally.seconds:.0f} s, "
-        f"up to story {tally.next_story - 1}; by code:"
-    )
-    print("  " + ", ".join(f"{code} {number:,}" for code, number in sorted(tally.counts.items())))
-    print("different by intention, times:")
-    for reason in REASONS:
-        if tally.listed[reason.name]:
-            print(f"  {tally.listed[reason.name]:,} {reason.name}: Java: {reason.java}; ours: {reason.ours}")
-    print(f"{tally.counts.total():,} commands to each: {len(tally.differences)} kinds of difference left")
 
 
 if __name__ == "__main__":

@@ -8,10 +8,8 @@ from pathlib import Path
 
 from compat.broker.sides import Side, say_yes
 from compat.broker.steps import BROKER_NAME, CLUSTER
+from hostile.served import serving
 from interop.peers import JavaBroker, JavaNameServer
-from orbitmq.client.loop_thread import LoopThread
-from orbitmq.nameserver.app import NameServer
-from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.command import Command
 from orbitmq.wire.signature import Credentials
@@ -62,7 +60,10 @@ def both_brokers(
         cluster = running.enter_context(
             LocalCluster.running(data_dir=home / "ours", settings={**OUR_SETTINGS, **(ours or {})})
         )
-        name_server = running.enter_context(_our_name_server(home) if is_quick else _javas_name_server(home))
+        if is_quick:
+            name_server = running.enter_context(serving(home / "nameserver")).address
+        else:
+            name_server = running.enter_context(JavaNameServer(home / "nameserver")).address
         settings = {**JAVA_SETTINGS, **(javas or {})}
         broker = JavaBroker(home / "java", name_server, name=BROKER_NAME, cluster=CLUSTER, properties=settings)
         running.callback(broker.kill)
@@ -74,31 +75,3 @@ def both_brokers(
         finally:
             for side in (java, our):
                 side.end()
-
-
-@contextlib.contextmanager
-def _javas_name_server(home: Path) -> Iterator[str]:
-    name_server = JavaNameServer(home / "nameserver")
-    try:
-        name_server.start()
-        yield name_server.address
-    finally:
-        name_server.kill()
-
-
-@contextlib.contextmanager
-def _our_name_server(home: Path) -> Iterator[str]:
-    config = NameServerConfig(
-        bind_address="127.0.0.1",
-        listen_port=0,
-        kv_config_path=home / "nameserver" / "kvConfig.json",
-        config_store_path=home / "nameserver" / "namesrv.properties",
-    )
-    background = LoopThread("the name server of Java's broker")
-    name_server = background.apply(lambda: NameServer(config))
-    background.call(name_server.start())
-    try:
-        yield name_server.address
-    finally:
-        background.call(name_server.stop())
-        background.stop()

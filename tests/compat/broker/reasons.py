@@ -1,9 +1,9 @@
-"""Differences between the brokers that are meant, each with its reason (docs/compatibility.md says them, too)."""
+"""Differences between the brokers that are meant, each with its reason (docs/compatibility.md says what they are)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 from compat.broker.steps import Step
@@ -24,19 +24,36 @@ LEGAL_NAME = re.compile("[%|a-zA-Z0-9_\u00a7-]+")
 NAME_IN_BODY = re.compile(b'"(?:groupName|consumerGroup)":"([^"]*)"')
 
 
+Answer = int | Collection[int] | None
+"""An answer's code, several, or any."""
+
+
 class Reason(NamedTuple):
     """Why two answers differ, and whether the brokers differ in what they keep from then on.
 
-    Its name, and what each of the two does, are a row of docs/compatibility.md.
+    docs/compatibility.md has a row of its name, and says there what each of the two does.
     """
 
     name: str
-    java: str
-    ours: str
-    applies: Callable[[Step, Normal, Normal], bool]
+    codes: Collection[int] | None = None
+    """What was asked, if it matters."""
+    answers: tuple[Answer, Answer] = (None, None)
+    """The codes that Java and ours answer."""
+    says: str = ""
+    """Words of our remark."""
+    more: Callable[[Step, Normal, Normal], bool] | None = None
     ends_story: bool = False
     is_silent: bool = False
     """The brokers may keep different things after answers that are the same."""
+
+    def applies(self, step: Step, java: Normal, ours: Normal) -> bool:
+        """Tell whether this is why two answers differ."""
+        return (
+            (self.codes is None or step.code in self.codes)
+            and all(map(_is_one_of, _codes(java, ours), self.answers))
+            and self.says in (ours.get("remark") or "")
+            and (self.more is None or self.more(step, java, ours))
+        )
 
 
 def reason_of(step: Step, java: Normal, ours: Normal) -> Reason | None:
@@ -71,9 +88,17 @@ def _codes(java: Normal, ours: Normal) -> tuple[Any, Any]:
     return java.get("code"), ours.get("code")
 
 
+def _is_one_of(code: int | None, wanted: Answer) -> bool:
+    return wanted is None or (code == wanted if isinstance(wanted, int) else code in wanted)
+
+
 def _are_refused(java: Normal, ours: Normal) -> bool:
     """Tell whether both brokers answered that they will not."""
     return bool(java.get("code")) and bool(ours.get("code"))
+
+
+def _is_spoilt_and_refused(step: Step, java: Normal, ours: Normal) -> bool:
+    return step.is_spoilt and _are_refused(java, ours)
 
 
 def _has_more(java: Normal, ours: Normal, name: str) -> bool:
@@ -105,162 +130,83 @@ def _without_dead_letter_marks(body: Any) -> Any:
 REASONS: tuple[Reason, ...] = (
     Reason(
         "pulls that ask for a commit without an offset",
-        "not answered",
-        "refused",
-        lambda step, java, ours: step.code in PULLS and step.is_spoilt and java == UNANSWERED,
+        PULLS,
+        more=lambda step, java, ours: step.is_spoilt and java == UNANSWERED,
         ends_story=True,
     ),
-    Reason(
-        "empty bodies",
-        "fails with a NullPointerException",
-        "a message is stored, a batch refused",
-        lambda step, java, ours: step.code in SENDS and not step.body and _is_exception(java),
-        ends_story=True,
-    ),
+    Reason("empty bodies", SENDS, more=lambda step, java, ours: not step.body and _is_exception(java), ends_story=True),
     Reason(
         "headers that are no request's",
-        "what is missing in them counts as 0",
-        "the connection is closed",
-        lambda step, java, ours: step.header is not None and "closed" in ours,
+        more=lambda step, java, ours: step.header is not None and "closed" in ours,
         ends_story=True,
     ),
     Reason(
         "fields that are missing or no numbers",
-        "taken for null; often it goes on",
-        "refused with the field's name",
-        lambda step, java, ours: (
-            step.is_spoilt
-            and (step.code in REPLIES or step.code in POPS or java.get("code") in PULL_CODES)
-            and "the field" in (ours.get("remark") or "")
+        more=lambda step, java, ours: (
+            step.is_spoilt and (step.code in REPLIES or step.code in POPS or java.get("code") in PULL_CODES)
         ),
+        says="the field",
         ends_story=True,
     ),
     Reason(
         "messages sent back (36) that cannot be understood",
-        "the topic of the group's retries is made first",
-        "nothing is made",
-        lambda step, java, ours: step.code == 36 and step.is_spoilt and _are_refused(java, ours),
+        (36,),
+        more=_is_spoilt_and_refused,
         ends_story=True,
         is_silent=True,
     ),
-    Reason(
-        "pulls that cannot be understood",
-        "the offset that they bring is kept",
-        "nothing is kept",
-        lambda step, java, ours: step.code in PULLS and step.is_spoilt and _are_refused(java, ours),
-        ends_story=True,
-        is_silent=True,
-    ),
-    Reason(
-        "sends that cannot be understood",
-        "a topic that is not there is made first",
-        "nothing is made",
-        lambda step, java, ours: step.code in SENDS and step.is_spoilt and _are_refused(java, ours),
-        ends_story=True,
-        is_silent=True,
-    ),
+    Reason("pulls that cannot be understood", PULLS, more=_is_spoilt_and_refused, ends_story=True, is_silent=True),
+    Reason("sends that cannot be understood", SENDS, more=_is_spoilt_and_refused, ends_story=True, is_silent=True),
     Reason(
         "messages sent back (36) without the topic that they came from",
-        "fails with a NullPointerException",
-        "sent back: the message knows it",
-        lambda step, java, ours: step.code == 36 and _is_exception(java) and "originTopic" not in step.fields,
+        (36,),
+        more=lambda step, java, ours: _is_exception(java) and "originTopic" not in step.fields,
         ends_story=True,
     ),
     Reason(
         "what cannot be understood",
-        "code 1 with an exception's text",
-        "refused with a remark that names the field",
-        lambda step, java, ours: (
+        more=lambda step, java, ours: (
             (step.is_spoilt or _is_exception(java)) and 0 not in _codes(java, ours) and "closed" not in (*java, *ours)
         ),
     ),
-    Reason(
-        "topics without queues",
-        "made when a client asks for 0 queues",
-        "not made",
-        lambda step, java, ours: step.code in SENDS and _codes(java, ours) == (29, 17),
-        ends_story=True,
-    ),
+    Reason("topics without queues", SENDS, (29, 17), ends_story=True),
     Reason(
         "sends that are refused for more than one reason",
-        "answered the first that it looks at",
-        "the same, in an order of its own",
-        lambda step, java, ours: step.code in SENDS and {*_codes(java, ours)} <= {13, 16, 17, 29},
+        SENDS,
+        more=lambda step, java, ours: {*_codes(java, ours)} <= {13, 16, 17, 29},
     ),
     Reason(
         "changes of topics (17) and modes of reading (401) that are refused for more than one reason",
-        "answered the first that it looks at",
-        "the same, in an order of its own",
-        lambda step, java, ours: step.code in (17, 401) and _are_refused(java, ours),
+        (17, 401),
+        more=lambda step, java, ours: _are_refused(java, ours),
     ),
-    Reason(
-        "offsets of queues that are not there",
-        "the queue's files are made, and 0 is answered",
-        "17 or 1, and nothing is made",
-        lambda step, java, ours: step.code in QUEUES and java.get("code") == 0 and ours.get("code") in (1, 17),
-    ),
-    Reason(
-        "commits for queues that are not there",
-        "kept",
-        "answered 1",
-        lambda step, java, ours: step.code == 15 and _codes(java, ours) == (0, 1),
-        ends_story=True,
-    ),
+    Reason("offsets of queues that are not there", QUEUES, (0, (1, 17))),
+    Reason("commits for queues that are not there", (15,), (0, 1), ends_story=True),
     Reason(
         "groups that are new to an empty queue",
-        "22, and the client asks for the end: what comes in between is lost to the group",
-        "0",
-        lambda step, java, ours: (
-            step.code == 14 and _codes(java, ours) == (22, 0) and ours["fields"] == {"offset": "0"}
-        ),
+        (14,),
+        (22, 0),
+        more=lambda step, java, ours: ours["fields"] == {"offset": "0"},
     ),
-    Reason(
-        "groups that nobody has made",
-        "are made when somebody asks for their settings (352), or leaves them (35)",
-        "26",
-        lambda step, java, ours: step.code in (15, 352) and _codes(java, ours) == (0, 26),
-        ends_story=True,
-    ),
+    Reason("groups that nobody has made", (15, 352), (0, 26), ends_story=True),
     Reason(
         "the list of groups (201)",
-        "with groups that nobody has made",
-        "without them",
-        lambda step, java, ours: step.code == 201 and _has_more(java, ours, "subscriptionGroupTable"),
+        (201,),
+        more=lambda step, java, ours: _has_more(java, ours, "subscriptionGroupTable"),
     ),
     Reason(
         "numbers with blanks",
-        "count as not there",
-        "read",
-        lambda step, java, ours: step.is_spoilt and any(text in BLANK for text in step.fields.values()),
+        more=lambda step, java, ours: step.is_spoilt and any(text in BLANK for text in step.fields.values()),
         ends_story=True,
     ),
-    Reason(
-        "checks (46) of a body without a subscription",
-        "nothing is wrong with them",
-        "refused",
-        lambda step, java, ours: step.code == 46 and step.is_spoilt and _codes(java, ours) == (0, 1),
-    ),
-    Reason(
-        "modes of reading (401)",
-        "any word, which counts as PULL",
-        "PULL and POP, others are refused",
-        lambda step, java, ours: step.code == 401 and _codes(java, ours) == (0, 1) and "mode" in ours["remark"],
-        ends_story=True,
-    ),
-    Reason(
-        "delays that overflow Java's numbers",
-        "such messages are delivered at once",
-        "refused with 13",
-        lambda step, java, ours: step.code in SENDS and _codes(java, ours) == (0, 13) and "TIMER_" in ours["remark"],
-        ends_story=True,
-    ),
+    Reason("checks (46) of a body without a subscription", (46,), (0, 1), more=lambda step, java, ours: step.is_spoilt),
+    Reason("modes of reading (401)", (401,), (0, 1), says="mode", ends_story=True),
+    Reason("delays that overflow Java's numbers", SENDS, (0, 13), says="TIMER_", ends_story=True),
     Reason(
         "what is said of a group's filter beside a queue's entries (321)",
-        "the subscription of its last pull, too, and expressions with their bloom bits",
-        "the subscription of its clients",
-        lambda step, java, ours: (
-            step.code == 321
-            and _only(java, ours, "body")
+        (321,),
+        more=lambda step, java, ours: (
+            _only(java, ours, "body")
             and "body" in java
             and "body" in ours
             and {*FILTER} >= {name for name, value in java["body"].items() if ours["body"].get(name) != value}
@@ -268,223 +214,109 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "places far below 0 of a queue's entries (321)",
-        "overflow: entries from elsewhere are answered",
-        "answered as other places that are not there",
-        lambda step, java, ours: (
-            step.code == 321
-            and _only(java, ours, "body")
+        (321,),
+        more=lambda step, java, ours: (
+            _only(java, ours, "body")
             and java.get("remark") == "not set any response code"
             and int(step.fields["index"]) < 0
         ),
     ),
     Reason(
         "dead letters that 36 makes",
-        "carry WAIT, and nothing says where they come from but RETRY_TOPIC",
-        "carry DLQ_ORIGIN_TOPIC and DLQ_ORIGIN_MESSAGE_ID, as those that a client's send makes",
-        lambda step, java, ours: (
+        more=lambda step, java, ours: (
             _only(java, ours, "body")
             and _without_dead_letter_marks(java.get("body")) == _without_dead_letter_marks(ours.get("body"))
         ),
     ),
     Reason(
         "messages with the property INNER_NUM",
-        "refused with 13",
-        "stored as they were sent: there are no topics of type BatchCQ whose readers would ask for it",
-        lambda step, java, ours: (
+        more=lambda step, java, ours: (
             (step.code in SENDS and _codes(java, ours) == (13, 0) and "INNER_NUM" in str(step.fields))
             or (step.code == 36 and _codes(java, ours) == (1, 0) and java["remark"] == "MESSAGE_ILLEGAL")
         ),
         ends_story=True,
     ),
-    Reason(
-        "batches (320) with the bit INNER_BATCH in sysFlag",
-        "stored",
-        "refused with 13, as single messages are",
-        lambda step, java, ours: step.code in SENDS and _codes(java, ours) == (0, 13) and "BatchCQ" in ours["remark"],
-        ends_story=True,
-    ),
-    Reason(
-        "bits of transactions in sysFlag without TRAN_MSG",
-        "stored as something that nobody can read",
-        "refused with 13",
-        lambda step, java, ours: step.code in SENDS and _codes(java, ours) == (0, 13) and "TRAN_MSG" in ours["remark"],
-        ends_story=True,
-    ),
+    Reason("batches (320) with the bit INNER_BATCH in sysFlag", SENDS, (0, 13), says="BatchCQ", ends_story=True),
+    Reason("bits of transactions in sysFlag without TRAN_MSG", SENDS, (0, 13), says="TRAN_MSG", ends_story=True),
     Reason(
         "messages without a key of their own",
-        "get a UNIQ_KEY",
-        "stay as they were sent",
-        lambda step, java, ours: (
-            step.code in SENDS and java.get("code") == 0 and "UNIQ_KEY" not in step.fields.get("i", str(step.fields))
-        ),
+        SENDS,
+        (0, None),
+        more=lambda step, java, ours: "UNIQ_KEY" not in step.fields.get("i", str(step.fields)),
         ends_story=True,
     ),
-    Reason(
-        "batches whose sizes do not fit",
-        "what can be made of them is stored",
-        "refused whole",
-        lambda step, java, ours: step.code in SENDS and java.get("code") == 0 and "batch" in (ours.get("remark") or ""),
-        ends_story=True,
-    ),
-    Reason(
-        "bytes that a pull asks for",
-        "`maxMsgBytes` is overlooked",
-        "kept to",
-        lambda step, java, ours: step.code in PULLS and "maxMsgBytes" in step.fields and _codes(java, ours) == (0, 0),
-    ),
+    Reason("batches whose sizes do not fit", SENDS, (0, None), says="batch", ends_story=True),
+    Reason("bytes that a pull asks for", PULLS, (0, 0), more=lambda step, java, ours: "maxMsgBytes" in step.fields),
     Reason(
         "where the next pull begins",
-        "right behind the last message that is wanted",
-        "behind those as well that are not",
-        lambda step, java, ours: (
-            step.code in PULLS
-            and _only(java, ours, "fields")
+        PULLS,
+        more=lambda step, java, ours: (
+            _only(java, ours, "fields")
             and {**java["fields"], "nextBeginOffset": ""} == {**ours["fields"], "nextBeginOffset": ""}
         ),
     ),
     Reason(
         "messages that are left behind those of a pop (`restNum`)",
-        "counted from the last message that is wanted",
-        "from behind those as well that are not",
-        lambda step, java, ours: (
-            step.code == 200050
-            and "exp" in step.fields
+        (200050,),
+        more=lambda step, java, ours: (
+            "exp" in step.fields
             and _only(java, ours, "fields")
             and {**java["fields"], "restNum": ""} == {**ours["fields"], "restNum": ""}
         ),
     ),
     Reason(
         "places in the log where no message begins (33)",
-        "answered with what lies there",
-        "answered 1",
-        lambda step, java, ours: (
-            step.code == 33 and _codes(java, ours) == (0, 1) and str(java.get("body")).startswith("no records")
-        ),
+        (33,),
+        (0, 1),
+        more=lambda step, java, ours: str(java.get("body")).startswith("no records"),
     ),
-    Reason(
-        "pops of a queue below -1",
-        "are pops of all queues",
-        "refused with 29",
-        lambda step, java, ours: step.code in POPS and ours.get("code") == 29 and "queueId[-" in ours["remark"],
-        ends_story=True,
-    ),
+    Reason("pops of a queue below -1", POPS, (None, 29), says="queueId[-", ends_story=True),
     Reason(
         "empty fields of binary headers",
-        "count as not there, and may fail with a NullPointerException",
-        "are empty texts",
-        lambda step, java, ours: step.is_binary and "" in step.fields.values() and _is_exception(java),
+        more=lambda step, java, ours: step.is_binary and "" in step.fields.values() and _is_exception(java),
         ends_story=True,
     ),
+    Reason("pulls that ask for no message", PULLS, says="maxMsgNums", ends_story=True),
     Reason(
-        "pulls that ask for no message",
-        "look for one all the same",
-        "answered 1",
-        lambda step, java, ours: step.code in PULLS and "maxMsgNums" in (ours.get("remark") or ""),
-        ends_story=True,
+        "names", answers=(None, (17, 26, 29)), more=lambda step, java, ours: _has_illegal_name(step), ends_story=True
     ),
-    Reason(
-        "names",
-        "those of groups and of deleted topics are not checked",
-        "one rule at every entry",
-        lambda step, java, ours: ours.get("code") in (17, 26, 29) and _has_illegal_name(step),
-        ends_story=True,
-    ),
-    Reason(
-        "delays in batches",
-        "such messages are delivered at once",
-        "the batch is refused",
-        lambda step, java, ours: step.code in SENDS and _codes(java, ours) == (0, 13) and "batch" in ours["remark"],
-        ends_story=True,
-    ),
-    Reason(
-        "pulls with expressions that cannot be parsed",
-        "get every message",
-        "answered 23",
-        lambda step, java, ours: step.code in PULLS and java.get("code") in PULL_CODES and ours.get("code") == 23,
-        ends_story=True,
-    ),
+    Reason("delays in batches", SENDS, (0, 13), says="batch", ends_story=True),
+    Reason("pulls with expressions that cannot be parsed", PULLS, (PULL_CODES, 23), ends_story=True),
     Reason(
         "heartbeats without subscriptions",
-        "add a client that is not known",
-        "it is asked for its subscriptions",
-        lambda step, java, ours: (
-            step.code == 34 and b"heartbeatFingerprint" in step.body and _only(java, ours, "fields")
-        ),
+        (34,),
+        more=lambda step, java, ours: b"heartbeatFingerprint" in step.body and _only(java, ours, "fields"),
         ends_story=True,
     ),
     Reason(
         "addresses' sizes",
-        "a client is believed that calls addresses IPv6 in sysFlag",
-        "the addresses say what they are",
-        lambda step, java, ours: (
-            step.code in SENDS and int(step.fields.get("f", step.fields.get("sysFlag", "0"))) & 0x30 != 0
-        ),
+        SENDS,
+        more=lambda step, java, ours: int(step.fields.get("f", step.fields.get("sysFlag", "0"))) & 0x30 != 0,
         ends_story=True,
     ),
-    Reason(
-        "transactions that have ended",
-        "can be ended again: a second commit stores the message twice",
-        "answered 1",
-        lambda step, java, ours: step.code == 37 and _codes(java, ours) == (0, 1),
-        ends_story=True,
-    ),
-    Reason(
-        "new times of popped messages that are done",
-        "the message comes again",
-        "answered 208",
-        lambda step, java, ours: step.code == 200053 and _codes(java, ours) == (0, 208),
-        ends_story=True,
-    ),
-    Reason(
-        "cleaning of queues (306)",
-        "fails at times, with an exception that has no text",
-        "answered 0",
-        lambda step, java, ours: step.code == 306 and _codes(java, ours) == (1, 0) and not java.get("remark"),
-    ),
+    Reason("transactions that have ended", (37,), (0, 1), ends_story=True),
+    Reason("new times of popped messages that are done", (200053,), (0, 208), ends_story=True),
+    Reason("cleaning of queues (306)", (306,), (1, 0), more=lambda step, java, ours: not java.get("remark")),
     Reason(
         "progress in topics that a group reads without a subscription",
-        "shown, if the group has pulled with a filter of its own",
-        "not shown while the group's clients subscribe to other topics",
-        lambda step, java, ours: (
-            step.code == 208
-            and _codes(java, ours) == (0, 0)
-            and ours["body"]["offsetTable"].items() < java["body"]["offsetTable"].items()
-        ),
+        (208,),
+        (0, 0),
+        more=lambda step, java, ours: ours["body"]["offsetTable"].items() < java["body"]["offsetTable"].items(),
     ),
-    Reason(
-        "who reads a topic",
-        "the topic's own name stands for the groups that subscribe to it",
-        "groups that subscribe, and those with offsets",
-        lambda step, java, ours: step.code == 300 and _codes(java, ours) == (0, 0),
-    ),
+    Reason("who reads a topic", (300,), (0, 0)),
     Reason(
         "topics without a filter type",
-        "refused",
-        "made with SINGLE_TAG",
-        lambda step, java, ours: (
-            step.code == 17 and not step.fields.get("topicFilterType") and _codes(java, ours) == (1, 0)
-        ),
+        (17,),
+        (1, 0),
+        more=lambda step, java, ours: not step.fields.get("topicFilterType"),
         ends_story=True,
     ),
-    Reason(
-        "topics (17) with a permission that is none",
-        "made",
-        "refused with 29",
-        lambda step, java, ours: step.code == 17 and _codes(java, ours) == (0, 29) and "perm" in ours["remark"],
-        ends_story=True,
-    ),
-    Reason(
-        "topics (17) with fewer than one queue",
-        "made",
-        "refused with 1",
-        lambda step, java, ours: step.code == 17 and _codes(java, ours) == (0, 1) and "QueueNums" in ours["remark"],
-        ends_story=True,
-    ),
+    Reason("topics (17) with a permission that is none", (17,), (0, 29), says="perm", ends_story=True),
+    Reason("topics (17) with fewer than one queue", (17,), (0, 1), says="QueueNums", ends_story=True),
     Reason(
         "topics without write permission",
-        "take what is sent all the same: it is left to the client's route",
-        "answered 16",
-        lambda step, java, ours: step.code in SENDS and _codes(java, ours) in ((0, 16), (29, 16), (13, 16)),
+        SENDS,
+        more=lambda step, java, ours: _codes(java, ours) in ((0, 16), (29, 16), (13, 16)),
         ends_story=True,
     ),
 )

@@ -112,14 +112,7 @@ class Story:
     def topic(self) -> str:
         random = self.random
         if random.random() < 0.06:
-            odd = (
-                "\u00a7new",
-                "\u00a7other",
-                *SHARED,
-                *self._returns,
-                "no such",
-                "",
-            )
+            odd = ("\u00a7new", "\u00a7other", *SHARED, *self._returns, "no such", "")
             return random.choice(odd)
         return random.choice(tuple(TOPICS))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,3 +42,15 @@ class Tally:
             beside = path.with_name(f"{path.name}.new")
             beside.write_text(json.dumps(vars(self), indent=1))
             beside.replace(path)
+
+    def report(self, reasons: Iterable[str]) -> None:
+        """Print how many commands of each code were compared, and what differed for reasons of these names."""
+        total = f"{self.counts.total():,} commands to each"
+        story = self.next_story - 1
+        print(f"{total}, in {self.stories:,} stories, in {self.seconds:.0f} s, up to story {story}; by code:")
+        print("  " + ", ".join(f"{code} {number:,}" for code, number in sorted(self.counts.items())))
+        print("different by intention (docs/compatibility.md), times:")
+        for name in dict.fromkeys(reasons):
+            if self.listed[name]:
+                print(f"  {self.listed[name]:,} {name}")
+        print(f"{total}: {len(self.differences)} kinds of difference left")

@@ -16,7 +16,6 @@ from orbitmq.net.loop import run
 from orbitmq.spark.jobs.bodies.contract import BodyFormat, load_contract
 from orbitmq.spark.jobs.bodies.judging import judged
 from orbitmq.spark.jobs.contracts import ORIGIN, REASON, ContractPlan, Judge, hold_to_contract
-from orbitmq.spark.jobs.frame.cluster import Cluster
 from orbitmq.spark.jobs.frame.screen import Screen
 from spark.jobs.killing import is_killed, kill_when, start_job
 from spark.jobs.publishing import publish_flights
@@ -25,11 +24,6 @@ pytestmark = pytest.mark.spark
 
 FLIGHTS = 2_000
 DECLARED = "carrier string not null, flight int not null, dep_time int not null, time_hour timestamp"
-
-
-@pytest.fixture
-def cluster(rocketmq_session):
-    return Cluster(rocketmq_session.name_servers)
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from orbitmq.errors import JobFailed
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.spark.jobs.dead_letters import FixPlan, fix_letters, inspect_letters
-from orbitmq.spark.jobs.frame.cluster import Cluster
 from orbitmq.spark.jobs.frame.screen import Screen
 from orbitmq.spark.jobs.letters.fixing import REASON, TOPIC, load_fix
 from orbitmq.spark.jobs.resending.progress import load_progress
@@ -37,11 +36,6 @@ def repair(body, properties):
     flight["delay"] = 60 // (flight["dep_delay"] - 16)
     return json.dumps(flight).encode()
 """
-
-
-@pytest.fixture
-def cluster(rocketmq_session):
-    return Cluster(rocketmq_session.name_servers)
 
 
 @pytest.fixture

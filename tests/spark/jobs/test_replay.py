@@ -16,7 +16,6 @@ from orbitmq.client.producer import Producer
 from orbitmq.errors import ConfigError, JobFailed, RouteNotFound
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
-from orbitmq.spark.jobs.frame.cluster import Cluster
 from orbitmq.spark.jobs.frame.directory import claimed
 from orbitmq.spark.jobs.frame.screen import Screen
 from orbitmq.spark.jobs.replay import ReplayPlan, replay
@@ -29,11 +28,6 @@ pytestmark = pytest.mark.spark
 FLIGHTS = 2_000
 ARCHIVE = {"job": "archive"}
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-def cluster(rocketmq_session):
-    return Cluster(rocketmq_session.name_servers)
 
 
 @pytest.fixture

@@ -239,6 +239,11 @@ class FakeCluster:
         )
         self.routes[topic] = TopicRoute(queues=queues, brokers=datas)
 
+    def fill(self, *bodies, **properties):
+        """Make the topic orders, of one queue on broker-a with these messages."""
+        self.topic("orders", count=1)
+        self.a.put("orders", 0, *bodies, **properties)
+
     def static_topic(self, topic, *leaders, epoch=1):
         """Make a static topic: the first logical queue is led by the first broker, and so on."""
         self.topic(topic, self.a, self.b)

@@ -1,6 +1,7 @@
-"""Messages as a broker stores them."""
+"""Messages as clients encode them, and as a broker stores them."""
 
-from orbitmq.model.message import StoredMessage
+from orbitmq.client.send.request import encode_message
+from orbitmq.model.message import Message, StoredMessage
 
 
 def stored(queue_offset, *, body=b"", size=100):
@@ -8,3 +9,8 @@ def stored(queue_offset, *, body=b"", size=100):
     return StoredMessage(
         topic="t", body=body, properties={}, queue_id=0, queue_offset=queue_offset, physical_offset=0, store_size=size
     )
+
+
+def encoded(body=b"x", **fields):
+    """Return a message of topic `t` as a producer encodes it."""
+    return encode_message(Message("t", body, **fields), "ID", compress_over=100)

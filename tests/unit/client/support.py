@@ -4,6 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager, contextmanager
 
 from orbitmq.client.session.session import ClientSession
+from orbitmq.model.group import ConsumerInfo, Heartbeat
 
 
 @asynccontextmanager
@@ -17,6 +18,11 @@ async def open_session(cluster, *topics, **settings):
         yield session
     finally:
         await session.close()
+
+
+def describe(client_id):
+    """Return the heartbeat of a member of group `g`."""
+    return Heartbeat(client_id=client_id, consumers=(ConsumerInfo(group="g"),))
 
 
 SESSIONS_OWN = ("orbitmq routes", "orbitmq follow-up", "orbitmq heartbeats")

@@ -58,8 +58,7 @@ async def test_a_poll_waits_for_messages_and_gives_up_in_time(cluster):
 
 
 async def test_a_poll_gives_no_more_than_is_asked_for(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    cluster.fill(b"1", b"2", b"3")
     async with consumer(cluster) as reader:
         reader.assign([queue(0)])
         assert len(await reader.poll(count_max=2)) == 2
@@ -86,8 +85,7 @@ async def test_a_queue_begins_where_it_was_sought(cluster):
 
 
 async def test_a_seek_counts_at_once_while_a_pull_is_held(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     async with consumer(cluster) as reader:
         reader.assign([queue(0)])
         assert await poll(reader, 1) == [b"1"]
@@ -97,8 +95,7 @@ async def test_a_seek_counts_at_once_while_a_pull_is_held(cluster):
 
 
 async def test_offsets_of_queues_are_told(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2", stored_at_ms=7)
+    cluster.fill(b"1", b"2", stored_at_ms=7)
     cluster.a.min_offsets["orders", 0] = 1
     async with consumer(cluster) as reader:
         assert await reader.offsets([queue(0)]) == {queue(0): (1, 2)}
@@ -106,8 +103,7 @@ async def test_offsets_of_queues_are_told(cluster):
 
 
 async def test_committed_offsets_are_where_the_group_goes_on(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    cluster.fill(b"1", b"2", b"3")
     async with consumer(cluster) as reader:
         assert await reader.committed(queue(0)) is None
         reader.assign([queue(0)])
@@ -199,8 +195,7 @@ async def test_topics_that_are_read_no_more_are_asked_for_no_more(cluster):
 
 
 async def test_without_an_offset_the_settings_say_where_to_begin(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     async with consumer(cluster, consume_from=ConsumeFrom.LAST) as reader:
         reader.assign([queue(0)])
         await until(lambda: cluster.a.parked)
@@ -225,8 +220,7 @@ async def test_an_assignment_replaces_the_one_before(cluster):
 
 
 async def test_tags_are_filtered(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", tag="A")
+    cluster.fill(b"1", tag="A")
     cluster.a.put("orders", 0, b"2", tag="B")
     async with consumer(cluster, tag="B") as reader:
         reader.assign([queue(0)])
@@ -255,8 +249,7 @@ async def test_queues_of_a_topic_that_grew_are_seen(cluster):
 
 
 async def test_it_is_no_member_of_the_group(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     async with consumer(cluster) as reader:
         reader.assign([queue(0)])
         await poll(reader, 1)
@@ -308,8 +301,7 @@ async def test_a_window_that_was_full_is_filled_again(cluster):
 
 
 async def test_what_the_caller_did_not_commit_is_stored_nowhere(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     async with consumer(cluster) as reader:
         reader.assign([queue(0)])
         assert await poll(reader, 1) == [b"1"]
@@ -321,8 +313,7 @@ async def test_what_the_caller_did_not_commit_is_stored_nowhere(cluster):
 
 
 async def test_a_time_is_where_reading_begins(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", stored_at_ms=76)
+    cluster.fill(b"1", stored_at_ms=76)
     cluster.a.put("orders", 0, b"2", stored_at_ms=77)
     async with consumer(cluster, consume_from=ConsumeFrom.TIMESTAMP, consume_from_ms=77) as reader:
         reader.assign([queue(0)])

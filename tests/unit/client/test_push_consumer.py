@@ -67,8 +67,7 @@ async def test_a_batch_is_one_queues_messages_in_order(cluster):
 
 
 async def test_only_wanted_tags_arrive_even_where_hashes_clash(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", tag="Aa")
+    cluster.fill(b"1", tag="Aa")
     cluster.a.put("orders", 0, b"2", tag="BB")
     cluster.a.put("orders", 0, b"3", tag="C")
     cluster.a.put("orders", 0, b"4", tag="D")
@@ -79,9 +78,8 @@ async def test_only_wanted_tags_arrive_even_where_hashes_clash(cluster):
 
 
 async def test_a_batch_that_is_not_committed_comes_again_from_the_broker_and_those_behind_it_go_on(cluster):
-    cluster.topic("orders", count=1)
+    cluster.fill(b"1", b"2", b"3")
     cluster.topic("%RETRY%takers", count=1)
-    cluster.a.put("orders", 0, b"1", b"2", b"3")
     seen = []
     async with consumer(cluster, batch_count_max=2) as reader:
         async for batch in reader:
@@ -96,8 +94,7 @@ async def test_a_batch_that_is_not_committed_comes_again_from_the_broker_and_tho
 
 
 async def test_in_order_a_batch_that_is_not_committed_comes_again_before_the_rest_message_by_message(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    cluster.fill(b"1", b"2", b"3")
     seen = []
     async with consumer(cluster, batch_count_max=2, ordered=True) as reader:
         async for batch in reader:
@@ -110,8 +107,7 @@ async def test_in_order_a_batch_that_is_not_committed_comes_again_before_the_res
 
 
 async def test_what_a_handler_has_acknowledged_does_not_come_again_when_it_raises(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    cluster.fill(b"1", b"2", b"3")
     seen = []
 
     def handle(batch):
@@ -127,9 +123,8 @@ async def test_what_a_handler_has_acknowledged_does_not_come_again_when_it_raise
 
 
 async def test_a_poison_message_stops_nothing_and_ends_with_the_dead_letters(cluster, caplog):
-    cluster.topic("orders", count=1)
+    cluster.fill(*(b"%d" % number for number in range(6)))
     cluster.topic("%RETRY%takers", count=1)
-    cluster.a.put("orders", 0, *(b"%d" % number for number in range(6)))
     seen = []
 
     def handle(batch):
@@ -147,8 +142,7 @@ async def test_a_poison_message_stops_nothing_and_ends_with_the_dead_letters(clu
 
 
 async def test_in_order_a_poison_message_holds_its_queue_only_for_its_attempts(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"0", b"1")
+    cluster.fill(b"0", b"1")
     seen = []
 
     def handle(batch):
@@ -164,8 +158,7 @@ async def test_in_order_a_poison_message_holds_its_queue_only_for_its_attempts(c
 
 
 async def test_a_broker_that_takes_nothing_back_loses_nothing(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"0", b"1")
+    cluster.fill(b"0", b"1")
     cluster.a.refusals[ConsumerSendBack] = [ResponseCode.SYSTEM_ERROR]
     seen = []
 
@@ -202,8 +195,7 @@ async def test_handlers_of_messages_keep_each_keys_order(cluster):
 
 
 async def test_the_offset_waits_for_the_slowest_message(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"slow", b"1", b"2")
+    cluster.fill(b"slow", b"1", b"2")
     done, may_end = [], asyncio.Event()
 
     async def handle(message):
@@ -237,8 +229,7 @@ async def test_members_that_consume_in_order_hand_queues_over_when_their_work_is
 
 
 async def test_broadcasting_tries_again_in_place_and_drops_at_last(cluster, tmp_path, caplog):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"0", b"1")
+    cluster.fill(b"0", b"1")
     seen = []
 
     def handle(batch):
@@ -271,8 +262,7 @@ async def test_a_deferred_batch_stays_open_and_holds_its_queue_only(cluster):
 
 
 async def test_a_handler_that_returns_has_done_its_batch_and_one_that_raises_gets_it_again(cluster, caplog):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    cluster.fill(b"1", b"2", b"3")
     calls = asyncio.Queue()
 
     async def handle(batch):
@@ -317,8 +307,7 @@ async def test_concurrency_bounds_the_handlers(cluster):
 
 
 async def test_offsets_are_stored_by_and_by_and_at_the_end(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2")
+    cluster.fill(b"1", b"2")
     async with consumer(cluster, batch_count_max=1, commit_interval_ms=1) as reader:
         await take(reader, 1)
         await until(lambda: cluster.a.offsets.get(("takers", "orders", 0)) == 1)
@@ -327,8 +316,7 @@ async def test_offsets_are_stored_by_and_by_and_at_the_end(cluster):
 
 
 async def test_pulls_carry_the_offset_so_that_little_is_repeated_after_a_crash(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2")
+    cluster.fill(b"1", b"2")
     async with consumer(cluster, batch_count_max=1, commit_interval_ms=3_600_000) as reader:
         await take(reader, 1)
         await until(lambda: cluster.a.parked)
@@ -337,8 +325,7 @@ async def test_pulls_carry_the_offset_so_that_little_is_repeated_after_a_crash(c
 
 
 async def test_a_new_consumer_goes_on_where_the_group_stopped(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    cluster.fill(b"1", b"2", b"3")
     async with consumer(cluster, batch_count_max=1) as reader:
         await take(reader, 2)
     async with consumer(cluster) as reader:
@@ -346,8 +333,7 @@ async def test_a_new_consumer_goes_on_where_the_group_stopped(cluster):
 
 
 async def test_what_was_handed_out_but_not_committed_comes_again_after_a_restart(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2")
+    cluster.fill(b"1", b"2")
     async with consumer(cluster, batch_count_max=1) as reader:
         await take(reader, 1, commit=False)
     async with consumer(cluster) as reader:
@@ -369,15 +355,13 @@ async def test_a_group_without_an_offset_begins_where_it_is_told(cluster, consum
 
 
 async def test_last_means_the_beginning_while_a_queue_holds_its_first_message(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"0", b"1")
+    cluster.fill(b"0", b"1")
     async with consumer(cluster) as reader:
         assert await take(reader, 2) == [b"0", b"1"]
 
 
 async def test_a_beginning_is_stored_at_once_for_whoever_gets_the_queue_next(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"0", b"1")
+    cluster.fill(b"0", b"1")
     cluster.a.min_offsets["orders", 0] = 1
     async with consumer(cluster) as reader:
         await reader.assigned()
@@ -468,8 +452,7 @@ async def test_a_broker_that_forgot_its_groups_is_told_again_and_nothing_is_give
 
 
 async def test_an_offset_of_minus_one_is_none(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2")
+    cluster.fill(b"1", b"2")
     cluster.a.min_offsets["orders", 0] = 1
     cluster.a.offsets["takers", "orders", 0] = -1
     async with consumer(cluster, consume_from=ConsumeFrom.FIRST) as reader:
@@ -480,8 +463,7 @@ async def test_a_topic_that_does_not_exist_yet_is_waited_for(cluster, caplog):
     cluster.topic("other")
     async with consumer(cluster, rebalance_interval_ms=1) as reader:
         await until(lambda: cluster.name_server.asked.count("orders") > 3)
-        cluster.topic("orders", count=1)
-        cluster.a.put("orders", 0, b"1")
+        cluster.fill(b"1")
         assert await take(reader, 1) == [b"1"]
     assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 1
 
@@ -535,8 +517,7 @@ async def test_messages_that_java_members_sent_back_come_under_their_own_topic(c
 
 
 async def test_pulling_pauses_while_the_window_is_full(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, *(b"x" for _ in range(30)))
+    cluster.fill(*(b"x" for _ in range(30)))
 
     def pulled():
         return [request.queue_offset for request in cluster.a.requests if isinstance(request, PullMessage)]
@@ -550,8 +531,7 @@ async def test_pulling_pauses_while_the_window_is_full(cluster):
 
 
 async def test_an_offset_that_the_broker_no_longer_has_is_moved(cluster, caplog):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    cluster.fill(b"1", b"2", b"3")
     cluster.a.min_offsets["orders", 0] = 2
     cluster.a.offsets["takers", "orders", 0] = 0
     async with consumer(cluster) as reader:
@@ -560,8 +540,7 @@ async def test_an_offset_that_the_broker_no_longer_has_is_moved(cluster, caplog)
 
 
 async def test_an_offset_beyond_the_end_is_moved_back(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     cluster.a.offsets["takers", "orders", 0] = 100
     async with consumer(cluster) as reader:
         await until(lambda: cluster.a.parked)
@@ -587,16 +566,14 @@ async def test_a_broker_that_answers_at_once_that_there_is_nothing_is_not_hammer
     "code", [ResponseCode.SYSTEM_BUSY, ResponseCode.SUBSCRIPTION_NOT_EXIST, ResponseCode.FLOW_CONTROL]
 )
 async def test_a_refused_pull_is_made_again(cluster, code):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     cluster.a.refusals[PullMessage] = [code] * 2
     async with consumer(cluster) as reader:
         assert await take(reader, 1) == [b"1"]
 
 
 async def test_a_broker_that_restarts_is_read_again_and_gets_a_heartbeat(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     async with consumer(cluster) as reader:
         assert await take(reader, 1) == [b"1"]
         await cluster.a.stop()
@@ -620,8 +597,7 @@ async def test_name_servers_may_be_away_while_consuming(cluster):
 
 
 async def test_an_offset_that_cannot_be_stored_is_stored_later(cluster, caplog):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     async with consumer(cluster, commit_interval_ms=1) as reader:
         await reader.assigned()
         cluster.a.refusals[UpdateConsumerOffset] = [ResponseCode.SYSTEM_ERROR]
@@ -665,8 +641,7 @@ async def test_closing_ends_every_loop(cluster):
 
 
 async def test_whoever_closes_as_well_returns_when_all_is_done(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     begun, may_end = asyncio.Event(), asyncio.Event()
 
     async def handle(_message):
@@ -688,8 +663,7 @@ async def test_whoever_closes_as_well_returns_when_all_is_done(cluster):
 
 
 async def test_closing_lets_a_running_handler_end(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2")
+    cluster.fill(b"1", b"2")
     begun, may_end = asyncio.Event(), asyncio.Event()
 
     async def handle(_batch):
@@ -818,10 +792,7 @@ async def test_waiting_without_having_opened_is_an_error(cluster, wait):
 
 @pytest.mark.parametrize(
     ("topics", "handler", "warned"),
-    [
-        ([], print, "subscribes to nothing"),
-        (["orders"], None, "nobody takes the messages"),
-    ],
+    [([], print, "subscribes to nothing"), (["orders"], None, "nobody takes the messages")],
 )
 async def test_waiting_in_silence_is_told_of(cluster, caplog, monkeypatch, topics, handler, warned):
     monkeypatch.setattr("orbitmq.client.push_consumer.SILENCE_MS", 1)
@@ -857,8 +828,7 @@ def consumer_of_nothing():
 
 
 async def test_a_handler_may_defer_its_batch(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     held = []
 
     def handle(batch):
@@ -875,8 +845,7 @@ async def test_a_handler_may_defer_its_batch(cluster):
 
 
 async def test_a_batch_is_not_settled_from_a_thread(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     async with PushConsumer("g", cluster.name_servers, consume_from=ConsumeFrom.FIRST) as consumer:
         consumer.subscribe("orders")
         batch = await consumer.next_batch()
@@ -886,8 +855,7 @@ async def test_a_batch_is_not_settled_from_a_thread(cluster):
 
 
 async def test_one_message_that_is_never_done_lets_no_more_be_pulled_than_the_span_allows(cluster, caplog):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, *(b"%d" % number for number in range(500)))
+    cluster.fill(*(b"%d" % number for number in range(500)))
     done = []
     may_end = asyncio.Event()
 

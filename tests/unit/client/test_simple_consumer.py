@@ -1,6 +1,7 @@
 """The SimpleConsumer against brokers of ours."""
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -36,131 +37,126 @@ def consumer(cluster, **settings):
     return SimpleConsumer("billing", cluster.name_servers, **settings)
 
 
-async def test_messages_are_received_acknowledged_and_kept():
-    async with LocalCluster() as cluster:
+@asynccontextmanager
+async def scene(brokers=1, *, settings=None, **of_consumer):
+    """Yield a cluster with the topic orders, a producer and a consumer."""
+    async with LocalCluster(brokers=brokers, settings=settings) as cluster:
         await create(cluster)
-        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
-            reader.subscribe("orders")
-            await producer.send_batch([Message("orders", b"%d" % number) for number in range(4)])
-            one = (await reader.receive(1))[0]
-            await reader.ack(one)
-            rest = await reader.receive()
-            assert [message.body for message in (one, *rest)] == [b"0", b"1", b"2", b"3"]
-            kept = await reader.change_invisible_time(rest[0], 600_000)
-            assert kept.properties["POP_CK"] != rest[0].properties["POP_CK"]
-            with pytest.raises(RemoteRefused) as refused:
-                await reader.change_invisible_time(rest[0], 1)
-            assert refused.value.code == 208
-            await reader.ack([kept, *rest[1:]])
-            assert await reader.receive(timeout_ms=1) == []
-            assert service_of(cluster).pop.revive_log.checkpoints.count == 0
+        async with Producer("p", cluster.name_servers) as producer, consumer(cluster, **of_consumer) as reader:
+            yield cluster, producer, reader
+
+
+async def test_messages_are_received_acknowledged_and_kept():
+    async with scene() as (cluster, producer, reader):
+        reader.subscribe("orders")
+        await producer.send_batch([Message("orders", b"%d" % number) for number in range(4)])
+        one = (await reader.receive(1))[0]
+        await reader.ack(one)
+        rest = await reader.receive()
+        assert [message.body for message in (one, *rest)] == [b"0", b"1", b"2", b"3"]
+        kept = await reader.change_invisible_time(rest[0], 600_000)
+        assert kept.properties["POP_CK"] != rest[0].properties["POP_CK"]
+        with pytest.raises(RemoteRefused) as refused:
+            await reader.change_invisible_time(rest[0], 1)
+        assert refused.value.code == 208
+        await reader.ack([kept, *rest[1:]])
+        assert await reader.receive(timeout_ms=1) == []
+        assert service_of(cluster).pop.revive_log.checkpoints.count == 0
 
 
 async def test_what_is_given_back_comes_again():
-    async with LocalCluster() as cluster:
-        await create(cluster)
-        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
-            reader.subscribe("orders", tag="new")
-            await producer.send(Message("orders", b"old", tag="old"))
-            await producer.send(Message("orders", b"new", tag="new"))
-            (message,) = await reader.receive()
-            await reader.change_invisible_time(message, 0)
-            (again,) = await reader.receive(timeout_ms=60_000)
-            assert (again.body, again.reconsume_times, again.topic) == (b"new", 1, "orders")
-            await reader.ack(again)
+    async with scene() as (_cluster, producer, reader):
+        reader.subscribe("orders", tag="new")
+        await producer.send(Message("orders", b"old", tag="old"))
+        await producer.send(Message("orders", b"new", tag="new"))
+        (message,) = await reader.receive()
+        await reader.change_invisible_time(message, 0)
+        (again,) = await reader.receive(timeout_ms=60_000)
+        assert (again.body, again.reconsume_times, again.topic) == (b"new", 1, "orders")
+        await reader.ack(again)
 
 
 async def test_whoever_waits_gets_the_first_message_of_any_broker():
-    async with LocalCluster(brokers=2) as cluster:
-        await create(cluster)
-        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
-            reader.subscribe("orders")
-            found = set()
-            for _ in range(4):
-                receiving = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
-                while not any(service_of(cluster, name).pop.notices.parked.count for name in ("broker-a", "broker-b")):
-                    await asyncio.sleep(0.001)
-                await producer.send(Message("orders", b"x"))
-                (message,) = await receiving
-                found.add(message.broker_name)
-                await reader.ack(message)
-            assert found == {"broker-a", "broker-b"}
+    async with scene(brokers=2) as (cluster, producer, reader):
+        reader.subscribe("orders")
+        found = set()
+        for _ in range(4):
+            receiving = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
+            while not any(service_of(cluster, name).pop.notices.parked.count for name in ("broker-a", "broker-b")):
+                await asyncio.sleep(0.001)
+            await producer.send(Message("orders", b"x"))
+            (message,) = await receiving
+            found.add(message.broker_name)
+            await reader.ack(message)
+        assert found == {"broker-a", "broker-b"}
 
 
 async def test_one_broker_that_is_away_keeps_no_message_of_the_other():
-    async with LocalCluster(brokers=2) as cluster:
-        await create(cluster)
-        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
-            reader.subscribe("orders")
+    async with scene(brokers=2) as (cluster, producer, reader):
+        reader.subscribe("orders")
+        await reader.receive(timeout_ms=1)
+        await cluster.stop_broker("broker-b")
+        await producer.send(Message("orders", b"x"))
+        found = await reader.receive(timeout_ms=60_000)
+        assert [message.body for message in found] == [b"x"]
+        await cluster.stop_broker("broker-a")
+        with pytest.raises(ClientError):
             await reader.receive(timeout_ms=1)
-            await cluster.stop_broker("broker-b")
-            await producer.send(Message("orders", b"x"))
-            found = await reader.receive(timeout_ms=60_000)
-            assert [message.body for message in found] == [b"x"]
-            await cluster.stop_broker("broker-a")
-            with pytest.raises(ClientError):
-                await reader.receive(timeout_ms=1)
 
 
 async def test_a_receive_goes_on_when_its_broker_is_back():
-    async with LocalCluster() as cluster:
-        await create(cluster)
-        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
-            reader.subscribe("orders")
-            await producer.send(Message("orders", b"before"))
-            (before,) = await reader.receive()
-            await reader.ack(before)
-            await cluster.stop_broker()
-            receiving = asyncio.ensure_future(reader.receive(timeout_ms=600_000))
-            await until(lambda: "broker-a" in reader._absent or receiving.done(), 0.001)
-            await cluster.start_broker()
-            await producer.send(Message("orders", b"x"))
-            assert [message.body for message in await receiving] == [b"x"]
+    async with scene() as (cluster, producer, reader):
+        reader.subscribe("orders")
+        await producer.send(Message("orders", b"before"))
+        (before,) = await reader.receive()
+        await reader.ack(before)
+        await cluster.stop_broker()
+        receiving = asyncio.ensure_future(reader.receive(timeout_ms=600_000))
+        await until(lambda: "broker-a" in reader._absent or receiving.done(), 0.001)
+        await cluster.start_broker()
+        await producer.send(Message("orders", b"x"))
+        assert [message.body for message in await receiving] == [b"x"]
 
 
 async def test_nobody_waits_for_a_broker_that_does_not_answer_until_it_does(monkeypatch):
-    async with LocalCluster(brokers=2) as cluster:
-        await create(cluster)
-        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
-            call, thawed, pops = reader._session.call, asyncio.Event(), []
+    async with scene(brokers=2) as (_cluster, producer, reader):
+        call, thawed, pops = reader._session.call, asyncio.Event(), []
 
-            async def freezing(broker_name, header, *args, **settings):
-                if broker_name == "broker-b" and not thawed.is_set():
-                    if isinstance(header, PopMessage):
-                        pops.append(header)
-                        raise RequestTimeout("no answer")
-                    await thawed.wait()
-                return await call(broker_name, header, *args, **settings)
+        async def freezing(broker_name, header, *args, **settings):
+            if broker_name == "broker-b" and not thawed.is_set():
+                if isinstance(header, PopMessage):
+                    pops.append(header)
+                    raise RequestTimeout("no answer")
+                await thawed.wait()
+            return await call(broker_name, header, *args, **settings)
 
-            monkeypatch.setattr(reader._session, "call", freezing)
-            reader.subscribe("orders")
-            await reader.receive(timeout_ms=1)
-            for number in range(6):
-                await producer.send(Message("orders", b"%d" % number), queue=MessageQueue("orders", "broker-a", 0))
-                (message,) = await reader.receive(timeout_ms=600_000)
-                await reader.ack(message)
-            assert len(pops) == 1
-            assert await reader.receive(timeout_ms=1) == []
-            receiving = asyncio.ensure_future(reader.receive(timeout_ms=600_000))
-            await producer.send(Message("orders", b"late"), queue=MessageQueue("orders", "broker-b", 0))
-            thawed.set()
-            assert [message.body for message in await receiving] == [b"late"]
+        monkeypatch.setattr(reader._session, "call", freezing)
+        reader.subscribe("orders")
+        await reader.receive(timeout_ms=1)
+        for number in range(6):
+            await producer.send(Message("orders", b"%d" % number), queue=MessageQueue("orders", "broker-a", 0))
+            (message,) = await reader.receive(timeout_ms=600_000)
+            await reader.ack(message)
+        assert len(pops) == 1
+        assert await reader.receive(timeout_ms=1) == []
+        receiving = asyncio.ensure_future(reader.receive(timeout_ms=600_000))
+        await producer.send(Message("orders", b"late"), queue=MessageQueue("orders", "broker-b", 0))
+        thawed.set()
+        assert [message.body for message in await receiving] == [b"late"]
 
 
 async def test_a_topic_that_nobody_knows_keeps_no_message_of_the_others(caplog):
-    async with LocalCluster() as cluster:
-        await create(cluster)
-        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
-            reader.subscribe("nowhere")
-            reader.subscribe("orders")
-            await producer.send(Message("orders", b"x"))
-            (message,) = await reader.receive(timeout_ms=600_000)
-            assert message.body == b"x"
-            assert "topic nowhere has no route" in caplog.text
-            reader._asks_again_s = 0
-            await create(cluster, "nowhere")
-            await producer.send(Message("nowhere", b"y"))
-            assert [one.body for one in await reader.receive(timeout_ms=600_000)] == [b"y"]
+    async with scene() as (cluster, producer, reader):
+        reader.subscribe("nowhere")
+        reader.subscribe("orders")
+        await producer.send(Message("orders", b"x"))
+        (message,) = await reader.receive(timeout_ms=600_000)
+        assert message.body == b"x"
+        assert "topic nowhere has no route" in caplog.text
+        reader._asks_again_s = 0
+        await create(cluster, "nowhere")
+        await producer.send(Message("nowhere", b"y"))
+        assert [one.body for one in await reader.receive(timeout_ms=600_000)] == [b"y"]
 
 
 async def test_whoever_receives_gets_to_know_that_the_consumer_was_closed():
@@ -184,9 +180,8 @@ async def test_routes_of_what_it_subscribes_to_are_kept_up_to_date():
 
 
 async def test_a_new_group_may_begin_at_the_end():
-    async with LocalCluster() as cluster:
-        async with consumer(cluster, consume_from=ConsumeFrom.LAST) as reader:
-            assert reader._init_mode == 1
+    async with LocalCluster() as cluster, consumer(cluster, consume_from=ConsumeFrom.LAST) as reader:
+        assert reader._init_mode == 1
     with pytest.raises(InvalidArgument, match=r"expected one of ConsumeFrom\.FIRST, ConsumeFrom\.LAST$"):
         SimpleConsumer("g", "127.0.0.1:9876", consume_from=ConsumeFrom.TIMESTAMP)
 
@@ -220,26 +215,22 @@ async def test_wrong_arguments_are_named():
 
 
 async def test_a_tag_whose_hash_clashes_is_nobodys():
-    async with LocalCluster() as cluster:
-        await create(cluster)
-        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
-            reader.subscribe("orders", tag="Aa")
-            await producer.send(Message("orders", b"clash", tag="BB"))
-            await producer.send(Message("orders", b"wanted", tag="Aa"))
-            found = await reader.receive()
-            assert [message.body for message in found] == [b"wanted"]
-            assert service_of(cluster).pop.revive_log.checkpoints.message_count == 1
+    async with scene() as (cluster, producer, reader):
+        reader.subscribe("orders", tag="Aa")
+        await producer.send(Message("orders", b"clash", tag="BB"))
+        await producer.send(Message("orders", b"wanted", tag="Aa"))
+        found = await reader.receive()
+        assert [message.body for message in found] == [b"wanted"]
+        assert service_of(cluster).pop.revive_log.checkpoints.message_count == 1
 
 
 async def test_a_refusal_is_told():
-    async with LocalCluster(settings={"pop_checkpoints_max": 1}) as cluster:
-        await create(cluster)
-        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
-            reader.subscribe("orders")
-            await producer.send_batch([Message("orders", b"0"), Message("orders", b"1")])
+    async with scene(settings={"pop_checkpoints_max": 1}) as (_cluster, producer, reader):
+        reader.subscribe("orders")
+        await producer.send_batch([Message("orders", b"0"), Message("orders", b"1")])
+        await reader.receive(1)
+        with pytest.raises(RemoteRefused, match="popCheckpointsMax"):
             await reader.receive(1)
-            with pytest.raises(RemoteRefused, match="popCheckpointsMax"):
-                await reader.receive(1)
 
 
 async def test_in_order_nobody_gets_more_of_a_queue_until_all_before_is_acknowledged():
@@ -267,49 +258,43 @@ async def test_in_order_nobody_gets_more_of_a_queue_until_all_before_is_acknowle
 
 
 async def test_in_order_a_receive_that_got_no_answer_asks_for_the_same_messages_again():
-    async with LocalCluster() as cluster:
-        await create(cluster)
-        async with Producer("p", cluster.name_servers) as producer, consumer(cluster, ordered=True) as reader:
-            reader.subscribe("orders")
-            waiting = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
-            while not service_of(cluster).pop.waiting.parked.count:
-                await asyncio.sleep(0.001)
-            waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
-            await producer.send(Message("orders", b"given to nobody"))
-            while not service_of(cluster).pop.ordered.count:
-                await asyncio.sleep(0.001)
-            found = await reader.receive(timeout_ms=60_000)
-            assert [(message.body, message.reconsume_times) for message in found] == [(b"given to nobody", 0)]
+    async with scene(ordered=True) as (cluster, producer, reader):
+        reader.subscribe("orders")
+        waiting = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
+        while not service_of(cluster).pop.waiting.parked.count:
+            await asyncio.sleep(0.001)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await producer.send(Message("orders", b"given to nobody"))
+        while not service_of(cluster).pop.ordered.count:
+            await asyncio.sleep(0.001)
+        found = await reader.receive(timeout_ms=60_000)
+        assert [(message.body, message.reconsume_times) for message in found] == [(b"given to nobody", 0)]
 
 
 async def test_in_order_receives_at_the_same_time_do_not_get_one_anothers_messages():
-    async with LocalCluster() as cluster:
-        await create(cluster)
-        async with Producer("p", cluster.name_servers) as producer, consumer(cluster, ordered=True) as reader:
-            reader.subscribe("orders")
-            receiving = [asyncio.ensure_future(reader.receive(1, timeout_ms=60_000)) for _ in range(2)]
-            while service_of(cluster).pop.waiting.parked.count < 2:
-                await asyncio.sleep(0.001)
-            await producer.send_batch([Message("orders", b"0"), Message("orders", b"1")])
-            bodies = []
-            for _ in range(2):
-                done, _ = await asyncio.wait(receiving, return_when=asyncio.FIRST_COMPLETED)
-                (task,) = done
-                receiving.remove(task)
-                (message,) = task.result()
-                bodies.append(message.body)
-                await reader.ack(message)
-            assert bodies == [b"0", b"1"]
+    async with scene(ordered=True) as (cluster, producer, reader):
+        reader.subscribe("orders")
+        receiving = [asyncio.ensure_future(reader.receive(1, timeout_ms=60_000)) for _ in range(2)]
+        while service_of(cluster).pop.waiting.parked.count < 2:
+            await asyncio.sleep(0.001)
+        await producer.send_batch([Message("orders", b"0"), Message("orders", b"1")])
+        bodies = []
+        for _ in range(2):
+            done, _ = await asyncio.wait(receiving, return_when=asyncio.FIRST_COMPLETED)
+            (task,) = done
+            receiving.remove(task)
+            (message,) = task.result()
+            bodies.append(message.body)
+            await reader.ack(message)
+        assert bodies == [b"0", b"1"]
 
 
 async def test_what_another_consumer_received_may_be_acknowledged():
-    async with LocalCluster() as cluster:
-        await create(cluster)
-        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
-            reader.subscribe("orders")
-            await producer.send_batch([Message("orders", b"%d" % number) for number in range(2)])
-            first, second = await reader.receive()
+    async with scene() as (cluster, producer, reader):
+        reader.subscribe("orders")
+        await producer.send_batch([Message("orders", b"%d" % number) for number in range(2)])
+        first, second = await reader.receive()
         async with consumer(cluster) as other:
             await other.ack(first)
         async with consumer(cluster) as other:
@@ -319,18 +304,16 @@ async def test_what_another_consumer_received_may_be_acknowledged():
 
 
 async def test_a_message_of_a_broker_that_is_gone_keeps_no_other_from_being_acknowledged():
-    async with LocalCluster() as cluster:
-        await create(cluster)
-        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
-            reader.subscribe("orders")
-            await producer.send_batch([Message("orders", b"%d" % number) for number in range(3)])
-            first, lost, last = await reader.receive()
-            handle = handle_of(lost)._replace(broker_name="gone")
-            gone = replace(lost, topic="nowhere", properties={**lost.properties, "POP_CK": format_handle(handle)})
-            with pytest.raises(RouteNotFound, match="gone"):
-                await reader.ack([first, gone, last])
-            (left,) = service_of(cluster).pop.revive_log.checkpoints._by_key.values()
-            assert left.offsets_left == [lost.queue_offset]
+    async with scene() as (cluster, producer, reader):
+        reader.subscribe("orders")
+        await producer.send_batch([Message("orders", b"%d" % number) for number in range(3)])
+        first, lost, last = await reader.receive()
+        handle = handle_of(lost)._replace(broker_name="gone")
+        gone = replace(lost, topic="nowhere", properties={**lost.properties, "POP_CK": format_handle(handle)})
+        with pytest.raises(RouteNotFound, match="gone"):
+            await reader.ack([first, gone, last])
+        (left,) = service_of(cluster).pop.revive_log.checkpoints._by_key.values()
+        assert left.offsets_left == [lost.queue_offset]
 
 
 TRACING = {"trace": True, "trace_topic": "traces"}

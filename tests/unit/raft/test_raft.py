@@ -389,34 +389,23 @@ def test_proposals_have_bytes():
 # Leading
 
 
-def test_a_leader_without_a_majority_steps_down():
-    group = Group(election_ticks=4)
+@pytest.mark.parametrize(
+    ("cut", "check_quorum", "ticks", "found"),
+    [
+        ({2, 3}, True, 8, (Role.FOLLOWER, None)),
+        ({3}, True, 40, (Role.LEADER, 1)),
+        ({2, 3}, False, 40, (Role.LEADER, 1)),
+    ],
+    ids=["without a majority", "with one", "without the check"],
+)
+def test_a_leader_without_a_majority_steps_down_if_it_checks(cut, check_quorum, ticks, found):
+    group = Group(election_ticks=4, check_quorum=check_quorum)
     leader = group.elect(1)
-    group.cut = {2, 3}
-    for _ in range(8):
+    group.cut = cut
+    for _ in range(ticks):
         leader.tick()
         group.settle()
-    assert (leader.role, leader.leader) == (Role.FOLLOWER, None)
-
-
-def test_a_leader_with_a_majority_stays():
-    group = Group(election_ticks=4)
-    leader = group.elect(1)
-    group.cut = {3}
-    for _ in range(40):
-        leader.tick()
-        group.settle()
-    assert leader.role is Role.LEADER
-
-
-def test_without_the_check_a_lonely_leader_stays():
-    group = Group(election_ticks=4, check_quorum=False)
-    leader = group.elect(1)
-    group.cut = {2, 3}
-    for _ in range(40):
-        leader.tick()
-        group.settle()
-    assert leader.role is Role.LEADER
+    assert (leader.role, leader.leader) == found
 
 
 def test_a_transfer_makes_the_other_one_leader_at_once():

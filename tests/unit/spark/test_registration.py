@@ -40,22 +40,15 @@ def session(master: str, python: str):
     return SimpleNamespace(_sc=SimpleNamespace(master=master, pythonExec=python), dataSource=Sources())
 
 
-def test_a_program_of_an_environment_that_is_not_activated_names_its_python(environments):
-    ours, other = environments("ours"), environments("other")
-    environment = {"PATH": str(other)}
+@pytest.mark.parametrize(("path", "is_named"), [("other", True), ("ours", False)])
+def test_our_python_is_named_where_spark_would_start_another_one(environments, path, is_named):
+    folders = {name: environments(name) for name in ("ours", "other")}
+    environment = {"PATH": str(folders[path])}
+    ours = str(folders["ours"] / "python")
 
-    choose_python(environment, str(ours / "python"))
+    choose_python(environment, ours)
 
-    assert environment == {"PATH": str(other), "PYSPARK_PYTHON": str(ours / "python")}
-
-
-def test_nothing_is_named_where_spark_would_start_the_same(environments):
-    ours = environments("ours")
-    environment = {"PATH": str(ours)}
-
-    choose_python(environment, str(ours / "python"))
-
-    assert environment == {"PATH": str(ours)}
+    assert environment == {"PATH": str(folders[path])} | ({"PYSPARK_PYTHON": ours} if is_named else {})
 
 
 def test_a_machine_without_python3_gets_the_name_of_ours(environments, tmp_path):
@@ -85,21 +78,15 @@ def test_what_starts_notebooks_is_not_what_starts_python(environments, command):
     assert environment["PYSPARK_DRIVER_PYTHON"] == str(ours / "python")
 
 
-def test_a_local_session_that_starts_another_python_gets_ours():
-    running = session("local[2]", "/nowhere/python3")
+@pytest.mark.parametrize(
+    ("master", "python"), [("local[2]", sys.executable), ("spark://127.0.0.1:7077", "/nowhere/python3")]
+)
+def test_a_local_session_gets_our_python_and_a_clusters_executors_keep_theirs(master, python):
+    running = session(master, "/nowhere/python3")
 
     register(running)
 
-    assert running._sc.pythonExec == sys.executable
-    assert running.dataSource.registered == [DefaultSource]
-
-
-def test_the_python_of_a_clusters_executors_is_not_touched():
-    running = session("spark://127.0.0.1:7077", "/nowhere/python3")
-
-    register(running)
-
-    assert running._sc.pythonExec == "/nowhere/python3"
+    assert running._sc.pythonExec == python
     assert running.dataSource.registered == [DefaultSource]
 
 

@@ -58,14 +58,19 @@ def rows(reader) -> list[tuple[str, int]]:
     )
 
 
+def begun(stream, **options):
+    """Return a stream's reader and where it begins."""
+    reader = stream(**options)
+    return reader, reader.initialOffset()
+
+
 def taken(reader: StreamReader, start, end) -> dict[int, tuple[int, int]]:
     return {p.wanted.queue.queue_id: (p.wanted.begin, p.wanted.end) for p in reader.partitions(start, end)}
 
 
 def test_the_initial_offset_is_the_same_both_times_it_is_asked_for(fake, stream):
     fake.fill("orders", 0, 5)
-    reader = stream()
-    first = reader.initialOffset()
+    reader, first = begun(stream)
     fake.fill("orders", 0, 20)
 
     assert reader.initialOffset() == first
@@ -75,8 +80,7 @@ def test_the_initial_offset_is_the_same_both_times_it_is_asked_for(fake, stream)
 
 def test_a_restart_before_the_first_commit_loses_nothing(fake, stream):
     fake.fill("orders", 0, 5)
-    reader = stream()
-    start = reader.initialOffset()
+    reader, start = begun(stream)
     fake.fill("orders", 0, 20)
     logged = json.loads(json.dumps(reader.latestOffset(start, ALL)))
     fake.fill("orders", 0, 30)
@@ -105,8 +109,7 @@ def test_an_idle_stream_asks_brokers_at_the_poll_interval_only(fake, stream, mon
     fake.fill("orders", 0, 5)
     clock = FakeTime()
     monkeypatch.setattr(offset_poller, "time", clock)
-    reader = stream(offsetPollMs="250")
-    start = reader.initialOffset()
+    reader, start = begun(stream, offsetPollMs="250")
     assert reader.latestOffset(start, ALL) is start  # its first look at what the topic begins with
     clock.now += 1.0
     clock.waits.clear()
@@ -121,8 +124,7 @@ def test_an_idle_stream_asks_brokers_at_the_poll_interval_only(fake, stream, mon
 
 def test_a_known_backlog_is_taken_without_asking_again(fake, stream):
     fake.fill("orders", 0, 30)
-    reader = stream(startingOffsets="earliest", offsetPollMs="600000")
-    position = reader.initialOffset()
+    reader, position = begun(stream, startingOffsets="earliest", offsetPollMs="600000")
     for expected in (10, 20, 30):
         position = reader.latestOffset(position, ReadMaxRows(10))
         assert position["queues"]["orders"]["fake"]["0"] == expected
@@ -130,8 +132,7 @@ def test_a_known_backlog_is_taken_without_asking_again(fake, stream):
 
 def test_an_answer_is_newer_than_its_question(fake, stream):
     fake.fill("orders", 0, 5)
-    reader = stream(offsetPollMs="1")
-    start = reader.initialOffset()
+    reader, start = begun(stream, offsetPollMs="1")
     assert reader.latestOffset(start, ALL) is start
     fake.fill("orders", 0, 1)
 
@@ -141,8 +142,7 @@ def test_an_answer_is_newer_than_its_question(fake, stream):
 def test_the_limit_of_the_options_is_the_default_limit(fake, stream):
     fake.fill("orders", 0, 50)
     fake.fill("orders", 1, 50)
-    reader = stream(startingOffsets="earliest", maxOffsetsPerTrigger="10")
-    start = reader.initialOffset()
+    reader, start = begun(stream, startingOffsets="earliest", maxOffsetsPerTrigger="10")
 
     assert reader.getDefaultReadLimit() == ReadMaxRows(10)
     assert stream().getDefaultReadLimit() == ALL
@@ -154,8 +154,7 @@ def test_the_bytes_of_a_batch_are_limited(fake, stream):
     fake.fill("orders", 0, 50, size=1000)
     fake.fill("orders", 1, 50, size=1000)
     record_size = len(fake.queues["orders", 0].records[20])
-    reader = stream(startingOffsets="earliest", maxBytesPerTrigger=str(record_size * 10))
-    start = reader.initialOffset()
+    reader, start = begun(stream, startingOffsets="earliest", maxBytesPerTrigger=str(record_size * 10))
     limit = reader.getDefaultReadLimit()
 
     assert limit == ReadMaxBytes(record_size * 10)
@@ -168,8 +167,9 @@ def test_of_two_limits_the_smaller_one_counts(fake, stream, rows_max, taken_rows
     for queue_id in (0, 1):
         fake.fill("orders", queue_id, 50, size=1000)
     size_max = str(len(fake.queues["orders", 0].records[20]) * 10)
-    reader = stream(startingOffsets="earliest", maxBytesPerTrigger=size_max, maxOffsetsPerTrigger=rows_max)
-    start = reader.initialOffset()
+    reader, start = begun(
+        stream, startingOffsets="earliest", maxBytesPerTrigger=size_max, maxOffsetsPerTrigger=rows_max
+    )
 
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
     assert taken(reader, start, end) == {0: (0, taken_rows), 1: (0, taken_rows)}
@@ -178,8 +178,7 @@ def test_of_two_limits_the_smaller_one_counts(fake, stream, rows_max, taken_rows
 def test_sizes_that_cannot_be_asked_for_limit_nothing(fake, stream):
     fake.fill("orders", 0, 50)
     fake.faults += [None, None]
-    reader = stream(startingOffsets="earliest", maxBytesPerTrigger="100")
-    start = reader.initialOffset()
+    reader, start = begun(stream, startingOffsets="earliest", maxBytesPerTrigger="100")
 
     assert taken(reader, start, reader.latestOffset(start, reader.getDefaultReadLimit())) == {0: (0, 50)}
 
@@ -230,8 +229,7 @@ def test_available_now_ends_where_it_began_to_look(fake, stream):
 def test_flink_93_a_new_queue_is_read_from_its_first_message(fake, stream, monkeypatch):
     monkeypatch.setattr(offset_poller, "ROUTE_POLL_S", 0)
     fake.fill("orders", 0, 5)
-    reader = stream()
-    start = reader.initialOffset()
+    reader, start = begun(stream)
     fake.fill("orders", 1, 7)
     end = reader.latestOffset(start, ALL)
 
@@ -242,8 +240,7 @@ def test_flink_93_a_new_queue_is_read_from_its_first_message(fake, stream, monke
 @pytest.mark.parametrize("count", [8, 50, 70], ids=["fewer", "as many", "more"])
 def test_a_topic_that_was_made_anew_is_an_error_or_read_from_its_beginning(fake, stream, count):
     fake.fill("orders", 0, 40)
-    reader = stream(startingOffsets="earliest")
-    start = reader.initialOffset()
+    reader, start = begun(stream, startingOffsets="earliest")
     fake.fill("orders", 0, 10)
     read = reader.latestOffset(start, ALL)
     fake.queues.clear()
@@ -316,8 +313,7 @@ def end_at(fake, count: int) -> None:
 def test_a_queue_that_ends_before_what_was_read_is_waited_for(fake, stream):
     fake.fill("orders", 0, 50)
     fake.fill("orders", 1, 5)
-    reader = stream()
-    start = reader.initialOffset()
+    reader, start = begun(stream)
     end_at(fake, 40)
     assert reader.latestOffset(start, ALL) is start
     fake.fill("orders", 1, 5)
@@ -425,16 +421,14 @@ def test_a_broker_may_have_an_address_of_ipv6(stream, brackets):
         if not brackets:
             broker.broker_address = broker.address.replace("[", "").replace("]", "")
         assert rows(batch(broker)) == [("orders", n) for n in range(5)]
-        reader = stream(nameServer=broker.address, startingOffsets="earliest")
-        start = reader.initialOffset()
+        reader, start = begun(stream, nameServer=broker.address, startingOffsets="earliest")
         assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (0, 5)}
         reader.stop()
 
 
 def test_an_unreachable_broker_keeps_its_queues_where_they_are(fake, stream, caplog):
     fake.fill("orders", 0, 5)
-    reader = stream()
-    start = reader.initialOffset()
+    reader, start = begun(stream)
     fake.fill("orders", 0, 5)
     fake.broker_address = "127.0.0.1:1"
 
@@ -448,8 +442,7 @@ def test_a_stream_may_be_idle_for_an_hour(fake, stream, monkeypatch, poll_ms):
     fake.fill("orders", 0, 1)
     clock = FakeTime()
     monkeypatch.setattr(offset_poller, "time", clock)
-    reader = stream(offsetPollMs=poll_ms)
-    start = reader.initialOffset()
+    reader, start = begun(stream, offsetPollMs=poll_ms)
     for _ in range(1200):
         assert reader.latestOffset(start, ALL) is start
         clock.now += 3
@@ -460,8 +453,7 @@ def test_an_idle_stream_of_many_queues_asks_a_broker_twice_a_second(fake, stream
         fake.fill("orders", queue_id, 1)
     clock = FakeTime()
     monkeypatch.setattr(offset_poller, "time", clock)
-    reader = stream(offsetPollMs="100")
-    start = reader.initialOffset()
+    reader, start = begun(stream, offsetPollMs="100")
     while clock.now < 1010:
         assert reader.latestOffset(start, ALL) is start
         clock.now += 0.01
@@ -487,8 +479,7 @@ def test_a_name_server_that_hangs_keeps_no_queue_waiting_and_is_told_of_once(fak
     monkeypatch.setattr(offset_poller, "ROUND_S", 0.1)
     monkeypatch.setattr(offset_poller, "ROUTE_POLL_S", 0)
     fake.fill("orders", 0, 5)
-    reader = stream(pullTimeoutMs="600000")
-    position = reader.initialOffset()
+    reader, position = begun(stream, pullTimeoutMs="600000")
     with socket.create_server(("127.0.0.1", 0)) as hung:
         reader._polled._client._name_servers.configure([f"127.0.0.1:{hung.getsockname()[1]}"])
         for end in range(6, 9):
@@ -534,8 +525,7 @@ def test_the_lag_behind_the_last_batch_is_reported(fake, stream):
 
 def test_what_batches_have_done_is_committed_to_the_group(fake, stream):
     fake.fill("orders", 0, 50)
-    reader = stream(startingOffsets="earliest", commitOffsets="true", group="billing")
-    first = reader.initialOffset()
+    reader, first = begun(stream, startingOffsets="earliest", commitOffsets="true", group="billing")
     second = reader.latestOffset(first, ReadMaxRows(10))
     assert fake.committed == {}
     end = reader.latestOffset(second, ALL)
@@ -624,8 +614,7 @@ def test_filters_of_time_leave_a_margin_for_clocks(fake, monkeypatch):
 def test_a_stream_of_some_queues_passes_over_the_others(fake, stream):
     for queue_id in range(3):
         fake.fill("orders", queue_id, 5)
-    reader = stream(startingOffsets="earliest", topic=None, assign='{"orders":{"fake":[1]}}')
-    start = reader.initialOffset()
+    reader, start = begun(stream, startingOffsets="earliest", topic=None, assign='{"orders":{"fake":[1]}}')
 
     assert taken(reader, start, reader.latestOffset(start, ALL)) == {1: (0, 5)}
     with pytest.raises(ConfigError, match="assign"):
@@ -636,8 +625,7 @@ def test_tasks_have_a_limit_of_messages(fake, stream):
     fake.fill("orders", 0, 100)
     assert len(batch(fake, maxRecordsPerPartition="30").partitions()) == 4
     assert rows(batch(fake, maxRecordsPerPartition="30")) == [("orders", n) for n in range(100)]
-    reader = stream(startingOffsets="earliest", maxRecordsPerPartition="30")
-    start = reader.initialOffset()
+    reader, start = begun(stream, startingOffsets="earliest", maxRecordsPerPartition="30")
     assert len(reader.partitions(start, reader.latestOffset(start, ALL))) == 4
 
 
@@ -680,8 +668,7 @@ def test_many_short_queues_share_tasks(fake, stream):
     assert rows(batch(fake)) == sorted(("orders", n) for n in [0, 1, 2] * 200)
     assert len(batch(fake, maxRecordsPerPartition="3").partitions()) == 200
     assert len(batch(fake, minPartitions="200").partitions()) == 200
-    reader = stream(startingOffsets="earliest")
-    start = reader.initialOffset()
+    reader, start = begun(stream, startingOffsets="earliest")
     assert len(reader.partitions(start, reader.latestOffset(start, ALL))) == 64
 
 

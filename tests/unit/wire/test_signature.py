@@ -3,15 +3,7 @@ from hypothesis import strategies as st
 
 from orbitmq.codes import RequestCode
 from orbitmq.wire.command import Command
-from orbitmq.wire.signature import (
-    ACCESS_KEY,
-    SIGNATURE,
-    Credentials,
-    is_signed_by,
-    sign,
-    sign_command,
-    signature_of,
-)
+from orbitmq.wire.signature import ACCESS_KEY, SIGNATURE, Credentials, is_signed_by, sign, sign_command, signature_of
 
 CREDENTIALS = Credentials("rocketmq2", "12345678")
 fields = st.dictionaries(

@@ -151,14 +151,16 @@ async def test_a_broker_that_cannot_tell_readers_sets_offsets_of_groups_that_are
 
 
 async def test_a_broadcasting_group_is_not_set(tmp_path: Path) -> None:
-    async with serve() as (cluster, admin):
-        async with PushConsumer(
+    async with (
+        serve() as (cluster, admin),
+        PushConsumer(
             "g", cluster.name_servers, message_model=MessageModel.BROADCASTING, offset_dir=tmp_path
-        ) as consumer:
-            consumer.subscribe("t")
-            await consumer.assigned()
-            with pytest.raises(ClientError, match="broadcasting"):
-                await admin.reset_group("g", "t", ResetTo.latest())
+        ) as consumer,
+    ):
+        consumer.subscribe("t")
+        await consumer.assigned()
+        with pytest.raises(ClientError, match="broadcasting"):
+            await admin.reset_group("g", "t", ResetTo.latest())
 
 
 async def test_a_group_is_copied_made_and_deleted() -> None:

@@ -22,13 +22,23 @@ def test_times_are_ago_iso_or_milliseconds(text, expected):
     assert parse_time(text, "--at", now_ms=1_000_000) == expected
 
 
+NO_TIMES = ("", "yesterday", "-5m", "1e3", "9" * 16, "9" * 7 + "d", "0001-01-01", "1969-12-31T23:59", "٣m")
+NO_DELAYS = ("", "90", "-5m", "1.5s", "9" * 7 + "d", "5 m", "1h30m", "2026-11-21")
+NO_MOMENTS = ("", "10m", "tomorrow", "-1", "9" * 15, "1969-12-31T23:59", "0001-01-01")
+
+
 @pytest.mark.parametrize(
-    "text", ["", "yesterday", "-5m", "1e3", "9" * 16, "9" * 7 + "d", "0001-01-01", "1969-12-31T23:59", "٣m"]
+    ("parse", "option", "text"),
+    [
+        *((parse_time, "--at", text) for text in NO_TIMES),
+        *((parse_delay, "--delay", text) for text in NO_DELAYS),
+        *((parse_moment, "--deliver-at", text) for text in NO_MOMENTS),
+    ],
 )
-def test_what_is_no_time_is_refused_by_its_option(text):
+def test_what_is_no_time_delay_or_moment_is_refused_by_its_option(parse, option, text):
     with pytest.raises(typer.BadParameter) as refused:
-        parse_time(text, "--at")
-    assert refused.value.param_hint == "--at"
+        parse(text, option)
+    assert refused.value.param_hint == option
     assert repr(text) in refused.value.message
 
 
@@ -38,22 +48,6 @@ def test_delays_have_a_unit():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["", "90", "-5m", "1.5s", "9" * 7 + "d", "5 m", "1h30m", "2026-11-21"])
-def test_what_is_no_delay_is_refused_by_its_option(text):
-    with pytest.raises(typer.BadParameter) as refused:
-        parse_delay(text, "--delay")
-    assert refused.value.param_hint == "--delay"
-    assert repr(text) in refused.value.message
-
-
 @pytest.mark.parametrize("text", ["1970-01-01T00:10", "1970-01-01T01:10+01:00", "600000"])
 def test_a_moment_is_an_iso_time_or_milliseconds(text):
     assert parse_moment(text, "--deliver-at") == datetime(1970, 1, 1, 0, 10, tzinfo=UTC)
-
-
-@pytest.mark.parametrize("text", ["", "10m", "tomorrow", "-1", "9" * 15, "1969-12-31T23:59", "0001-01-01"])
-def test_what_is_no_moment_is_refused_by_its_option(text):
-    with pytest.raises(typer.BadParameter) as refused:
-        parse_moment(text, "--deliver-at")
-    assert refused.value.param_hint == "--deliver-at"
-    assert repr(text) in refused.value.message

@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 
 from orbitmq.client.consume.subscriptions import parse_subscription, subscribe, wants
@@ -30,20 +28,17 @@ def test_two_tags_with_one_hash_are_told_apart():
     assert not wants(subscription, None)
 
 
-def test_an_expression_without_a_tag_is_refused():
-    with pytest.raises(InvalidArgument, match="tags joined by"):
-        parse_subscription("t", " || ", 7)
-
-
-@pytest.mark.parametrize("expression", [None, 5, b"A", ["A", "B"]])
-def test_what_is_no_text_is_refused(expression):
-    with pytest.raises(InvalidArgument, match=r"^tag: .* is not allowed, expected text"):
-        parse_subscription("t", expression, 7)
-
-
-def test_a_topic_with_a_bad_name_is_refused():
-    with pytest.raises(InvalidArgument, match="topic"):
-        parse_subscription("../etc", "*", 7)
+@pytest.mark.parametrize(
+    ("topic", "tags", "told"),
+    [
+        ("t", " || ", "tags joined by"),
+        *(("t", other, r"^tag: .* is not allowed, expected text") for other in (None, 5, b"A", ["A", "B"])),
+        ("../etc", "*", "topic"),
+    ],
+)
+def test_what_is_no_subscription_is_refused(topic, tags, told):
+    with pytest.raises(InvalidArgument, match=told):
+        parse_subscription(topic, tags, 7)
 
 
 def test_an_expression_becomes_a_subscription_of_its_own_type():
@@ -57,24 +52,20 @@ def test_without_an_expression_tags_count():
     assert subscribe("t", "A", None, 7) == parse_subscription("t", "A", 7)
 
 
-@pytest.mark.parametrize("tag", ["A", "A || B", 5])
-def test_tags_and_an_expression_are_not_joined(tag):
-    with pytest.raises(InvalidArgument, match="nothing beside the tag"):
-        subscribe("t", tag, "price > 10", 7)
+@pytest.mark.parametrize(
+    ("topic", "tag", "sql", "told"),
+    [
+        *(("t", tag, "price > 10", "nothing beside the tag") for tag in ("A", "A || B", 5)),
+        ("t", "*", 5, r"^sql: 5 is not allowed, expected text"),
+        ("../etc", "*", "price > 10", "topic"),
+    ],
+)
+def test_an_expression_is_text_for_a_topic_and_without_tags(topic, tag, sql, told):
+    with pytest.raises(InvalidArgument, match=told):
+        subscribe(topic, tag, sql, 7)
 
 
 @pytest.mark.parametrize("sql", ["", "price >", "price > 10 LIMIT 5", "price > 10 && region = 'eu'"])
 def test_a_wrong_expression_is_refused_at_the_door(sql):
     with pytest.raises(InvalidExpression, match="line 1, column"):
         subscribe("t", None, sql, 7)
-
-
-def test_an_expression_that_is_no_text_is_refused():
-    number: Any = 5
-    with pytest.raises(InvalidArgument, match=r"^sql: 5 is not allowed, expected text"):
-        subscribe("t", "*", number, 7)
-
-
-def test_an_expression_needs_a_topic_with_a_good_name():
-    with pytest.raises(InvalidArgument, match="topic"):
-        subscribe("../etc", "*", "price > 10", 7)

@@ -66,8 +66,7 @@ async def test_a_reply_that_names_no_request_is_refused(properties):
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [{"sys_flag": CompressionType.ZLIB.sys_flag}, {"born_host": "nowhere"}, {"store_host": ""}],
+    "fields", [{"sys_flag": CompressionType.ZLIB.sys_flag}, {"born_host": "nowhere"}, {"store_host": ""}]
 )
 async def test_a_reply_that_cannot_be_read_fails_its_request_at_once(fields):
     pending = PendingRequests(1)

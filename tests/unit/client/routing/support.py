@@ -5,6 +5,7 @@ from random import Random
 
 from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import Routes
+from orbitmq.model.route import BrokerData, QueueData, TopicRoute
 from orbitmq.net.pool import ConnectionPool
 from unit.client.fakes import FakeNameServer
 
@@ -44,3 +45,15 @@ async def routes_of(*servers, **settings):
             yield routes
         finally:
             await routes.close()
+
+
+def queue_data(name, *, read=2, write=2, perm=6):
+    return QueueData(broker_name=name, read_queue_count=read, write_queue_count=write, perm=perm)
+
+
+def broker(name, addresses=None):
+    return BrokerData(cluster="c", broker_name=name, addresses=addresses or {0: f"{name}:10911"})
+
+
+def route(*queues, brokers=None, **more):
+    return TopicRoute(queues=queues, brokers=brokers or tuple(broker(q.broker_name) for q in queues), **more)

@@ -1,19 +1,8 @@
 import pytest
 
 from orbitmq.client.routing.route_cache import RouteCache, address_of, is_same_route
-from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
-
-
-def queue_data(name, *, read=2, write=2, perm=6):
-    return QueueData(broker_name=name, read_queue_count=read, write_queue_count=write, perm=perm)
-
-
-def broker(name, addresses=None):
-    return BrokerData(cluster="c", broker_name=name, addresses=addresses or {0: f"{name}:10911"})
-
-
-def route(*queues, brokers=None, **more):
-    return TopicRoute(queues=queues, brokers=brokers or tuple(broker(q.broker_name) for q in queues), **more)
+from orbitmq.model.route import BrokerData, MessageQueue, TopicRoute
+from unit.client.routing.support import broker, queue_data, route
 
 
 def test_a_route_is_kept_with_its_brokers_and_who_told_it():

@@ -2,19 +2,8 @@ import pytest
 
 from orbitmq.client.routing.route_queues import NOBODY, is_logical, leaders, readable_queues, writable_queues
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
-
-
-def queue_data(name, *, read=2, write=2, perm=6):
-    return QueueData(broker_name=name, read_queue_count=read, write_queue_count=write, perm=perm)
-
-
-def broker(name, addresses=None):
-    return BrokerData(cluster="c", broker_name=name, addresses=addresses or {0: f"{name}:10911"})
-
-
-def route(*queues, brokers=None, **more):
-    return TopicRoute(queues=queues, brokers=brokers or tuple(broker(q.broker_name) for q in queues), **more)
+from orbitmq.model.route import MessageQueue
+from unit.client.routing.support import broker, queue_data, route
 
 
 def queue(name, number):

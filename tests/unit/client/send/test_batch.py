@@ -6,12 +6,9 @@ from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message, ReplyTo
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.messages.batch import parse_batch
+from unit.client.messages import encoded
 
 QUEUE = MessageQueue("t", "a", 3)
-
-
-def encoded(body=b"x", **fields):
-    return encode_message(Message("t", body, **fields), "ID", compress_over=100)
 
 
 def test_the_header_of_a_batch_says_so_and_leaves_properties_to_its_messages():
@@ -39,12 +36,7 @@ def test_a_list_is_cut_where_it_grows_too_large():
 
 @pytest.mark.parametrize(
     "messages",
-    [
-        [],
-        [Message("t", b""), Message("u", b"")],
-        [Message("t", b"", delay_level=1)],
-        [Message("%RETRY%g", b"")],
-    ],
+    [[], [Message("t", b""), Message("u", b"")], [Message("t", b"", delay_level=1)], [Message("%RETRY%g", b"")]],
 )
 def test_what_cannot_travel_in_one_batch_is_refused(messages):
     with pytest.raises(InvalidArgument):

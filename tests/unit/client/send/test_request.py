@@ -15,12 +15,9 @@ from orbitmq.model.message import Message, ReplyTo, SysFlag
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import SendMessageV2, SendReplyV2
 from orbitmq.wire.messages.properties import parse_properties
+from unit.client.messages import encoded
 
 QUEUE = MessageQueue("t", "a", 3)
-
-
-def encoded(body=b"x", **fields):
-    return encode_message(Message("t", body, **fields), "ID", compress_over=100)
 
 
 def test_a_messages_fields_become_properties():

@@ -1,18 +1,13 @@
 import pytest
 
 from orbitmq.client.send.batch import EncodedBatch
-from orbitmq.client.send.request import encode_message
 from orbitmq.client.send.result import SendResult, SendStatus, decode_results, is_stored
 from orbitmq.errors import HeaderError
-from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.command import Command
+from unit.client.messages import encoded
 
 QUEUE = MessageQueue("t", "a", 3)
-
-
-def encoded(body=b"x", **fields):
-    return encode_message(Message("t", body, **fields), "ID", compress_over=100)
 
 
 def answer(code=0, **fields):
@@ -30,8 +25,7 @@ def test_a_result_says_where_the_message_is():
 
 
 @pytest.mark.parametrize(
-    ("code", "status"),
-    [(10, "FLUSH_DISK_TIMEOUT"), (11, "SLAVE_NOT_AVAILABLE"), (12, "FLUSH_SLAVE_TIMEOUT")],
+    ("code", "status"), [(10, "FLUSH_DISK_TIMEOUT"), (11, "SLAVE_NOT_AVAILABLE"), (12, "FLUSH_SLAVE_TIMEOUT")]
 )
 def test_a_stored_message_whose_safety_is_in_doubt_says_so(code, status):
     results = decode_results([encoded()], QUEUE, answer(code))

@@ -134,9 +134,8 @@ async def test_the_pause_before_the_same_broker_is_tried_again_grows_up_to_a_sec
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR] * 9
     async with sender_of(cluster, retries=4) as parts:
         await parts.selector.queues("orders")
-        with noted_pauses(monkeypatch) as pauses:
-            with pytest.raises(SendFailed):
-                await parts.sender.send(encoded(b"x"), ORDERS)
+        with noted_pauses(monkeypatch) as pauses, pytest.raises(SendFailed):
+            await parts.sender.send(encoded(b"x"), ORDERS)
     assert pauses == [200, 800, 1_000, 1_000]
 
 

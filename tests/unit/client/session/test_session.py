@@ -13,20 +13,16 @@ from orbitmq.client.session.client_id import client_id, local_ip, unique_instanc
 from orbitmq.client.session.home_loop import HomeLoop
 from orbitmq.client.session.session import ClientSession
 from orbitmq.errors import ClientError, ConnectionBroken, ConnectionFailed, RequestTimeout, RouteNotFound
-from orbitmq.model.group import ConsumerInfo, Heartbeat
+from orbitmq.model.group import Heartbeat
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import GetMaxOffset, HeartbeatRequest, SendMessageV2, UnregisterClient
-from unit.client.support import open_session
+from unit.client.support import describe, open_session
 from waiting import until
 
 A_SEND = SendMessageV2(
     producer_group="g", topic="orders", default_topic="TBW102", default_topic_queue_nums=4, queue_id=0, sys_flag=0,
     born_at_ms=0, flag=0,
 )  # fmt: skip
-
-
-def describe(client_id):
-    return Heartbeat(client_id=client_id, consumers=(ConsumerInfo(group="g"),))
 
 
 def session(cluster, **settings):

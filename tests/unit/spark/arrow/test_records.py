@@ -40,9 +40,7 @@ properties = st.one_of(
 )
 records = st.builds(
     lambda body, is_compressed, **fields: format_record(
-        body=zlib.compress(body) if is_compressed else body,
-        sys_flag=COMPRESSED_ZLIB if is_compressed else 0,
-        **fields,
+        body=zlib.compress(body) if is_compressed else body, sys_flag=COMPRESSED_ZLIB if is_compressed else 0, **fields
     ),
     body=st.binary(max_size=40),
     is_compressed=st.booleans(),

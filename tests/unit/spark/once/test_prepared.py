@@ -14,8 +14,5 @@ def test_a_marker_adds_up_what_the_tasks_add_to_each_queue_from_the_lowest_begin
     second = Prepared("q", 0, "two", 0, filled={A: Filled(5, 2)})
     empty = Prepared("q", 0, "three", 0)
 
-    assert marker_parts([first, second, empty]) == (
-        {"one": ((4, 4),), "two": ()},
-        {A: Filled(5, 5), B: Filled(9, 1)},
-    )
+    assert marker_parts([first, second, empty]) == ({"one": ((4, 4),), "two": ()}, {A: Filled(5, 5), B: Filled(9, 1)})
     assert [first.count, empty.count] == [4, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -47,18 +48,22 @@ def test_a_field_that_cannot_be_used_is_refused(error: type[Exception]) -> None:
         parse_body("thing", b"{}", parse)
 
 
-def test_text_is_text_and_nothing_else() -> None:
-    assert text("a") == "a"
-    for value in (1, None, [], b"a"):
-        with pytest.raises(TypeError, match="text is expected"):
-            text(value)
-
-
-def test_truth_is_true_or_false_and_nothing_else() -> None:
-    assert (boolean(True), boolean(False)) == (True, False)
-    for value in (1, 0, None, "true", [1], {}):
-        with pytest.raises(TypeError, match="true or false is expected"):
-            boolean(value)
+@pytest.mark.parametrize(
+    ("read", "taken", "others", "told"),
+    [
+        (text, ("a",), (1, None, [], b"a"), "text is expected"),
+        (boolean, (True, False), (1, 0, None, "true", [1], {}), "true or false is expected"),
+        (items, ([1],), (None, {}, "a", 1), "a list is expected"),
+    ],
+    ids=["text", "truth", "a list"],
+)
+def test_a_value_is_of_its_kind_and_of_no_other(
+    read: Callable[[Any], object], taken: tuple[object, ...], others: tuple[object, ...], told: str
+) -> None:
+    assert tuple(map(read, taken)) == taken
+    for value in others:
+        with pytest.raises(TypeError, match=told):
+            read(value)
 
 
 @pytest.mark.parametrize(
@@ -78,17 +83,19 @@ def test_a_flag_that_fastjson_cannot_read_is_refused(value: object) -> None:
         flag(value)
 
 
-def test_a_list_is_a_list_and_nothing_else() -> None:
-    assert items([1]) == [1]
-    for value in (None, {}, "a", 1):
-        with pytest.raises(TypeError, match="a list is expected"):
-            items(value)
-
-
-@pytest.mark.parametrize("value", [" 5 ", "5 ", "1_000", "\u0663", "", "1e3", "0x10"])
-def test_a_number_in_text_has_digits_alone(value: str) -> None:
-    with pytest.raises(ValueError, match="an integer is expected"):
-        number(value)
+@pytest.mark.parametrize(
+    ("values", "error", "told"),
+    [
+        ((" 5 ", "5 ", "1_000", "\u0663", "", "1e3", "0x10"), ValueError, "an integer is expected"),
+        ((True, None, 1.5, [], {}), TypeError, "an integer is expected"),
+        ((2**63, -(2**63) - 1, str(2**63)), ValueError, "out of the 64-bit range"),
+    ],
+    ids=["text without digits alone", "other kinds", "more than 64 bits"],
+)
+def test_a_number_is_nothing_else(values: tuple[object, ...], error: type[Exception], told: str) -> None:
+    for value in values:
+        with pytest.raises(error, match=told):
+            number(value)
 
 
 @pytest.mark.parametrize(
@@ -96,18 +103,6 @@ def test_a_number_in_text_has_digits_alone(value: str) -> None:
 )
 def test_a_number_may_be_written_as_text(value: object, found: int) -> None:
     assert number(value) == found
-
-
-@pytest.mark.parametrize("value", [True, None, 1.5, [], {}])
-def test_a_number_is_nothing_else(value: object) -> None:
-    with pytest.raises(TypeError, match="an integer is expected"):
-        number(value)
-
-
-@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, str(2**63)])
-def test_a_number_of_more_than_64_bits_is_refused(value: object) -> None:
-    with pytest.raises(ValueError, match="out of the 64-bit range"):
-        number(value)
 
 
 @pytest.mark.parametrize("value", [2**31 - 1, -(2**31), "7"])

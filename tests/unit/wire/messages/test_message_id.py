@@ -79,8 +79,7 @@ def test_more_words_are_ignored_as_in_java():
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "=", "x", "%%%%", "ü", "a b", encoded("v2 a b 1 c"), encoded("v1 a b 1"), "A" * 1025, "_w==", "a+/b"],
+    "text", ["", "=", "x", "%%%%", "ü", "a b", encoded("v2 a b 1 c"), encoded("v1 a b 1"), "A" * 1025, "_w==", "a+/b"]
 )
 def test_what_is_no_handle_is_refused(text):
     with pytest.raises(InvalidArgument, match="recall_handle"):

@@ -137,8 +137,7 @@ async def test_in_order_only_queues_whose_locks_are_granted_are_read(cluster):
 
 
 async def test_in_order_a_queue_keeps_its_lock_until_its_batch_is_settled_and_its_offset_stored(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2")
+    cluster.fill(b"1", b"2")
     queue = QUEUES[0]
     async with Owner(cluster, ordered=True) as owner:
         await owner.assignment.assign("orders", ORDERS, [queue])

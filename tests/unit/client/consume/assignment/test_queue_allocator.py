@@ -3,14 +3,10 @@ import logging
 from orbitmq.client.consume.assignment.allocation import allocate_average
 from orbitmq.client.consume.assignment.queue_allocator import QueueAllocator
 from orbitmq.codes import ResponseCode
-from orbitmq.model.group import ConsumerInfo, Heartbeat, MessageModel
+from orbitmq.model.group import MessageModel
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.wire.headers import GetConsumerList
-from unit.client.support import open_session
-
-
-def describe(client_id):
-    return Heartbeat(client_id=client_id, consumers=(ConsumerInfo(group="g"),))
+from unit.client.support import describe, open_session
 
 
 def allocator(session, model=MessageModel.CLUSTERING, strategy=allocate_average):

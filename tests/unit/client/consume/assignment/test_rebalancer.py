@@ -7,16 +7,11 @@ import pytest
 from orbitmq.client.consume.assignment.rebalancer import Rebalancer
 from orbitmq.client.consume.subscriptions import parse_subscription
 from orbitmq.errors import NoNameServer
-from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.model.route import MessageQueue
-from unit.client.support import open_session
+from unit.client.support import describe, open_session
 from waiting import until
 
 RETRY = "%RETRY%g"
-
-
-def describe(client_id):
-    return Heartbeat(client_id=client_id, consumers=(ConsumerInfo(group="g"),))
 
 
 def queues(topic):
@@ -63,12 +58,7 @@ class Parts:
         self.assignment = cast(Any, FakeAssignment())
         self.subscriptions = {}
         self.rebalancer = Rebalancer(
-            session,
-            self.allocator,
-            self.assignment,
-            self.subscriptions,
-            optional_topic=RETRY,
-            interval_ms=interval_ms,
+            session, self.allocator, self.assignment, self.subscriptions, optional_topic=RETRY, interval_ms=interval_ms
         )
 
     def subscribe(self, *topics):

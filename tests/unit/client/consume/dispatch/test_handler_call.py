@@ -50,11 +50,14 @@ async def test_a_handler_that_takes_too_long_is_cancelled():
         await call_handler(lambda event: event.wait(), asyncio.Event(), 1)
 
 
-async def test_a_handler_that_waits_for_something_cancelled_has_failed_and_the_caller_goes_on():
+@pytest.mark.parametrize(
+    "handler", [lambda future: future, lambda future: future.result()], ids=["waits for it", "raises of it"]
+)
+async def test_a_handler_of_something_cancelled_has_failed_and_the_caller_goes_on(handler):
     gone = asyncio.get_running_loop().create_future()
     gone.cancel()
     with pytest.raises(RuntimeError, match="cancelled"):
-        await call_handler(lambda future: future, gone, 60_000)
+        await call_handler(handler, gone, 60_000)
 
 
 async def test_a_caller_that_is_cancelled_ends():
@@ -69,13 +72,6 @@ async def test_a_caller_that_is_cancelled_ends():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-
-
-async def test_a_plain_function_that_raises_of_something_cancelled_has_failed_and_the_caller_goes_on():
-    gone = asyncio.get_running_loop().create_future()
-    gone.cancel()
-    with pytest.raises(RuntimeError, match="cancelled"):
-        await call_handler(lambda future: future.result(), gone, 60_000)
 
 
 async def test_batches_are_yielded_until_there_are_none_and_each_is_left_when_the_next_is_asked_for():

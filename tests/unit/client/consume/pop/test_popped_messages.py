@@ -39,8 +39,7 @@ def test_a_message_gets_its_handle_from_the_answers_texts():
 
 
 @pytest.mark.parametrize(
-    ("counts", "times"),
-    [(None, 1), ("0 2 3", 3), ("0 qo2%6 2;0 2 0", 2), ("0 qo2%4 2;0 2 0", 1), ("0 9 5", 1)],
+    ("counts", "times"), [(None, 1), ("0 2 3", 3), ("0 qo2%6 2;0 2 0", 2), ("0 qo2%4 2;0 2 0", 1), ("0 9 5", 1)]
 )
 def test_the_answer_says_how_often_messages_in_order_were_tried(counts: str | None, times: int):
     ((message,), _) = decode_popped(answer(record(reconsume_times=1), counts=counts), "t", "a")

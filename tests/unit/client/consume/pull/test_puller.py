@@ -65,8 +65,7 @@ def bodies(puller):
 
 
 async def test_messages_from_the_first_offset_on_are_put_into_the_window(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    cluster.fill(b"1", b"2", b"3")
     notes = Notes(1)
     async with puller_of(cluster, notes) as puller:
         assert not puller.is_started
@@ -90,8 +89,7 @@ async def test_pulls_ask_as_the_settings_say(cluster):
 
 
 async def test_a_full_window_pauses_pulling_until_there_is_room(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2", b"3", b"4")
+    cluster.fill(b"1", b"2", b"3", b"4")
     async with puller_of(cluster, Notes(), window_count_max=2, pull_count_max=2) as puller:
         puller.start()
         await until(lambda: puller.window.count == 2)
@@ -110,8 +108,7 @@ async def test_a_full_window_pauses_pulling_until_there_is_room(cluster):
 
 
 async def test_a_window_may_be_bounded_by_bytes(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, bytes(500), bytes(500))
+    cluster.fill(bytes(500), bytes(500))
     async with puller_of(cluster, Notes(), window_size_max=500, pull_count_max=1) as puller:
         puller.start()
         await until(lambda: puller.window.count)
@@ -121,8 +118,7 @@ async def test_a_window_may_be_bounded_by_bytes(cluster):
 
 
 async def test_a_seek_leaves_the_pull_that_a_broker_holds(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2")
+    cluster.fill(b"1", b"2")
     notes = Notes(2)
     async with puller_of(cluster, notes) as puller:
         puller.start()
@@ -133,8 +129,7 @@ async def test_a_seek_leaves_the_pull_that_a_broker_holds(cluster):
 
 
 async def test_a_seek_before_the_start_is_the_first_offset(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2")
+    cluster.fill(b"1", b"2")
     notes = Notes(RouteNotFound("is not asked"))
     async with puller_of(cluster, notes) as puller:
         puller.seek(1)
@@ -172,8 +167,7 @@ async def test_another_subscription_counts_from_the_next_pull_on(cluster):
 
 @pytest.mark.parametrize(("commits", "kept"), [(True, {("g", "orders", 0): 1}), (False, {})])
 async def test_pulls_carry_the_consumed_offset_where_that_is_wanted(cluster, commits, kept):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2")
+    cluster.fill(b"1", b"2")
     async with puller_of(cluster, Notes(), commits=commits) as puller:
         puller.start()
         await until(lambda: cluster.a.parked)
@@ -202,8 +196,7 @@ async def test_a_broker_may_send_its_readers_to_a_slave_which_is_told_no_offset(
 
 
 async def test_a_refusal_is_warned_of_once_and_tried_again_at_the_master(cluster, caplog):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     cluster.a.refusals[PullMessage] = [ResponseCode.SYSTEM_BUSY] * 3
     notes = Notes()
     with caplog.at_level(logging.INFO, "orbitmq.client.consume"):
@@ -218,8 +211,7 @@ async def test_a_refusal_is_warned_of_once_and_tried_again_at_the_master(cluster
 
 
 async def test_another_kind_of_refusal_is_news(cluster, caplog):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     cluster.a.refusals[PullMessage] = [ResponseCode.SYSTEM_BUSY, ResponseCode.FLOW_CONTROL]
     notes = Notes()
     async with puller_of(cluster, notes) as puller:
@@ -229,8 +221,7 @@ async def test_another_kind_of_refusal_is_news(cluster, caplog):
 
 
 async def test_pauses_after_failures_double_up_to_a_second(cluster, monkeypatch):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     cluster.a.refusals[PullMessage] = [ResponseCode.SYSTEM_BUSY] * 7
     notes = Notes()
     async with puller_of(cluster, notes) as puller:
@@ -241,8 +232,7 @@ async def test_pauses_after_failures_double_up_to_a_second(cluster, monkeypatch)
 
 
 async def test_the_pause_is_short_again_after_a_success(cluster, monkeypatch):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    cluster.fill(b"1", b"2", b"3")
     cluster.a.refusals[PullMessage] = [ResponseCode.SYSTEM_BUSY] * 2
     notes = Notes()
     async with puller_of(cluster, notes, pull_count_max=1) as puller:
@@ -258,8 +248,7 @@ async def test_the_pause_is_short_again_after_a_success(cluster, monkeypatch):
 
 
 async def test_a_first_offset_that_cannot_be_found_is_looked_for_again(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     notes = Notes(RouteNotFound("not yet"), 0)
     async with puller_of(cluster, notes) as puller:
         puller.start()
@@ -292,8 +281,7 @@ async def test_an_empty_answer_that_took_its_time_is_followed_by_no_pause(cluste
 
 async def test_an_answer_that_moves_on_is_followed_by_the_next_pull_at_once(cluster, monkeypatch):
     monkeypatch.setattr("orbitmq.client.consume.pull.puller.IDLE_PAUSE_MS", 10_000)
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, *(b"x" for _ in range(9)), tag="B")
+    cluster.fill(*(b"x" for _ in range(9)), tag="B")
     async with puller_of(cluster, Notes(), tag="A", pull_count_max=1) as puller:
         with noted_pauses(monkeypatch) as pauses:
             puller.start()
@@ -303,8 +291,7 @@ async def test_an_answer_that_moves_on_is_followed_by_the_next_pull_at_once(clus
 
 
 async def test_an_offset_that_the_queue_does_not_hold_is_told_and_left(cluster, caplog):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    cluster.fill(b"1", b"2", b"3")
     cluster.a.min_offsets["orders", 0] = 2
     notes = Notes(0)
     async with puller_of(cluster, notes) as puller:
@@ -315,8 +302,7 @@ async def test_an_offset_that_the_queue_does_not_hold_is_told_and_left(cluster, 
 
 
 async def test_a_broker_that_is_away_is_told_once_for_all_its_queues(cluster, caplog):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     notes = Notes()
     with caplog.at_level(logging.INFO, "orbitmq.client"):
         async with puller_of(cluster, notes) as puller:
@@ -331,8 +317,7 @@ async def test_a_broker_that_is_away_is_told_once_for_all_its_queues(cluster, ca
 
 
 async def test_a_group_that_was_set_to_another_offset_goes_on_there_and_forgets_what_it_has(cluster, monkeypatch):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    cluster.fill(b"1", b"2", b"3")
     notes = Notes()
     async with puller_of(cluster, notes) as puller:
         puller.start()

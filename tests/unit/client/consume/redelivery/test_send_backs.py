@@ -16,8 +16,7 @@ QUEUE = MessageQueue("orders", "broker-a", 0)
 
 
 async def send_back(cluster, message, delay_level=0, *, queue=QUEUE, on_retry=lambda: None, **policy):
-    cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
+    cluster.fill(b"1")
     async with open_session(cluster, "orders") as session:
         return await SendBacks(session, "g", RedeliveryPolicy(**policy), on_retry).send(message, queue, delay_level)
 
@@ -97,8 +96,7 @@ async def test_a_message_whose_plain_send_gets_no_answer_is_sent_to_no_further_b
 
 
 @pytest.mark.parametrize(
-    "code",
-    [ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE],
+    "code", [ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE]
 )
 async def test_what_a_broker_has_stored_without_its_whole_promise_is_not_ours_any_more(cluster, code):
     cluster.topic("%RETRY%g", count=1)

@@ -31,19 +31,14 @@ async def test_their_size_is_bounded(size, has_room):
     assert filled(1, size=size).has_room is has_room
 
 
-async def test_there_is_room_again_when_half_is_free():
-    found = filled(4)
-    found.remove(1, 1)
+@pytest.mark.parametrize(
+    ("count", "size", "removed"), [(4, None, [(1, 1), (1, 1)]), (2, 50, [(1, 49), (0, 1)])], ids=["messages", "bytes"]
+)
+async def test_there_is_room_again_when_half_is_free(count, size, removed):
+    found = filled(count) if size is None else filled(count, size=size)
+    found.remove(*removed[0])
     assert not found.has_room
-    found.remove(1, 1)
-    assert found.has_room
-
-
-async def test_there_is_room_again_when_half_of_the_bytes_are_free():
-    found = filled(2, size=50)
-    found.remove(1, 49)
-    assert not found.has_room
-    found.remove(0, 1)
+    found.remove(*removed[1])
     assert found.has_room
 
 
