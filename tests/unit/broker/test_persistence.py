@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from orbitmq.broker import persistence
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.groups.configs import GroupConfigs
-from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.groups.offsets import GroupOffsets, OffsetTable
 from orbitmq.broker.persistence import (
     ConfigFiles,
     OffsetFile,
@@ -52,6 +54,24 @@ def test_queue_ids_stand_bare_as_java_writes_them_and_both_forms_are_read() -> N
     assert parse_offsets(format_offsets(offsets.version, offsets.all)).all == offsets.all
     assert parse_offsets(b'{\n\t"offsetTable":{"t@g":{"0":123,\n"11":4}\n\t}\n}').all == offsets.all
     assert parse_offsets(b'{"dataVersion":{"counter":3},"groupTopicMap":{},"offsetTable":{}}').version.counter == 3
+
+
+async def test_offsets_are_encoded_as_they_were_and_not_on_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offsets, threads = GroupOffsets(), []
+    offsets.commit("g", "t", 0, 1, offset_max=9)
+
+    def noting(version: DataVersion, table: OffsetTable) -> bytes:
+        threads.append(threading.get_ident())
+        offsets.commit("g", "t", 0, 7, offset_max=9)
+        return format_offsets(version, table)
+
+    monkeypatch.setattr(persistence, "format_offsets", noting)
+    file = OffsetFile(tmp_path / "offsets.json", offsets, FakeClock())
+    await file.save()
+    assert threads != [threading.get_ident()]
+    assert parse_offsets((tmp_path / "offsets.json").read_bytes()).all == {"t@g": {0: 1}}
 
 
 @pytest.mark.parametrize("damage", [b"", b"[]", b'{"offsetTable":{"t@g":{"x":1}}}', b'{"offsetTable":[1]}', b"{"])

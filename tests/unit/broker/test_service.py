@@ -15,7 +15,7 @@ from orbitmq.broker.acl import make_server_security
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.delivery.delay import format_delay_offsets, schedule
 from orbitmq.broker.groups.members import HeartbeatSource
-from orbitmq.broker.handlers.consuming.locks import LockTables, lock_queues
+from orbitmq.broker.handlers.consuming.locks import LockTables, lock_queues, unlock_queues
 from orbitmq.broker.housekeeping import Housekeeping, Job
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.registration.addresses import BrokerAddress
@@ -27,11 +27,12 @@ from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.model.message import Host
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion, TopicConfig
+from orbitmq.net.dispatch.handlers import LATER, Reply
 from orbitmq.store import Draft, Store
 from orbitmq.testing import FakeClock
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.heartbeat import QueueLock, decode_locked_queues, encode_queue_lock
-from orbitmq.wire.headers import LockQueues, SendResponse
+from orbitmq.wire.headers import LockQueues, SendResponse, UnlockQueues
 from waiting import until
 
 from .conftest import pull_header, send_header
@@ -229,11 +230,25 @@ def test_nobody_leaves_and_no_lock_ends_because_the_wall_clock_is_set(tmp_path: 
         reply = lock_queues(
             LockTables(rig.service.locks, rig.service.monotonic), call(LockQueues(), body, now_ms=rig.clock())
         )
+        assert isinstance(reply, Reply)
         locks.append(decode_locked_queues(reply.body))
         rig.clock.advance(3_600_000)
         rig.service.membership.expire()
     assert locks == [(queue,), ()]
     assert rig.service.membership.members.consumer_ids("g") == ["c1"]
+
+
+def test_locks_of_many_queues_are_taken_step_by_step(tmp_path: Path) -> None:
+    rig, peer = Rig(tmp_path), FakePeer()
+    queues = tuple(MessageQueue("t", "a", number) for number in range(3_500))
+    body = encode_queue_lock(QueueLock(group="g", client_id="c", queues=queues))
+    tables = LockTables(rig.service.locks, rig.service.monotonic)
+    assert lock_queues(tables, call(LockQueues(), body, peer=peer)) is LATER
+    assert peer.turns == 3
+    assert decode_locked_queues(peer.replies.pop().body) == queues
+    assert unlock_queues(tables, call(UnlockQueues(), body, peer=peer)) is LATER
+    assert [reply.code for reply in peer.replies] == [0]
+    assert not rig.service.locks.is_ordered("g", rig.service.monotonic())
 
 
 def test_the_brokers_chance_chooses_queues(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_an_expression_that_is_too_long_drives_out_no_other(monkeypatch: pytest.
     assert on.of_request("price > 10", SQL92, 0) == first
 
 
-RETRIES: dict[str, bool] = {"takes_sql92": True, "filters_retries": True}
+RETRIES: dict[str, Any] = {"takes_sql92": True, "filters_retries": True}
 GROUP = {
     "t": sql("price > 10"),
     "u": Subscription(topic="u"),

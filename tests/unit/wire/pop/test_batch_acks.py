@@ -47,6 +47,7 @@ def test_an_old_clients_batch_has_long_names():
         (JAVA.replace(b'"t":"t"', b'"t":1'), "t is 1"),
         (JAVA.replace(b"BQAAAAAAAABA", b"BQ!"), "expected base64"),
         (JAVA.replace(b"BQAAAAAAAABA", b"A" * 10_000), "10000 characters"),
+        (JAVA.replace(b"BQAAAAAAAABA", b"/////wE="), "b names 33 messages, a checkpoint has at most 32"),
         (b'{"acks":[' + b"{}," * ACKS_MAX + b"{}]}", f"{ACKS_MAX + 1} entries"),
     ],
 )

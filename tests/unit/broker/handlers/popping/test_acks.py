@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
+from orbitmq.broker.handlers import pop_tables
+from orbitmq.broker.handlers.popping.acks import acknowledge_batch
 from orbitmq.model.message import StoredMessage
+from orbitmq.net.dispatch.handlers import LATER
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import BatchAckMessages, ChangeInvisibleTimeResponse
 from orbitmq.wire.pop.batch_acks import BatchAck, encode_batch_acks
 from orbitmq.wire.pop.handles import format_handle, parse_handle
 
-from ...parts import Serve
+from ...parts import FakePeer, Serve, call
 from .support import ack_header, change_header, handle_of, pop, pop_header
 
 
@@ -106,6 +109,14 @@ async def test_a_batch_acknowledges_messages_of_many_checkpoints(rig: Any) -> No
     assert await rig.code(BatchAckMessages(), encode_batch_acks("a", acks)) == 0
     await revived(rig)
     assert [message.body for message in await pop(rig)] == [b"1"]
+
+
+async def test_acks_of_many_checkpoints_are_noted_step_by_step(rig: Any) -> None:
+    acks = [BatchAck("g", "t", "0", number, 0, 0, 5, 60_000, [number]) for number in range(250)]
+    body, peer = encode_batch_acks("a", acks), FakePeer()
+    await rig.send()
+    assert acknowledge_batch(pop_tables(rig.broker.service), call(BatchAckMessages(), body, peer=peer)) is LATER
+    assert (peer.turns, [reply.code for reply in peer.replies]) == (2, [0])
 
 
 async def test_a_batch_of_retries_names_the_topic_that_was_popped(rig: Any) -> None:
