@@ -12,9 +12,20 @@ from pathlib import Path
 import pytest
 
 from children import environment
-from orbitmq import Batch, ConsumeFrom, Message, Producer, PullConsumer, PushConsumer, StoredMessage, blocking
+from orbitmq import (
+    Batch,
+    ConsumeFrom,
+    Message,
+    Producer,
+    PullConsumer,
+    PushConsumer,
+    SimpleConsumer,
+    StoredMessage,
+    blocking,
+)
 from orbitmq.admin.client import AdminClient
 from orbitmq.admin.dead_letters.client import DeadLetters
+from orbitmq.admin.dead_letters.letters import DeadLetter
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
 from orbitmq.testing.blocking_cluster import BlockingCluster
@@ -143,3 +154,39 @@ def test_the_benchmark_of_failing_messages_runs():
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["ratio"] > 0
+
+
+async def letters_of(cluster: LocalCluster, group: str) -> dict[bytes, DeadLetter]:
+    async with DeadLetters(cluster.name_servers) as dead_letters:
+        return {letter.message.body: letter async for letter in dead_letters.read(group)}
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+async def test_what_a_simple_consumer_never_acknowledges_is_a_dead_letter_after_its_attempts(ordered: bool) -> None:
+    async with LocalCluster() as cluster:
+        async with AdminClient(cluster.name_servers) as admin:
+            await admin.create_topic(TopicConfig(topic="orders", read_queue_count=1, write_queue_count=1))
+        async with Producer("makers", cluster.name_servers) as producer:
+            sent = [await producer.send(Message("orders", body)) for body in (b"bad", b"rejected", b"good")]
+        counts: Counter[bytes] = Counter()
+        async with SimpleConsumer("takers", cluster.name_servers, max_attempts=3, ordered=ordered) as consumer:
+            consumer.subscribe("orders")
+            while (counts[b"bad"], counts[b"good"]) != (3, 1):
+                for message in await consumer.receive(1, timeout_ms=1_000):
+                    counts[message.body] += 1
+                    if message.body == b"good":
+                        await consumer.ack(message)
+                    elif message.body == b"rejected":
+                        await consumer.reject(message)
+                    else:
+                        await consumer.change_invisible_time(message, 0)
+            letters: dict[bytes, DeadLetter] = {}
+            while len(letters) < 2:  # the next time that it comes, nobody gets it
+                assert await consumer.receive(timeout_ms=200) == []
+                letters |= await letters_of(cluster, "takers")
+        assert counts == {b"bad": 3, b"rejected": 1, b"good": 1}
+        assert {body: letter.origin_topic for body, letter in letters.items()} == {
+            b"bad": "orders",
+            b"rejected": "orders",
+        }
+        assert {letter.message.message_id for letter in letters.values()} == {one.message_id for one in sent[:2]}

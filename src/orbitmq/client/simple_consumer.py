@@ -17,6 +17,8 @@ from orbitmq.client.base import Client
 from orbitmq.client.consume.pop.absent_brokers import AbsentBrokers
 from orbitmq.client.consume.pop.ack_requests import AckRequest, ack_requests
 from orbitmq.client.consume.pop.popped_messages import NOTHING, decode_popped, handle_of, with_new_time
+from orbitmq.client.consume.redelivery.policy import MAX_ATTEMPTS, RedeliveryPolicy
+from orbitmq.client.consume.redelivery.send_backs import TO_DEAD_LETTERS, SendBacks
 from orbitmq.client.consume.subscriptions import subscribe, wants
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
 from orbitmq.client.session.arguments import choice, one_or_more, whole
@@ -27,9 +29,18 @@ from orbitmq.client.trace.receipts import TracedReceipts
 from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
 from orbitmq.clock import now_ms
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, ConnectionFailed, InvalidArgument, RemoteRefused, RequestTimeout, RouteNotFound
+from orbitmq.errors import (
+    ClientError,
+    ConnectionFailed,
+    InvalidArgument,
+    OrbitError,
+    RemoteRefused,
+    RequestTimeout,
+    RouteNotFound,
+)
 from orbitmq.model.group import ConsumeFrom, Subscription
 from orbitmq.model.message import StoredMessage
+from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import Perm
 from orbitmq.net.pool import expect
 from orbitmq.wire.command import Command
@@ -71,6 +82,7 @@ class _Place(NamedTuple):
     receive={"count_max": whole(1, COUNT_MAX)},
     ack={"messages": one_or_more(STORED, "a message that receive() returned, or several")},
     change_invisible_time={"message": STORED},
+    reject={"message": STORED},
 )
 class SimpleConsumer(Client):
     """Receives messages for a time and acknowledges them one by one; any number of consumers share every queue.
@@ -83,7 +95,8 @@ class SimpleConsumer(Client):
                     await consumer.ack(message)
 
     A message that is not acknowledged within its invisible time comes again, to this consumer or another one of the group,
-    with `reconsume_times` one higher. The broker needs POP: RocketMQ 5, or ours.
+    with `reconsume_times` one higher. One that was received `max_attempts` times goes to the group's dead letters when it
+    would come once more. The broker needs POP: RocketMQ 5, or ours.
 
     Args:
         group: the consumer group; what one of its members has acknowledged, none of them gets again.
@@ -91,8 +104,9 @@ class SimpleConsumer(Client):
         invisible_ms: how long messages are this consumer's, unless `receive` says otherwise.
         ordered: each queue's messages come in order, and nobody of the group gets more of a queue until all that
             `receive` returned of it are acknowledged, or their time is over; then those come again that are left, with
-            `reconsume_times` one higher. Retries come from the queue itself, as often as it takes.
+            `reconsume_times` one higher. Retries come from the queue itself.
         consume_from: FIRST: a new group begins at each queue's first message; LAST: at its end.
+        max_attempts: deliveries of a message, the first one included; None for no limit.
         credentials: sign every request with this access key (RocketMQ's ACL).
         tls: connect with TLS, as `orbitmq.net.security.tls.client_context` or `ssl.create_default_context` makes it.
         trace: tell every message's way to `trace_topic`, in the background (RocketMQ's message trace): a message
@@ -108,6 +122,7 @@ class SimpleConsumer(Client):
         invisible_ms: int = INVISIBLE_MS,
         ordered: bool = False,
         consume_from: ConsumeFrom = ConsumeFrom.FIRST,
+        max_attempts: int | None = MAX_ATTEMPTS,
         poll_interval_ms: int = POLL_INTERVAL_MS,
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
@@ -129,6 +144,8 @@ class SimpleConsumer(Client):
             tls=tls,
         )
         super().__init__(session)
+        self._policy = RedeliveryPolicy(max_attempts=max_attempts)
+        self._send_backs = SendBacks(session, group, self._policy, on_retry=lambda: None)
         self._tracer = Tracer(session, group=self.group, kind="CONSUME", topic=trace_topic) if trace else None
         self._receipts = None if self._tracer is None else TracedReceipts(self._tracer)
         self._subscriptions: dict[str, Subscription] = {}
@@ -272,6 +289,28 @@ class SimpleConsumer(Client):
             self._receipts.settled((message,), Outcome.FAILED)
         return with_new_time(message, handle, decode_header(ChangeInvisibleTimeResponse, answer.ext_fields))
 
+    async def reject(self, message: StoredMessage) -> None:
+        """Give a message up: it goes to the group's dead letters at once, and nobody of the group gets it again.
+
+        Raises:
+            InvalidArgument: `receive` did not return the message.
+            ClientError: its broker did not take it, or not the acknowledgement: it comes again.
+        """
+        self._check_open()
+        handle = handle_of(message)
+        await self._find_broker(message)
+        queue = MessageQueue(message.topic, handle.broker_name, message.queue_id)
+        if not await self._send_backs.send(message, queue, TO_DEAD_LETTERS):
+            raise ClientError(f"the broker {handle.broker_name} did not put {message.message_id} with the dead letters")
+        await self.ack(message)
+
+    async def _give_up(self, message: StoredMessage) -> None:
+        """Put a message that was tried often enough with the dead letters; where that fails, it comes again."""
+        try:
+            await self.reject(message)
+        except OrbitError as error:
+            log.warning("group %s: message %s is not given up yet: %s", self.group, message.message_id, error)
+
     async def _places(self) -> list[_Place]:
         """Return every broker of every subscription, in an order that gives each its turn to be asked first."""
         if not self._subscriptions:
@@ -409,7 +448,10 @@ class SimpleConsumer(Client):
         return await self._take(answer, place)
 
     async def _take(self, answer: Command, place: _Place) -> list[StoredMessage]:
-        """Return the messages of an answer that are wanted; others, whose tag's hash clashes, are done."""
+        """Return the messages of an answer that are wanted; others, whose tag's hash clashes, are done.
+
+        Those that were tried often enough are given up.
+        """
         subscription, broker_name = place
         self._session.note_answer(broker_name)
         if answer.code in NOTHING:
@@ -420,10 +462,14 @@ class SimpleConsumer(Client):
         for error in errors:
             log.error("group %s: a message from %s cannot be read: %s", self.group, broker_name, error)
         unwanted = [message for message in messages if not wants(subscription, message.tag)]
-        if not unwanted:
-            return messages
-        await self.ack(unwanted)
-        return [message for message in messages if wants(subscription, message.tag)]
+        if unwanted:
+            await self.ack(unwanted)
+            messages = [message for message in messages if wants(subscription, message.tag)]
+        worn_out = [message for message in messages if message.reconsume_times > self._policy.max_reconsume_times]
+        if worn_out:
+            await asyncio.gather(*map(self._give_up, worn_out))
+            messages = [message for message in messages if message not in worn_out]
+        return messages
 
     async def _find_broker(self, message: StoredMessage) -> None:
         """Make a message's broker known: another consumer may have received it, or this one before a restart."""

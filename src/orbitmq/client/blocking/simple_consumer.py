@@ -45,3 +45,7 @@ class BlockingSimpleConsumer(BlockingClient[SimpleConsumer]):
     def change_invisible_time(self, message: StoredMessage, invisible_ms: int) -> StoredMessage:
         """Keep a message for another `invisible_ms`; return it with its new handle."""
         return self._loop_thread.call(self._client.change_invisible_time(message, invisible_ms))
+
+    def reject(self, message: StoredMessage) -> None:
+        """Give a message up: it goes to the group's dead letters at once."""
+        self._loop_thread.call(self._client.reject(message))

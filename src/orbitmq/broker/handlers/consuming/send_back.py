@@ -28,6 +28,7 @@ from orbitmq.wire.headers import ConsumerSendBack
 from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.messages.record import Record
+from orbitmq.wire.pop.handles import normal_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def _again(
     """Return the message as its group gets it next: delayed in the topic of its retries, or as a dead letter."""
     header = call.header
     properties = properties_again(record)
-    properties.setdefault(PropertyName.RETRY_TOPIC, record.topic)
+    properties.setdefault(PropertyName.RETRY_TOPIC, normal_topic(record.topic, group.group))
     properties.setdefault(PropertyName.ORIGIN_MESSAGE_ID, offset_message_id(record.store_host, record.physical_offset))
     times_max = group.retry_times_max if header.max_reconsume_times is None else header.max_reconsume_times
     if record.reconsume_times >= times_max or header.delay_level < 0:
