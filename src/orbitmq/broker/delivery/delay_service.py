@@ -45,6 +45,11 @@ class DelayService:
         """Return how many messages wait, by level."""
         return self._queues.backlog()
 
+    @property
+    def undeliverable_count(self) -> int:
+        """Messages that were passed over, for they cannot be read or stored again."""
+        return self._queues.undeliverable_count
+
     def offsets(self) -> bytes:
         """Return up to where each level was delivered, as delayOffset.json tells it after the next sync."""
         return self._queues.offsets()

@@ -10,6 +10,7 @@ from itertools import islice
 
 from prometheus_client.core import Metric
 
+from orbitmq.broker.health.bad_records import bad_records
 from orbitmq.broker.health.series import by_topic, first_of, look
 from orbitmq.broker.service import BrokerService
 from orbitmq.monitoring.families import Families, Series
@@ -41,6 +42,9 @@ class DeliveryMetrics:
         yield from self._of_timers()
         yield from self._of_timed_topics()
         yield from self._of_transactions()
+        bad = [((kind,), count) for kind, count in bad_records(self._service).items()]
+        text = "Records that were set aside, for they cannot be read, decoded or stored again"
+        yield from self._own.counters("bad_records", text, ("kind",), bad)
 
     def _of_waiting(self) -> Iterator[Metric]:
         own, service = self._own, self._service

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from orbitmq.broker.health.bad_records import told_of
 from orbitmq.broker.health.findings import Situation
 from orbitmq.broker.registration.registrar import Registrar
 from orbitmq.broker.service import BrokerService
@@ -114,7 +115,13 @@ class BrokerMonitor:
             "ready": not unready,
             "notReady": unready,
             "alerts": [alert.document() for alert in alerts],
-            "warnings": [*self._warnings, *situation.warnings(), *_told_of(findings), *service.timers.warnings],
+            "warnings": [
+                *self._warnings,
+                *situation.warnings(),
+                *_told_of(findings),
+                *service.timers.warnings,
+                *told_of(service),
+            ],
             "address": service.address.announced,
             "tls": self._tls(),
             "cluster": config.broker_cluster_name,

@@ -91,8 +91,6 @@ class TimerService:
         said += [
             f"the timers' files were damaged and written anew; the old ones are {path}" for path in self._files.aside
         ]
-        if self.timers.lost_count:
-            said.append(f"{self.timers.lost_count} timers were not in the log any more when their time came")
         return said
 
     @property

@@ -114,6 +114,8 @@ class Transactions:
         self._notes: deque[_Note] = deque()
         self._noted = (0, 0)
         self._round_at = self._round_end = 0
+        self.unreadable_count = 0
+        """Looks at half messages that cannot be read."""
 
     @property
     def half_done(self) -> int:
@@ -325,6 +327,7 @@ class Transactions:
                 raise CorruptRecord(half.physical_offset, f"its queue offset is {half.queue_offset}")
             return half
         except CorruptRecord as damage:
+            self.unreadable_count += 1
             log.error("the half message %d cannot be read: %s", queue_offset, damage)
             return None
 
