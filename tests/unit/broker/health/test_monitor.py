@@ -49,7 +49,12 @@ class Parts:
             store=self.store,
             address=SimpleNamespace(announced="h:10911"),
             stats=SimpleNamespace(started_at_ms=1_000),
-            timers=SimpleNamespace(warnings=[]),
+            timers=SimpleNamespace(warnings=[], timers=SimpleNamespace(lost_count=0)),
+            delays=SimpleNamespace(undeliverable_count=0),
+            transactions=SimpleNamespace(unreadable_count=0),
+            pop=SimpleNamespace(
+                revive_log=SimpleNamespace(unreadable_count=0), revival=SimpleNamespace(unreadable_count=0)
+            ),
             topics=SimpleNamespace(table=SimpleNamespace(all={"t": 1, "u": 2})),
             groups=SimpleNamespace(configs=SimpleNamespace(all={"g": 1})),
             pulls=SimpleNamespace(parked_count=4),
