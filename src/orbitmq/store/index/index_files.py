@@ -24,6 +24,8 @@ from orbitmq.store.index.layout import SLOT_SIZE, IndexNote, IndexSizes, flaw_of
 log = logging.getLogger(__name__)
 
 _NAME_LENGTH = 17
+_LOOKED_MAX = 1_000
+"""Messages that are looked at to see whether a file is missing; those without keys may go on for ever."""
 _SAMPLES = 16
 
 
@@ -96,6 +98,7 @@ class IndexFiles:
         if not is_clean or not (note is None or note.is_whole):
             self._forget_unvouched(note, full_ms, log_end)
         self._drop_flawed(log_end)
+        self._drop_behind_gap(log_min)
         if note is not None and self._is_of_last(note) and not self._has_entries_at(note.position):
             return self._within(note.position, log_min, log_end)
         return self.behind_last(log_min)
@@ -286,6 +289,28 @@ class IndexFiles:
                 self._set_aside_from(at, flaw)
                 return
             end_offset = file.header.end_offset
+
+    def _drop_behind_gap(self, log_min: int) -> None:
+        """Set files aside before which one is missing: the keys of its messages would not be found, and nobody would know."""
+        place = log_min
+        for at, file in enumerate(self.files):
+            header = file.header
+            if header.next_number > 1 and self._are_keys_between(place, header.begin_offset):
+                self._set_aside_from(at, f"keys of messages from {place} on, before its first, are in no file")
+                return
+            place = self._keys_at(header.end_offset)[0]
+            if not place:
+                return
+
+    def _are_keys_between(self, start: int, end: int) -> bool:
+        """Say whether one of the first messages between two places has keys."""
+        for _ in range(_LOOKED_MAX):
+            if start >= end:
+                return False
+            start, key_count = self._keys_at(start)
+            if key_count or not start:
+                return key_count > 0
+        return False
 
     def _flaw(self, file: IndexFile, after: int, log_end: int) -> str | None:
         """Return why a file cannot be trusted, None when nothing speaks against it: a few entries are looked at."""

@@ -84,7 +84,12 @@ class TimerFiles:
             OSError: the disk gives or takes nothing.
         """
         self.close()
-        checkpoint = self.checkpoint = parse_timer_checkpoint(self._disk.read(self._checkpoint_path))
+        checkpoint = parse_timer_checkpoint(self._disk.read(self._checkpoint_path))
+        # Every message has a byte at least. What such a file says of times would let timers pass for delivered ones.
+        if max(checkpoint.queue_offset, checkpoint.master_queue_offset) > commit_log_end:
+            log.error("%s is damaged: it tells of more messages than the CommitLog has bytes", self._checkpoint_path)
+            checkpoint = TimerCheckpoint()
+        self.checkpoint = checkpoint
         self.delivered_offset = max(checkpoint.queue_offset, checkpoint.master_queue_offset)
         self.delivered_ms = self.read_ms = checkpoint.read_ms
         try:

@@ -448,3 +448,16 @@ def test_a_damaged_message_among_the_timers_is_left_out_and_those_behind_it_come
     assert world.timers.lost_count == 1
     (record,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert record.startswith(f"timer 2 of {TIMER_TOPIC} cannot be read and is left out")
+
+
+def test_a_checkpoint_that_was_overwritten_with_text_loses_no_timer(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.add(b"delivered", 2_000)
+    world.add(b"waits", 30_000)
+    assert world.pass_time(5_000) == [b"delivered"]
+    world.save()
+    world.disk.write(ROOT / "config" / "timercheck", b"what anybody may write into a file " * 3)
+    again = world.killed()
+    assert "tells of more messages than the CommitLog has bytes" in caplog.text
+    assert b"waits" in again.pass_time(40_000)

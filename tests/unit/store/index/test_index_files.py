@@ -231,6 +231,19 @@ def test_a_file_in_the_place_of_one_that_was_set_aside_is_not_vouched_for_by_a_c
     assert store.index.set_aside == []
 
 
+@pytest.mark.parametrize("which", [0, 2])
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_files_behind_one_that_is_missing_are_set_aside_and_written_again(
+    which: int, is_killed: bool, disk: FakeDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = filled(disk)
+    crash(store) if is_killed else store.close()
+    disk.remove(files(disk)[which])
+    store = indexed(disk)
+    assert is_whole(store)
+    assert "are in no file" in caplog.text
+
+
 def test_files_of_other_sizes_are_set_aside_and_written_again(disk: FakeDisk) -> None:
     filled(disk).close()
     store = indexed(disk, index_entries=ENTRIES + 1)
