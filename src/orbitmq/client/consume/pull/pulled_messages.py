@@ -5,6 +5,7 @@ Source: Java PullAPIWrapper.processPullResult.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -36,7 +37,8 @@ def decode_messages(
 ) -> Pulled:
     """Return the messages that `subscription` wants, of whole records back to back; a damaged one stops no other.
 
-    Where one is so damaged that it hides those behind it, the next pull starts behind it instead of behind the answer.
+    Where one is so damaged that it hides those behind it, the next pull starts behind it instead of behind the answer. One
+    whose queue offset cannot be right gets the one that it can have: committed, the other would pass over messages.
 
     Args:
         pull_offset: the queue offset that was asked for.
@@ -47,11 +49,24 @@ def decode_messages(
     if unread:
         damaged = max([pull_offset, *(message.queue_offset + 1 for message in messages)])
         next_offset = min(damaged + 1, next_offset)
+    messages = list(_in_their_places(messages, errors, pull_offset, next_offset))
     if subscription.tags:
         messages = [message for message in messages if wants(subscription, message.tag)]
     if queue.topic.startswith(RETRY_PREFIX):
         messages = [_as_sent(message) for message in messages]
     return Pulled(messages, errors, next_offset)
+
+
+def _in_their_places(
+    messages: Iterable[StoredMessage], errors: list[CorruptRecord], pull_offset: int, next_offset: int
+) -> Iterator[StoredMessage]:
+    behind = pull_offset
+    for message in messages:
+        if not pull_offset <= message.queue_offset < next_offset and behind < next_offset:
+            errors.append(CorruptRecord(message.physical_offset, f"its queue offset is {message.queue_offset}"))
+            message = replace(message, queue_offset=behind)
+        behind = message.queue_offset + 1
+        yield message
 
 
 def _as_sent(message: StoredMessage) -> StoredMessage:

@@ -190,7 +190,7 @@ class Puller:
         )  # fmt: skip
         for error in errors:
             log.error(
-                "queue %s: a record between the offsets %d and %d cannot be read, it is passed over: %s",
+                "queue %s: a record between the offsets %d and %d is damaged: %s",
                 self.queue, self.window.pull_offset, next_offset, error,
             )  # fmt: skip
         if result.status is PullStatus.OFFSET_ILLEGAL:

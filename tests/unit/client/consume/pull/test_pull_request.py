@@ -158,9 +158,20 @@ def test_behind_a_record_whose_end_is_unknown_the_next_pull_starts(bad, before, 
     assert found.next_offset == next_offset
 
 
+def test_a_message_whose_queue_offset_cannot_be_right_gets_one_that_moves_no_other():
+    records = [record("orders", b"%d" % at, queue_offset=at) for at in (7, 2**40, 9)]
+    found = pulled("orders", *records)
+    assert [(message.queue_offset, message.body) for message in found.messages] == [
+        (7, b"7"),
+        (8, b"%d" % 2**40),
+        (9, b"9"),
+    ]
+    assert [error.reason for error in found.errors] == [f"its queue offset is {2**40}"]
+
+
 def test_messages_of_a_logical_queue_have_its_number_and_offsets():
     queue = MessageQueue("orders", "__syslo__global__", 1)
-    ((found,), *_) = decode_messages(record("orders", b"1"), queue, parse_subscription("orders", "*", 1), 0, 1, 20_000)
+    ((found,), *_) = decode_messages(record("orders", b"1"), queue, parse_subscription("orders", "*", 1), 20_000, 20_010, 20_000)
     assert (found.queue_id, found.queue_offset, found.broker_name) == (1, 20_007, "__syslo__global__")
 
 
