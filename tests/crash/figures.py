@@ -25,6 +25,7 @@ from crash import (
     faults,
     model,
     power_cuts,
+    record_damage,
     transactions,
 )
 from crash.broker_process import BrokerProcess
@@ -207,6 +208,19 @@ def tear_files(_size: Size) -> Figure:
     )
 
 
+def damage_records(size: Size) -> Figure:
+    """Damage one record of each internal topic."""
+    cases = record_damage.CASES[: max(1, size.of(len(record_damage.CASES)))]
+    wrong = asyncio.run(record_damage.judge_all(cases))
+    first = "".join(f"; first {case}: {verdict}" for case, verdict in list(wrong.items())[:1])
+    return Figure(
+        asked=f"{len(record_damage.CASES)} starts with one damaged record of delayed messages, timers, halves, popped messages or "
+        "checkpoints, queues as they were or written anew: all others come, once, and health says so",
+        measured=f"{len(cases) - len(wrong)} of {len(cases)} as asked{first}",
+        reached=not wrong,
+    )
+
+
 def damage_files(_size: Size) -> Figure:
     """Damage every file of the store, and what the broker keeps beside its log."""
     disabled = logging.root.manager.disable
@@ -252,6 +266,7 @@ FIGURES: Mapping[str, Callable[[Size], Figure]] = {
     "delay-rate": deliver_delayed,
     "torn-files": tear_files,
     "damaged-files": damage_files,
+    "damaged-records": damage_records,
     "failing-calls": fail_calls,
     "model": play_model,
 }

@@ -61,6 +61,12 @@ CRASH_ABOUT: Mapping[str, About] = {
     "damaged-files": About(
         1, BROKER, ("store", "broker"), "every file of a broker, damaged in every way: no silent loss"
     ),
+    "damaged-records": About(
+        1,
+        TIMERS,
+        ("store", "broker", "delivery", "timers", "pop"),
+        "one damaged record of each internal topic stops no other",
+    ),
     "failing-calls": About(
         1, STORE, ("store",), "every system call of the write path fails with every error: typed refusals, no loss"
     ),

@@ -128,6 +128,9 @@ class Revival:
         for number, offset in enumerate(offsets):
             try:
                 record = self._store.message_at(key.topic, key.queue_id, offset)
+                # In the gap of a queue that was written anew stands its neighbour, which comes by its own number.
+                if record is not None and record.topic == key.topic and record.queue_offset != offset:
+                    raise CorruptRecord(record.physical_offset, f"its queue offset is {record.queue_offset}")
                 if record is not None:  # else the log was cleaned past it
                     self._store_again(key, record)
             except CorruptRecord as error:

@@ -62,6 +62,8 @@ class DueStep:
         """Keys of messages that are not to be delivered, with their topics."""
         self._units = units
         self.is_walked = False
+        self.has_delivered = False
+        """True once a message of the step was delivered: to begin it anew would deliver that one twice."""
 
     def walk(self) -> list[Unit]:
         """Go through some more units; return those that take others back."""
@@ -329,7 +331,7 @@ class Timers:
         unit = self._files.log.unit(position)
         if unit is None:
             raise DamagedTimers(f"the unit at {position} of the log is gone")
-        record = self._record(unit)
+        record = self._record(unit, may_start_anew=not due.has_delivered)
         if record is None:
             return
         properties = _properties_of(record)
@@ -340,6 +342,7 @@ class Timers:
             due.taken_back[key] = ""  # it has found its message
             return
         self._store_again(record, properties, str(unit.write_ms), now_ms, is_rolled=is_rolled)
+        due.has_delivered = True
         self.delivered_count += 1
         self.metrics.add(topic, 1 if unit.magic & _DELETE else -1, now_ms)
         self.metrics.went(topic)
@@ -353,12 +356,13 @@ class Timers:
         self.read_ms += self._precision
         self._due = None
 
-    def _record(self, unit: Unit) -> Record | None:
+    def _record(self, unit: Unit, *, may_start_anew: bool = True) -> Record | None:
         """Return the message of a unit; None where the log does not have it any more."""
         record = self._store.parsed_at(unit.physical_offset, unit.message_size)
         if record is not None:
             return record
-        if unit.physical_offset >= self._store.min_physical_offset and not self._was_started_anew:
+        is_kept = unit.physical_offset >= self._store.min_physical_offset
+        if is_kept and may_start_anew and not self._was_started_anew:
             # Once: what cannot be read after that is damaged itself.
             raise DamagedTimers(f"a unit leads to {unit.physical_offset} of the CommitLog, where its message is not")
         self.lost_count += 1

@@ -171,7 +171,9 @@ def test_a_message_whose_queue_offset_cannot_be_right_gets_one_that_moves_no_oth
 
 def test_messages_of_a_logical_queue_have_its_number_and_offsets():
     queue = MessageQueue("orders", "__syslo__global__", 1)
-    ((found,), *_) = decode_messages(record("orders", b"1"), queue, parse_subscription("orders", "*", 1), 20_000, 20_010, 20_000)
+    ((found,), *_) = decode_messages(
+        record("orders", b"1"), queue, parse_subscription("orders", "*", 1), 20_000, 20_010, 20_000
+    )
     assert (found.queue_id, found.queue_offset, found.broker_name) == (1, 20_007, "__syslo__global__")
 
 
