@@ -171,7 +171,7 @@ def _request_mode(asking: Asking) -> Iterator[Need]:
 
 
 def _batch_ack(asking: Asking) -> Iterator[Need]:
-    for group, topic in {(ack.group, ack.topic) for ack in decode_batch_acks(asking.body).acks}:
+    for group, topic in {(ack.group, ack.topic) for ack in decode_batch_acks(asking.body).acks()}:
         yield Need(group_resource(group), _SUB)
         yield Need(topic_resource(topic), _SUB)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -48,10 +48,18 @@ class BatchAck(NamedTuple):
 
 
 class BatchAcks(NamedTuple):
-    """All acks of a request, and the broker that they are for."""
+    """A request: the broker that it is for, and its acks, which are parsed one by one: there may be thousands."""
 
     broker_name: str | None
-    acks: Sequence[BatchAck]
+    entries: Sequence[Any]
+
+    def acks(self) -> Iterator[BatchAck]:
+        """Yield the acks.
+
+        Raises:
+            HeaderError: an entry is none; says which field.
+        """
+        return map(_parse, self.entries)
 
 
 def encode_batch_acks(broker_name: str, acks: Iterable[BatchAck]) -> bytes:
@@ -70,7 +78,7 @@ def _document(ack: BatchAck) -> dict[str, Any]:
 
 
 def decode_batch_acks(body: bytes) -> BatchAcks:
-    """Parse the body of a request.
+    """Parse the body of a request, but for the entries.
 
     Raises:
         HeaderError: not one, or too much in it; says which field.
@@ -85,7 +93,7 @@ def decode_batch_acks(body: bytes) -> BatchAcks:
     if len(acks) > ACKS_MAX:
         raise HeaderError(f"batch ack: acks has {len(acks)} entries, expected at most {ACKS_MAX}")
     broker_name = document.get("brokerName")
-    return BatchAcks(broker_name if isinstance(broker_name, str) else None, [_parse(entry) for entry in acks])
+    return BatchAcks(broker_name if isinstance(broker_name, str) else None, acks)
 
 
 def _parse(entry: Any) -> BatchAck:

@@ -116,7 +116,7 @@ async def test_acks_of_many_checkpoints_are_noted_step_by_step(rig: Any) -> None
     body, peer = encode_batch_acks("a", acks), FakePeer()
     await rig.send()
     assert acknowledge_batch(pop_tables(rig.broker.service), call(BatchAckMessages(), body, peer=peer)) is LATER
-    assert (peer.turns, [reply.code for reply in peer.replies]) == (2, [0])
+    assert (peer.turns, [reply.code for reply in peer.replies]) == (4, [0])
 
 
 async def test_a_batch_of_retries_names_the_topic_that_was_popped(rig: Any) -> None:
