@@ -16,7 +16,7 @@ from orbitmq.broker.transactions.forms import is_prepared
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import HeaderError, InvalidArgument, Rejected
 from orbitmq.model.message import PropertyName
-from orbitmq.wire.messages.properties import format_properties, parse_properties
+from orbitmq.wire.messages.properties import format_properties, is_text, parse_properties
 
 _OF_THE_BATCH_ALONE = ("UNIQ_KEY", "WAIT", "TAGS", "KEYS")
 
@@ -52,7 +52,7 @@ class StoredProperties:
             or b"__CRC32#\x01" in properties
             or b"INNER_MULTI_" in properties  # light queues, and the numbers there
             or b"POP_CK\x01" in properties  # of a popped message that is sent on
-            or not (properties.isascii() or _is_text(properties))
+            or not (properties.isascii() or is_text(properties))
         ):
             return None
         if properties and properties[-1] != 2:
@@ -107,11 +107,3 @@ class StoredProperties:
     def _refuse_light_queues(self, properties: Mapping[str, str]) -> None:
         if self._has_light_queues and PropertyName.LIGHT_QUEUES in properties:
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot name light queues")
-
-
-def _is_text(encoded: bytes) -> bool:
-    try:
-        encoded.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

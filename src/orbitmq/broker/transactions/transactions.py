@@ -29,7 +29,7 @@ from orbitmq.model.message import SysFlag
 from orbitmq.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC, OP_TOPIC
 from orbitmq.store import AppendResult, Draft, Store
 from orbitmq.wire.headers import EndTransaction
-from orbitmq.wire.messages.properties import parse_properties
+from orbitmq.wire.messages.properties import is_text, parse_properties
 from orbitmq.wire.messages.record import Record
 
 log = logging.getLogger(__name__)
@@ -325,6 +325,8 @@ class Transactions:
             half = self._store.message_at(HALF_TOPIC, 0, queue_offset)
             if half is not None and half.queue_offset != queue_offset:  # it would be delivered once more
                 raise CorruptRecord(half.physical_offset, f"its queue offset is {half.queue_offset}")
+            if half is not None and not is_text(half.properties):
+                raise CorruptRecord(half.physical_offset, "its properties are no UTF-8")
             return half
         except CorruptRecord as damage:
             self.unreadable_count += 1

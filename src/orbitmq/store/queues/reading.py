@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from itertools import accumulate
 
 from orbitmq.store.log.commit_log import CommitLog
@@ -53,8 +54,9 @@ def read_messages(
     count = size_sum = 0
     next_offset = queue_offset
     scan_max = _SCAN_COUNT_MAX if tag_codes is not None else min(count_max, _SCAN_COUNT_MAX)
-    for physical_offset, size, tag_code in queue.entries(queue_offset, scan_max):
-        if (tag_codes is None or tag_code in tag_codes) and physical_offset >= physical_min and size != BLANK_SIZE:
+    for (physical_offset, size, tag_code), is_gap in _with_gaps(queue.entries(queue_offset, scan_max + 1), scan_max):
+        is_there = physical_offset >= physical_min and size != BLANK_SIZE and not is_gap
+        if is_there and (tag_codes is None or tag_code in tag_codes):
             if count and (count >= count_max or size_sum + size > size_max):
                 break
             count += 1
@@ -77,11 +79,26 @@ def read_message(commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int) 
     physical_min = commit_log.min_offset
     if not queue.min_offset(physical_min) <= queue_offset < queue.max_offset:
         return None
-    for physical_offset, size, _ in queue.entries(queue_offset, 1):
-        if physical_offset >= physical_min and size != BLANK_SIZE:
+    for (physical_offset, size, _), is_gap in _with_gaps(queue.entries(queue_offset, 2), 1):
+        if physical_offset >= physical_min and size != BLANK_SIZE and not is_gap:
             record = parse_record(commit_log.read(physical_offset, size), check_crc=False)
             return record if isinstance(record, Record) else None
     return None
+
+
+def _with_gaps(entries: Iterator[Entry], count_max: int) -> Iterator[tuple[Entry, bool]]:
+    """Yield entries, and whether each stands for a missing message: it leads to the next one, as the entry behind it does.
+
+    Args:
+        entries: one more than `count_max`, where there are as many.
+    """
+    entry = next(entries, None)
+    for _ in range(count_max):
+        if entry is None:
+            return
+        behind = next(entries, None)
+        yield entry, behind is not None and behind[0] == entry[0]
+        entry = behind
 
 
 def _read_at_once(
@@ -91,10 +108,13 @@ def _read_at_once(
 
     It says what the loop over the entries says, in half its time: docs/adr/0011-entries-at-once.md.
     """
-    columns = queue.columns(queue_offset, count_max)
+    columns = queue.columns(queue_offset, count_max + 1)
     if columns is None:
         return None
     offsets, sizes = columns
+    if len(set(offsets)) != len(offsets):  # a message is missing
+        return None
+    offsets, sizes = offsets[:count_max], sizes[:count_max]
     size = sum(sizes)
     if size > size_max:
         ends = list(accumulate(sizes))
@@ -137,15 +157,15 @@ def read_matching(
                 break
             if asked:
                 continue
-        entries = list(queue.entries(next_offset, chunk_count))
+        entries = list(_with_gaps(queue.entries(next_offset, chunk_count + 1), chunk_count))
         if not entries:
             break
         segment_end = 0  # reading the entries may have closed the file
-        for physical_offset, size, tag_code in entries:
+        for (physical_offset, size, tag_code), is_gap in entries:
             if work >= WORK_MAX or (found and (len(found) >= count_max or size_sum + size > size_max)):
                 break
             next_offset += 1
-            is_there = physical_offset >= physical_min and size != BLANK_SIZE
+            is_there = physical_offset >= physical_min and size != BLANK_SIZE and not is_gap
             if not is_there or (tag_codes is not None and tag_code not in tag_codes):
                 continue
             if not base <= physical_offset < segment_end:
@@ -188,10 +208,13 @@ def _match_at_once(
         room: so many may match: it ends with the last.
         size_max: bytes that there is room for.
     """
-    columns = queue.columns(queue_offset, count) if room > 0 and queue_offset < queue.max_offset else None
+    columns = queue.columns(queue_offset, count + 1) if room > 0 and queue_offset < queue.max_offset else None
     if columns is None:
         return 0, []
     offsets, sizes = columns
+    if len(set(offsets)) != len(offsets):
+        return 0, []
+    offsets, sizes = offsets[:count], sizes[:count]
     lowest = min(offsets)
     if sum(sizes) > size_max or lowest < commit_log.min_offset:
         return 0, []

@@ -17,6 +17,15 @@ _PROPERTY_END = 2
 _PAIR_LENGTH_MIN = 3  # one character of name, the separator, one of value
 
 
+def is_text(encoded: bytes) -> bool:
+    """Say whether encoded properties can be parsed."""
+    try:
+        encoded.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def parse_properties(encoded: bytes | memoryview | str) -> dict[str, str]:
     """Parse encoded properties; pairs without a name or a value are left out, as Java leaves them out.
 
@@ -38,9 +47,13 @@ def format_properties(properties: Mapping[str, str]) -> bytes:
     """Encode properties as they travel and as they are stored: what `parse_properties` returned comes back as it was.
 
     Raises:
-        InvalidArgument: a name holds a separator, a value 0x02, or the whole is longer than 32767 bytes.
+        InvalidArgument: a name holds a separator, a value 0x02, either half a character (a surrogate), or the whole is
+            longer than 32767 bytes.
     """
-    encoded = "".join([f"{name}\x01{value}\x02" for name, value in properties.items()]).encode()
+    try:
+        encoded = "".join([f"{name}\x01{value}\x02" for name, value in properties.items()]).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument("properties", dict(properties), f"text that UTF-8 can hold ({error.reason})") from None
     count = len(properties)
     # A value may hold 0x01: the first one behind a name ends it.
     is_ambiguous = encoded.count(b"\x01") != count and any(NAME_VALUE_SEPARATOR in name for name in properties)

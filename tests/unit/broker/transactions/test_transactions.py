@@ -444,6 +444,19 @@ def test_a_round_goes_on_behind_half_messages_that_are_deleted_under_it(monkeypa
     assert refusal(world, halves[0])[0] == 1
 
 
+def test_half_messages_behind_one_whose_properties_are_no_text_are_asked_about(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    world.prepare(b"0")
+    world.store.append(Draft(HALF_TOPIC, 0, b"1", b"PGROUP\x01\xff\x02"))
+    world.prepare(b"2")
+    world.clock.advance(6_000)
+    assert [bytes(renewed.half.body) for renewed in world.check()] == [b"0", b"2"]
+    assert world.transactions.unreadable_count == 1
+    assert "no UTF-8" in caplog.text
+
+
 def test_the_neighbour_of_a_half_message_that_is_missing_is_not_taken_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     for number in range(2):

@@ -59,6 +59,33 @@ def test_a_read_is_bounded_in_bytes_but_gets_one_message(store):
     assert bodies(store.read("orders", 0, 0, size_max=1)) == [0]
 
 
+@pytest.mark.parametrize("count_max", [1, 2, 3, 4, 5, 100])
+@pytest.mark.parametrize("tag_codes", [None, frozenset([tag_code("a")]), "a test", "a test and a code"])
+def test_the_entries_of_missing_messages_lead_nowhere(store, count_max, tag_codes):
+    """They are those of the next message: it comes once."""
+    fill(store, 9)
+    if isinstance(tag_codes, str):
+        only = frozenset([tag_code("a")]) if "code" in tag_codes else None
+        tag_codes = PropertyTest(lambda _: True, 1, only)
+    queue = store._queues.get("orders", 0)
+    entries = list(queue.entries(0, 9))
+    queue.truncate(3)
+    for number in (6, 7, 8):
+        assert queue.replay(number, *entries[number])
+    read = match if isinstance(tag_codes, PropertyTest) else Store.read
+    found, offset = [], 0
+    while offset < 9:
+        result = read(store, "orders", 0, offset, count_max, 1 << 20, tag_codes)
+        if result.status is ReadStatus.FOUND:
+            found += bodies(result)
+        assert result.next_offset > offset
+        offset = result.next_offset
+    assert (found, offset) == ([0, 1, 2, 6, 7, 8], 9)
+    assert [store.message_at("orders", 0, number) is not None for number in range(9)] == [True] * 3 + [False] * 3 + [
+        True
+    ] * 3
+
+
 def test_messages_of_other_queues_in_between_are_left_out(store):
     for _ in range(10):
         fill(store, 1)

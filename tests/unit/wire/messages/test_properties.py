@@ -38,6 +38,11 @@ def test_a_value_may_hold_what_ends_a_name_so_that_what_was_parsed_can_be_format
     assert format_properties(parse_properties(encoded)) == encoded
 
 
+def test_half_a_character_is_refused():
+    with pytest.raises(InvalidArgument, match="UTF-8"):
+        format_properties({"a": "\udcff"})
+
+
 @pytest.mark.parametrize("bad", [{"a\x01": "b"}, {"a": "b\x02"}, {"a\x02": "b"}])
 def test_separators_inside_names_and_values_are_refused(bad):
     with pytest.raises(InvalidArgument, match="0x01 or 0x02"):

@@ -48,7 +48,7 @@ class FailureLog:
     def undecodable(self, message: StoredMessage, queue: MessageQueue) -> None:
         """Log that a message is kept from the handler, which would take the stored bytes for its body."""
         log.error(
-            "group %s: message %s of %s at offset %d cannot be decoded, it goes to the dead letters: %s",
+            "group %s: message %s of %s at offset %d cannot be decoded, it is given up: %s",
             self._group, message.message_id, queue, message.queue_offset, message.decode_error,
         )  # fmt: skip
 
