@@ -13,7 +13,6 @@ import pytest
 from orbitmq.address import parse_address
 from orbitmq.broker.app import Broker, retention_rules, store_config
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.health.monitor import BrokerMonitor
 from orbitmq.broker.persistence import ConfigFiles, format_offsets
 from orbitmq.broker.registration.registrar import Registrar
@@ -22,7 +21,7 @@ from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import ConfigError, HeaderError, StoreError
 from orbitmq.files import replace_file
 from orbitmq.model.group import ConsumerInfo, Heartbeat
-from orbitmq.model.topic import TopicConfig
+from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.net.http.server import HttpServer
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.server import Server
@@ -224,7 +223,7 @@ async def test_a_committed_offset_beyond_its_queue_is_pulled_back_said_and_kept(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = ConfigFiles(tmp_path / "config")
-    replace_file(files.offsets_path, format_offsets(GroupOffsets({"t@g": {0: 5}})))
+    replace_file(files.offsets_path, format_offsets(DataVersion(), {"t@g": {0: 5}}))
     broker = Broker(config_of(tmp_path))
     await broker.start()
     await broker.stop()

@@ -42,7 +42,7 @@ class Master:
         self.answers = {
             GetAllTopicConfig: encode_topic_table(TopicTable(data_version, configs)),
             GetAllSubscriptionGroups: encode_group_table(GroupTable(data_version, {"g": GroupConfig(group="g")}, {})),
-            GetAllConsumerOffsets: format_offsets(GroupOffsets({"t@g": {0: 7}})),
+            GetAllConsumerOffsets: format_offsets(DataVersion(), {"t@g": {0: 7}}),
         }
 
     async def ask(self, address: str, header: object) -> bytes:

@@ -291,7 +291,9 @@ BOMB = compress(bytes(DECOMPRESSED_SIZE_MAX + 1))
     ],
 )
 def test_a_body_that_cannot_be_decoded_stays_as_it_is_stored_and_says_why(encoded, body, reason):
-    message = to_stored_message(parse_record(encoded, check_crc=False))
+    parsed = parse_record(encoded, check_crc=False)
+    assert isinstance(parsed, Record)
+    message = to_stored_message(parsed)
     assert (message.body, message.message_id) == (body, to_stored_message(parsed_record(record())).message_id)
     assert reason in str(message.decode_error)
 
