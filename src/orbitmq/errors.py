@@ -30,6 +30,7 @@ OrbitError
     ├── RemoteRefused         the server answered with a code other than SUCCESS
     ├── RouteNotFound         no NameServer knows a route for the topic
     ├── NoNameServer          none of the configured NameServers could be asked
+    ├── OffsetsNotSet         some queues of a group were not set to another offset; `changes` lists those that were
     └── SendFailed            every attempt to send failed; `causes` lists them
 """
 
