@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import signal
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 
-from mutants.rooms import Place, equivalents, places, unit_tests
+from mutants.rooms import Place, drawn, equivalents, places, unit_tests
 from mutants.sandbox import Outcome, Sandbox
 
 BASELINE_LIMIT_S = 600.0
@@ -123,8 +122,7 @@ def main() -> int:
     listed = equivalents()
     stale = [] if options.places else [entry for entry in listed if not any(entry.is_of(place) for place in found)]
     open_ = [place for place in found if not any(entry.is_of(place) for entry in listed)]
-    drawn = set(random.Random(options.seed).sample(range(len(open_)), min(options.sample or len(open_), len(open_))))
-    sample = [place for number, place in enumerate(open_) if number in drawn]
+    sample = drawn(open_, options.sample or len(open_), options.seed)
     print(
         f"seed {options.seed}: {len(sample)} of {len(open_)} mutants; {len(found) - len(open_)} more are listed as equivalent"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 
 from mutants.mutation import Mutant, mutants_of
@@ -87,6 +88,22 @@ def places(wanted: Iterable[str] = ()) -> list[Place]:
             raise LookupError(f"no mutants in {name}")
         chosen += [place for place in of_name if place not in chosen]
     return chosen if chosen else found
+
+
+def drawn(found: list[Place], most: int, seed: int) -> list[Place]:
+    """Return the sample of a seed, in order of the modules.
+
+    Each mutant has its own number, which does not depend on the others: another commit's sample has the same mutants wherever
+    the source is the same, so that what the tests of two commits notice can be compared.
+    """
+
+    def number(place: Place) -> bytes:
+        mutant = place.mutant
+        text = "\0".join((str(seed), place.module, mutant.function, mutant.before, mutant.after))
+        return blake2b(text.encode(), digest_size=8).digest()
+
+    chosen = set(sorted(range(len(found)), key=lambda index: number(found[index]))[:most])
+    return [place for index, place in enumerate(found) if index in chosen]
 
 
 def _is_within(place: Place, name: str) -> bool:

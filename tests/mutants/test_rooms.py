@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 import pytest
 
 from mutants.order import distance
-from mutants.rooms import ROOT, equivalents, places, room_of, unit_tests
+from mutants.rooms import ROOT, drawn, equivalents, places, room_of, unit_tests
 
 
 def test_every_room_of_the_source_has_unit_tests() -> None:
@@ -27,6 +27,15 @@ def test_a_place_is_a_room_a_package_a_module_or_a_line() -> None:
 def test_a_place_without_mutants_is_refused() -> None:
     with pytest.raises(LookupError, match="nowhere"):
         places(["nowhere"])
+
+
+def test_a_seed_draws_the_same_mutants_though_others_came_and_went() -> None:
+    everything = places(["wire/bodies", "net"])
+    sample = drawn(everything, 40, seed=27)
+    without = [place for place in everything if place in sample or place.room == "net"]
+    assert len(sample) == 40
+    assert drawn(without, 40, seed=27) == sample
+    assert drawn(everything, 40, seed=28) != sample
 
 
 def test_the_tests_of_a_module_run_before_all_others() -> None:
