@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from orbitmq.cli.terminal.output import Format, show_json
+from orbitmq.process.collector import short_collections
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -48,8 +49,9 @@ async def serve_until_signal(make: Callable[[], S], announce: Callable[[S], None
         loop.add_signal_handler(number, stop)
     try:
         await service.start()
-        announce(service)
-        await stopping.wait()
+        with short_collections():
+            announce(service)
+            await stopping.wait()
     finally:
         await service.stop()
         _restore_signals(loop)
