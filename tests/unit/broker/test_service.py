@@ -246,7 +246,9 @@ def test_locks_of_many_queues_are_taken_step_by_step(tmp_path: Path) -> None:
     assert lock_queues(tables, call(LockQueues(), body, peer=peer)) is LATER
     assert peer.turns == 3
     assert decode_locked_queues(peer.replies.pop().body) == queues
+    peer.turns = 0
     assert unlock_queues(tables, call(UnlockQueues(), body, peer=peer)) is LATER
+    assert peer.turns == 3
     assert [reply.code for reply in peer.replies] == [0]
     assert not rig.service.locks.is_ordered("g", rig.service.monotonic())
 

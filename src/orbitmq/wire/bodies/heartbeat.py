@@ -97,18 +97,12 @@ def encode_queue_lock(lock: QueueLock) -> bytes:
 
 
 def decode_queue_lock(body: bytes) -> QueueLock:
-    """Decode the body of LOCK_BATCH_MQ and UNLOCK_BATCH_MQ."""
-    return parse_body(
-        "queue lock",
-        body,
-        lambda document: QueueLock(
-            group=text(document["consumerGroup"]),
-            client_id=text(document["clientId"]),
-            queues=tuple(parse_queue(queue) for queue in items(document.get("mqSet", []))),
-            only_this_broker=flag(document.get("onlyThisBroker")),
-        ),
-        size_max=CLIENT_BODY_SIZE_MAX,
-    )
+    """Decode the body of LOCK_BATCH_MQ and UNLOCK_BATCH_MQ.
+
+    Raises:
+        HeaderError: the body is none.
+    """
+    return parse_body("queue lock", body, _parse_queue_lock, size_max=CLIENT_BODY_SIZE_MAX)
 
 
 def encode_locked_queues(queues: Iterable[MessageQueue]) -> bytes:
@@ -131,6 +125,24 @@ def queue_document(queue: MessageQueue) -> dict[str, Any]:
 def parse_queue(document: dict[str, Any]) -> MessageQueue:
     """Build a MessageQueue from its JSON object."""
     return MessageQueue(text(document["topic"]), text(document["brokerName"]), number(document["queueId"]))
+
+
+def _parse_queue_lock(document: dict[str, Any]) -> QueueLock:
+    names: dict[str, str] = {}
+
+    def name(value: Any) -> str:
+        return names.get(value) or names.setdefault(value, text(value))  # thousands of queues share a few names
+
+    queues = tuple(
+        MessageQueue(name(queue["topic"]), name(queue["brokerName"]), number(queue["queueId"]))
+        for queue in items(document.get("mqSet", []))
+    )
+    return QueueLock(
+        group=text(document["consumerGroup"]),
+        client_id=text(document["clientId"]),
+        queues=queues,
+        only_this_broker=flag(document.get("onlyThisBroker")),
+    )
 
 
 def subscription_document(subscription: Subscription) -> dict[str, Any]:

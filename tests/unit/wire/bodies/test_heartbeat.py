@@ -97,6 +97,15 @@ def test_a_lock_round_trips(only_this_broker):
     assert heartbeat.decode_locked_queues(heartbeat.encode_locked_queues(queues)) == queues
 
 
+def test_thousands_of_queues_of_a_lock_share_their_names():
+    queues = tuple(MessageQueue("topic", "broker", number) for number in range(1_000))
+    body = heartbeat.encode_queue_lock(heartbeat.QueueLock(group="g", client_id="c", queues=queues))
+    found = heartbeat.decode_queue_lock(body).queues
+    assert {(id(queue.topic), id(queue.broker_name)) for queue in found} == {
+        (id(found[0].topic), id(found[0].broker_name))
+    }
+
+
 def test_a_lock_is_for_all_brokers_of_a_group_unless_it_says_otherwise():
     lock = heartbeat.QueueLock(group="g", client_id="c", queues=())
     assert lock.only_this_broker is False
