@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -28,10 +28,11 @@ DAMAGED_MAX = 100
 """Copies of damaged files that are kept of each."""
 
 
-def replace_file(path: Path, content: bytes, *, mode: int = _EVERYBODYS) -> None:
+def replace_file(path: Path, content: bytes | Iterable[bytes], *, mode: int = _EVERYBODYS) -> None:
     """Make `content` the content of `path`, durably; what was there becomes `path.bak`.
 
     Args:
+        content: all of it, or one part after the other.
         mode: who may read and write it, less what the umask takes; 0o600 where it holds secrets.
 
     Raises:
@@ -184,12 +185,12 @@ def _backup(path: Path) -> Path:
     return path.with_name(path.name + ".bak")
 
 
-def _write(path: Path, content: bytes, mode: int) -> None:
+def _write(path: Path, content: bytes | Iterable[bytes], mode: int) -> None:
     """Write a new file. It has its mode from the first byte on: nobody reads a secret in between."""
     if mode != _EVERYBODYS:
         path.unlink(missing_ok=True)  # what a crash left may be open to others, and somebody may have it open
     with open(path, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-        file.write(content)
+        file.writelines([content] if isinstance(content, bytes) else content)
         file.flush()
         os.fsync(file.fileno())
 

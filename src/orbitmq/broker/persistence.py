@@ -24,7 +24,7 @@ from orbitmq.store.disk import LocalDisk, write_whole
 from orbitmq.store.light.places import LIGHT_QUEUE_ID, is_light
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies import topics as topic_bodies
-from orbitmq.wire.bodies.groups import decode_group_table, encode_group_table
+from orbitmq.wire.bodies.groups import decode_group_table, group_table_parts
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
 from orbitmq.wire.bodies.static_topics import mappings as mapping_bodies
 
@@ -90,7 +90,7 @@ class ConfigFiles:
     def topic_ticket(self, topics: TopicTable) -> Ticket:
         """Return the topic table on its way to its file; nobody changes the table until it is written."""
         table = topic_bodies.TopicTable(topics.version, topics.all)
-        return self._topics_file.ticket(partial(topic_bodies.encode_topic_table, table, pretty=True))
+        return self._topics_file.ticket(partial(topic_bodies.topic_table_parts, table, pretty=True))
 
     def load_mappings(self) -> MappingTable:
         """Return the mappings of static topics, none at most brokers."""
@@ -129,7 +129,7 @@ class ConfigFiles:
 
     def group_ticket(self, groups: GroupConfigs) -> Ticket:
         """Return the groups' settings on their way to their file; nobody changes them until they are written."""
-        return self._groups_file.ticket(partial(encode_group_table, groups.table, pretty=True))
+        return self._groups_file.ticket(partial(group_table_parts, groups.table, pretty=True))
 
 
 class TableNotes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 from pathlib import Path
 from threading import Lock
@@ -20,11 +20,11 @@ class TableFile:
         """The number of the ticket whose content the file has; 0: an earlier run's."""
         self._numbers = count(1)
 
-    def ticket(self, content: Callable[[], bytes]) -> Ticket:
+    def ticket(self, content: Callable[[], bytes | Iterable[bytes]]) -> Ticket:
         """Return the right to write this content, unless a later one is written first. To be called on the loop.
 
         Args:
-            content: encodes it, on the thread that writes it.
+            content: encodes it part by part, on the thread that writes it.
         """
         return Ticket(self, next(self._numbers), content)
 
@@ -32,7 +32,7 @@ class TableFile:
 class Ticket:
     """A content on its way to its file."""
 
-    def __init__(self, file: TableFile, number: int, content: Callable[[], bytes]) -> None:
+    def __init__(self, file: TableFile, number: int, content: Callable[[], bytes | Iterable[bytes]]) -> None:
         self._file = file
         self._number = number
         self._content = content

@@ -15,15 +15,16 @@ from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.topic import check_name
-from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.peer import Peer
+from orbitmq.net.dispatch.work import in_turns, joined
 from orbitmq.wire.bodies.groups import (
     GroupConfig,
     decode_group_config,
     decode_group_configs,
     encode_forbidden,
     encode_group_config,
-    encode_group_table,
+    group_table_parts,
 )
 from orbitmq.wire.headers import (
     CloneGroupOffsets,
@@ -131,9 +132,10 @@ def clone_group_offsets(tables: GroupTables, call: Call[CloneGroupOffsets]) -> R
 
 
 @handlers.on(GetAllSubscriptionGroups)
-def get_all_groups(tables: GroupTables, call: Call[GetAllSubscriptionGroups]) -> Reply:
-    """Answer with every group's settings."""
-    return Reply(body=encode_group_table(tables.groups.configs.table))
+def get_all_groups(tables: GroupTables, call: Call[GetAllSubscriptionGroups]) -> Reply | Later:
+    """Answer with every group's settings, as they are now."""
+    table = tables.groups.configs.table
+    return in_turns(call, joined(group_table_parts(table._replace(groups=dict(table.groups)))))
 
 
 @handlers.on(GetSubscriptionGroup)

@@ -23,6 +23,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.peer import Peer
+from orbitmq.net.dispatch.work import in_turns, joined
 from orbitmq.store import Store
 from orbitmq.wire.bodies.groups import encode_group_list
 from orbitmq.wire.bodies.static_topics.mappings import (
@@ -39,7 +40,7 @@ from orbitmq.wire.bodies.topics import (
     encode_topic_config,
     encode_topic_list,
     encode_topic_stats,
-    encode_topic_table,
+    topic_table_parts,
 )
 from orbitmq.wire.headers import (
     CreateTopic,
@@ -187,14 +188,14 @@ def _check_may_change(tables: TopicTables, topic: str) -> None:
 
 
 @handlers.on(GetAllTopicConfig)
-def get_all_topic_config(tables: TopicTables, call: Call[GetAllTopicConfig]) -> Reply:
-    """Answer with the whole topic table."""
+def get_all_topic_config(tables: TopicTables, call: Call[GetAllTopicConfig]) -> Reply | Later:
+    """Answer with the whole topic table, as it is now."""
     table, static = tables.topics.table, tables.topics.static
     found = TopicTable(table.version, table.all)
     if static.mappings:
         mappings = MappingTable(static.table.version, static.mappings)
         return Reply(body=encode_topic_and_mapping_table(found, mappings))
-    return Reply(body=encode_topic_table(found))
+    return in_turns(call, joined(topic_table_parts(found._replace(topics=dict(found.topics)))))
 
 
 @handlers.on(GetTopicConfig)

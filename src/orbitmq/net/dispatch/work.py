@@ -36,6 +36,16 @@ def in_turns(call: Call[Any], work: Work) -> Reply | Later:
     return LATER
 
 
+def joined(parts: Iterator[bytes]) -> Work:
+    """Answer with a large body, of which each step makes a part."""
+    found: list[bytes] = []
+    for part in parts:
+        if len(found) > 1:
+            yield
+        found.append(part)
+    return Reply(body=b"".join(found))
+
+
 def _answering(call: Call[Any], work: Work) -> Iterator[None]:
     """Answer when all is done; whatever goes wrong is an answer, too, as it is where a handler answers at once."""
     try:

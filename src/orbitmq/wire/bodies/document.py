@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice
 from typing import Any, TypeVar
+
+import orjson
 
 from orbitmq.errors import HeaderError
 from orbitmq.wire import fastjson
@@ -15,6 +18,7 @@ _WRITTEN_NUMBER = re.compile(r"[+-]?[0-9]+")
 """What Java reads, too: Python would take blanks around it, and underlines in it."""
 _FLAGS = {**dict.fromkeys(("TRUE", "T", "Y", "1"), True), **dict.fromkeys(("FALSE", "F", "N", "0", "NULL", ""), False)}
 """Source: fastjson's BooleanCodec and TypeUtils.castToBoolean."""
+_ENTRIES_PER_PART = 250
 DOCUMENT_SIZE_MAX = 1024 * 1024
 """Bytes of JSON that a server parses at once."""
 
@@ -43,6 +47,28 @@ def parse_body(what: str, body: bytes, parse: Callable[[dict[str, Any]], T], *, 
         raise HeaderError(f"{what}: the field {error} is missing") from None
     except (TypeError, ValueError, AttributeError) as error:
         raise HeaderError(f"{what}: {error}") from None
+
+
+def table_parts(
+    document: dict[str, Any], name: str, entries: Iterable[tuple[str, Any]], *, pretty: bool = False
+) -> Iterator[bytes]:
+    """Encode a JSON object whose last member is a large table, in parts that take under two milliseconds each.
+
+    Args:
+        document: the other members.
+        name: the table's name.
+        entries: names and JSON values of the table. They may be made one by one: no more than a part of them is kept.
+        pretty: with line ends, for a file.
+    """
+    option = orjson.OPT_INDENT_2 if pretty else 0
+    before, after = orjson.dumps({**document, name: {}}, option=option).rsplit(b"{}", 1)
+    start = orjson.dumps({name: {}}, option=option).rindex(b"{}") + 1
+    end = b"\n  }" + after if pretty else b"}" + after
+    rest, lead = iter(entries), before + b"{"
+    while part := dict(islice(rest, _ENTRIES_PER_PART)):
+        yield lead + orjson.dumps({name: part}, option=option)[start : -len(b"\n  }\n}" if pretty else b"}}")]
+        lead = b","
+    yield before + b"{}" + after if lead != b"," else end
 
 
 def items(value: Any) -> list[Any]:

@@ -5,7 +5,7 @@ Source: Java SubscriptionGroupConfig, SubscriptionGroupWrapper, ConsumerConnecti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -13,7 +13,16 @@ import orjson
 
 from orbitmq.model.group import ConsumerInfo, MessageModel, Subscription
 from orbitmq.model.topic import DataVersion
-from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX, boolean, check_int32, items, number, parse_body, text
+from orbitmq.wire.bodies.document import (
+    DOCUMENT_SIZE_MAX,
+    boolean,
+    check_int32,
+    items,
+    number,
+    parse_body,
+    table_parts,
+    text,
+)
 from orbitmq.wire.bodies.heartbeat import parse_subscription, subscription_document
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
 
@@ -63,6 +72,7 @@ _BOOLEANS = {
     "consumeMessageOrderly": "consume_message_orderly",
     "notifyConsumerIdsChangedEnable": "notify_consumer_ids_changed_enable",
 }
+_PLAIN = _NUMBERS | _BOOLEANS
 _POLICY_FIELDS = ("type", "exponentialRetryPolicy", "customizedRetryPolicy")
 _POLICY_TYPES = ("CUSTOMIZED", "EXPONENTIAL")
 """Source: Java GroupRetryPolicy, GroupRetryPolicyType."""
@@ -96,14 +106,19 @@ def decode_group_configs(body: bytes, *, size_max: int = 0) -> tuple[GroupConfig
     )
 
 
-def encode_group_table(table: GroupTable, *, pretty: bool = False) -> bytes:
-    """Encode all groups' settings, for GET_ALL_SUBSCRIPTIONGROUP_CONFIG or for the file (pretty)."""
+def group_table_parts(table: GroupTable, *, pretty: bool = False) -> Iterator[bytes]:
+    """Encode all groups' settings in parts, for GET_ALL_SUBSCRIPTIONGROUP_CONFIG or for the file (pretty)."""
     document = {
         "dataVersion": data_version_document(table.data_version),
         "forbiddenTable": {group: dict(topics) for group, topics in table.forbidden.items()},
-        "subscriptionGroupTable": {name: group_document(config) for name, config in table.groups.items()},
     }
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2 if pretty else 0)
+    groups = ((name, group_document(config)) for name, config in table.groups.items())
+    return table_parts(document, "subscriptionGroupTable", groups, pretty=pretty)
+
+
+def encode_group_table(table: GroupTable) -> bytes:
+    """Encode all groups' settings."""
+    return b"".join(group_table_parts(table))
 
 
 def decode_group_table(body: bytes) -> GroupTable:
@@ -119,7 +134,7 @@ def group_document(config: GroupConfig) -> dict[str, Any]:
         **config.extra,
         "groupName": config.group,
     }
-    for key, name in (_NUMBERS | _BOOLEANS).items():
+    for key, name in _PLAIN.items():
         document[key] = getattr(config, name)
     return document
 

@@ -5,7 +5,7 @@ Source: Java TopicList, TopicConfigSerializeWrapper, TopicStatsTable, ConsumeSta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import orjson
@@ -14,7 +14,7 @@ from orbitmq.model.group import Subscription
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.wire import fastjson
-from orbitmq.wire.bodies.document import boolean, items, number, parse_body, text
+from orbitmq.wire.bodies.document import boolean, items, number, parse_body, table_parts, text
 from orbitmq.wire.bodies.heartbeat import parse_queue, queue_document, subscription_document
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version, parse_topic, topic_document
 
@@ -49,13 +49,16 @@ class TopicTable(NamedTuple):
     topics: Mapping[str, TopicConfig]
 
 
-def encode_topic_table(table: TopicTable, *, pretty: bool = False) -> bytes:
-    """Encode a topic table, for GET_ALL_TOPIC_CONFIG or for topics.json (pretty)."""
-    document = {
-        "dataVersion": data_version_document(table.data_version),
-        "topicConfigTable": {name: topic_document(config) for name, config in table.topics.items()},
-    }
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2 if pretty else 0)
+def topic_table_parts(table: TopicTable, *, pretty: bool = False) -> Iterator[bytes]:
+    """Encode a topic table in parts, for GET_ALL_TOPIC_CONFIG or for topics.json (pretty)."""
+    document = {"dataVersion": data_version_document(table.data_version)}
+    topics = ((name, topic_document(config)) for name, config in table.topics.items())
+    return table_parts(document, "topicConfigTable", topics, pretty=pretty)
+
+
+def encode_topic_table(table: TopicTable) -> bytes:
+    """Encode a topic table."""
+    return b"".join(topic_table_parts(table))
 
 
 def decode_topic_table(body: bytes) -> TopicTable:

@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 import pytest
 
 from orbitmq.errors import HeaderError
 from orbitmq.wire.bodies import kv
-from orbitmq.wire.bodies.document import boolean, check_int32, flag, int32, items, number, parse_body, text
+from orbitmq.wire.bodies.document import (
+    boolean,
+    check_int32,
+    flag,
+    int32,
+    items,
+    number,
+    parse_body,
+    table_parts,
+    text,
+)
 
 
 def parsed(body: bytes, **options: Any) -> Any:
@@ -46,6 +57,23 @@ def test_a_field_that_cannot_be_used_is_refused(error: type[Exception]) -> None:
 
     with pytest.raises(HeaderError, match="thing: no use"):
         parse_body("thing", b"{}", parse)
+
+
+@pytest.mark.parametrize("count", [0, 1, 250, 251, 1_000])
+@pytest.mark.parametrize("pretty", [True, False])
+def test_a_table_in_parts_is_the_table_at_once(count: int, pretty: bool) -> None:
+    table = {f"name {{}} {number}": {"number": number, "list": [], "object": {}} for number in range(count)}
+    document = {"version": {"counter": 1}, "other": {}}
+    parts = list(table_parts(document, "table", iter(table.items()), pretty=pretty))
+    whole = orjson.dumps({**document, "table": table}, option=orjson.OPT_INDENT_2 if pretty else 0)
+    assert b"".join(parts) == whole
+    assert max(map(len, parts)) <= 50_000
+
+
+def test_the_entries_of_a_table_are_asked_for_as_they_are_needed() -> None:
+    entries = iter([(str(number), number) for number in range(1_000)])
+    next(table_parts({}, "table", entries))
+    assert 500 < len(list(entries)) < 1_000
 
 
 @pytest.mark.parametrize(
