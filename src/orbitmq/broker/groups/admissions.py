@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 
 from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.broker.groups.registry import GroupRegistry
@@ -32,8 +33,9 @@ Admitted = Callable[[Rejected | None], None]
 """Told None when all groups are there, or would be but for the disk; otherwise why they may not be."""
 
 
-Addition = Callable[[GroupConfigs, TopicTable], Rejected | None]
-"""Adds to drafts of the tables what a client lacks; says why where it may not be."""
+Addition = Callable[[GroupConfigs, TopicTable], Generator[None, None, Rejected | None]]
+"""Adds to drafts of the tables what a client lacks, name by name; says why where it may not be."""
+_STEP_S = 0.002
 
 
 @dataclass(slots=True, eq=False)
@@ -88,18 +90,29 @@ class Admissions:
         return True
 
     def admit(
-        self, peer: Peer, groups: Sequence[str], now_ms: int, then: Admitted, *, needs_retries: bool = True
+        self,
+        peer: Peer,
+        groups: Sequence[str],
+        now_ms: int,
+        then: Admitted,
+        *,
+        needs_retries: bool = True,
+        size: int = 0,
     ) -> None:
         """Make what groups lack; `then` is called unless the client leaves before.
 
         Args:
             needs_retries: topics for the groups' retries are wanted as well.
+            size: bytes that the client's request keeps in memory meanwhile.
+
+        Raises:
+            Rejected: 2, too much waits: the disk does not answer.
         """
 
-        def add(configs: GroupConfigs, topics: TopicTable) -> Rejected | None:
+        def add(configs: GroupConfigs, topics: TopicTable) -> Generator[None, None, Rejected | None]:
             return _add_groups(groups, now_ms, configs, topics, needs_retries=needs_retries)
 
-        self._enter(_Arrival(peer, add, then, is_reader=True))
+        self._enter(_Arrival(peer, add, then, is_reader=True, size=size))
 
     def admit_topic(
         self, peer: Peer, make: Callable[[TopicTable], Rejected | None], then: Admitted, *, size: int = 0
@@ -113,7 +126,12 @@ class Admissions:
         Raises:
             Rejected: 2, too much waits: the disk does not answer.
         """
-        self._enter(_Arrival(peer, lambda _, topics: make(topics), then, is_reader=False, size=size))
+
+        def add(_: GroupConfigs, topics: TopicTable) -> Generator[None, None, Rejected | None]:
+            yield
+            return make(topics)
+
+        self._enter(_Arrival(peer, add, then, is_reader=False, size=size))
 
     def _enter(self, arrival: _Arrival) -> None:
         if self.count >= COUNT_MAX or self.size + arrival.size > SIZE_MAX:
@@ -134,7 +152,9 @@ class Admissions:
         try:
             while self._arrivals:
                 self._under_way, self._arrivals = self._arrivals, []
+                pace = _Pace()
                 for arrival, refusal in await self._make(self._under_way):
+                    await pace.keep()
                     self.count -= 1
                     self.size -= arrival.size
                     if not arrival.has_left:
@@ -145,8 +165,12 @@ class Admissions:
 
     async def _make(self, arrivals: list[_Arrival]) -> list[tuple[_Arrival, Rejected | None]]:
         """Make what is missing, and return what to tell whom; nobody yet when another change came in between."""
+        begun = self._groups.configs.version, self._topics.table.version
         configs, topics = self._groups.configs.draft(), self._topics.table.draft()
-        refusals = [arrival.add(configs, topics) for arrival in arrivals]
+        refusals = await _add_all(arrivals, configs, topics)
+        if (self._groups.configs.version, self._topics.table.version) != begun:
+            self._arrivals[:0] = arrivals
+            return []
         are_topics_new = topics.version != self._topics.table.version
         are_groups_new = configs.version != self._groups.configs.version
         tickets = [self._topic_ticket(topics)] if are_topics_new else []
@@ -172,6 +196,34 @@ class Admissions:
         return list(zip(arrivals, refusals, strict=True))
 
 
+class _Pace:
+    """Lets others have their turn every few milliseconds."""
+
+    def __init__(self) -> None:
+        self._ends = perf_counter() + _STEP_S
+
+    async def keep(self) -> None:
+        """Come back at once, or after a turn of the loop."""
+        if perf_counter() > self._ends:
+            await asyncio.sleep(0)
+            self._ends = perf_counter() + _STEP_S
+
+
+async def _add_all(arrivals: list[_Arrival], configs: GroupConfigs, topics: TopicTable) -> list[Rejected | None]:
+    """Add to drafts what clients lack; return why of whom it may not be."""
+    refusals, pace = [], _Pace()
+    for arrival in arrivals:
+        adding = arrival.add(configs, topics)
+        while True:
+            await pace.keep()
+            try:
+                next(adding)
+            except StopIteration as end:
+                refusals.append(end.value)
+                break
+    return refusals
+
+
 def _refuse_senders(
     arrivals: list[_Arrival], refusals: list[Rejected | None], error: OSError
 ) -> list[tuple[_Arrival, Rejected | None]]:
@@ -185,9 +237,10 @@ def _refuse_senders(
 
 def _add_groups(
     groups: Sequence[str], now_ms: int, configs: GroupConfigs, topics: TopicTable, *, needs_retries: bool
-) -> Rejected | None:
+) -> Generator[None, None, Rejected | None]:
     """Add what a client's groups lack; say why where one of them may not be."""
     for group in groups:
+        yield
         config = configs.get(group) or configs.auto_create(group, now_ms)
         if config is None:
             return Rejected(

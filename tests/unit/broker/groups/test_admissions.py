@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from threading import get_ident
 from typing import Any
@@ -101,6 +102,35 @@ async def test_a_change_that_comes_in_between_is_not_undone(world: World) -> Non
     await world.all_told(1)
     for table in (groups.configs, world.files.load_groups(auto_create_enable=False)):
         assert table.get("g") is not None
+        assert table.all["by hand"].retry_times_max == 3
+
+
+async def test_thousands_of_groups_of_one_client_are_added_while_others_have_their_turns(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orbitmq.broker.groups.admissions._STEP_S", 0)
+    world.come(*(f"g{number}" for number in range(1_000)))
+    turns = 0
+    while not world.writes:
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 1_000
+    await world.all_told(1)
+
+
+async def test_a_change_that_comes_while_groups_are_added_is_not_undone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orbitmq.broker.groups.admissions._STEP_S", 0)
+    world.come(*(f"g{number}" for number in range(100)))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert world.writes == []
+    world.rig.groups.configs.update(GroupConfig(group="by hand", retry_times_max=3), 2)
+    world.rig.groups.configs.keep()
+    await world.all_told(1)
+    for table in (world.rig.groups.configs, world.files.load_groups(auto_create_enable=False)):
+        assert table.get("g99") is not None
         assert table.all["by hand"].retry_times_max == 3
 
 

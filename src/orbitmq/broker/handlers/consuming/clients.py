@@ -54,7 +54,7 @@ def heartbeat(tables: ClientTables, call: Call[HeartbeatRequest]) -> Reply | Lat
     def answer(refusal: Rejected | None) -> None:
         call.answer(_join(tables, call, beat) if refusal is None else Reply(refusal.code, remark=refusal.remark))
 
-    tables.admissions.admit(call.connection, groups, call.now_ms, answer)
+    tables.admissions.admit(call.connection, groups, call.now_ms, answer, size=len(call.command.body))
     return LATER
 
 
