@@ -301,7 +301,9 @@ class SimpleConsumer(Client):
         await self._find_broker(message)
         queue = MessageQueue(message.topic, handle.broker_name, message.queue_id)
         if not await self._send_backs.send(message, queue, TO_DEAD_LETTERS):
-            raise ClientError(f"the broker {handle.broker_name} did not put {message.message_id} with the dead letters")
+            raise ClientError(
+                f"the broker {handle.broker_name} did not put {message.message_id} with the dead letters: the log says why"
+            )
         await self.ack(message)
 
     async def _give_up(self, message: StoredMessage) -> None:

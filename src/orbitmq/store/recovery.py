@@ -318,7 +318,8 @@ def _missing_end(commit_log: CommitLog, end: int, durable: int, reason: str) -> 
     return StoreError(
         f"{commit_log.log.directory} ends at {end} ({reason}), but {durable - end} bytes behind that were on the disk: the "
         f"checkpoint vouches for {durable}. Nothing was changed there. Bring back what is missing, or set acceptLogEnd "
-        f"to {end} to go on without the messages in those bytes"
+        f"to {end} to go on without the messages in those bytes: `orbitmq store salvage` then brings back those that are whole "
+        "in quarantine/"
     )
 
 

@@ -76,9 +76,11 @@ class SendBacks:
             if not await self._send_plain(message, queue, delay_level, error):
                 return False
         if delay_level < 0 or self._policy.is_last(message):
+            # A SimpleConsumer finds that the last delivery was the last one when the message comes once more.
+            delivered = min(message.attempt, self._policy.max_reconsume_times + 1)
             log.error(
                 "group %s: message %s of %s is given up after %d attempts: see `orbitmq dlq show %s`",
-                self._group, message.message_id, queue, message.attempt, self._group,
+                self._group, message.message_id, queue, delivered, self._group,
             )  # fmt: skip
         else:
             self._on_retry()

@@ -48,6 +48,11 @@ async def test_a_message_that_is_given_up_is_told(cluster, caplog, attempt, leve
     assert any(f"is given up after {attempt} attempts" in text for text in caplog.messages) is is_told
 
 
+async def test_a_delivery_beyond_the_last_one_is_not_told_as_an_attempt(cluster, caplog):
+    assert await send_back(cluster, replace(stored(0), reconsume_times=3), TO_DEAD_LETTERS, max_attempts=3)
+    assert any("is given up after 3 attempts" in text for text in caplog.messages)
+
+
 async def test_broadcasting_drops_what_it_gives_up_and_says_so(caplog):
     assert await Drops("g").send(stored(7), QUEUE, TO_DEAD_LETTERS)
     assert "at offset 7 is dropped after 1 attempts" in caplog.text
