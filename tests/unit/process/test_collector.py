@@ -1,49 +1,95 @@
-"""Full garbage collections of a server: what they pass over, and that nothing is left of it at the end."""
+"""Full garbage collections of a server: when they come, what they pass over, and that nothing is left of it at the end."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import math
+import weakref
+from collections.abc import Callable
 
 import pytest
 
-from orbitmq.process.collector import short_collections
+from orbitmq.process.collector import EVERY_S, short_collections
+
+
+class Loop:
+    """A loop whose one timer runs when the test says so."""
+
+    def __init__(self) -> None:
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+        self.cancelled = 0
+
+    def call_later(self, delay_s: float, call: Callable[[], None]) -> Loop:
+        self.timers.append((delay_s, call))
+        return self
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+    def tick(self) -> None:
+        (delay_s, call), self.timers = self.timers[0], []
+        assert delay_s == EVERY_S
+        call()
 
 
 class Node:
     """Something that the collector has to visit."""
 
 
-def collected() -> int:
-    """Return how many objects a full collection passes over, after one that found a thousand new ones."""
-    kept = [Node() for _ in range(1_000)]
-    gc.collect()
-    passed = gc.get_freeze_count()
-    assert len(kept) == 1_000
-    return passed
+def grow(count: int) -> list[Node]:
+    """Make objects, and let the collections of the young ones happen that lead to a full one."""
+    kept = [Node() for _ in range(count)]
+    for _ in range(gc.get_threshold()[1] + 1):
+        gc.collect(1)
+    return kept
 
 
 def test_what_is_there_at_the_start_is_passed_over_until_the_end() -> None:
-    before = gc.get_freeze_count()
-    with short_collections():
-        assert gc.get_freeze_count() > before + 1_000
+    thresholds = gc.get_threshold()
+    loop = Loop()
+    with short_collections(loop):  # type: ignore[arg-type]
+        assert gc.get_freeze_count() > 1_000
+        assert gc.get_threshold()[:2] == thresholds[:2]
+        assert gc.get_threshold()[2] > thresholds[2]
     assert gc.get_freeze_count() == 0
+    assert gc.get_threshold() == thresholds
+    assert loop.cancelled == 1
 
 
-@pytest.mark.parametrize(("slow_s", "is_kept"), [(0.0, True), (math.inf, False)])
-def test_what_survived_a_slow_full_collection_is_passed_over_by_the_next(
-    slow_s: float, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("slow_s", "is_passed_over"), [(0.0, True), (math.inf, False)])
+def test_what_survived_a_slow_full_collection_is_passed_over(
+    slow_s: float, is_passed_over: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orbitmq.process.collector.SLOW_S", slow_s)
-    with short_collections():
+    loop = Loop()
+    with short_collections(loop):  # type: ignore[arg-type]
         started = gc.get_freeze_count()
-        assert (collected() >= started + 1_000) is is_kept
+        kept = grow(1_000)
+        assert gc.get_count()[2] > 0
+        loop.tick()
+        assert gc.get_count()[2] == 0, "there was a full collection"
+        assert (gc.get_freeze_count() >= started + len(kept)) is is_passed_over
+        assert len(loop.timers) == 1
 
 
-def test_young_collections_pass_nothing_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orbitmq.process.collector.SLOW_S", 0.0)
-    with short_collections():
-        started = gc.get_freeze_count()
+def test_a_full_collection_waits_for_some_of_the_younger_ones() -> None:
+    loop = Loop()
+    with short_collections(loop):  # type: ignore[arg-type]
+        gc.collect()
         gc.collect(1)
-        assert gc.get_freeze_count() == started
-    assert len(gc.callbacks) == len([watch for watch in gc.callbacks if "short_collections" not in repr(watch)])
+        loop.tick()
+        assert gc.get_count()[2] == 1
+
+
+async def test_garbage_of_a_running_loop_is_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orbitmq.process.collector.EVERY_S", 0)
+    with short_collections(asyncio.get_running_loop()):
+        node = Node()
+        node.circle = node  # type: ignore[attr-defined]
+        seen = weakref.ref(node)
+        del node
+        grow(0)
+        async with asyncio.timeout(30):
+            while seen() is not None:
+                await asyncio.sleep(0)

@@ -49,7 +49,7 @@ async def serve_until_signal(make: Callable[[], S], announce: Callable[[S], None
         loop.add_signal_handler(number, stop)
     try:
         await service.start()
-        with short_collections():
+        with short_collections(loop):
             announce(service)
             await stopping.wait()
     finally:

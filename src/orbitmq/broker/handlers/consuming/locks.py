@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from orbitmq.broker.groups.queue_locks import QueueLocks
 from orbitmq.clock import Clock
-from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.work import SMALL_BODY_SIZE, Work, in_turns
 from orbitmq.wire.bodies.heartbeat import decode_queue_lock, encode_locked_queues
@@ -23,9 +22,6 @@ class LockTables:
 
 handlers: Handlers[LockTables] = Handlers()
 
-_STEP_COUNT = 1_000
-"""Queues that are locked in one step: under a millisecond."""
-
 
 @handlers.on(LockQueues)
 def lock_queues(tables: LockTables, call: Call[LockQueues]) -> Reply | Later:
@@ -35,15 +31,10 @@ def lock_queues(tables: LockTables, call: Call[LockQueues]) -> Reply | Later:
 
 def _lock(tables: LockTables, call: Call[LockQueues]) -> Work:
     if len(call.command.body) > SMALL_BODY_SIZE:
-        yield
+        yield  # then all at once: 20,000 queues take 20 ms, and half done they would take memory for each such request
     wanted = decode_queue_lock(call.command.body)
     queues = list(dict.fromkeys(wanted.queues))  # one that is named twice is locked once
-    granted: list[MessageQueue] = []
-    for start in range(0, len(queues), _STEP_COUNT):
-        if start:
-            yield
-        some = queues[start : start + _STEP_COUNT]
-        granted += tables.locks.lock(wanted.group, wanted.client_id, some, tables.clock())
+    granted = tables.locks.lock(wanted.group, wanted.client_id, queues, tables.clock())
     return Reply(body=encode_locked_queues(granted))
 
 
@@ -57,8 +48,5 @@ def _unlock(tables: LockTables, call: Call[UnlockQueues]) -> Work:
     if len(call.command.body) > SMALL_BODY_SIZE:
         yield
     held = decode_queue_lock(call.command.body)
-    for start in range(0, len(held.queues), _STEP_COUNT):
-        if start:
-            yield
-        tables.locks.unlock(held.group, held.client_id, held.queues[start : start + _STEP_COUNT])
+    tables.locks.unlock(held.group, held.client_id, held.queues)
     return Reply()

@@ -66,14 +66,13 @@ def _acknowledge_batch(tables: PopTables, call: Call[BatchAckMessages]) -> Work:
         raise Rejected(ResponseCode.NO_MESSAGE, "acks: there is none in the body")
     if body.broker_name:
         check_broker(tables, body.broker_name)
-    acks = []
-    for number, ack in enumerate(body.acks(), 1):  # one that is wrong is found before anything is noted
-        acks.append(ack)
+    # One that is wrong is found before anything is noted. Parsed again below: kept, thousands of them would fill the memory.
+    for number, _ in enumerate(body.acks(), 1):
         if not number % _STEP_COUNT:
             yield
     result, reply = None, Reply()
     try:
-        for number, ack in enumerate(acks, 1):
+        for number, ack in enumerate(body.acks(), 1):
             if not number % _STEP_COUNT:
                 yield
             topic = pop_retry_topic(ack.topic, ack.group, ack.retry)
