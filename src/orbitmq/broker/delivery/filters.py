@@ -24,7 +24,7 @@ CompileAside = Callable[[str, Callable[[PropertyFilter | InvalidExpression], Non
 Selection = frozenset[int] | PropertyTest | None
 """What a pull wants: messages with these tag codes, those that pass a test, or all."""
 
-KEPT_LENGTH_MAX = 1024 * 1024
+KEPT_LENGTH_MAX = 768 * 1024
 """Characters of all expressions that are kept compiled; each takes some 70 bytes of memory then."""
 AT_ONCE_LENGTH_MAX = 8 * 1024
 """Characters of an expression that the event loop compiles itself; a thread does so with a longer one."""
