@@ -18,6 +18,7 @@ from orbitmq.errors import (
     RemoteRefused,
     SendFailed,
     StoreError,
+    SyncFailed,
 )
 
 
@@ -45,6 +46,12 @@ def test_an_error_is_caught_with_its_kind(error: type[Exception], parent: type[E
 def test_a_refusal_carries_the_code_and_the_remark_for_the_peer() -> None:
     refusal = Rejected(17, "no route")
     assert (refusal.code, refusal.remark, str(refusal)) == (17, "no route", "[17] no route")
+
+
+def test_a_sync_that_failed_says_what_the_disk_said() -> None:
+    error = SyncFailed(OSError(5, "Input/output error"))
+    assert str(error) == "a sync failed: [Errno 5] Input/output error"
+    assert error.error.errno == 5
 
 
 def test_a_bad_header_is_a_system_error() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import HeaderError, StoreError
-from orbitmq.files import has_generation, read_generations, read_newest, replace_file, write_aside
+from orbitmq.files import has_generation, read_generations, read_newest, read_table, replace_file, write_aside
 
 
 def parse(data: bytes) -> str:
@@ -191,6 +191,16 @@ def test_a_kill_while_a_damaged_file_is_replaced_leaves_a_generation(
     with pytest.raises(KeyboardInterrupt):
         replace_file(file, b"{3}")
     assert read_generations(file, parse) == ("{1}" if renames == 0 else "{3}")
+
+
+def test_a_needed_table_of_which_no_generation_parses_stops_the_start_and_says_the_way_out(tmp_path: Path) -> None:
+    file = tmp_path / "topics.json"
+    assert read_table(file, parse) is None
+    file.write_bytes(b"damaged")
+    with pytest.raises(
+        StoreError, match=r"topics\.json nor its \.bak can be used: .*damaged\. Bring one .* write \{\} into"
+    ):
+        read_table(file, parse)
 
 
 def test_a_generation_is_the_file_or_its_backup(tmp_path: Path) -> None:

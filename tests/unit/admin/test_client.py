@@ -267,6 +267,16 @@ def test_nobody_answering_names_everybody_who_was_asked():
     assert "127.0.0.1:2" in str(failure.value)
 
 
+async def test_a_message_is_found_by_its_id_and_by_its_key():
+    async with LocalCluster() as cluster, AdminClient(cluster.name_servers, timeout_ms=30_000) as admin:
+        async with Producer("p", cluster.name_servers) as producer:
+            sent = await producer.send(Message("orders", b"x", keys=["k"]))
+        found = await admin.message_by_id("orders", sent.message_id)
+        assert found is not None
+        assert found.body == b"x"
+        assert [message.body for message in await admin.messages_by_key("orders", "k")] == [b"x"]
+
+
 async def test_a_brokers_settings_are_shown_and_changed_and_its_figures_are_told():
     async with LocalCluster() as cluster, AdminClient(cluster.name_servers, timeout_ms=30_000) as admin:
         (address,) = cluster.brokers.values()

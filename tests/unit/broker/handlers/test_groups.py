@@ -59,6 +59,8 @@ async def test_many_groups_are_made_at_once_or_none(rig: Rig) -> None:
     groups["groupConfigList"] = [{"groupName": "new"}, {"groupName": "a b"}]
     assert await rig.code(UpdateSubscriptionGroups(), orjson.dumps(groups)) == 29
     assert configs.get("new") is None
+    times = rig.broker.service.group_creations.times_ms
+    assert {end: found.count for end, found in times.items()} == {"success": 1, "failure": 1}
 
 
 async def test_of_too_many_groups_at_once_none_is_made(serve: Serve) -> None:

@@ -1,6 +1,7 @@
 """Servers on the command line: their options and their life."""
 
 import asyncio
+import io
 import json
 import os
 import resource
@@ -108,6 +109,13 @@ async def test_a_service_is_stopped_when_its_task_is_cancelled(limits):
     serving.cancel()
     await asyncio.gather(serving, return_exceptions=True)
     assert service.done == ["start", "stop"]
+
+
+def test_the_ready_line_reaches_a_program_at_once(monkeypatch):
+    pipe = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BufferedWriter(pipe)))
+    show_ready(Format.TABLE, broker="a:1")
+    assert pipe.getvalue().startswith(b"ready broker=a:1")
 
 
 def test_the_ready_line_is_one_that_a_shell_can_split(capsys):

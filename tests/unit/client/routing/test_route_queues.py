@@ -69,6 +69,14 @@ def test_a_plain_topics_queues_have_no_leaders():
     assert leaders("t", route(queue_data("a"), queue_mappings={})) == {}
 
 
+def test_a_mapping_without_an_epoch_is_older_than_the_first_one():
+    unnumbered = mapping("z", [0], count=1) | {"epoch": None}
+    first = mapping("a", [0], epoch=1, count=1)
+    for mappings in ((unnumbered, first), (first, unnumbered)):
+        assert list(leaders("t", static(*mappings)).values()) == ["a"]
+    assert leaders("t", static({"bname": "a", "scope": "__global__"})) == {}
+
+
 def test_the_younger_of_two_mappings_says_who_leads_a_queue():
     found = static(mapping("a", [0], epoch=2, count=1), mapping("b", [0], epoch=1, count=1))
     assert leaders("t", found) == {queue("__syslo__global__", 0): "a"}

@@ -49,6 +49,13 @@ def test_a_snapshot_brings_the_whole_state_back():
     assert other.snapshot() == state.snapshot()
 
 
+def test_a_snapshot_of_too_many_groups_is_refused_though_each_is_one(monkeypatch):
+    state = machine(JOIN)
+    monkeypatch.setattr("orbitmq.controller.replicas.replicas.GROUPS_MAX", 0)
+    with pytest.raises(UnreadableState, match="more than 0 groups"):
+        machine().restore(state.snapshot())
+
+
 @pytest.mark.parametrize(
     "change",
     [
