@@ -14,19 +14,27 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
+import orjson
+
 from hostile.figure import Size
+from hostile.requests import whole_header
+from orbitmq.broker.handlers import HANDLERS
 from orbitmq.codes import RequestCode
 from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import TopicConfig
 from orbitmq.wire.bodies.heartbeat import QueueLock, encode_heartbeat, encode_queue_lock
+from orbitmq.wire.bodies.topics import encode_topic_configs
 from orbitmq.wire.command import Command, encode_command
 from orbitmq.wire.header import encode_header
 from orbitmq.wire.headers import (
     BatchAckMessages,
+    CreateTopics,
     HeartbeatRequest,
     LockQueues,
     PopMessage,
@@ -34,6 +42,8 @@ from orbitmq.wire.headers import (
     PullSysFlag,
     SendBatch,
     SendMessageV2,
+    UpdateConsumerOffset,
+    UpdateSubscriptionGroups,
 )
 from orbitmq.wire.messages.batch import encode_batch
 from orbitmq.wire.pop.batch_acks import BatchAck, encode_batch_acks
@@ -92,6 +102,12 @@ def pull_frame(
         expression_type="SQL92" if sql else None,
     )  # fmt: skip
     return encode_command(Command(RequestCode.PULL_MESSAGE, opaque, ext_fields=encode_header(header)))
+
+
+MANY = 5_000
+"""Topics and groups of a broker that is asked for everything."""
+ANSWER_S = 5.0
+"""Who has no answer after so long asks for the next thing."""
 
 
 class Attacker:
@@ -322,9 +338,11 @@ def greedy(attacker: Attacker, frames: Callable[[int], Iterator[bytes]]) -> Iter
     def ask(number: int) -> None:
         with suppress(OSError):
             peer = attacker.connect()
+            peer.settimeout(ANSWER_S)
             for frame in frames(number):
                 peer.sendall(frame)
-                peer.recv(MIB)
+                with suppress(TimeoutError):
+                    peer.recv(MIB)
 
     for number in range(attacker.size.of(20)):
         threading.Thread(target=ask, args=(number,), daemon=True).start()
@@ -385,6 +403,42 @@ def hundreds_of_groups(attacker: Attacker) -> Iterator[None]:
     yield from greedy(attacker, frames)
 
 
+def every_request(attacker: Attacker) -> Iterator[None]:
+    """Ask a broker with thousands of topics and groups for everything that it knows, by every request code."""
+    make_many(attacker, attacker.size.of(MANY))
+    yield from greedy(attacker, lambda number: every_frame(range(number, MANY, 20)))
+
+
+def make_many(attacker: Attacker, count: int) -> None:
+    """Make topics, and groups that have offsets in them."""
+    for start in range(0, count, 500):
+        numbers = range(start, min(start + 500, count))
+        topics = [TopicConfig(topic=f"t{number}", read_queue_count=8, write_queue_count=8) for number in numbers]
+        attacker.ask(
+            request_frame(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, CreateTopics(), encode_topic_configs(topics))
+        )
+        groups = orjson.dumps({"groupConfigList": [{"groupName": f"g{number}"} for number in numbers]})
+        attacker.ask(
+            request_frame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, UpdateSubscriptionGroups(), groups)
+        )
+        for number in numbers:
+            offset = UpdateConsumerOffset(consumer_group=f"g{number}", topic="t0", queue_id=0, commit_offset=0)
+            attacker.ask(request_frame(RequestCode.UPDATE_CONSUMER_OFFSET, offset))
+
+
+def every_frame(names: Iterable[int], codes: Iterable[int] = tuple(sorted(HANDLERS.codes))) -> Iterator[bytes]:
+    """Yield a request of each code for each of the topics and groups that `make_many` has made."""
+    for number in names:
+        for code in codes:
+            header: Any = whole_header(code)
+            named = {
+                field.name: f"t{number}" if "topic" in field.name else f"g{number}"
+                for field in fields(header)
+                if field.name in ("topic", "consumer_group", "group", "group_name") and field.default is MISSING
+            }
+            yield request_frame(RequestCode(code), replace(header, **named), b"{}")
+
+
 def popping_groups(attacker: Attacker) -> Iterator[None]:
     """Pop as ever new groups."""
     attacker.fill("t", 1, 10)
@@ -431,6 +485,7 @@ ATTACKS: dict[str, Callable[[Attacker], Iterator[None]]] = {
     "many-locks": many_locks,
     "hundreds-of-groups": hundreds_of_groups,
     "popping-groups": popping_groups,
+    "every-request": every_request,
     "parked-pops": parked_pops,
 }
 
