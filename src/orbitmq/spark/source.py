@@ -13,14 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from orbitmq.model.route import MessageQueue
@@ -45,6 +38,14 @@ from orbitmq.spark.reading.planning import (
 from orbitmq.spark.reading.pushdown import CLOCK_MARGIN_MS, Narrowing, narrow, narrow_ranges, wants_queue
 from orbitmq.spark.reading.range_reader import RangeReader
 from orbitmq.spark.schema import COLUMN_NAMES, chosen_columns, spark_schema
+from orbitmq.spark.versions import (
+    Filter,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from orbitmq.spark.workers.collector import spare_loaded_modules
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from orbitmq.errors import CorruptRecord
@@ -24,6 +24,7 @@ from orbitmq.spark.format.sentences import in_sentences
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.pushdown import Narrowing, narrow
 from orbitmq.spark.schema import COLUMN_NAMES, PHYSICAL_OFFSET, chosen_columns, spark_schema
+from orbitmq.spark.versions import Filter
 from orbitmq.spark.workers.collector import spare_loaded_modules
 from orbitmq.store.inspection.reading import ReadOnlyFile
 from orbitmq.wire.messages.record import parse_record

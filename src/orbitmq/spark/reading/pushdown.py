@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pyspark.sql.datasource import (
+from orbitmq.model.route import MessageQueue
+from orbitmq.spark.offsets import Offsets
+from orbitmq.spark.reading.planning import Range
+from orbitmq.spark.versions import (
     EqualNullSafe,
     EqualTo,
     Filter,
@@ -20,10 +23,6 @@ from pyspark.sql.datasource import (
     LessThan,
     LessThanOrEqual,
 )
-
-from orbitmq.model.route import MessageQueue
-from orbitmq.spark.offsets import Offsets
-from orbitmq.spark.reading.planning import Range
 
 CLOCK_MARGIN_MS = 60_000
 """Brokers find a time by halving a queue; where a clock was set back meanwhile, messages lie a little before or behind it."""
