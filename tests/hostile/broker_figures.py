@@ -78,6 +78,7 @@ async def _watch(name: str, size: Size, victim: BrokerVictim, attacker: subproce
 
     await honest.work_while(goes_on)
     await starting
+    await honest.close()
     most = max(most, victim.memory_mb)
     sends, deliveries = (percentile(values, 0.99) for values in (honest.sends_ms, honest.deliveries_ms))
     slowest = max(*honest.sends_ms, *honest.deliveries_ms)

@@ -19,10 +19,14 @@ TIMEOUT_MS = 20_000
 
 
 class HonestPair:
-    """One producer, which sends small messages one after another, and one consumer that waits for them."""
+    """One producer, which sends small messages one after another, and one consumer that waits for them.
+
+    Each keeps the connection that it began with: who comes during an attack may find that all connections are taken.
+    """
 
     def __init__(self, address: str) -> None:
         self._address = address
+        self._producer, self._consumer = ConnectionPool(), ConnectionPool()
         self._offset = 0
         self.sends_ms: list[float] = []
         """From each send to its answer."""
@@ -37,30 +41,30 @@ class HonestPair:
 
     async def prepare(self) -> None:
         """Make the topic."""
-        pool = ConnectionPool()
-        self._offset = await self._send(pool)
-        await pool.close()
+        self._offset = await self._send()
         self.clear()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._producer.close()
+        await self._consumer.close()
 
     async def work_while(self, goes_on: Callable[[], bool], *, pause_s: float = 0.01) -> None:
         """Send, and between two sends pause; consume meanwhile, until all that was sent has come."""
-        producer, consumer = ConnectionPool(), ConnectionPool()
+        consuming = asyncio.create_task(self._consume())
         try:
-            consuming = asyncio.create_task(self._consume(consumer))
             sent = 0
             while goes_on():
-                if await self._send(producer):
+                if await self._send():
                     sent += 1
                 await asyncio.sleep(pause_s)
             async with asyncio.timeout(TIMEOUT_MS / 1000):
                 while len(self.deliveries_ms) < sent:
                     await asyncio.sleep(pause_s)
-            consuming.cancel()
         finally:
-            await producer.close()
-            await consumer.close()
+            consuming.cancel()
 
-    async def _send(self, pool: ConnectionPool) -> int:
+    async def _send(self) -> int:
         """Send once; return the offset behind the message, 0 when it was refused."""
         header = SendMessageV2(
             producer_group="p", topic=TOPIC, default_topic="TBW102", default_topic_queue_nums=1, queue_id=0,
@@ -68,7 +72,7 @@ class HonestPair:
         )  # fmt: skip
         began = time.perf_counter()
         try:
-            answer = await pool.request(self._address, header, b"%.9f" % began, timeout_ms=TIMEOUT_MS)
+            answer = await self._producer.request(self._address, header, b"%.9f" % began, timeout_ms=TIMEOUT_MS)
         except ClientError:
             self.failures += 1
             return 0
@@ -78,7 +82,7 @@ class HonestPair:
         self.sends_ms.append((time.perf_counter() - began) * 1000)
         return decode_header(SendResponse, answer.ext_fields).queue_offset + 1
 
-    async def _consume(self, pool: ConnectionPool) -> None:
+    async def _consume(self) -> None:
         while True:
             header = PullMessage(
                 consumer_group="honest", topic=TOPIC, queue_id=0, queue_offset=self._offset, count_max=32,
@@ -86,7 +90,7 @@ class HonestPair:
                 suspend_timeout_ms=SUSPEND_MS, subscription="*", sub_version=0,
             )  # fmt: skip
             try:
-                answer = await pool.request(self._address, header, timeout_ms=2 * SUSPEND_MS)
+                answer = await self._consumer.request(self._address, header, timeout_ms=2 * SUSPEND_MS)
             except ClientError:
                 self.failures += 1
                 continue
