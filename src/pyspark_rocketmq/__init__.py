@@ -102,7 +102,8 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         from orbitmq.spark.sink import BatchWriter
 
         with without_trace():
-            return BatchWriter(schema, parse_write_options(for_writing(self.options)), overwrite)
+            options = parse_write_options(for_writing(self.options), streaming=False)
+            return BatchWriter(schema, options, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Return a writer of micro-batches."""
@@ -112,4 +113,4 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         from orbitmq.spark.sink import StreamWriter
 
         with without_trace():
-            return StreamWriter(schema, parse_write_options(for_writing(self.options)))
+            return StreamWriter(schema, parse_write_options(for_writing(self.options), streaming=True))

@@ -69,7 +69,9 @@ def test_a_batch_arrives_once_although_its_tasks_fail_at_first(spark, options):
             raise RuntimeError("the first attempt fails after its rows")
 
     rows = spark.range(8_000).repartition(2).selectExpr("cast(id as string) as body")
-    rows.mapInArrow(fail_once, "body string").write.format("rocketmq").options(**options).mode("append").save()
+    rows.mapInArrow(fail_once, "body string").write.format("rocketmq").options(**options, runId="r").mode(
+        "append"
+    ).save()
 
     assert once(options) == Counter(range(8_000))
 
@@ -77,7 +79,7 @@ def test_a_batch_arrives_once_although_its_tasks_fail_at_first(spark, options):
 def test_a_batch_that_fails_for_good_leaves_nothing(spark, options):
     rows = spark.range(1000).repartition(2).selectExpr("if(id = 999, null, cast(id as string)) as body")
     with pytest.raises(Exception, match=r"body.*null"):
-        rows.write.format("rocketmq").options(**options).mode("append").save()
+        rows.write.format("rocketmq").options(**options, runId="r").mode("append").save()
 
     assert not once(options)
 

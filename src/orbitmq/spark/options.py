@@ -103,6 +103,7 @@ WRITE_OPTIONS = (
     "rowIds",
     "delayLevelMax",
     "delivery",
+    "runId",
     "markerTopic",
     "commitTimeoutMs",
 )
@@ -177,8 +178,8 @@ class WriteOptions:
     """The options of a write.
 
     `topic` is for rows that name none; `row_ids` adds the property that makes repeats recognisable; rows with a
-    higher `delayLevel` than `delay_level_max` are refused. `marker_topic` and
-    `commit_timeout_ms` are for `exactly_once`.
+    higher `delayLevel` than `delay_level_max` are refused. `run_id`, `marker_topic` and
+    `commit_timeout_ms` are for `exactly_once`; `run_id` names a batch over all runs of its program.
     """
 
     name_servers: tuple[str, ...]
@@ -191,6 +192,7 @@ class WriteOptions:
     row_ids: bool = True
     delay_level_max: int = len(DELAY_LEVELS_TEXT.split())
     exactly_once: bool = False
+    run_id: str | None = None
     marker_topic: str = DEFAULT_MARKER_TOPIC
     commit_timeout_ms: int = 600_000
 
@@ -251,8 +253,12 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool | None) ->
     )
 
 
-def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
+def parse_write_options(options: Mapping[str, str], *, streaming: bool | None = None) -> WriteOptions:
     """Parse the options of `df.write` or `df.writeStream`.
+
+    Args:
+        options: as they were given, with names in any case.
+        streaming: None where neither is meant; then the two are not told apart.
 
     Raises:
         ConfigError: names the option, its value and what is allowed.
@@ -271,6 +277,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
         row_ids=given.boolean("rowIds", not exactly_once),
         delay_level_max=given.number("delayLevelMax", WriteOptions.delay_level_max, 1, DELAY_LEVELS_MAX),
         exactly_once=exactly_once,
+        run_id=_parse_run_id(given, exactly_once, streaming),
         marker_topic=_checked_topic("markerTopic", given.get("markerTopic") or DEFAULT_MARKER_TOPIC),
         commit_timeout_ms=given.number("commitTimeoutMs", WriteOptions.commit_timeout_ms, 1, INT32_MAX),
     )
@@ -366,6 +373,21 @@ def _parse_delivery(given: GivenOptions) -> bool:
         if name in given and not exactly_once:
             raise ConfigError(name, given[name], f"delivery {EXACTLY_ONCE}")
     return exactly_once
+
+
+def _parse_run_id(given: GivenOptions, exactly_once: bool, streaming: bool | None) -> str | None:
+    """Return the id of a batch's run, without which a program that is run again would send its rows again."""
+    run_id = given.get("runId")
+    if run_id is None:
+        if exactly_once and streaming is False:
+            allowed = "an id of this batch, as orders-2026-11-25: a second run with the same id sends nothing twice"
+            raise ConfigError("runId", None, allowed)
+        return None
+    if not exactly_once:
+        raise ConfigError("runId", run_id, f"delivery {EXACTLY_ONCE}")
+    if streaming:
+        raise ConfigError("runId", run_id, "a batch: a stream has its checkpoint")
+    return _checked_group("runId", run_id)
 
 
 def _suggestion(name: str, allowed: tuple[str, ...]) -> str:

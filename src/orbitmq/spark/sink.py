@@ -7,6 +7,7 @@ a reader recognises repeats. With delivery exactly-once tasks send half messages
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
@@ -26,8 +27,12 @@ from orbitmq.spark.workers.collector import spare_loaded_modules
 from orbitmq.spark.writing.messages import check_columns
 from orbitmq.spark.writing.sender import send_rows
 
+log = logging.getLogger(__name__)
+
 _BATCH_ID = "streaming.sql.batchId"
 _QUERY_ID = "sql.streaming.queryId"
+_RUN_PREFIX = "run-"
+"""Before the ids of batches, which share marker topics with streams."""
 
 
 @dataclass
@@ -39,14 +44,17 @@ class Sent(WriterCommitMessage):  # type: ignore[misc]
 
 @in_sentences
 class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
-    """Sends the rows of a DataFrame. It is made once, in the driver, so that all attempts of a task share its id."""
+    """Sends the rows of a DataFrame. It is made once, in the driver, so that all attempts of a task share its id.
+
+    With delivery exactly-once the id is that of the option runId, the same in every run of the program.
+    """
 
     def __init__(self, schema: StructType, options: WriteOptions, overwrite: bool) -> None:
         if overwrite:
             raise ConfigError("mode", "overwrite", "append: what a topic holds is not replaced")
         check_columns(schema, options)
         self._options = options
-        self._id = uuid4().hex
+        self._id = uuid4().hex if options.run_id is None else f"{_RUN_PREFIX}{options.run_id}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send one task's rows; returns when every one of them is acknowledged."""
@@ -58,6 +66,8 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Let consumers get the rows, if that is left to the driver."""
+        if any(isinstance(part, Prepared) and part.is_decided for part in messages):
+            log.warning("run %s was written before: no rows are sent again", self._options.run_id)
         _commit(messages, self._options)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:

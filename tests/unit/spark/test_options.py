@@ -307,6 +307,31 @@ def test_what_exactly_once_cannot_use_is_refused(given, told):
         parse_write_options({"nameServer": "h:1", **given})
 
 
+def once(**given: str):
+    return {"nameServer": "h:1", "delivery": "exactly-once", **given}
+
+
+def test_a_batch_that_is_written_exactly_once_names_its_run():
+    assert parse_write_options(once(runId="orders-2026-11-25"), streaming=False).run_id == "orders-2026-11-25"
+    assert parse_write_options({"nameServer": "h:1"}, streaming=False).run_id is None
+    with pytest.raises(ConfigError, match=r"runId.*a second run with the same id sends nothing twice"):
+        parse_write_options(once(), streaming=False)
+
+
+def test_a_stream_that_is_written_exactly_once_needs_no_name_of_its_run():
+    assert parse_write_options(once(), streaming=True).run_id is None
+    with pytest.raises(ConfigError, match=r"runId.*a batch: a stream has its checkpoint"):
+        parse_write_options(once(runId="r"), streaming=True)
+
+
+def test_the_name_of_a_run_needs_exactly_once_and_is_a_name():
+    with pytest.raises(ConfigError, match=r"runId.*delivery exactly-once"):
+        parse_write_options({"nameServer": "h:1", "runId": "r"}, streaming=False)
+    for wrong in ("", "a/b", "x" * 256):
+        with pytest.raises(ConfigError, match="runId"):
+            parse_write_options(once(runId=wrong), streaming=False)
+
+
 def test_json_that_is_wrong_is_answered_with_the_form_it_should_have():
     with pytest.raises(ConfigError, match=r'JSON like \{"topic":\{"broker":\{"0":42\}\}\} \(queue id'):
         read(startingOffsets='{"orders":{"a":{"x":0}}}')

@@ -102,7 +102,7 @@ def test_exactly_once_leaves_the_decision_to_the_driver(options, monkeypatch, ma
     monkeypatch.setattr(sink.delivery, "prepare", prepare)
     monkeypatch.setattr(sink.delivery, "commit", lambda parts, options: seen.append(("commit", parts)))
     monkeypatch.setattr(sink.delivery, "abort", lambda parts, options: seen.append(("abort", parts)))
-    writer = make(replace(options, exactly_once=True))
+    writer = make(replace(options, exactly_once=True, run_id="r"))
     part = writer.write(batches())
     extra = () if isinstance(writer, BatchWriter) else (named,)
     writer.commit([part, None], *extra)
