@@ -14,7 +14,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql import Row
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from orbitmq.errors import ConfigError
@@ -23,8 +24,10 @@ from orbitmq.spark.format.sentences import in_sentences
 from orbitmq.spark.once import delivery
 from orbitmq.spark.once.prepared import Prepared
 from orbitmq.spark.options import WriteOptions
+from orbitmq.spark.versions import WRITES_STREAMS_BY_ARROW, DataSourceStreamArrowWriter
 from orbitmq.spark.workers.collector import spare_loaded_modules
 from orbitmq.spark.writing.messages import check_columns
+from orbitmq.spark.writing.row_batches import batches_of
 from orbitmq.spark.writing.sender import send_rows
 
 log = logging.getLogger(__name__)
@@ -81,16 +84,18 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
 
     def __init__(self, schema: StructType, options: WriteOptions) -> None:
         check_columns(schema, options)
+        self._schema = schema
         self._options = options
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+    def write(self, iterator: Iterator[pa.RecordBatch] | Iterator[Row]) -> WriterCommitMessage:
         """Send one task's rows; returns when every one of them is acknowledged."""
         spare_loaded_modules()
+        batches = iterator if WRITES_STREAMS_BY_ARROW else batches_of(iterator, self._schema)
         task = TaskContext.get()
         query, batch = task.getLocalProperty(_QUERY_ID), task.getLocalProperty(_BATCH_ID)
         if self._options.exactly_once:
-            return delivery.prepare(iterator, self._options, query, int(batch))
-        return Sent(run(send_rows(iterator, self._options, f"{query}/{batch}/{task.partitionId()}")))
+            return delivery.prepare(batches, self._options, query, int(batch))
+        return Sent(run(send_rows(batches, self._options, f"{query}/{batch}/{task.partitionId()}")))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Let consumers get the micro-batch's rows, if that is left to the driver."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import Row
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from orbitmq.errors import ConfigError
@@ -36,6 +37,7 @@ class Task:
 @pytest.fixture
 def options(fake, monkeypatch):
     monkeypatch.setattr(sink, "TaskContext", Task)
+    monkeypatch.setattr(sink, "WRITES_STREAMS_BY_ARROW", True)
     fake.fill("orders", 0, 0)
     return WriteOptions(name_servers=(fake.address,), topic="orders")
 
@@ -53,6 +55,15 @@ def test_a_task_of_a_batch_sends_every_row_and_says_how_many(fake, options):
 
     assert sent == Sent(3)
     assert [body for _, body, _ in fake.sent] == [b"a", b"b", b"c"]
+
+
+def test_a_stream_whose_spark_hands_over_rows_sends_them_under_the_same_ids(fake, options, monkeypatch):
+    StreamWriter(SCHEMA, options).write(batches())
+    monkeypatch.setattr(sink, "WRITES_STREAMS_BY_ARROW", False)
+    StreamWriter(SCHEMA, options).write(iter([Row(b"a"), Row(b"b"), Row(b"c")]))
+
+    assert [body for _, body, _ in fake.sent] == [b"a", b"b", b"c"] * 2
+    assert row_ids(fake)[:3] == row_ids(fake)[3:]
 
 
 def test_attempts_of_a_batch_share_its_ids_and_batches_do_not(fake, options):
