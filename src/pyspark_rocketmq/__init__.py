@@ -7,7 +7,9 @@ here but the base class; the work is done in orbitmq.spark, loaded at first use.
 from __future__ import annotations
 
 import sys
+from collections.abc import MutableMapping
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from pyspark.sql.datasource import DataSource
 
@@ -34,8 +36,13 @@ def _tells_filters() -> bool:
 class DefaultSource(DataSource):  # type: ignore[misc]
     """`format("rocketmq")`: topics as DataFrames, batch and streaming, both ways.
 
-    Spark calls these methods by keyword: their parameters keep Spark's names.
+    Spark calls these methods by keyword: their parameters keep Spark's names. It makes one source for each query, in the
+    driver, and sends copies of it to every process that reads.
     """
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._query_id = uuid4().hex
 
     @classmethod
     def name(cls) -> str:
@@ -58,7 +65,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]
                 schema = file_schema(parse_file_options(options))
             else:
                 # Spark does not say whether a batch or a stream will follow; what differs is checked when it does.
-                schema = read_schema(parse_read_options(options, streaming=None))
+                schema = read_schema(parse_read_options(options, streaming=None, query_id=self._query_id))
             return schema if table is None else with_options(schema, table)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -76,7 +83,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]
                 files = FilteringFileReader if _tells_filters() else FileReader
                 return files(schema, parse_file_options(options))
             reader = FilteringReader if _tells_filters() else BatchReader
-            return reader(schema, parse_read_options(options, streaming=False))
+            return reader(schema, parse_read_options(options, streaming=False, query_id=self._query_id))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return a reader that goes on and on."""
@@ -90,7 +97,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         try:
             options = for_reading(self.options, schema)
             refuse_files(options)
-            return StreamReader(schema, parse_read_options(options, streaming=True))
+            return StreamReader(schema, parse_read_options(options, streaming=True, query_id=self._query_id))
         except OrbitError as error:
             return RefusedStream(error)
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from uuid import uuid4
 
 import orjson
 
@@ -197,17 +196,18 @@ class WriteOptions:
     commit_timeout_ms: int = 600_000
 
 
-def parse_read_options(options: Mapping[str, str], *, streaming: bool | None) -> ReadOptions:
+def parse_read_options(options: Mapping[str, str], *, streaming: bool | None, query_id: str = "") -> ReadOptions:
     """Parse the options of `spark.read` or `spark.readStream`.
 
     Args:
         options: as they were given, with names in any case.
         streaming: None while that is not known; then the two are not told apart.
+        query_id: stands behind groupIdPrefix; the same in the driver and in every task of a query.
 
     Raises:
         ConfigError: names the option, its value and what is allowed.
     """
-    given = GivenOptions(options, READ_OPTIONS)
+    given = GivenOptions(options, READ_OPTIONS, query_id)
     topics, pattern, assigned = _parse_queues(given)
     tags, sql = _parse_filter(given)
     start = _parse_bound(given, "starting", Latest() if streaming else Earliest())
@@ -286,9 +286,10 @@ def parse_write_options(options: Mapping[str, str], *, streaming: bool | None = 
 class GivenOptions:
     """The options as they were given, by their proper names."""
 
-    def __init__(self, options: Mapping[str, str], allowed: tuple[str, ...]) -> None:
+    def __init__(self, options: Mapping[str, str], allowed: tuple[str, ...], query_id: str = "") -> None:
         proper = {name.lower(): name for name in allowed}
         proper |= {alias: name for alias, name in ALIASES.items() if name in allowed}
+        self._query_id = query_id
         self._values: dict[str, str] = {}
         for name, value in options.items():
             if name.lower() in proper:
@@ -330,9 +331,9 @@ class GivenOptions:
         return name
 
     def group(self, default: str = DEFAULT_GROUP) -> str:
-        """Return the name of the consumer group; one that nobody has is made where only its prefix was given."""
+        """Return the name of the consumer group; the query's own where only its prefix was given."""
         if "groupIdPrefix" in self and "group" not in self:
-            return _checked_group("groupIdPrefix", f"{self['groupIdPrefix']}-{uuid4().hex}")
+            return _checked_group("groupIdPrefix", f"{self['groupIdPrefix']}-{self._query_id}")
         return _checked_group("group", self.get("group") or default)
 
     def number(self, name: str, default: int, least: int, most: int) -> int:

@@ -18,8 +18,8 @@ from orbitmq.wire.signature import Credentials
 READ = {"nameServer": "127.0.0.1:9876", "topic": "orders"}
 
 
-def read(streaming: bool = False, **options: str):
-    return parse_read_options(READ | options, streaming=streaming)
+def read(streaming: bool = False, query_id: str = "7f", **options: str):
+    return parse_read_options(READ | options, streaming=streaming, query_id=query_id)
 
 
 def test_names_are_taken_in_any_case_and_the_rest_has_defaults():
@@ -379,11 +379,9 @@ def test_queues_that_cannot_be_are_an_error(value):
     assert caught.value.field == "assign"
 
 
-def test_a_group_of_its_own_has_the_prefix():
-    first, second = (read(groupIdPrefix="jobs").group for _ in range(2))
-
-    assert first.startswith("jobs-")
-    assert first != second
+def test_a_group_of_its_own_has_the_prefix_and_the_id_of_the_query():
+    assert read(groupIdPrefix="jobs").group == read(groupIdPrefix="jobs").group == "jobs-7f"
+    assert read(groupIdPrefix="jobs", query_id="80").group == "jobs-80"
     assert read(groupIdPrefix="jobs", group="billing").group == "billing"
 
 
