@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from difflib import get_close_matches
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import orjson
 
@@ -62,6 +63,7 @@ READ_OPTIONS = (
     "endingTimestamp",
     "startingOffsetsByTimestamp",
     "endingOffsetsByTimestamp",
+    "timeZone",
     "subscription",
     "expressionType",
     "group",
@@ -210,6 +212,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool | None, qu
     given = GivenOptions(options, READ_OPTIONS, query_id)
     topics, pattern, assigned = _parse_queues(given)
     tags, sql = _parse_filter(given)
+    given.zone()  # a wrong one is an error in every query
     start = _parse_bound(given, "starting", Latest() if streaming else Earliest())
     end = _parse_bound(given, "ending", Latest())
     if streaming is False and start == Latest():
@@ -335,6 +338,10 @@ class GivenOptions:
         if "groupIdPrefix" in self and "group" not in self:
             return _checked_group("groupIdPrefix", f"{self['groupIdPrefix']}-{self._query_id}")
         return _checked_group("group", self.get("group") or default)
+
+    def zone(self) -> tzinfo:
+        """Return the zone of times that name none; UTC where it was not given: Spark does not tell the session's."""
+        return parse_zone("timeZone", self.get("timeZone", "UTC") or "")
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
         """Return a whole number between `least` and `most`."""
@@ -496,7 +503,7 @@ def _parse_bound(given: GivenOptions, side: str, default: Bound) -> Bound:
     if option.endswith("ByTimestamp"):
         return QueueTimes(_parse_json(option, text, 0))
     if option.endswith("Timestamp"):
-        return parse_timestamp(option, text)
+        return parse_timestamp(option, text, given.zone())
     word, _, group = text.strip().partition(":")
     match word.lower():
         case "":
@@ -509,7 +516,7 @@ def _parse_bound(given: GivenOptions, side: str, default: Bound) -> Bound:
             return Committed(_checked_group(option, group) if group else given.group())
     if text.lstrip().startswith("{"):
         return _parse_json(option, text, EARLIEST)
-    return parse_timestamp(option, text)
+    return parse_timestamp(option, text, given.zone())
 
 
 def _parse_json(option: str, text: str, least: int) -> dict[MessageQueue, int]:
@@ -519,8 +526,28 @@ def _parse_json(option: str, text: str, least: int) -> dict[MessageQueue, int]:
         raise ConfigError(option, text, f'JSON like {{"topic":{{"broker":{{"0":42}}}}}} ({error})') from error
 
 
-def parse_timestamp(option: str, text: str) -> Timestamp:
-    """Return the time that an option's text spells."""
+def parse_zone(option: str, text: str) -> tzinfo:
+    """Return the zone that an option names by its region or by its distance from UTC.
+
+    Raises:
+        ConfigError: this machine knows no such zone.
+    """
+    if text == "UTC":
+        return UTC
+    try:
+        if text[:1] in ("Z", "+", "-") and (offset := datetime.fromisoformat(f"1970-01-01T00:00{text}").tzinfo):
+            return offset
+        return ZoneInfo(text)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        raise ConfigError(option, text, "a zone, as UTC, Europe/Berlin, +02:00") from None
+
+
+def parse_timestamp(option: str, text: str, zone: tzinfo = UTC) -> Timestamp:
+    """Return the time that an option's text spells.
+
+    Args:
+        zone: of a text that names none.
+    """
     if text.strip().isdecimal():
         if int(text) > INT64_MAX:
             raise ConfigError(option, text, f"at most {INT64_MAX} milliseconds since 1970")
@@ -532,7 +559,7 @@ def parse_timestamp(option: str, text: str) -> Timestamp:
         also = "" if option.endswith("Timestamp") else "earliest, latest, committed, JSON, "
         raise ConfigError(option, text, also + wanted) from None
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
+        moment = moment.replace(tzinfo=zone)
     return Timestamp(max(0, round(moment.timestamp() * 1000)))
 
 

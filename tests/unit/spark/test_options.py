@@ -88,8 +88,39 @@ def test_bounds_are_words_times_or_json(text, bound):
     assert read(endingOffsets=text).end == bound
 
 
+@pytest.mark.parametrize(
+    ("zone", "ms"),
+    [
+        ("UTC", 1357002000000),
+        ("Z", 1357002000000),
+        ("Europe/Berlin", 1356998400000),
+        ("-01:30", 1357007400000),
+    ],
+)
+def test_a_time_without_a_zone_is_of_the_zone_that_is_given(zone, ms):
+    options = read(startingTimestamp="2013-01-01T01:00:00", endingOffsets="2013-01-01T01:00:00Z", timeZone=zone)
+
+    assert (options.start, options.end) == (Timestamp(ms), Timestamp(1357002000000))
+
+
+def test_a_zone_has_its_summer_time():
+    winter, summer = (
+        read(startingTimestamp=f"2013-{day}T12:00:00", timeZone="Europe/Berlin").start.ms for day in ("01-01", "07-01")
+    )
+
+    assert winter == read(startingTimestamp="2013-01-01T11:00:00Z").start.ms
+    assert summer == read(startingTimestamp="2013-07-01T10:00:00Z").start.ms
+
+
+@pytest.mark.parametrize("zone", ["", "Mars/Olympus", "2 h", "+25:00", "../../etc/passwd"])
+def test_a_zone_that_is_none_is_refused(zone):
+    with pytest.raises(ConfigError, match=r"timeZone.*UTC, Europe/Berlin, \+02:00"):
+        read(startingTimestamp="2013-01-01T01:00:00", timeZone=zone)
+
+
 def test_times_before_1970_are_the_first_that_brokers_know():
     assert read(startingTimestamp="0001-01-01").start == Timestamp(0)
+    assert read(startingTimestamp="0001-01-01", timeZone="+14:00").start == Timestamp(0)
 
 
 def test_timestamps_have_options_of_their_own():

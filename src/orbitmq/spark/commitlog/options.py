@@ -17,6 +17,7 @@ FILE_OPTIONS = (
     "brokerName",
     "startingTimestamp",
     "endingTimestamp",
+    "timeZone",
     "subscription",
     "minPartitions",
     "failOnDataLoss",
@@ -91,4 +92,4 @@ def parse_file_options(options: Mapping[str, str]) -> FileOptions:
 
 
 def _time_ms(given: GivenOptions, name: str) -> int | None:
-    return parse_timestamp(name, given[name]).ms if name in given else None
+    return parse_timestamp(name, given[name], given.zone()).ms if name in given else None

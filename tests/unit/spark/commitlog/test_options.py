@@ -48,6 +48,11 @@ def test_a_bad_option_is_named(options, told):
         parse_file_options({"commitLogPath": "/store"} | options)
 
 
+def test_times_without_a_zone_are_of_the_zone_that_is_given():
+    given = {"commitLogPath": "/store", "startingTimestamp": "1970-01-02", "timeZone": "+02:00"}
+    assert parse_file_options(given).start_ms == 22 * 3_600_000
+
+
 def test_a_stream_reads_no_files():
     assert not reads_files({"nameServer": "h:1"})
     refuse_files({"nameServer": "h:1"})
