@@ -94,7 +94,7 @@ def _health_in(answer: Command, address: str) -> dict[str, Any]:
         health: dict[str, Any] = orjson.loads(body)
         is_sound = (
             isinstance(health["healthy"], bool)
-            and all(isinstance(alert[part], str) for alert in health["alerts"] for part in ("rule", "reason"))
+            and all(map(_is_alert, health["alerts"]))
             and all(isinstance(warning, str) for warning in health.get("warnings", ()))
             and all(isinstance(health.get(name), int | float | None) for name in _FIGURES)
         )
@@ -103,6 +103,14 @@ def _health_in(answer: Command, address: str) -> dict[str, Any]:
     if not is_sound:
         raise ClientError(f"{address} answered with no health document")
     return health
+
+
+def _is_alert(alert: dict[str, Any]) -> bool:
+    return (
+        all(isinstance(alert[part], str) for part in ("rule", "reason"))
+        and isinstance(subjects := alert.get("subjects", []), list)
+        and all(isinstance(name, str) for name in subjects)
+    )
 
 
 async def ask_brokers(pool: ConnectionPool, address: str, *, timeout_ms: int = 3000) -> dict[str, str]:

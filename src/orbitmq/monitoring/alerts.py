@@ -10,14 +10,19 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A rule that holds, by the name that Prometheus shows, and the sentence that says why."""
+    """A rule that holds, by the name that Prometheus shows, and the sentence that says why.
+
+    `subjects` names what the rule holds for, where that is not the server itself.
+    """
 
     rule: str
     reason: str
+    subjects: tuple[str, ...] = ()
 
-    def document(self) -> dict[str, str]:
+    def document(self) -> dict[str, Any]:
         """Return it as a JSON document."""
-        return {"rule": self.rule, "reason": self.reason}
+        subjects = {"subjects": list(self.subjects)} if self.subjects else {}
+        return {"rule": self.rule, "reason": self.reason, **subjects}
 
 
 class AlertLog:

@@ -222,6 +222,8 @@ async def test_brokers_are_told_by_address_slaves_too():
         {"healthy": True, "alerts": ["an alert"]},
         {"healthy": True, "alerts": [{"rule": "R"}]},
         {"healthy": True, "alerts": [{"rule": "R", "reason": None}]},
+        {"healthy": True, "alerts": [{"rule": "R", "reason": "r", "subjects": [7]}]},
+        {"healthy": True, "alerts": [{"rule": "R", "reason": "r", "subjects": "all"}]},
         {"healthy": True, "alerts": [], "warnings": [7]},
         {"healthy": True, "alerts": [], "memory": "much"},
         {"healthy": True, "alerts": [], "diskUsedRatio": []},

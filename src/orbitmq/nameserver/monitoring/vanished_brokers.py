@@ -19,8 +19,9 @@ _Member = tuple[str, int | None]
 
 
 class VanishedBroker(NamedTuple):
-    """A broker that is gone, and since when (ms since 1970)."""
+    """A broker that is gone: `cluster/name:id`, the same with its address and why, and since when (ms since 1970)."""
 
+    name: str
     text: str
     at_ms: int
 
@@ -39,11 +40,11 @@ class VanishedBrokers:
         self._brokers.pop(member, None)
         cause, at_ms, _ = change.trigger
         if change.kind is ChangeKind.BROKER_LEFT and cause in _NO_GOOD_BYE:
-            text = f"{change.cluster}/{change.broker_name}:{change.broker_id} at {change.address} ({cause})"
-            self._brokers[member] = VanishedBroker(text, at_ms)
+            name = f"{change.cluster}/{change.broker_name}:{change.broker_id}"
+            self._brokers[member] = VanishedBroker(name, f"{name} at {change.address} ({cause})", at_ms)
             if len(self._brokers) > BROKERS_MAX:
                 del self._brokers[next(iter(self._brokers))]
 
-    def since(self, since_ms: int) -> Sequence[str]:
-        """Return the brokers that vanished at a time (ms since 1970) or later, in that order, each with its cause."""
-        return [broker.text for broker in self._brokers.values() if broker.at_ms >= since_ms]
+    def since(self, since_ms: int) -> Sequence[VanishedBroker]:
+        """Return the brokers that vanished at a time (ms since 1970) or later, in that order."""
+        return [broker for broker in self._brokers.values() if broker.at_ms >= since_ms]

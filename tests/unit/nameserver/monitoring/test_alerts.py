@@ -10,11 +10,16 @@ import pytest
 
 from orbitmq.nameserver.monitoring import alerts
 from orbitmq.nameserver.monitoring.alerts import AlertRules, Rule, Sample
+from orbitmq.nameserver.monitoring.vanished_brokers import VanishedBroker
 from promtool import check_rules
 
 
 def sample(at_s: int = 0, **values: Any) -> Sample:
     return Sample(**{"at_ms": at_s * 1000, "route_queries": 0, "route_failures": 0} | values)
+
+
+def vanished(text: str) -> VanishedBroker:
+    return VanishedBroker(f"c/{text}:0", text, 0)
 
 
 def rules_after(*samples: Sample) -> list[Rule]:
@@ -39,13 +44,14 @@ def test_a_quiet_hour_raises_nothing():
 )
 def test_brokers_that_vanished_are_one_alert_that_names_three(count, named):
     watch = AlertRules()
-    (alert,) = watch.add(sample(0, vanished=[f"b{number}" for number in range(count)]))
+    (alert,) = watch.add(sample(0, vanished=[vanished(f"b{number}") for number in range(count)]))
     assert alert.rule == Rule.BROKER_COUNT_DROPPED
     assert alert.reason == f"gone without a good-bye: {named}"
+    assert alert.subjects == tuple(f"c/b{number}:0" for number in range(count))
 
 
 def test_the_alert_ends_when_nobody_is_missed_any_more():
-    assert rules_after(sample(0), sample(10, vanished=["b"]), sample(20)) == []
+    assert rules_after(sample(0), sample(10, vanished=[vanished("b")]), sample(20)) == []
 
 
 @pytest.mark.parametrize(

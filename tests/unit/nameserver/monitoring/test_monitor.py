@@ -222,6 +222,7 @@ async def test_a_monitor_that_was_started_looks_at_once_and_counts_collections()
     finally:
         watched.monitor.stop()
     assert alert["reason"] == "gone without a good-bye: c/a:0 at h:9 (lease expired)"
+    assert alert["subjects"] == ["c/a:0"]
     watched.clock.advance(1)
     assert (watched.monitor.health()["alerts"], watched.monitor.vanished_count) == ([], 0)
     counted = watched.monitor.process_stats.gc_count

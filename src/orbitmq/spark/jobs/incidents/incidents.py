@@ -1,14 +1,13 @@
 """Incidents out of what servers say of themselves, and the notices that tell of them. Pure.
 
 An incident is a rule and its subject: a broker that vanished, whichever NameServer says so, or the server that the rule
-is about. It begins when anybody says that the rule holds, and is over when everybody who could say so has answered, and nobody does: who does
+is about. Subjects are fields of an alert; its reason is for readers. It begins when anybody says that the rule holds, and is over when everybody who could say so has answered, and nobody does: who does
 not answer ends nothing. What is open is read from the notices themselves, so that a job that was killed knows it again.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -16,8 +15,6 @@ from orbitmq.monitoring.alerts import Alert
 from orbitmq.nameserver.monitoring.alerts import Rule
 
 BEGUN, OVER = "begun", "over"
-_VANISHED = re.compile(r"(?:: |, )([^,]+?/[^,]+?:\d+) at [^ ,]+ \(")
-"""A broker in the reason of the rule about vanished brokers; of many it names a few."""
 
 
 class Incident(NamedTuple):
@@ -67,7 +64,7 @@ def find_incidents(look: Look) -> dict[Incident, str]:
         Incident(alert.rule, subject): alert.reason
         for address, alerts in sorted(look.answers.items())
         for alert in alerts
-        for subject in _subjects(alert, address)
+        for subject in alert.subjects or (address,)
     }
 
 
@@ -110,13 +107,6 @@ def repeated(notices: Iterable[Notice]) -> list[Notice]:
         else:
             opened.add(notice.incident)
     return twice
-
-
-def _subjects(alert: Alert, address: str) -> Iterator[str]:
-    if alert.rule == Rule.BROKER_COUNT_DROPPED:
-        yield from _VANISHED.findall(alert.reason)
-    else:
-        yield address
 
 
 def _witnesses(incident: Incident, look: Look) -> AbstractSet[str]:

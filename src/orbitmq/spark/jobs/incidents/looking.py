@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from orbitmq.address import parse_name_servers
@@ -37,6 +37,11 @@ def look_at(cluster: Cluster) -> Look:
     return run(work())
 
 
+def alert_in(document: Mapping[str, Any]) -> Alert:
+    """Return the alert of a health document."""
+    return Alert(document["rule"], document["reason"], tuple(document.get("subjects", ())))
+
+
 async def _look(pool: ConnectionPool, name_servers: tuple[str, ...]) -> Look:
     answers: dict[str, list[Alert]] = {}
     brokers: set[str] = set()
@@ -44,7 +49,7 @@ async def _look(pool: ConnectionPool, name_servers: tuple[str, ...]) -> Look:
     async def ask(address: str, question: _Ask) -> None:
         try:
             health = await question(pool, address, timeout_ms=TIMEOUT_MS)
-            answers[address] = [Alert(alert["rule"], alert["reason"]) for alert in health["alerts"]]
+            answers[address] = [alert_in(alert) for alert in health["alerts"]]
             if question is ask_health:
                 brokers.update(await ask_brokers(pool, address, timeout_ms=TIMEOUT_MS))
         except (ClientError, InvalidArgument):  # anybody may register a broker, also at an address that is none

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
 from orbitmq.monitoring.alerts import Alert
 from orbitmq.nameserver.monitoring.alerts import AlertRules, Rule, Sample
+from orbitmq.nameserver.monitoring.vanished_brokers import VanishedBroker
 from orbitmq.spark.jobs.frame.cluster import Cluster
 from orbitmq.spark.jobs.incidents.incidents import (
     BEGUN,
@@ -18,7 +20,7 @@ from orbitmq.spark.jobs.incidents.incidents import (
     open_incidents,
     repeated,
 )
-from orbitmq.spark.jobs.incidents.looking import look_at
+from orbitmq.spark.jobs.incidents.looking import alert_in, look_at
 
 MEMORY = Alert(Rule.MEMORY_HIGH, "85% of 100 bytes of memory are used")
 NAME_SERVERS = frozenset({"n1:1", "n2:1"})
@@ -30,8 +32,12 @@ def gone(*brokers):
     return alert
 
 
-B = "east/broker-b:0 at 127.0.0.1:1 (connection closed)"
-C = "east/broker-c:1 at [::1]:2 (lease expired)"
+def broker(name, where="127.0.0.1:1 (connection closed)"):
+    return VanishedBroker(name, f"{name} at {where}", 0)
+
+
+B = broker("east/broker-b:0")
+C = broker("east/broker-c:1", "[::1]:2 (lease expired)")
 
 
 def look(**answers):
@@ -62,6 +68,27 @@ def test_brokers_that_vanished_are_incidents_of_their_own_whoever_says_so():
     assert sorted(watch.sees(4, n1=[], n2=[])) == [(OVER, "east/broker-b:0"), (OVER, "east/broker-c:1")]
     assert watch.sees(5, n1=[gone(B)], n2=[]) == [(BEGUN, "east/broker-b:0")]
     assert repeated(watch.notices) == []
+
+
+def test_each_of_many_brokers_that_vanished_is_an_incident():
+    names = [f"east/broker-{number}:0" for number in range(9)]
+    found = find_incidents(look(n1=[gone(*map(broker, names))]))
+    assert sorted(incident.subject for incident in found) == names
+
+
+def test_an_alert_travels_with_its_subjects():
+    for alert in (gone(B, C), MEMORY):
+        assert alert_in(orjson.loads(orjson.dumps(alert.document()))) == alert
+
+
+def test_a_brokers_name_may_read_like_a_sentence():
+    name = "east: far, off/b at c (d):0"
+    assert [key.subject for key in find_incidents(look(n1=[gone(broker(name))]))] == [name]
+
+
+def test_a_nameserver_that_does_not_name_brokers_is_the_subject_itself():
+    nameless = Alert(Rule.BROKER_COUNT_DROPPED, "gone without a good-bye: east/broker-b:0 at 127.0.0.1:1 (x)")
+    assert [key.subject for key in find_incidents(look(n1=[nameless]))] == ["n1:1"]
 
 
 def test_a_rule_about_a_server_is_an_incident_of_that_server():
