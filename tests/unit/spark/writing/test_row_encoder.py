@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orbitmq.client.send.batch import batch_body
@@ -78,6 +78,7 @@ def items_of(body: bytes | None) -> list[tuple[int, bytes, list[bytes]]]:
 
 
 @given(st.lists(rows_of_all_kinds, min_size=1, max_size=8), st.booleans(), st.integers(0, 2))
+@example([{"body": b"", "tags": None, "keys": None, "properties": None, "shardingKey": "\x01", "flag": None}], False, 0)
 def test_rows_together_are_what_they_are_one_by_one(rows, row_ids, skipped):
     options = replace(OPTIONS, row_ids=row_ids)
     batch = table(rows)
@@ -88,7 +89,13 @@ def test_rows_together_are_what_they_are_one_by_one(rows, row_ids, skipped):
         assert together(batch, options) is None
         return
 
-    assert items_of(together(batch, options)) == items_of(expected)
+    found = together(batch, options)
+    if found is None:  # a value with the separator inside is left to the other way
+        values = [value for row in rows for value in (row["tags"], row["keys"], row["shardingKey"])]
+        values += [value for row in rows for _, value in row["properties"] or ()]
+        assert any("\x01" in value for value in values if value)
+        return
+    assert items_of(found) == items_of(expected)
     sharded = sharding_keys(batch)
     assert (sharded.to_pylist() if sharded is not None else [None] * len(made)) == [each.sharding_key for each in made]
 
