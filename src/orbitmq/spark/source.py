@@ -7,24 +7,27 @@ driver's in `MetadataClient`, a task's in `RangeReader`.
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from orbitmq.clock import now_ms
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.format.sentences import in_sentences
 from orbitmq.spark.local.local_reader import LocalReader
 from orbitmq.spark.offsets import Offsets, format_offsets
 from orbitmq.spark.options import ReadOptions, is_tag
-from orbitmq.spark.reading.checkpoint import Origins, Position, format_position, parse_position
+from orbitmq.spark.reading.checkpoint import Origin, Origins, Position, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.metadata_client import MetadataClient, QueueAddresses
-from orbitmq.spark.reading.offset_poller import OffsetPoller
+from orbitmq.spark.reading.offset_poller import OffsetPoller, patiently
 from orbitmq.spark.reading.planning import (
     Range,
     TriggerGate,
@@ -49,6 +52,9 @@ from orbitmq.spark.versions import (
 from orbitmq.spark.workers.collector import spare_loaded_modules
 
 log = logging.getLogger(__name__)
+
+ORIGINS_EVERY_S = 10.0
+"""How often queues with new messages are asked what they hold first, one question or two for each: a topic may be made anew."""
 
 Json = dict[str, Any]
 
@@ -88,17 +94,22 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
         """Return one task per queue that holds messages, or several for long ones."""
         options = self._options
         with MetadataClient.of(options) as client:
-            queues = client.queues_at_start(options)
-            begins = client.resolve(queues, options.start, "startingOffsets")
-            ends = client.resolve(queues, options.end, "endingOffsets")
-            ends = self._checked_ends(begins, ends, client.latest(queues))
-            wanted = {queue: address for queue, address in queues.items() if wants_queue(self._narrowing, queue)}
-            since_ms, until_ms = self._narrowing.stored_ms
-            first = client.at(wanted, max(0, since_ms - CLOCK_MARGIN_MS)) if since_ms is not None else {}
-            last = client.at(wanted, max(0, until_ms + CLOCK_MARGIN_MS)) if until_ms is not None else {}
-        ranges = narrow_ranges(ranges_between(Position(begins), Position(ends)), wanted, self._narrowing, first, last)
+            ranges, queues = patiently(partial(self._ranges, client), options, "what the query reads")
         # Spark plans one task that gets no range of its own where there is nothing to read.
         return plan_tasks(ranges, queues, options) or [InputPartition(None)]
+
+    def _ranges(self, client: MetadataClient) -> tuple[list[Range], QueueAddresses]:
+        options = self._options
+        queues = client.queues_at_start(options)
+        begins = client.resolve(queues, options.start, "startingOffsets")
+        ends = client.resolve(queues, options.end, "endingOffsets")
+        ends = self._checked_ends(begins, ends, client.latest(queues))
+        wanted = {queue: address for queue, address in queues.items() if wants_queue(self._narrowing, queue)}
+        since_ms, until_ms = self._narrowing.stored_ms
+        first = client.at(wanted, max(0, since_ms - CLOCK_MARGIN_MS)) if since_ms is not None else {}
+        last = client.at(wanted, max(0, until_ms + CLOCK_MARGIN_MS)) if until_ms is not None else {}
+        ranges = ranges_between(Position(begins), Position(ends))
+        return narrow_ranges(ranges, wanted, self._narrowing, first, last), queues
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one task."""
@@ -154,7 +165,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._poller: OffsetPoller | None = None
         self._initial: Position | None = None
         self._gate = TriggerGate(options.offsets_per_trigger_min, options.trigger_delay_ms / 1000)
-        self._has_begun = False
+        self._unchecked: set[MessageQueue] | None = None
+        """Queues of the checkpoint that were not looked at since the query began; None before the first look."""
+        self._moved: set[MessageQueue] = set()
+        """Queues with new messages since it was asked last what they hold first."""
+        self._origins_at = -math.inf
         self._behind_since = 0.0
         """When queues were first seen to end before what was read, on the monotonic clock; 0: none do."""
         self._has_passed_over = False
@@ -166,7 +181,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         """Return where a new query begins."""
         if self._initial is None:
             offsets = self._polled.resolve(self._options.start, "startingOffsets")
-            self._initial = Position(offsets, offsets, self._polled.origins(offsets))
+            self._initial = Position(offsets, offsets, held(self._polled.origins(offsets)))
         return format_position(self._initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -219,8 +234,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         if gone:
             log.warning("no broker holds queues of this micro-batch now, their messages are passed over: %s", gone)
             ranges = [found for found in ranges if found.queue in queues]
-        if not self._has_begun:  # a replay once more: its topic may have been deleted and made anew meanwhile
-            anew = self._made_anew(position, self._polled.origins(found.queue for found in ranges))
+        if self._unchecked is None:  # a replay once more: its topic may have been deleted and made anew meanwhile
+            anew = self._made_anew(position, held(self._polled.origins(found.queue for found in ranges)))
             ranges = [found for found in ranges if found.queue not in anew]
         return plan_tasks(ranges, queues, self._options)
 
@@ -241,13 +256,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return self._poller
 
     def _advance(self, position: Position, limit: ReadLimit) -> Position:
-        moved = {queue for queue, end in self._polled.latest.items() if end != position.offsets.get(queue)}
-        # A topic may have been made anew with as many messages while no query ran.
-        asked = moved if self._has_begun else {*moved, *position.origins}
-        origins = self._polled.origins(asked) if asked else {}
-        if not self._has_begun:
+        if self._unchecked is None:
+            self._unchecked = set(position.offsets)
+            self._check_absent(position)
+        if self._unchecked:
             self._check_queues(position)
-        self._has_begun = True
+        latest = self._polled.latest
+        moved = {queue for queue, end in latest.items() if end != position.offsets.get(queue)}
+        origins = self._look_for_origins(position, moved)
         anew = self._made_anew(position, origins)
         self._wait_for_ends(position, moved - anew)
         latest = self._polled.latest
@@ -257,7 +273,30 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         # A run that ends with what is there now must not wait for more.
         if counts and not self._polled.is_fixed and not self._gate.opens(sum(counts.values()), time.monotonic()):
             return position
-        return advance(position, latest, first, self._count_max(begins, counts, limit), origins)
+        end = advance(position, latest, first, self._count_max(begins, counts, limit), origins)
+        return end if end is position else end._replace(reached_at_ms=now_ms())
+
+    def _look_for_origins(self, position: Position, moved: set[MessageQueue]) -> Origins:
+        """Return what queues hold first: of the checkpoint's when they answer first, of others that got messages now and then.
+
+        A topic may have been made anew with as many messages while no query ran. While one runs its offsets fall first.
+        """
+        assert self._unchecked is not None
+        latest, now = self._polled.latest, time.monotonic()
+        self._moved |= moved
+        asked = {queue for queue in moved if latest[queue] < position.offsets.get(queue, 0)}
+        asked |= self._unchecked & latest.keys()
+        is_due = now - self._origins_at >= ORIGINS_EVERY_S
+        if is_due:
+            asked |= self._moved
+        if not asked:
+            return {}
+        found = self._polled.origins(asked)
+        self._unchecked -= found.keys()
+        if is_due:
+            self._origins_at = now
+            self._moved -= found.keys()
+        return held(found)
 
     def _count_max(self, begins: Offsets, counts: dict[MessageQueue, int], limit: ReadLimit) -> int | None:
         """Return how many messages the next batch may take; None for all."""
@@ -268,14 +307,32 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             limits.append(count_of_size(counts, sizes, size_max))
         return min(limits, default=None)
 
+    def _check_absent(self, position: Position) -> None:
+        """Look after queues that were read before and whose broker no route names: a run with a fixed end waits for it.
+
+        Raises:
+            DataLoss: they are not there, and the run is to end with everything that is.
+        """
+        absent = self._polled.wait_for_absent(position.offsets)
+        if not absent or not self._polled.is_fixed:
+            return
+        what = f"no broker holds queues now that were read before: {sorted(absent)}"
+        if self._options.fail_on_data_loss:
+            raise DataLoss(
+                f"{what}. Start their broker, or, if it or their topic has gone for good, set failOnDataLoss to false to go on "
+                "without them."
+            )
+        log.warning("%s; going on without them", what)
+
     def _check_queues(self, position: Position) -> None:
         """Look after queues that were read before and that no route names any more: the topic may have fewer now.
 
         Raises:
             DataLoss: they hold messages that were not read.
         """
-        missing = position.offsets.keys() - self._polled.queues.keys()
-        ends = self._polled.ends_beside(missing)
+        assert self._unchecked is not None
+        ends = self._polled.ends_beside(self._unchecked - self._polled.queues.keys())
+        self._unchecked -= ends.keys()
         left = {queue: end - position.offsets[queue] for queue, end in ends.items() if end > position.offsets[queue]}
         if not left:
             return
@@ -290,11 +347,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def _made_anew(self, position: Position, origins: Origins) -> set[MessageQueue]:
         """Return the queues that are others than those of the same name that were read before."""
-        anew = {
-            queue
-            for queue, now in origins.items()
-            if queue in position.origins and position.origins[queue].is_of_another(now)
-        }
+        anew = {queue for queue, now in origins.items() if position.is_anew(queue, now)}
         if not anew:
             return anew
         if self._options.fail_on_data_loss:
@@ -333,6 +386,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             self._polled.refix(behind)
         self._behind_since = 0.0
         self._has_passed_over = False
+
+
+def held(origins: Mapping[MessageQueue, Origin | None]) -> Origins:
+    """Return what queues hold first, without those that hold nothing."""
+    return {queue: origin for queue, origin in origins.items() if origin is not None}
 
 
 def plan_tasks(ranges: Sequence[Range], queues: QueueAddresses, options: ReadOptions) -> list[InputPartition]:

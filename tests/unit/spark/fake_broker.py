@@ -64,7 +64,7 @@ class FakeBroker:
 
     `pull_count_max` caps a pull as brokers do; `faults` are answers given to the next pulls instead of messages, None
     closes the connection and USUAL is an answer with messages; `send_faults` are codes that the next sends are answered with; requests
-    of a type in `refuses` get NO_PERMISSION; a silent one does not say where queues end. `broker_address` stands in routes in place of the broker's own.
+    of a type in `refuses` get NO_PERMISSION, those in `busy` SYSTEM_BUSY; a silent one does not say where queues end. `broker_address` stands in routes in place of the broker's own.
     """
 
     def __init__(self, host: str = "127.0.0.1") -> None:
@@ -77,6 +77,7 @@ class FakeBroker:
         self.sent: list[tuple[str, bytes, dict[str, str]]] = []
         """Topic, body and properties of each message that was sent here."""
         self.refuses: set[type] = set()
+        self.busy: set[type] = set()
         self.is_silent = False
         self.read_queue_count = 1_000
         self.settings = ""
@@ -150,6 +151,8 @@ class FakeBroker:
         self.asked.append(call.header)
         if type(call.header) in self.refuses:
             raise Rejected(ResponseCode.NO_PERMISSION, "not you")
+        if type(call.header) in self.busy:
+            raise Rejected(ResponseCode.SYSTEM_BUSY, "not now")
 
     def _call(self, coroutine):
         return self._background.call(coroutine, STOP_TIMEOUT_S)
@@ -204,6 +207,7 @@ def get_stats(fake: FakeBroker, call: Call[GetTopicStats]) -> Reply | Later:
 
 @handlers.on(GetMinOffset)
 def get_min(fake: FakeBroker, call: Call[GetMinOffset]) -> Reply:
+    fake.note(call)
     return Reply(header=OffsetResponse(offset=queue_of(fake, call.header).first))
 
 

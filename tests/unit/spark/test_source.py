@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import pickle
 import socket
+from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
-from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, LessThan
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from orbitmq.clock import now_ms
 from orbitmq.errors import ConfigError, RemoteRefused, RouteNotFound
 from orbitmq.spark import source
 from orbitmq.spark.options import parse_read_options
@@ -19,7 +19,23 @@ from orbitmq.spark.reading import metadata_client, offset_poller
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
 from orbitmq.spark.source import BatchReader, FilteringReader, StreamReader, read_schema
-from orbitmq.wire.headers import GetEarliestStoreTime, GetMaxOffset, GetRouteInfo, UpdateConsumerOffset
+from orbitmq.spark.versions import (
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    LessThan,
+    ReadAllAvailable,
+    ReadMaxBytes,
+    ReadMaxRows,
+)
+from orbitmq.wire.headers import (
+    GetEarliestStoreTime,
+    GetMaxOffset,
+    GetMinOffset,
+    GetRouteInfo,
+    GetTopicStats,
+    UpdateConsumerOffset,
+)
 from unit.spark.fake_broker import FakeBroker
 from unit.spark.fake_time import FakeTime
 
@@ -492,14 +508,150 @@ def test_a_name_server_that_hangs_keeps_no_queue_waiting_and_is_told_of_once(fak
 def test_a_run_with_a_fixed_end_waits_for_the_word_of_every_broker(fake, stream, monkeypatch):
     fake.fill("orders", 0, 5)
     start = stream(startingOffsets="earliest").initialOffset()
-    fake.refuses.add(GetMaxOffset)
+    fake.busy.add(GetMaxOffset)
     reader = stream()
-    monkeypatch.setattr(offset_poller, "time", FakeTime(asleep=fake.refuses.clear))
+    monkeypatch.setattr(offset_poller, "time", FakeTime(asleep=fake.busy.clear))
     reader.prepareForTriggerAvailableNow()
     assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (0, 5)}
-    fake.refuses.add(GetMaxOffset)
-    with pytest.raises(RemoteRefused):
+    fake.busy.add(GetMaxOffset)
+    with pytest.raises(RemoteRefused, match="not now"):
         stream(brokerPatienceMs="0").prepareForTriggerAvailableNow()
+    fake.refuses.add(GetMaxOffset)
+    with pytest.raises(RemoteRefused, match="not you"):  # an account that may not ask is not waited for
+        stream().prepareForTriggerAvailableNow()
+
+
+@pytest.mark.parametrize("queue_count", [1, 8])
+def test_a_busy_broker_keeps_its_queues_waiting_and_ends_no_query(fake, stream, caplog, queue_count):
+    for queue_id in range(queue_count):
+        fake.fill("orders", queue_id, 5)
+    reader, start = begun(stream, startingOffsets="earliest")
+    fake.busy |= {GetMaxOffset, GetTopicStats}
+    assert reader.latestOffset(start, ALL) is start
+    assert "its queues wait" in caplog.text
+    fake.busy.clear()
+    assert taken(reader, start, reader.latestOffset(start, ALL)) == dict.fromkeys(range(queue_count), (0, 5))
+
+
+@pytest.mark.parametrize("question", [GetRouteInfo, GetMinOffset])
+def test_a_query_that_begins_waits_for_who_is_busy(fake, stream, monkeypatch, question):
+    fake.fill("orders", 0, 5)
+    fake.busy.add(question)
+    monkeypatch.setattr(offset_poller, "time", FakeTime(asleep=fake.busy.clear))
+    assert stream(startingOffsets="earliest").initialOffset()["queues"] == {"orders": {"fake": {"0": 0}}}
+    fake.busy.add(question)
+    assert len(rows(batch(fake))) == 5
+
+
+def test_a_broker_that_was_busy_once_is_asked_for_all_its_queues_again(fake, stream):
+    for queue_id in range(8):
+        fake.fill("orders", queue_id, 5)
+    reader, start = begun(stream)
+    fake.busy.add(GetTopicStats)
+    reader.latestOffset(start, ALL)
+    fake.busy.clear()
+    reader.latestOffset(start, ALL)
+    fake.asked.clear()
+    reader.latestOffset(start, ALL)
+    assert [type(asked) for asked in fake.asked] == [GetTopicStats]
+
+
+def test_a_name_server_that_is_away_when_a_query_begins_again_hides_no_queue_that_was_taken_away(
+    fake, stream, monkeypatch
+):
+    for queue_id in range(3):
+        fake.fill("orders", queue_id, 5)
+    start = stream(startingOffsets="earliest").initialOffset()
+    fake.read_queue_count = 1
+    fake.busy.add(GetRouteInfo)
+    reader, clock = stream(), FakeTime()
+    monkeypatch.setattr(offset_poller, "time", clock)
+    assert reader.latestOffset(start, ALL) is start
+    fake.busy.clear()
+    clock.now += 5
+    with pytest.raises(DataLoss, match="10 messages are left in queues"):
+        reader.latestOffset(start, ALL)
+
+
+def test_a_broker_that_is_silent_when_a_query_begins_again_hides_no_topic_that_was_made_anew(fake, stream):
+    fake.fill("orders", 0, 40)
+    start = stream().initialOffset()
+    fake.queues.clear()
+    fake.fill("orders", 0, 40, stored_from_ms=1_000)
+    fake.busy.add(GetMaxOffset)
+    reader = stream()
+    assert reader.latestOffset(start, ALL) is start
+    fake.busy.clear()
+    with pytest.raises(DataLoss, match="made anew"):
+        reader.latestOffset(start, ALL)
+
+
+def test_a_topic_that_was_made_anew_and_trimmed_past_its_old_beginning_is_told(fake, stream):
+    fake.fill("orders", 0, 100)
+    start = stream().initialOffset()
+    fake.fill("orders", 0, 1)
+    read = stream().latestOffset(start, ALL)
+    fake.queues.clear()
+    fake.fill("orders", 0, 100, first=50, stored_from_ms=now_ms() + 3_600_000)  # what lay before 50 has expired since
+    with pytest.raises(DataLoss, match="made anew"):
+        stream().latestOffset(read, ALL)
+    reader = stream(failOnDataLoss="false")
+    assert taken(reader, read, reader.latestOffset(read, ALL)) == {0: (50, 150)}
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_a_run_with_a_fixed_end_does_not_end_without_a_broker_that_no_route_names(fake, stream, caplog, fails):
+    fake.fill("orders", 0, 5)
+    start = {"queues": {"orders": {"fake": {"0": 0}, "gone": {"0": 10}}}}
+    reader = stream(failOnDataLoss=fails, brokerPatienceMs="0")
+    reader.prepareForTriggerAvailableNow()
+    if fails == "true":
+        with pytest.raises(DataLoss, match=r"no broker holds queues now that were read before: .*gone"):
+            reader.latestOffset(start, ALL)
+    else:
+        assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (0, 5)}
+        assert "going on without them" in caplog.text
+
+
+def test_a_run_with_a_fixed_end_waits_for_a_broker_that_no_route_names_yet(fake, stream, monkeypatch):
+    fake.fill("orders", 0, 5)
+    fake.fill("bills", 0, 7)
+    start = {"queues": {"bills": {"fake": {"0": 2}}, "orders": {"fake": {"0": 0}}}}
+    held = fake.queues.pop(("bills", 0))
+    reader = stream(topic=None, topicPattern="bills|orders")
+    reader.prepareForTriggerAvailableNow()
+
+    def come_back() -> None:
+        fake.queues["bills", 0] = held
+
+    monkeypatch.setattr(offset_poller, "time", FakeTime(asleep=come_back))
+    end = reader.latestOffset(start, ALL)
+    assert end["queues"] == {"bills": {"fake": {"0": 7}}, "orders": {"fake": {"0": 5}}}
+
+
+def test_a_stream_tells_of_queues_whose_broker_no_route_names(fake, stream, caplog):
+    fake.fill("orders", 0, 5)
+    stream().latestOffset({"queues": {"orders": {"fake": {"0": 0}, "gone": {"0": 10}}}}, ALL)
+    assert "no broker holds queues that were read before, they wait" in caplog.text
+
+
+def test_busy_queues_are_asked_what_they_hold_first_now_and_then(fake, stream, monkeypatch):
+    for queue_id in range(8):
+        fake.fill("orders", queue_id, 5)
+    clock = FakeTime()
+    monkeypatch.setattr(source, "time", clock)
+    reader, position = begun(stream)
+    position = reader.latestOffset(position, ALL)
+    fake.asked.clear()
+    for _ in range(20):  # a second each
+        clock.now += 1
+        for queue_id in range(8):
+            fake.fill("orders", queue_id, 1)
+        position = reader.latestOffset(position, ALL)
+    asked = Counter(type(asked) for asked in fake.asked)
+    assert asked[GetEarliestStoreTime] == 2 * 8
+    assert asked[GetMinOffset] == 2 * 8
+    assert asked[GetTopicStats] == 20
 
 
 def test_the_newest_offsets_are_reported(fake, stream):

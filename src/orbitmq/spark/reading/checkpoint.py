@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.offsets import Offsets, OffsetsJson, format_offsets, json_items, parse_offsets
+from orbitmq.spark.offsets import Offsets, format_offsets, json_items, parse_offsets
 
 
 class Origin(NamedTuple):
@@ -29,7 +29,9 @@ class Origin(NamedTuple):
 
 
 Origins = Mapping[MessageQueue, Origin]
-_FIELDS = frozenset({"queues", "begins", "firstOffsets", "firstTimes"})
+CLOCK_MARGIN_MS = 60_000
+"""By so much the clocks of driver and brokers may differ."""
+_FIELDS = frozenset({"queues", "begins", "firstOffsets", "firstTimes", "reachedAtMs"})
 _NONE: Origins = MappingProxyType({})
 
 
@@ -41,26 +43,42 @@ class Position(NamedTuple):
     again, and "latest" would have moved on by then. Later batches list queues that were new to them.
 
     `origins` says of which topic the offsets are, where that was known: positions of older versions have none.
+
+    `reached_at_ms` is when the position was planned, in ms since 1970, 0 where that was not noted: whatever lies before its
+    offsets was stored by then.
     """
 
     offsets: Offsets
     begins: Offsets = {}
     origins: Origins = _NONE
+    reached_at_ms: int = 0
 
     @property
     def is_initial(self) -> bool:
         """True for the position before the first batch."""
         return self.offsets == self.begins
 
+    def is_anew(self, queue: MessageQueue, now: Origin) -> bool:
+        """Say whether a queue that begins at `now` is another one than that of its name which was read up to here."""
+        then, offset = self.origins.get(queue), self.offsets.get(queue)
+        if then is not None and then.is_of_another(now):
+            return True
+        if offset is None or not self.reached_at_ms:
+            return False
+        # One that was trimmed past its old beginning: what it holds below the position came after the position was reached.
+        return now.offset < offset and now.stored_at_ms > self.reached_at_ms + CLOCK_MARGIN_MS
 
-def format_position(position: Position) -> dict[str, OffsetsJson]:
+
+def format_position(position: Position) -> dict[str, Any]:
     """Return a position as the JSON object that Spark keeps in its checkpoint."""
-    document = {"queues": format_offsets(position.offsets)}
+    document: dict[str, Any] = {"queues": format_offsets(position.offsets)}
     if position.begins or position.is_initial:
         document["begins"] = format_offsets(position.begins)
     if position.origins:
         document["firstOffsets"] = format_offsets({queue: one.offset for queue, one in position.origins.items()})
         document["firstTimes"] = format_offsets({queue: one.stored_at_ms for queue, one in position.origins.items()})
+    if position.reached_at_ms:
+        document["reachedAtMs"] = position.reached_at_ms
     return document
 
 
@@ -77,4 +95,7 @@ def parse_position(document: Any) -> Position:
         parse_offsets(fields.get(name, {}), 0) for name in ("queues", "begins", "firstOffsets", "firstTimes")
     )
     origins = {queue: Origin(offset, times_ms[queue]) for queue, offset in offsets.items() if queue in times_ms}
-    return Position(queues, begins, origins)
+    reached_at_ms = fields.get("reachedAtMs", 0)
+    if not isinstance(reached_at_ms, int):
+        raise InvalidArgument("checkpointed position", reached_at_ms, "reachedAtMs: milliseconds since 1970")
+    return Position(queues, begins, origins, reached_at_ms)

@@ -18,6 +18,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import (
     ClientError,
     ConfigError,
+    ConnectionFailed,
     InvalidArgument,
     NoNameServer,
     RemoteRefused,
@@ -67,6 +68,17 @@ from orbitmq.wire.messages.record import queue_offsets_in
 
 log = logging.getLogger(__name__)
 
+PASSING_CODES = frozenset(
+    {
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.NOT_LEADER_FOR_QUEUE,
+    }
+)
+"""Answers that say "not now": who is patient asks again."""
+_NOT_TOLD = frozenset({ResponseCode.NO_PERMISSION, ResponseCode.REQUEST_CODE_NOT_SUPPORTED})
+"""Answers of a broker that does not tell of all queues of a topic at once, to this account or to anybody."""
 MANY_QUEUES = 4
 """Queues of a topic at one broker from which on it is asked for all of them at once."""
 ROUND_S = 1.0
@@ -180,16 +192,23 @@ class MetadataClient:
         """Return the offset behind the last message of each queue.
 
         Args:
-            unreachable: called with each broker that does not answer, whose queues are left out then; None: raise.
+            unreachable: called with each broker that does not answer, or not now, whose queues are left out then; None: raise.
         """
-        told = self._told_by_topic(queues, unreachable)
-        rest = {queue: address for queue, address in queues.items() if queue not in told}
+        told, busy = self._told_by_topic(queues, unreachable)
+        rest = {
+            queue: address
+            for queue, address in queues.items()
+            if queue not in told and (address, queue.topic) not in busy
+        }
         return {**told, **self._offsets(rest, lambda q: GetMaxOffset(topic=q.topic, queue_id=q.queue_id), unreachable)}
 
     def _told_by_topic(
         self, queues: QueueAddresses, unreachable: Callable[[str, ClientError], None] | None
-    ) -> dict[MessageQueue, int]:
-        """Return where queues end, of topics that have many at one broker: it tells of all of them in one answer."""
+    ) -> tuple[dict[MessageQueue, int], set[tuple[str, str]]]:
+        """Return where queues end, of topics that have many at one broker: it tells of all of them in one answer.
+
+        And the addresses and topics of those that are not told of now.
+        """
         topics: dict[str, dict[str, int]] = {}
         for queue, address in queues.items():
             # A broker tells of its own part of a static topic, not of the whole.
@@ -200,24 +219,27 @@ class MetadataClient:
             address: [GetTopicStats(topic=topic) for topic, count in counts.items() if count >= MANY_QUEUES]
             for address, counts in topics.items()
         }
+        asked = {address: headers for address, headers in asked.items() if headers}
         told: dict[MessageQueue, int] = {}
-        for address, answers in self._ask_each(
-            {one: headers for one, headers in asked.items() if headers}, unreachable
-        ).items():
-            for answer in answers:
+        busy: set[tuple[str, str]] = set()
+        for address, answers in self._ask_each(asked, unreachable).items():
+            for header, answer in zip(asked[address], answers, strict=True):
                 if answer.code == ResponseCode.SUCCESS:
                     ends = {queue: found.max_offset for queue, found in decode_topic_stats(answer.body).items()}
                     told |= {queue: end for queue, end in ends.items() if queues.get(queue) == address}
-                else:  # an account that may not ask this
+                elif answer.code in _NOT_TOLD:
                     self._asked_singly.add(address)
-        return told
+                elif answer.code in PASSING_CODES and unreachable is not None:
+                    unreachable(address, RemoteRefused(answer.code, answer.remark, address))
+                    busy.add((address, header.topic))
+        return told, busy
 
     def earliest(self, queues: QueueAddresses) -> Offsets:
         """Return the offset of the first message of each queue that is still there."""
         return self._offsets(queues, lambda q: GetMinOffset(topic=q.topic, queue_id=q.queue_id))
 
-    def origins(self, queues: QueueAddresses) -> dict[MessageQueue, Origin]:
-        """Return what each queue holds first, of those that hold something and whose broker answers."""
+    def origins(self, queues: QueueAddresses) -> dict[MessageQueue, Origin | None]:
+        """Return what each queue holds first, of those whose broker answers; None for one that holds nothing."""
         # One after the other: a message that retention takes in between makes the offset too low then, which says nothing.
         offsets = self._offsets(queues, lambda q: GetMinOffset(topic=q.topic, queue_id=q.queue_id), _pass_over)
         held = _by_address({queue: queues[queue] for queue in offsets})
@@ -225,13 +247,12 @@ class MetadataClient:
             address: [GetEarliestStoreTime(topic=queue.topic, queue_id=queue.queue_id) for queue in found]
             for address, found in held.items()
         }
-        origins: dict[MessageQueue, Origin] = {}
+        origins: dict[MessageQueue, Origin | None] = {}
         for address, answers in self._ask_each(asked, _pass_over).items():
             for queue, answer in zip(held[address], answers, strict=True):
                 if answer.code == ResponseCode.SUCCESS:
                     stored_at_ms = decode_header(EarliestStoreTimeResponse, answer.ext_fields).timestamp_ms
-                    if stored_at_ms >= 0:
-                        origins[queue] = Origin(offsets[queue], stored_at_ms)
+                    origins[queue] = Origin(offsets[queue], stored_at_ms) if stored_at_ms >= 0 else None
         return origins
 
     def at(self, queues: QueueAddresses, times_ms: int | Mapping[MessageQueue, int]) -> Offsets:
@@ -344,8 +365,12 @@ class MetadataClient:
         offsets: dict[MessageQueue, int] = {}
         for address, answers in self._ask_each(asked, unreachable).items():
             for queue, answer in zip(held[address], answers, strict=True):
-                if answer.code != unknown:
-                    offsets[queue] = decode_header(OffsetResponse, _accepted(answer, address).ext_fields).offset
+                if answer.code == unknown:
+                    continue
+                if answer.code in PASSING_CODES and unreachable is not None:
+                    unreachable(address, RemoteRefused(answer.code, answer.remark, address))
+                    continue
+                offsets[queue] = decode_header(OffsetResponse, _accepted(answer, address).ext_fields).offset
         return offsets
 
     def _ask_each(
@@ -426,6 +451,13 @@ def queue_addresses(topic: str, route: TopicRoute) -> QueueAddresses:
         for queue in readable_queues(topic, route)
         if (address := addresses.get(leading.get(queue, queue.broker_name))) is not None
     }
+
+
+def is_passing(error: ClientError) -> bool:
+    """Say whether the same question may be answered a little later: who was asked is away, or busy."""
+    if isinstance(error, RemoteRefused):
+        return error.code in PASSING_CODES
+    return isinstance(error, ConnectionFailed | RequestTimeout | NoNameServer)
 
 
 def _no_size(address: str, error: ClientError) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
-from orbitmq.errors import ClientError, RouteNotFound
+from orbitmq.errors import ClientError
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.driver.rounds import Rounds
 from orbitmq.spark.offsets import Bound, Offsets
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import Origin
-from orbitmq.spark.reading.metadata_client import ROUND_S, MetadataClient, QueueAddresses
+from orbitmq.spark.reading.metadata_client import ROUND_S, MetadataClient, QueueAddresses, is_passing
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 IDLE_POLLS, IDLE_POLL_S = 20, 0.5
 """After so many polls that brought nothing new brokers are asked less and less often, down to this interval."""
@@ -25,6 +28,27 @@ LOG_EVERY_S = 10.0
 """What is tried again and again, as with a broker that does not answer, is told of this often, at most."""
 ROUTE_POLL_S = 1.0
 """New queues and brokers are looked for this often, at most."""
+
+
+def patiently(ask: Callable[[], T], options: ReadOptions, what: str) -> T:
+    """Return what `ask` returns, and ask again until `brokerPatienceMs` are over while somebody is away or busy.
+
+    Args:
+        what: is not known until then; stands in the log.
+
+    Raises:
+        RouteNotFound: a topic that was named does not exist; it may be misspelt, and is not waited for.
+        ClientError: a refusal for good, or patience is over.
+    """
+    give_up_at = time.monotonic() + options.broker_patience_ms / 1000
+    while True:
+        try:
+            return ask()
+        except ClientError as error:
+            if not is_passing(error) or time.monotonic() >= give_up_at:
+                raise
+            log.warning("%s: not known yet: %s", what, error)
+        time.sleep(PAUSE_S)
 
 
 class OffsetPoller:
@@ -104,24 +128,39 @@ class OffsetPoller:
             RouteNotFound: a topic that was named does not exist; it may be misspelt, and is not waited for.
             ClientError: somebody who has to be asked does not answer, and patience is over.
         """
-        give_up_at = time.monotonic() + self._options.broker_patience_ms / 1000
-        while True:
-            try:
-                self._target = self._client.latest(self.find_queues())
-                return
-            except RouteNotFound:
-                raise
-            except ClientError as error:
-                # The run is to read everything that is there now: it needs the word of every broker.
-                if time.monotonic() >= give_up_at:
-                    raise
-                log.warning("where the run ends is not known yet: %s", error)
-                time.sleep(PAUSE_S)
+        # The run is to read everything that is there now: it needs the word of every broker.
+        self._target = patiently(lambda: self._client.latest(self.find_queues()), self._options, "where the run ends")
+
+    def absent(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
+        """Return those of `queues` whose broker holds none of their topic's queues, as far as NameServers have told.
+
+        Its lease may be over while it is away, and then routes know nothing of it.
+        """
+        held = {(queue.topic, queue.broker_name) for queue in self.queues}
+        return {queue for queue in queues if (queue.topic, queue.broker_name) not in held}
+
+    def wait_for_absent(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
+        """Return those of `queues` that are `absent`; in a run whose end is fixed, once patience for them is over.
+
+        Raises: as `wait_for_queues`.
+        """
+        absent = self.absent(queues)
+        if absent and self._target is not None:
+            self.wait_for_queues(absent)
+            self.refix(absent)
+            absent = self.absent(absent)
+        if absent:
+            self._log("no broker holds queues that were read before, they wait", sorted(absent))
+        return absent
 
     def resolve(self, bound: Bound, option: str) -> Offsets:
         """Return the offset of each queue that `bound` means now; see `MetadataClient.resolve`."""
-        self.queues = self.queues | self._client.queues_at_start(self._options)
-        return self._client.resolve(self.queues, bound, option)
+
+        def ask() -> Offsets:
+            self.queues = self.queues | self._client.queues_at_start(self._options)
+            return self._client.resolve(self.queues, bound, option)
+
+        return patiently(ask, self._options, option)
 
     @property
     def is_fixed(self) -> bool:
@@ -153,7 +192,7 @@ class OffsetPoller:
     def earliest(self, queues: set[MessageQueue]) -> Offsets:
         """Return where those of `queues` begin that were found."""
         wanted = {queue: self.queues[queue] for queue in queues if queue in self.queues}
-        return self._client.earliest(wanted) if wanted else {}
+        return patiently(lambda: self._client.earliest(wanted), self._options, "where queues begin") if wanted else {}
 
     def ends_beside(self, queues: Iterable[MessageQueue]) -> Offsets:
         """Return where queues end that no route names now, of those whose brokers still hold other queues of their topic."""
@@ -161,8 +200,8 @@ class OffsetPoller:
         held = {q: brokers[q.topic, q.broker_name] for q in queues if (q.topic, q.broker_name) in brokers}
         return self._client.latest(held, unreachable=self._log_unreachable) if held else {}
 
-    def origins(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, Origin]:
-        """Return what those of `queues` hold first that were found, hold something, and can be asked."""
+    def origins(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, Origin | None]:
+        """Return what those of `queues` hold first that were found and can be asked; None for one that holds nothing."""
         wanted = {queue: self.queues[queue] for queue in queues if queue in self.queues}
         return self._client.origins(wanted) if wanted else {}
 

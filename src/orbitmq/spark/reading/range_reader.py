@@ -17,7 +17,7 @@ from orbitmq.spark.arrow.records import parse_records
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.blocks import BLOCK_SIZE, Block, Blocks
 from orbitmq.spark.reading.continuity import Continuity
-from orbitmq.spark.reading.metadata_client import MetadataClient, queue_addresses
+from orbitmq.spark.reading.metadata_client import PASSING_CODES, MetadataClient, queue_addresses
 from orbitmq.spark.reading.planning import Range
 from orbitmq.spark.security import read_security
 from orbitmq.wire.command import Command
@@ -29,15 +29,6 @@ DECODE_SIZE = 4 * 1024 * 1024
 """Bytes of answers that are decoded at once: smaller is slower, larger falls out of the processor's cache."""
 FIRST_BACKOFF_MS = 100
 BACKOFF_MS_MAX = 2000
-
-_RETRIED = frozenset(
-    {
-        ResponseCode.SYSTEM_ERROR,
-        ResponseCode.SYSTEM_BUSY,
-        ResponseCode.SERVICE_NOT_AVAILABLE,
-        ResponseCode.NOT_LEADER_FOR_QUEUE,
-    }
-)
 
 
 class _TryAgain(Exception):
@@ -153,7 +144,7 @@ class RangeReader:
 
     def _refusal(self, answer: Command) -> Exception:
         """Return the error that a refusal leads to: an answer that says "not now" is asked for again."""
-        if answer.code in _RETRIED:
+        if answer.code in PASSING_CODES:
             return _TryAgain(f"{self._address} answered code {answer.code}: {answer.remark}")
         if answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
             hint = f"{answer.remark}: create group {self._options.group}, or name one that exists with the option group"
