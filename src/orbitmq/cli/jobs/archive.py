@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.jobs.running import DEFAULT_MASTER, MasterOption, run_job
+from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, run_job
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     FormatOption,
@@ -35,6 +35,7 @@ def archive(
     ] = 500_000,
     merge: Annotated[bool, typer.Option("--merge/--no-merge", help="Put small files together at the end.")] = True,
     master: MasterOption = DEFAULT_MASTER,
+    conf: ConfOption = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
@@ -53,4 +54,4 @@ def archive(
         plan = ArchivePlan(topic, directory.resolve(), start, rows_per_batch, merge)
         return run(spark, Cluster(name_servers, security), plan, screen)
 
-    run_job("archive", master, output, work)
+    run_job("archive", master, output, work, parse_conf(conf))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.jobs.running import DEFAULT_MASTER, MasterOption, run_job
+from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, run_job
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     FormatOption,
@@ -62,6 +62,7 @@ def contracts(
         int, typer.Option("--rows-per-batch", min=1, help="Messages that are judged at a time.")
     ] = 500_000,
     master: MasterOption = DEFAULT_MASTER,
+    conf: ConfOption = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
@@ -82,4 +83,4 @@ def contracts(
         return hold_to_contract(spark, Cluster(name_servers, security), plan, screen)
 
     settings = {"spark.jars": ",".join(str(jar.resolve()) for jar in jars)} if jars else {}
-    run_job("contracts", master, output, work, settings)
+    run_job("contracts", master, output, work, settings | parse_conf(conf))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.jobs.running import DEFAULT_MASTER, MasterOption, run_job
+from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, run_job
 from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption
 from orbitmq.cli.terminal.output import Format
 
@@ -47,6 +47,7 @@ def dead_letters(
         int, typer.Option("--rows-per-checkpoint", min=1, help="Letters from one checkpoint to the next.")
     ] = 1_000,
     master: MasterOption = DEFAULT_MASTER,
+    conf: ConfOption = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
@@ -66,7 +67,7 @@ def dead_letters(
         return inspect_letters(spark, Cluster(name_servers, security), group, screen)
 
     if fix is None:
-        run_job("dead-letters", master, output, show)
+        run_job("dead-letters", master, output, show, parse_conf(conf))
         return
     if directory is None or quarantine is None:
         raise typer.BadParameter("--fix needs a DIRECTORY and --quarantine")
@@ -84,4 +85,4 @@ def dead_letters(
         )
         return fix_letters(spark, Cluster(name_servers, security), plan, screen)
 
-    run_job("dead-letters", master, output, work)
+    run_job("dead-letters", master, output, work, parse_conf(conf))

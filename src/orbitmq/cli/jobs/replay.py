@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.jobs.running import DEFAULT_MASTER, MasterOption, run_job
+from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, run_job
 from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption
 from orbitmq.cli.terminal.output import Format
 from orbitmq.cli.terminal.times import MOMENT_HELP, parse_moment
@@ -44,6 +44,7 @@ def replay(
         int, typer.Option("--rows-per-checkpoint", min=1, help="Messages from one checkpoint to the next.")
     ] = 10_000,
     master: MasterOption = DEFAULT_MASTER,
+    conf: ConfOption = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
@@ -66,4 +67,4 @@ def replay(
         )
         return run(spark, Cluster(name_servers, security), plan, screen)
 
-    run_job("replay", master, output, work)
+    run_job("replay", master, output, work, parse_conf(conf))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +22,29 @@ DEFAULT_MASTER = "local[*,2]"
 MasterOption = Annotated[
     str, typer.Option("--master", metavar="MASTER", help="Where Spark runs; local[*,2]: on all cores of this machine.")
 ]
+ConfOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--conf", metavar="KEY=VALUE", help="A setting of Spark, as spark.driver.memory=4g. May be given several times."
+    ),
+]
+
+
+def parse_conf(given: Sequence[str] | None) -> dict[str, str]:
+    """Return the settings of Spark that were given; of one that was given twice the last.
+
+    Raises:
+        typer.BadParameter: one is none.
+    """
+    settings = {}
+    for text in given or ():
+        key, equals, value = text.partition("=")
+        if not equals or not key.startswith("spark."):
+            raise typer.BadParameter(f"{text!r} is no KEY=VALUE, as spark.driver.memory=4g", param_hint="--conf")
+        if key == "spark.master":
+            raise typer.BadParameter(f"{text!r}: the option --master says where Spark runs", param_hint="--conf")
+        settings[key] = value
+    return settings
 
 
 def run_job(

@@ -23,5 +23,23 @@ def test_a_job_explains_itself_without_spark(job):
     assert told.splitlines()[-1] == "False 0"
 
 
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_hands_settings_on_to_spark(orbitmq, asked, tmp_path, job):
+    (tmp_path / "contract").touch()
+    words = {
+        "archive": ["orders", tmp_path / "d"],
+        "contracts": ["orders", tmp_path / "d", "--contract", tmp_path / "contract", "--quarantine", "bad"],
+        "replay": [tmp_path, "orders", tmp_path / "d"],
+        "dead-letters": ["billing", "--inspect"],
+        "lag": ["billing", "orders", tmp_path / "d"],
+        "trace": [tmp_path / "d"],
+        "alerts": ["alerts"],
+    }[job]
+    told = orbitmq("job", job, *words, "--conf", "spark.driver.memory=4g", "--conf", "spark.ui.enabled=true")
+
+    assert told.code == 0, told.err
+    assert asked[-1][-1] == {"spark.driver.memory": "4g", "spark.ui.enabled": "true"}
+
+
 def test_a_group_of_commands_it_is():
     assert "archive" in JOBS

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 import typer
 
-from orbitmq.cli.jobs.running import run_job
+from orbitmq.cli.jobs.running import parse_conf, run_job
 from orbitmq.cli.terminal.output import Format
 from orbitmq.spark.jobs.frame import session
 from orbitmq.spark.jobs.frame.checks import Verdict
@@ -47,3 +47,20 @@ def test_a_check_that_does_not_hold_is_exit_code_1(run, capsys):
 def test_programs_get_one_document(run):
     told = run(Verdict(True, "rows agree"), output=Format.JSON)
     assert told.out == '{"job":"archive","checks":[{"holds":true,"claim":"rows agree"}]}\n'
+
+
+def test_settings_of_spark_are_keys_and_values():
+    given = ["spark.driver.memory=4g", "spark.executor.extraJavaOptions=-Da=b", "spark.driver.memory=8g"]
+    assert parse_conf(given) == {"spark.driver.memory": "8g", "spark.executor.extraJavaOptions": "-Da=b"}
+    assert parse_conf(None) == {}
+
+
+@pytest.mark.parametrize("wrong", ["spark.driver.memory", "=4g", "driver.memory=4g", ""])
+def test_what_is_no_setting_of_spark_is_refused(wrong):
+    with pytest.raises(typer.BadParameter, match=r"KEY=VALUE, as spark\.driver\.memory=4g"):
+        parse_conf([wrong])
+
+
+def test_the_master_is_an_option_of_its_own():
+    with pytest.raises(typer.BadParameter, match="--master"):
+        parse_conf(["spark.master=spark://elsewhere:7077"])

@@ -76,6 +76,28 @@ def test_settings_and_java_options_of_ones_own_count():
     assert told["spark.driver.extraJavaOptions"].endswith(" -Xmx1g")
 
 
+def test_a_cluster_reaches_the_driver_by_its_own_address(monkeypatch):
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
+    told = local_session("mine", master="spark://elsewhere:7077")
+
+    assert not told.keys() & {"spark.driver.host", "spark.driver.bindAddress", "spark.sql.shuffle.partitions"}
+    assert "SPARK_LOCAL_IP" not in os.environ
+    assert os.environ["PYSPARK_PYTHON"] == "/opt/python"
+
+
+def test_a_host_of_ones_own_counts_for_a_cluster():
+    told = local_session("mine", master="yarn", settings={"spark.driver.host": "10.0.0.1"})
+
+    assert told["spark.driver.host"] == "10.0.0.1"
+
+
+def test_java_options_of_settings_come_after_ours():
+    told = local_session("mine", settings={"spark.driver.extraJavaOptions": "-Xss4m"})
+
+    assert "-Dlog4j2" in told["spark.driver.extraJavaOptions"]
+    assert told["spark.driver.extraJavaOptions"].endswith(f"{module.QUICK_START} -Xss4m")
+
+
 def test_sparks_own_log_shows_errors_only():
     (option,) = (
         option

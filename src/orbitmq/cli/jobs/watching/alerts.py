@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.jobs.running import DEFAULT_MASTER, MasterOption, run_job
+from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, run_job
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     FormatOption,
@@ -28,6 +28,7 @@ def alerts(
     every_s: Annotated[int, typer.Option("--every", min=1, metavar="SECONDS", help="Between two looks.")] = 10,
     looks: Annotated[int, typer.Option("--looks", min=0, help="End after so many; 0: Ctrl-C ends it.")] = 0,
     master: MasterOption = DEFAULT_MASTER,
+    conf: ConfOption = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
@@ -43,4 +44,4 @@ def alerts(
 
         return watch(spark, Cluster(name_servers, security), AlertPlan(topic, every_s, looks), screen)
 
-    run_job("alerts", master, output, work)
+    run_job("alerts", master, output, work, parse_conf(conf))

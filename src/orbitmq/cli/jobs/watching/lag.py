@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.jobs.running import DEFAULT_MASTER, MasterOption, run_job
+from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, run_job
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     FormatOption,
@@ -31,6 +31,7 @@ def lag(
     count: Annotated[int, typer.Option("--count", min=1, help="How often this run looks.")] = 60,
     every: Annotated[float, typer.Option("--every", min=0.1, metavar="SECONDS", help="Time between two looks.")] = 10.0,
     master: MasterOption = DEFAULT_MASTER,
+    conf: ConfOption = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
@@ -48,4 +49,4 @@ def lag(
         plan = LagPlan(group, topic, directory.resolve(), count, every)
         return watch_lag(spark, Cluster(name_servers, security), plan, screen)
 
-    run_job("lag", master, output, work)
+    run_job("lag", master, output, work, parse_conf(conf))

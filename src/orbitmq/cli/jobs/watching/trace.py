@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.jobs.running import DEFAULT_MASTER, MasterOption, run_job
+from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, run_job
 from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption
 from orbitmq.cli.terminal.output import Format
 from orbitmq.cli.terminal.times import TIME_HELP, parse_time
@@ -34,6 +34,7 @@ def trace(
         int, typer.Option("--rows-per-batch", min=1, help="Trace messages that are read at a time.")
     ] = 500_000,
     master: MasterOption = DEFAULT_MASTER,
+    conf: ConfOption = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
@@ -52,4 +53,4 @@ def trace(
         plan = TracePlan(topic, directory.resolve(), start, rows_per_batch, since_ms)
         return evaluate_traces(spark, Cluster(name_servers, security), plan, screen)
 
-    run_job("trace", master, output, work)
+    run_job("trace", master, output, work, parse_conf(conf))

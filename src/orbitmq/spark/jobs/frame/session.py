@@ -35,6 +35,7 @@ def job_session(name: str, master: str, settings: Mapping[str, str] | None = Non
         spark = local_session(
             f"orbitmq job {name}",
             master=master,
+            java_options="",  # jobs run for long: both of Java's compilers are worth their start
             settings={"spark.sql.streaming.numRecentProgressUpdates": "100000", **(settings or {})},
         )
     try:
