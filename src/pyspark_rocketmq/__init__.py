@@ -91,13 +91,16 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         from orbitmq.spark.commitlog.options import refuse_files
         from orbitmq.spark.format.refusals import RefusedStream
         from orbitmq.spark.format.tables import for_reading
+        from orbitmq.spark.older_source import OlderStreamReader
         from orbitmq.spark.options import parse_read_options
         from orbitmq.spark.source import StreamReader
+        from orbitmq.spark.versions import LIMITS_STREAMS
 
         try:
             options = for_reading(self.options, schema)
             refuse_files(options)
-            return StreamReader(schema, parse_read_options(options, streaming=True, query_id=self._query_id))
+            reader = StreamReader if LIMITS_STREAMS else OlderStreamReader
+            return reader(schema, parse_read_options(options, streaming=True, query_id=self._query_id))
         except OrbitError as error:
             return RefusedStream(error)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -259,8 +259,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         if self._unchecked is None:
             self._unchecked = set(position.offsets)
             self._check_absent(position)
-        if self._unchecked:
-            self._check_queues(position)
+        self._unchecked -= self._check_queues(position, self._unchecked - self._polled.queues.keys())
         latest = self._polled.latest
         moved = {queue for queue, end in latest.items() if end != position.offsets.get(queue)}
         origins = self._look_for_origins(position, moved)
@@ -324,18 +323,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             )
         log.warning("%s; going on without them", what)
 
-    def _check_queues(self, position: Position) -> None:
+    def _check_queues(self, position: Position, queues: set[MessageQueue]) -> Set[MessageQueue]:
         """Look after queues that were read before and that no route names any more: the topic may have fewer now.
+
+        Returns:
+            Those whose broker has told.
 
         Raises:
             DataLoss: they hold messages that were not read.
         """
-        assert self._unchecked is not None
-        ends = self._polled.ends_beside(self._unchecked - self._polled.queues.keys())
-        self._unchecked -= ends.keys()
+        ends = self._polled.ends_beside(queues) if queues else {}
         left = {queue: end - position.offsets[queue] for queue, end in ends.items() if end > position.offsets[queue]}
         if not left:
-            return
+            return ends.keys()
         what = (
             f"{sum(left.values())} messages are left in queues that their topic's route names no more: {sorted(left)}"
         )
@@ -344,6 +344,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
                 f"{what}. Give the topic its read queues back until they are read, or set failOnDataLoss to false to leave them."
             )
         log.warning("%s; going on without them", what)
+        return ends.keys()
 
     def _made_anew(self, position: Position, origins: Origins) -> set[MessageQueue]:
         """Return the queues that are others than those of the same name that were read before."""
