@@ -54,6 +54,7 @@ except ImportError:
     class ReadLimit:  # type: ignore[no-redef]
         """How much a micro-batch may read."""
 
+    @dataclass
     class ReadAllAvailable(ReadLimit):  # type: ignore[no-redef,misc]
         """Everything."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from orbitmq.errors import ConfigError
 from orbitmq.spark.schema import COLUMN_NAMES, arrow_schema, chosen_columns, spark_schema
+from orbitmq.spark.writing.row_batches import arrow_types
 
 
 def test_arrow_columns_are_exactly_what_spark_derives():
-    assert arrow_schema(COLUMN_NAMES).equals(to_arrow_schema(spark_schema(COLUMN_NAMES), timezone="UTC"))
+    assert arrow_schema(COLUMN_NAMES).equals(arrow_types(spark_schema(COLUMN_NAMES)))
 
 
 def test_the_columns_are_those_of_the_reference():

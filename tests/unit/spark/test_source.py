@@ -21,6 +21,7 @@ from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
 from orbitmq.spark.source import BatchReader, FilteringReader, StreamReader, read_schema
 from orbitmq.spark.versions import (
     EqualTo,
+    Filter,
     GreaterThan,
     GreaterThanOrEqual,
     LessThan,
@@ -739,6 +740,7 @@ def filtered(fake, *filters, **options) -> list[int]:
     return [n for _, n in rows(reader)]
 
 
+@pytest.mark.skipif(EqualTo is Filter, reason="Spark tells filters since version 4.1")
 def test_filters_shorten_what_is_read(fake):
     for queue_id in range(3):
         fake.fill("orders", queue_id, 30, tags="abc")
@@ -754,6 +756,7 @@ def test_filters_shorten_what_is_read(fake):
     assert filtered(fake, EqualTo(("topic",), "bills")) == []
 
 
+@pytest.mark.skipif(EqualTo is Filter, reason="Spark tells filters since version 4.1")
 def test_filters_of_time_leave_a_margin_for_clocks(fake, monkeypatch):
     monkeypatch.setattr(source, "CLOCK_MARGIN_MS", 2)
     fake.fill("orders", 0, 30)  # stored at 0, 1, 2 ... ms

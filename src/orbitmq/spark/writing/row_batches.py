@@ -18,12 +18,17 @@ ROWS_PER_BATCH = 1_000
 
 def batches_of(rows: Iterator[Row], schema: StructType) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task in batches of a thousand, with the types that Spark itself gives them."""
-    zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-    arrow = to_arrow_schema(schema, **zone)
+    arrow = arrow_types(schema)
     while some := list(islice(rows, ROWS_PER_BATCH)):
         columns = zip(*some, strict=True) if arrow.names else ()
         arrays = [pa.array(map(_plain, column), type=field.type) for field, column in zip(arrow, columns, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=arrow)
+
+
+def arrow_types(schema: StructType) -> pa.Schema:
+    """Return the Arrow schema that Spark itself makes of its own."""
+    zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+    return to_arrow_schema(schema, **zone)
 
 
 def _plain(value: Any) -> Any:

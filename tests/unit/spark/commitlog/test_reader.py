@@ -7,13 +7,13 @@ import pickle
 from datetime import UTC, datetime
 
 import pytest
-from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, LessThan
 
 from orbitmq.model.message import SysFlag
 from orbitmq.spark.commitlog.options import parse_file_options
 from orbitmq.spark.commitlog.reader import FilePartition, FileReader, FilteringFileReader, file_schema
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
+from orbitmq.spark.versions import EqualTo, Filter, GreaterThanOrEqual, LessThan
 from unit.spark.commitlog.log_files import LogBuilder
 
 SIZE = 20_000
@@ -88,6 +88,7 @@ def filtered(store, *filters, **options: str) -> tuple[int, list[int]]:
     return len(partitions), found
 
 
+@pytest.mark.skipif(EqualTo is Filter, reason="Spark tells filters since version 4.1")
 def test_filters_of_the_query_leave_splits_and_messages_out(tmp_path):
     log = LogBuilder()
     for n in range(10):
