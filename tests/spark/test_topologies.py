@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from typing import cast
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from orbitmq import Message
 from orbitmq.admin.client import AdminClient
@@ -23,6 +22,7 @@ from orbitmq.spark.options import parse_read_options
 from orbitmq.spark.reading import offset_poller
 from orbitmq.spark.schema import spark_schema
 from orbitmq.spark.source import BatchReader, StreamReader
+from orbitmq.spark.versions import ReadAllAvailable
 from orbitmq.testing import BlockingCluster, LocalCluster
 
 TOPIC = "orders"
