@@ -305,6 +305,15 @@ def _others() -> Iterator[Row]:
         has_keep=True,
     )
     yield Row(
+        name="spark/versions",
+        rooms=("client", "java", "spark-versions"),
+        asked="the Spark tests pass on Spark 4.0, 4.1, 4.2 and 4.3, each in an environment of its own",
+        command=("-m", "spark.versions"),
+        sources=("src/orbitmq/spark", "src/pyspark_rocketmq", "tests/spark", "tests/unit/spark"),
+        needs=("java",),
+        minutes=40,
+    )
+    yield Row(
         name="mutants/sample",
         rooms=("unit",),
         asked="200 random changes of the source: unit tests notice 90 % of them",
