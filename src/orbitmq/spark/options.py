@@ -99,6 +99,7 @@ WRITE_OPTIONS = (
     "topic",
     "group",
     "sendTimeoutMs",
+    "brokerPatienceMs",
     "retries",
     "sendOutstanding",
     "rowIds",
@@ -188,6 +189,7 @@ class WriteOptions:
     topic: str | None = None
     group: str = DEFAULT_GROUP
     send_timeout_ms: int = 10_000
+    broker_patience_ms: int = 60_000
     retries: int = 3
     send_outstanding: int = 10_000
     row_ids: bool = True
@@ -275,6 +277,7 @@ def parse_write_options(options: Mapping[str, str], *, streaming: bool | None = 
         topic=None if topic is None else _checked_topic("topic", topic),
         group=given.group(DEFAULT_ONCE_GROUP if exactly_once else DEFAULT_GROUP),
         send_timeout_ms=given.number("sendTimeoutMs", WriteOptions.send_timeout_ms, 1, INT32_MAX),
+        broker_patience_ms=given.number("brokerPatienceMs", WriteOptions.broker_patience_ms, 0, INT32_MAX),
         retries=given.number("retries", WriteOptions.retries, 0, 1000),
         send_outstanding=given.number("sendOutstanding", WriteOptions.send_outstanding, 1, 1_000_000),
         row_ids=given.boolean("rowIds", not exactly_once),

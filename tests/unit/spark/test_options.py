@@ -272,6 +272,7 @@ STREAM_LIMITS = [
 WRITE_LIMITS = [
     ("delayLevelMax", "delay_level_max", 1, 1000),
     ("sendTimeoutMs", "send_timeout_ms", 1, 2**31 - 1),
+    ("brokerPatienceMs", "broker_patience_ms", 0, 2**31 - 1),
     ("retries", "retries", 0, 1000),
     ("sendOutstanding", "send_outstanding", 1, 1_000_000),
 ]

@@ -222,7 +222,7 @@ class HalfSender:
     def _note_failure(self, broker_name: str, error: ClientError) -> None:
         now_s = time.monotonic()
         self._failing_since_s = self._failing_since_s or now_s
-        if now_s - self._failing_since_s > self._options.send_timeout_ms / 1000:
+        if now_s - self._failing_since_s > self._options.broker_patience_ms / 1000:
             raise SendFailed(f"a row was not sent: {error}", [error]) from error
         log.warning("%s, trying again", error)
         self._failed.add(broker_name)

@@ -17,6 +17,7 @@ from orbitmq.spark.once.half_sender import HalfSender
 from orbitmq.spark.once.prepared import Place, Prepared
 from orbitmq.spark.once.rules.stamp import parse_stamp
 from orbitmq.spark.options import WriteOptions
+from unit.spark.fake_time import FakeTime
 
 
 @pytest.fixture
@@ -106,7 +107,21 @@ def test_a_broker_that_fails_for_too_long_fails_the_task(fake, options):
     fake.broker_address = "127.0.0.1:1"
 
     with pytest.raises(SendFailed, match="not sent"):
-        send(replace(options, send_timeout_ms=300), {"body": [b"a"]})
+        send(replace(options, broker_patience_ms=300), {"body": [b"a"]})
+
+
+def test_a_broker_that_is_away_for_half_a_minute_fails_no_task(fake, options, monkeypatch):
+    fake.broker_address, address = "127.0.0.1:1", fake.address
+
+    def come_back() -> None:
+        if clock.now > 1030:
+            fake.broker_address = address
+
+    clock = FakeTime(asleep=come_back)
+    monkeypatch.setattr(half_sender, "time", clock)
+    monkeypatch.setattr(half_sender, "BACKOFF_MS", 1_000)
+    assert send(options, {"body": [b"a"]}).count == 1
+    assert clock.now > 1030
 
 
 @pytest.mark.parametrize("code", [ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.MESSAGE_ILLEGAL])
