@@ -24,10 +24,11 @@ from orbitmq.spark.jobs.frame.screen import Screen
 from orbitmq.spark.jobs.letters.fixing import REASON, Fix, Letter, fix_letter
 from orbitmq.spark.jobs.resending.places import PLACE, check_resent
 from orbitmq.spark.jobs.resending.sending import Work, resend
+from orbitmq.spark.jobs.resending.spilling import Row
 from orbitmq.spark.offsets import format_offsets
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _COLUMNS = (*PLACE, "storeTimestamp", "body", "properties", "tags", "keys", "flag", "reconsumeTimes")
 _ROWS_SHOWN = 50

@@ -17,10 +17,11 @@ from orbitmq.spark.jobs.frame.directory import claimed, held
 from orbitmq.spark.jobs.frame.screen import Screen
 from orbitmq.spark.jobs.resending.places import PLACE, check_resent
 from orbitmq.spark.jobs.resending.sending import Work, resend
+from orbitmq.spark.jobs.resending.spilling import Row
 from orbitmq.store.inspection.layout import log_files
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 COLUMNS = (*PLACE, "storeTimestamp", "body", "properties", "tags", "keys", "flag")
 

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NEEDED = ("pyspark", "pyarrow")
+_SETTINGS = {
+    "spark.sql.streaming.numRecentProgressUpdates": "100000",
+    # Rows of a window that are kept without a look at their size; further ones spill. Spark's 4,096 may be gigabytes of bodies.
+    "spark.sql.windowExec.buffer.in.memory.threshold": "64",
+}
 
 
 @contextmanager
@@ -36,7 +41,7 @@ def job_session(name: str, master: str, settings: Mapping[str, str] | None = Non
             f"orbitmq job {name}",
             master=master,
             java_options="",  # jobs run for long: both of Java's compilers are worth their start
-            settings={"spark.sql.streaming.numRecentProgressUpdates": "100000", **(settings or {})},
+            settings={**_SETTINGS, **(settings or {})},
         )
     try:
         yield spark

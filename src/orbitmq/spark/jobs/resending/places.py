@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 
 QUEUE = ("topic", "brokerName", "queueId")
 PLACE = (*QUEUE, "queueOffset")
+PART_ROWS = 20_000
+PART_BYTES = 16 * 2**20
+"""Of a part of the rows, which a task sorts and writes: about, where bodies are of about one size."""
 _DONE = "topic string, brokerName string, queueId int, next bigint"
+
+
+class Size(NamedTuple):
+    """How many rows there are, and the bytes of their bodies."""
+
+    row_count: int
+    body_size: int
 
 
 def left_of(spark: SparkSession, rows: DataFrame, done: Offsets) -> DataFrame:
@@ -33,13 +43,32 @@ def done_of(spark: SparkSession, rows: DataFrame, done: Offsets) -> DataFrame:
     return _with_next(spark, rows, done).where("queueOffset < next").drop("next")
 
 
-def ordered(rows: DataFrame) -> DataFrame:
-    """Return rows by their store times, those of each queue by their offsets even where a clock went backwards."""
+def measure(rows: DataFrame) -> Size:
+    """Return the size of rows with bodies."""
+    from pyspark.sql import functions as f
+
+    size = f.coalesce(f.sum(f.octet_length("body")), f.lit(0))
+    return Size(*rows.agg(f.count(f.lit(1)), size).collect()[0])
+
+
+def part_count(size: Size) -> int:
+    """Return into how many parts rows are divided, so that each part is small, whatever all of them are."""
+    return max(1, -(-size.row_count // PART_ROWS), -(-size.body_size // PART_BYTES))
+
+
+def ordered(rows: DataFrame, parts: int) -> DataFrame:
+    """Return rows by their store times, those of each queue by their offsets even where a clock went backwards.
+
+    Args:
+        parts: into so many of about the same count they are divided.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
     so_far = Window.partitionBy(*QUEUE).orderBy("queueOffset").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    return rows.withColumn("at", f.max("storeTimestamp").over(so_far)).orderBy("at", *PLACE)
+    order = ("at", *PLACE)
+    timed = rows.withColumn("at", f.max("storeTimestamp").over(so_far))
+    return timed.repartitionByRange(parts, *order).sortWithinPartitions(*order)
 
 
 def sent_since(

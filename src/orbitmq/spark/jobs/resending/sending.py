@@ -1,4 +1,4 @@
-"""The sending of a job's messages again: Spark puts them in order, this process sends them, a file keeps how far it is.
+"""The sending of a job's messages again: Spark puts them in order, in files, this process sends them, a file keeps how far it is.
 
 Messages of one key go to one queue, one request at a time, and those that a killed run has sent behind its last checkpoint
 are found in the topics: so the order of each key stays, and each message is sent once.
@@ -27,15 +27,21 @@ from orbitmq.net.security.client_security import load_security
 from orbitmq.spark.jobs.frame.cluster import TIMEOUT_MS, Cluster, readable_stats
 from orbitmq.spark.jobs.frame.screen import Screen
 from orbitmq.spark.jobs.resending.pace import Pace
-from orbitmq.spark.jobs.resending.places import left_of, ordered, sent_since
+from orbitmq.spark.jobs.resending.places import left_of, measure, ordered, part_count, sent_since
 from orbitmq.spark.jobs.resending.progress import FILE, RESENT_FROM, Progress, load_progress, save_progress
+from orbitmq.spark.jobs.resending.spilling import Row, spilled
+from orbitmq.spark.offsets import Offsets
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 GROUP = "orbitmq-job"
+SPILLED = "_rows"
+"""In the job's directory: what it has still to send, while it runs."""
 ATTEMPTS = 5
 """Failures one after the other that end the job, where none of its attempts has come to a checkpoint."""
+PORTION_BYTES = 8 * 2**20
+"""Bodies that are sent at a time."""
 PAUSE_S = 2.0
 """After the first failure; the next ones twice as long each."""
 
@@ -44,7 +50,7 @@ class Work(NamedTuple):
     """What is sent again.
 
     Args:
-        rows: messages, in any order: `places.PLACE`, `storeTimestamp`, and what `message` needs.
+        rows: messages, in any order: `places.PLACE`, `storeTimestamp`, `body`, and what `message` needs.
         message: makes what is sent of a row; it adds no `RESENT_FROM`.
         topics: where `message` may send to.
         directory: the job's.
@@ -78,28 +84,21 @@ def resend(spark: SparkSession, cluster: Cluster, work: Work, screen: Screen) ->
     from pyspark.errors import PySparkException
 
     first = run(_begin(cluster, work, load_progress(work.file) or Progress(uuid4().hex)))
-    waiting = left_of(spark, work.rows, first.done).count()
-    screen.step(f"{waiting:,} messages to send")
-    failures, now = 0, first
-    with screen.progress({"sent": waiting}) as advance:
-        sender = _Sender(cluster, work, lambda count: advance("sent", count))
-        while True:
-            try:
-                there = sent_since(spark, cluster, work.topics, now, now.ends)
-                sender.sent = {row["origin"] for row in there.collect()}
-                rows = ordered(left_of(spark, work.rows, now.done)).toLocalIterator(prefetchPartitions=True)
-                return first, run(sender.send(rows, now))
-            except PySparkException as error:
-                raise JobFailed(str(error).splitlines()[0]) from error
-            except Py4JJavaError as error:  # of an iterator's first row, which pyspark does not translate
-                raise JobFailed(str(error.java_exception.getMessage()).splitlines()[0]) from error
-            except ClientError as error:
-                found = load_progress(work.file) or now
-                failures, now = (1 if found != now else failures + 1), found
-                if failures == ATTEMPTS:
-                    raise JobFailed(f"messages cannot be sent: {error}. Started again, it goes on") from error
-                screen.step(f"tried again: {error}")
-                time.sleep(PAUSE_S * 2 ** (failures - 1))
+    left = left_of(spark, work.rows, first.done)
+    try:
+        waiting = measure(left)
+        screen.step(f"{waiting.row_count:,} messages to send")
+        rows = ordered(left, part_count(waiting))
+        with (
+            spilled(rows, work.directory / SPILLED, waiting.row_count) as read,
+            screen.progress({"sent": waiting.row_count}) as advance,
+        ):
+            sender = _Sender(cluster, work, lambda count: advance("sent", count))
+            return first, _send_all(spark, sender, read, first, screen)
+    except PySparkException as error:
+        raise JobFailed(str(error).splitlines()[0]) from error
+    except Py4JJavaError as error:  # of a task that failed, which pyspark does not translate
+        raise JobFailed(str(error.java_exception.getMessage()).splitlines()[0]) from error
 
 
 async def _begin(cluster: Cluster, work: Work, found: Progress) -> Progress:
@@ -129,6 +128,26 @@ async def _ends(admin: AdminClient, topics: Sequence[str]) -> dict[MessageQueue,
     return {queue: found.max_offset for topic in stats for queue, found in topic.items()}
 
 
+def take_portion(rows: Iterator[Row], count_max: int) -> list[Row]:
+    """Take the next rows: at most so many, and none after that with which their bodies are `PORTION_BYTES`."""
+    portion, size = [], 0
+    for row in islice(rows, count_max):
+        portion.append(row)
+        size += len(row["body"])
+        if size >= PORTION_BYTES:
+            break
+    return portion
+
+
+def left_in(rows: Iterator[Row], done: Offsets) -> Iterator[Row]:
+    """Yield the rows that are not done yet."""
+    return (row for row in rows if row["queueOffset"] >= done.get(_queue_of(row), 0))
+
+
+def _queue_of(row: Row) -> MessageQueue:
+    return MessageQueue(row["topic"], row["brokerName"], row["queueId"])
+
+
 class _Sender:
     """Sends rows in their order.
 
@@ -137,8 +156,8 @@ class _Sender:
 
     def __init__(self, cluster: Cluster, work: Work, on_sent: Callable[[int], None]) -> None:
         self.sent: set[str] = set()
-        self._cluster = cluster
-        self._work = work
+        self.cluster = cluster
+        self.work = work
         self._pace = Pace(work.rate)
         self._on_sent = on_sent
         self._counted = 0
@@ -149,28 +168,28 @@ class _Sender:
         Raises:
             ClientError: some messages were not sent, and nothing behind them in their queues.
         """
-        access = load_security(self._cluster.security)._asdict()
+        access = load_security(self.cluster.security)._asdict()
         progress, done, unnoted, counted = begin, dict(begin.done), 0, self._counted
         loop = asyncio.get_running_loop()
         async with (
-            AdminClient(self._cluster.name_servers, timeout_ms=TIMEOUT_MS, **access) as admin,
+            AdminClient(self.cluster.name_servers, timeout_ms=TIMEOUT_MS, **access) as admin,
             # One attempt: after another one a message could be there twice. Whoever calls looks first.
-            Producer(GROUP, self._cluster.name_servers, retries=0, send_timeout_ms=TIMEOUT_MS, **access) as producer,
+            Producer(GROUP, self.cluster.name_servers, retries=0, send_timeout_ms=TIMEOUT_MS, **access) as producer,
         ):
 
             async def note() -> Progress:
-                ends = await _ends(admin, self._work.topics)
+                ends = await _ends(admin, self.work.topics)
                 noted = progress._replace(ends={**progress.ends, **ends}, done=dict(done))
-                save_progress(self._work.file, noted)
+                save_progress(self.work.file, noted)
                 self._counted = counted
                 return noted
 
             def next_portion() -> tuple[int, dict[MessageQueue, list[Message]]]:
-                portion = list(islice(rows, self._pace.portion))
+                portion = take_portion(rows, self._pace.portion)
                 return len(portion), self._runs(portion, progress, done)
 
             while True:
-                # Rows come from a socket, and `message` may be slow: connections must not suffer from it.
+                # Rows come from files, and `message` may be slow: connections must not suffer from it.
                 row_count, runs = await asyncio.to_thread(next_portion)
                 if not row_count:
                     return await note()
@@ -179,7 +198,7 @@ class _Sender:
                 await _send_runs(producer, runs)
                 unnoted, counted = unnoted + count, counted + row_count
                 self._on_sent(counted)
-                if unnoted >= self._work.rows_per_checkpoint:
+                if unnoted >= self.work.rows_per_checkpoint:
                     progress, unnoted = await note(), 0
 
     def _runs(
@@ -188,17 +207,36 @@ class _Sender:
         """Return what to send to which queue, and count all rows of the portion as done."""
         runs: defaultdict[MessageQueue, list[Message]] = defaultdict(list)
         for row in portion:
-            place = MessageQueue(row["topic"], row["brokerName"], row["queueId"])
+            place = _queue_of(row)
             origin = progress.origin(place, row["queueOffset"])
             if row["queueOffset"] < done.get(place, 0):
                 continue  # its archive has it twice
             done[place] = row["queueOffset"] + 1
             if origin in self.sent:
                 continue
-            message = self._work.message(row)
+            message = self.work.message(row)
             queue = choose_by_key(progress.queues_of(message.topic), message.sharding_key or str(place[1:]))
             runs[queue].append(replace(message, properties={**message.properties, RESENT_FROM: origin}))
         return runs
+
+
+def _send_all(
+    spark: SparkSession, sender: _Sender, read: Callable[[], Iterator[Row]], begin: Progress, screen: Screen
+) -> Progress:
+    """Send all rows, and go on from the newest checkpoint after a failure; return the progress at the end."""
+    failures, now, work = 0, begin, sender.work
+    while True:
+        try:
+            there = sent_since(spark, sender.cluster, work.topics, now, now.ends)
+            sender.sent = {row["origin"] for row in there.collect()}
+            return run(sender.send(left_in(read(), now.done), now))
+        except ClientError as error:
+            found = load_progress(work.file) or now
+            failures, now = (1 if found != now else failures + 1), found
+            if failures == ATTEMPTS:
+                raise JobFailed(f"messages cannot be sent: {error}. Started again, it goes on") from error
+            screen.step(f"tried again: {error}")
+            time.sleep(PAUSE_S * 2 ** (failures - 1))
 
 
 async def _send_runs(producer: Producer, runs: dict[MessageQueue, list[Message]]) -> None:

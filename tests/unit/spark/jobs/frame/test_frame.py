@@ -63,6 +63,7 @@ def test_spark_is_stopped_however_the_job_ends(monkeypatch):
     assert asked[0][0] == "orbitmq job archive"
     assert asked[0][1]["master"] == "local[3]"
     assert asked[0][1]["settings"]["spark.jars"] == "a.jar"
+    assert asked[0][1]["settings"]["spark.sql.windowExec.buffer.in.memory.threshold"] == "64"
     assert asked[0][1]["java_options"] == "", "jobs run for long: both of Java's compilers are worth their start"
 
 

@@ -9,7 +9,7 @@ import pytest
 from orbitmq.errors import RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.resending.pace import PORTION_MAX, Pace
-from orbitmq.spark.jobs.resending.places import sent_since, starts_of
+from orbitmq.spark.jobs.resending.places import PART_BYTES, PART_ROWS, Size, part_count, sent_since, starts_of
 from orbitmq.spark.jobs.resending.progress import Progress
 from orbitmq.wire.bodies.topics import QueueStats
 
@@ -60,3 +60,18 @@ def test_a_portion_of_messages_that_were_all_sent_before_takes_no_time():
     pace = Pace(1)
     pace.wait_s(0, 0.0)
     assert pace.wait_s(1, 0.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "parts"),
+    [
+        (0, 0, 1),
+        (PART_ROWS, PART_BYTES, 1),
+        (PART_ROWS + 1, 0, 2),
+        (2, PART_BYTES + 1, 2),
+        (10_000_000, 10 * 2**30, 640),
+        (50_000_000, 0, 50_000_000 // PART_ROWS),
+    ],
+)
+def test_there_are_as_many_parts_as_keep_each_of_them_small(count, size, parts):
+    assert part_count(Size(count, size)) == parts

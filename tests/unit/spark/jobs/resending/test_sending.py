@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from itertools import count
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.frame.cluster import Cluster
 from orbitmq.spark.jobs.frame.screen import Screen
 from orbitmq.spark.jobs.resending import sending as module
+from orbitmq.spark.jobs.resending.places import Size
 from orbitmq.spark.jobs.resending.progress import RESENT_FROM, Progress, load_progress
 from orbitmq.spark.jobs.resending.sending import ATTEMPTS, Work, resend
 from orbitmq.wire.bodies.topics import QueueStats
@@ -56,11 +58,14 @@ class Rows:
     def __init__(self, rows):
         self.rows = list(rows)
 
-    def count(self):
-        return len(self.rows)
+    def measure(self):
+        return Size(len(self.rows), sum(len(row["body"]) for row in self.rows))
 
-    def toLocalIterator(self, prefetchPartitions):  # noqa: N802, N803
-        return iter(self.rows)
+
+@contextmanager
+def spilled(rows, directory, count):
+    found = list(rows.rows)
+    yield lambda: iter(found)
 
 
 class Unreadable(Rows):
@@ -69,12 +74,12 @@ class Unreadable(Rows):
     def __init__(self, rows):
         self.rows = rows
 
-    def count(self):
-        return 2
+    def measure(self):
+        return Size(2, 8)
 
 
-def row(offset, key=None):
-    return {"topic": "old", "brokerName": "b", "queueId": 1, "queueOffset": offset, "key": key}
+def row(offset, key=None, body=b"body"):
+    return {"topic": "old", "brokerName": "b", "queueId": 1, "queueOffset": offset, "key": key, "body": body}
 
 
 @pytest.fixture
@@ -108,7 +113,9 @@ def cluster(monkeypatch):
             else Rows(row for row in rows.rows if row["queueOffset"] >= done.get(SOURCE, 0))
         ),
     )
-    monkeypatch.setattr(module, "ordered", lambda rows: rows)
+    monkeypatch.setattr(module, "measure", lambda rows: rows.measure())
+    monkeypatch.setattr(module, "ordered", lambda rows, parts: rows)
+    monkeypatch.setattr(module, "spilled", spilled)
     monkeypatch.setattr(
         module,
         "sent_since",
@@ -214,6 +221,20 @@ def test_a_queue_that_fails_does_not_leave_others_under_way(cluster):
     with pytest.raises(SendFailed):
         asyncio.run(module._send_runs(Producer(), {first: [], second: []}))
     assert ended == [second]
+
+
+def test_a_portion_of_large_messages_is_small(cluster, tmp_path, monkeypatch):
+    held = []
+    send_runs = module._send_runs
+
+    async def noting(producer, runs):
+        held.append(sum(map(len, runs.values())))
+        await send_runs(producer, runs)
+
+    monkeypatch.setattr(module, "_send_runs", noting)
+    run([row(offset, body=bytes(3 * 2**20)) for offset in range(9)], tmp_path)
+    assert held == [3, 3, 3], "a portion ends with the message that makes it 8 MiB"
+    assert bodies(cluster) == [list(range(9))]
 
 
 def test_a_checkpoint_is_noted_after_so_many_rows(cluster, tmp_path, monkeypatch):
