@@ -22,7 +22,7 @@ from orbitmq.spark.jobs.frame.cluster import Cluster
 from orbitmq.spark.jobs.frame.directory import claimed
 from orbitmq.spark.jobs.frame.screen import Screen
 from orbitmq.spark.jobs.letters.fixing import REASON, Fix, Letter, fix_letter
-from orbitmq.spark.jobs.resending.places import PLACE, check_resent
+from orbitmq.spark.jobs.resending.places import PLACE, QUEUE, check_resent
 from orbitmq.spark.jobs.resending.sending import Work, resend
 from orbitmq.spark.jobs.resending.spilling import Row
 from orbitmq.spark.offsets import format_offsets
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 _COLUMNS = (*PLACE, "storeTimestamp", "body", "properties", "tags", "keys", "flag", "reconsumeTimes")
 _ROWS_SHOWN = 50
+REASONS_MAX = 1_000
+"""Reasons that are counted each by itself: that of an exception may be another one for each letter."""
+_OTHERS = "in quarantine: for other reasons"
 
 
 class FixPlan(NamedTuple):
@@ -102,21 +105,22 @@ def fix_letters(spark: SparkSession, cluster: Cluster, plan: FixPlan, screen: Sc
         desk = _Desk(plan, frozenset(topic for topic in origins if topic and _is_there(cluster, topic)))
         work = Work(letters, desk.message, desk.targets, plan.directory, plan.rate, plan.rows_per_checkpoint)
         before, after = resend(spark, cluster, work, screen)
-        counts = Counter(desk.told.values())
-        if counts:
-            screen.table("What became of them", ("letters that went", "count"), sorted(counts.items()))
+        if desk.told:
+            screen.table("What became of them", ("letters that went", "count"), sorted(desk.told.items()))
         screen.step("checking")
         return check_resent(spark, cluster, letters, work.topics, before, after)
 
 
 class _Desk:
-    """Fixes the letters of one run.
+    """Fixes the letters of one run, those of each queue in the order of their offsets.
 
-    `told` is what became of each of them, by its place.
+    `told` is what became of how many of them: one that is fixed again, because its sending failed, counts once.
     """
 
     def __init__(self, plan: FixPlan, topics: frozenset[str]) -> None:
-        self.told: dict[tuple[object, ...], str] = {}
+        self.told: Counter[str] = Counter()
+        self._next: dict[tuple[object, ...], int] = {}
+        """Of each queue the first offset that was not counted yet."""
         self._plan = plan
         self._topics = topics
 
@@ -146,7 +150,11 @@ class _Desk:
             )
         message, reason = fix_letter(letter, self._plan.fix, self._topics, self._plan.quarantine)
         told = f"to {message.topic}" if reason is None else f"in quarantine: {reason}"
-        self.told[tuple(row[name] for name in PLACE)] = told
+        queue = tuple(row[name] for name in QUEUE)
+        if row["queueOffset"] >= self._next.get(queue, 0):
+            self._next[queue] = row["queueOffset"] + 1
+            is_known = told in self.told or len(self.told) < REASONS_MAX
+            self.told[told if is_known else _OTHERS] += 1
         return message
 
 

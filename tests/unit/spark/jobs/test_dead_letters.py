@@ -1,4 +1,4 @@
-"""Refusals of the job before it begins; tests/spark/jobs/test_dead_letters.py runs it."""
+"""Refusals of the job before it begins, and what it remembers of letters; tests/spark/jobs/test_dead_letters.py runs it."""
 
 from __future__ import annotations
 
@@ -38,6 +38,33 @@ def test_letters_that_nobody_can_read_are_told_with_what_to_type(monkeypatch, pl
         ClientError, match=r"write-only there .*orbitmq topic create '%DLQ%billing' --queues 1 --broker b"
     ):
         fix(plan)
+
+
+def letter(offset, body=b"body"):
+    properties = {"RETRY_TOPIC": "orders"}
+    place = {"topic": "%DLQ%billing", "brokerName": "b", "queueId": 0, "queueOffset": offset}
+    return {**place, "body": body, "tags": None, "keys": None, "properties": properties, "flag": 0}
+
+
+def refuse(body, properties):
+    raise ValueError(body.decode())
+
+
+def test_what_became_of_letters_is_counted_and_not_kept_for_each_of_them(plan):
+    desk = module._Desk(plan._replace(fix=refuse), frozenset(["orders"]))
+    for number in range(5_000):
+        desk.message(letter(number, b"fault %d" % number))
+
+    assert len(desk.told) <= module.REASONS_MAX + 1
+    assert sum(desk.told.values()) == 5_000
+
+
+def test_a_letter_that_is_sent_once_more_after_a_failure_is_counted_once(plan):
+    desk = module._Desk(plan._replace(fix=lambda body, properties: body), frozenset(["orders"]))
+    for offset in (0, 1, 2, 1, 2, 3):
+        desk.message(letter(offset))
+
+    assert desk.told == {"to orders": 4}
 
 
 def fix(plan):
