@@ -56,7 +56,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         from orbitmq.spark.format.sentences import without_trace
         from orbitmq.spark.format.tables import readable, table_options, with_options
         from orbitmq.spark.options import parse_read_options
-        from orbitmq.spark.source import read_schema
+        from orbitmq.spark.source.readers import read_schema
 
         with without_trace():
             table = table_options(self.options)
@@ -75,7 +75,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         from orbitmq.spark.format.sentences import without_trace
         from orbitmq.spark.format.tables import for_reading
         from orbitmq.spark.options import parse_read_options
-        from orbitmq.spark.source import BatchReader, FilteringReader
+        from orbitmq.spark.source.readers import BatchReader, FilteringReader
 
         with without_trace():
             options = for_reading(self.options, schema)
@@ -91,9 +91,9 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         from orbitmq.spark.commitlog.options import refuse_files
         from orbitmq.spark.format.refusals import RefusedStream
         from orbitmq.spark.format.tables import for_reading
-        from orbitmq.spark.older_source import OlderStreamReader
         from orbitmq.spark.options import parse_read_options
-        from orbitmq.spark.source import StreamReader
+        from orbitmq.spark.source.older_streams import OlderStreamReader
+        from orbitmq.spark.source.readers import StreamReader
         from orbitmq.spark.versions import LIMITS_STREAMS
 
         try:

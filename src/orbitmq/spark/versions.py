@@ -1,4 +1,4 @@
-"""What some versions of Spark have and older ones lack, under one name each: 4.0 and later are supported.
+"""The classes that some versions of Spark have and older ones lack, under one name each: 4.0 and later are supported.
 
 Where this Spark has no such class, a stand-in has its name: nothing that Spark hands over is ever one of it.
 """

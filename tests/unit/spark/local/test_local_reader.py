@@ -8,7 +8,7 @@ from orbitmq.spark.local.local_reader import LocalReader
 from orbitmq.spark.offsets import Earliest
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.planning import Range
-from orbitmq.spark.source import QueuePartition, read_partition
+from orbitmq.spark.source.readers import QueuePartition, read_partition
 from orbitmq.wire.headers import PullMessage
 from unit.spark.fake_broker import Queue
 from unit.spark.local.store_files import StoreFiles

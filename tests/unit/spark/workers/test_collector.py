@@ -9,7 +9,7 @@ from pyspark.sql.datasource import InputPartition
 from orbitmq.spark.commitlog.options import FileOptions
 from orbitmq.spark.commitlog.reader import FileReader
 from orbitmq.spark.schema import spark_schema
-from orbitmq.spark.source import read_partition
+from orbitmq.spark.source.readers import read_partition
 from orbitmq.spark.workers import collector
 
 

@@ -16,7 +16,7 @@ from orbitmq.spark.offsets import Latest
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import Position, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
-from orbitmq.spark.source import StreamReader, held
+from orbitmq.spark.source.readers import StreamReader, held
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from orbitmq.spark.older_source import OlderStreamReader
 from orbitmq.spark.options import parse_read_options
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
+from orbitmq.spark.source.older_streams import OlderStreamReader
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from orbitmq.clock import now_ms
 from orbitmq.errors import ConfigError, RemoteRefused, RouteNotFound
-from orbitmq.spark import source
 from orbitmq.spark.options import parse_read_options
 from orbitmq.spark.reading import metadata_client, offset_poller
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
-from orbitmq.spark.source import BatchReader, FilteringReader, StreamReader, read_schema
+from orbitmq.spark.source import readers as source
+from orbitmq.spark.source.readers import BatchReader, FilteringReader, StreamReader, read_schema
 from orbitmq.spark.versions import (
     EqualTo,
     Filter,

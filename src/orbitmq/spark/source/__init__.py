@@ -1,0 +1,1 @@
+"""The reading side of the data source, made in the driver."""
