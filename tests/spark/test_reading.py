@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import pytest
 
 from orbitmq import Message
-from orbitmq.spark.versions import LIMITS_STREAMS
 
 pytestmark = pytest.mark.spark
 
@@ -154,7 +153,7 @@ def test_messages_that_are_gone_are_an_error_or_left_out(topic, send, read):
 def test_a_stream_reads_in_limited_batches_until_it_has_caught_up(spark, topic, send, stream, tmp_path):
     send(messages(topic, 40))
 
-    assert stream(maxOffsetsPerTrigger="15") == ([15, 15, 10] if LIMITS_STREAMS else [40])
+    assert stream(maxOffsetsPerTrigger="15") == [15, 15, 10]
     assert numbers(spark.read.parquet(str(tmp_path / "out"))) == list(range(40))
 
 

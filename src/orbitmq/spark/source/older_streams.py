@@ -1,4 +1,4 @@
-"""Reading streams on Spark 4.0 and 4.1, which do not say where a micro-batch begins, how long it may be, or that a run is to end."""
+"""The reader of streams on Spark 4.0 and 4.1, which do not say where a micro-batch begins, how long it may be, or that a run is to end."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from orbitmq.clock import now_ms
+from orbitmq.errors import ConfigError
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.format.sentences import in_sentences
 from orbitmq.spark.offsets import Latest
@@ -17,6 +18,7 @@ from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import Position, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.source.readers import StreamReader, held
+from orbitmq.spark.versions import SPARK_VERSION, ReadAllAvailable
 
 log = logging.getLogger(__name__)
 
@@ -27,12 +29,25 @@ Json = dict[str, Any]
 class OlderStreamReader(StreamReader):
     """Follows its own answers, since Spark does not tell it what they led to.
 
-    Of a query that begins again it learns only with the first micro-batch where that begins: so this one ends with all that is
-    there, whatever the limits say, and is looked at when Spark plans it. A run with `Trigger.AvailableNow` is one micro-batch.
+    Of a query that begins again it may learn only with the first micro-batch where that begins, which is looked at when Spark
+    plans it. Each micro-batch ends with all that is there: a run with `Trigger.AvailableNow` is one, and with limits it would
+    end early without a word.
+
+    Raises:
+        ConfigError: an option limits micro-batches.
     """
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         super().__init__(schema, options)
+        for name, value in (
+            ("maxOffsetsPerTrigger", options.offsets_per_trigger_max),
+            ("maxBytesPerTrigger", options.bytes_per_trigger_max),
+            ("minOffsetsPerTrigger", options.offsets_per_trigger_min),
+        ):
+            if value is not None:
+                raise ConfigError(
+                    name, value, f"Spark 4.2 or newer: {SPARK_VERSION} does not say how a micro-batch is limited"
+                )
         self._reached: Json | None = None
         """Where the next micro-batch begins, once that is known."""
         self._has_planned = False
@@ -49,7 +64,7 @@ class OlderStreamReader(StreamReader):
             ends = self._polled.resolve(Latest(), "latest")
             self._reached = format_position(Position(ends, {}, held(self._polled.origins(ends)), now_ms()))
         else:
-            self._reached = super().latestOffset(self._reached, self.getDefaultReadLimit())
+            self._reached = super().latestOffset(self._reached, ReadAllAvailable())
         return self._reached
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
@@ -58,6 +73,11 @@ class OlderStreamReader(StreamReader):
         Raises:
             DataLoss: queues that were read before are not there, or were made anew.
         """
+        if (
+            start == end
+        ):  # what is read already, planned when a run with AvailableNow begins again: now it is known how far it is
+            self._reached = end
+            return []
         if not self._has_planned:
             begin, position = parse_position(start), parse_position(end)
             found = self._checked(begin, position)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from orbitmq.errors import ConfigError
 from orbitmq.spark.options import parse_read_options
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
@@ -43,20 +44,28 @@ def taken(reader: OlderStreamReader, start, end) -> dict[int, tuple[int, int]]:
     return {part.wanted.queue.queue_id: (part.wanted.begin, part.wanted.end) for part in parts}
 
 
-def test_a_new_query_reads_on_in_limited_batches_and_stays_where_it_is_while_there_is_nothing(fake, stream):
-    fake.fill("orders", 0, 25)
-    reader = stream(maxOffsetsPerTrigger="10")
+@pytest.mark.parametrize("option", ["maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger"])
+def test_limits_are_refused_since_a_run_that_is_to_end_would_end_early(stream, option):
+    with pytest.raises(ConfigError, match=f"{option}: 10 is not allowed, expected Spark 4.2 or newer"):
+        stream(**{option: "10"})
+
+
+def test_a_new_query_reads_on_and_stays_where_it_is_while_there_is_nothing(fake, stream):
+    reader = stream()
+    fake.fill("orders", 0, 10)
     start = reader.initialOffset()
     ranges = []
     for _ in range(3):
         end = reader.latestOffset()
         ranges.append(taken(reader, start, end)[0])
         start = end
-    assert ranges == [(0, 10), (10, 20), (20, 25)]
+        fake.fill("orders", 0, 5)
+    end = reader.latestOffset()
+    assert ranges == [(0, 10), (10, 15), (15, 20)]
     assert json.dumps(reader.latestOffset()) == json.dumps(end), "Spark compares the text"
 
 
-def test_a_query_that_begins_again_reads_what_is_there_and_then_in_limited_batches(fake, stream):
+def test_a_query_that_begins_again_reads_what_is_there_and_goes_on(fake, stream):
     fake.fill("orders", 0, 5)
     first = stream()
     start = first.initialOffset()
@@ -64,11 +73,23 @@ def test_a_query_that_begins_again_reads_what_is_there_and_then_in_limited_batch
     assert taken(first, start, end) == {0: (0, 5)}
     fake.fill("orders", 0, 20)
 
-    again = stream(maxOffsetsPerTrigger="10")
+    again = stream()
     later = again.latestOffset()
     assert taken(again, end, later) == {0: (5, 25)}
     fake.fill("orders", 0, 20)
-    assert taken(again, later, again.latestOffset()) == {0: (25, 35)}
+    assert taken(again, later, again.latestOffset()) == {0: (25, 45)}
+
+
+def test_a_query_whose_last_batch_is_planned_again_empty_reads_everything_behind_it(fake, stream):
+    fake.fill("orders", 0, 5)
+    first = stream()
+    start = first.initialOffset()
+    end = first.latestOffset()
+    taken(first, start, end)
+    fake.fill("orders", 0, 20)
+    again = stream()
+    assert taken(again, end, end) == {}  # as Spark does when a run with Trigger.AvailableNow begins again
+    assert taken(again, end, again.latestOffset()) == {0: (5, 25)}
 
 
 def test_a_batch_that_was_planned_is_planned_again_as_it_was(fake, stream):
@@ -83,7 +104,7 @@ def test_a_batch_that_was_planned_is_planned_again_as_it_was(fake, stream):
 
 def test_a_run_that_asks_for_the_end_first_reads_everything_once(fake, stream):
     fake.fill("orders", 0, 5)
-    reader = stream(maxOffsetsPerTrigger="1")
+    reader = stream()
     end = reader.latestOffset()  # Trigger.AvailableNow, before it knows whether the query is new
     fake.fill("orders", 0, 3)
     start = reader.initialOffset()
