@@ -36,6 +36,8 @@ Admitted = Callable[[Rejected | None], None]
 Addition = Callable[[GroupConfigs, TopicTable], Generator[None, None, Rejected | None]]
 """Adds to drafts of the tables what a client lacks, name by name; says why where it may not be."""
 _STEP_S = 0.002
+OVERTAKEN_MAX = 3
+"""After so many times in a row that the tables were changed while names were added, they are added all at once."""
 
 
 @dataclass(slots=True, eq=False)
@@ -78,6 +80,7 @@ class Admissions:
         self._task: asyncio.Task[None] | None = None
         self.count = self.size = 0
         """Clients that wait, and bytes of their requests."""
+        self._overtaken_count = 0
         self.failure_count = 0
         """Writes that the disk refused."""
 
@@ -167,10 +170,12 @@ class Admissions:
         """Make what is missing, and return what to tell whom; nobody yet when another change came in between."""
         begun = self._groups.configs.version, self._topics.table.version
         configs, topics = self._groups.configs.draft(), self._topics.table.draft()
-        refusals = await _add_all(arrivals, configs, topics)
+        refusals = await _add_all(arrivals, configs, topics, in_steps=self._overtaken_count < OVERTAKEN_MAX)
         if (self._groups.configs.version, self._topics.table.version) != begun:
+            self._overtaken_count += 1
             self._arrivals[:0] = arrivals
             return []
+        self._overtaken_count = 0
         are_topics_new = topics.version != self._topics.table.version
         are_groups_new = configs.version != self._groups.configs.version
         tickets = [self._topic_ticket(topics)] if are_topics_new else []
@@ -209,13 +214,16 @@ class _Pace:
             self._ends = perf_counter() + _STEP_S
 
 
-async def _add_all(arrivals: list[_Arrival], configs: GroupConfigs, topics: TopicTable) -> list[Rejected | None]:
+async def _add_all(
+    arrivals: list[_Arrival], configs: GroupConfigs, topics: TopicTable, *, in_steps: bool
+) -> list[Rejected | None]:
     """Add to drafts what clients lack; return why of whom it may not be."""
     refusals, pace = [], _Pace()
     for arrival in arrivals:
         adding = arrival.add(configs, topics)
         while True:
-            await pace.keep()
+            if in_steps:
+                await pace.keep()
             try:
                 next(adding)
             except StopIteration as end:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from pathlib import Path
 from threading import get_ident
 from typing import Any
@@ -132,6 +133,20 @@ async def test_a_change_that_comes_while_groups_are_added_is_not_undone(
     for table in (world.rig.groups.configs, world.files.load_groups(auto_create_enable=False)):
         assert table.get("g99") is not None
         assert table.all["by hand"].retry_times_max == 3
+
+
+async def test_changes_without_end_keep_no_client_waiting_for_ever(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orbitmq.broker.groups.admissions._STEP_S", 0)
+    world.come(*(f"g{number}" for number in range(100)))
+    async with asyncio.timeout(30):
+        for version in itertools.count():
+            if world.writes:
+                break
+            world.rig.groups.configs.update(GroupConfig(group="by hand"), version)
+            await asyncio.sleep(0)
+    await world.all_told(1)
 
 
 async def test_groups_that_a_full_disk_refuses_are_not_there_but_their_clients_are_served_and_may_come_again(
