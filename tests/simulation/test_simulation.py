@@ -11,9 +11,16 @@ from seeds import seeds
 SEEDS, MUTANT_SEEDS_MAX = 24, 60
 
 
-def simulate(*arguments: str) -> str:
+STALLING_HOST = """
+import itertools, runpy, sys, time
+time.perf_counter = time.monotonic = itertools.count(step=10.0).__next__  # ten seconds between any two looks
+runpy.run_module("simulation", run_name="__main__")
+"""
+
+
+def simulate(*arguments: str, program: tuple[str, ...] = ("-m", "simulation")) -> str:
     """Return what the simulator says; everything, where a claim does not hold."""
-    command = [sys.executable, "-m", "simulation", *arguments]
+    command = [sys.executable, *program, *arguments]
     done = subprocess.run(command, env=environment() | {"PYTHONHASHSEED": "0"}, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
     return done.stdout
@@ -26,6 +33,11 @@ def test_clusters_lose_nothing_and_are_whole_again_when_nothing_fails_any_more()
 
 def test_a_seed_is_played_again_bit_for_bit() -> None:
     assert simulate("--seeds", "3", "--first", "20") == simulate("--seeds", "3", "--first", "20")
+
+
+def test_a_host_that_stalls_changes_no_life() -> None:
+    stalled = simulate("--seeds", "3", "--first", "20", program=("-c", STALLING_HOST))
+    assert stalled == simulate("--seeds", "3", "--first", "20")
 
 
 def test_every_planted_error_is_found() -> None:
