@@ -62,6 +62,7 @@ def _judged_json(rows: DataFrame, contract: Contract) -> DataFrame:
         .otherwise(_missing_fields(value, declared))
     )
     whole = f.struct(*(value[field.name].alias(field.name) for field in declared.fields))
+    whole = f.when(value.isNotNull(), whole)  # a struct of nothing's fields fails in Spark 4.0 and 4.1
     return rows.withColumn("value", whole).withColumn("reason", reason)
 
 
