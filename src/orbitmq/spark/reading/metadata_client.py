@@ -87,8 +87,24 @@ SAMPLE_COUNT = 8
 SAMPLE_SIZE = 64 * 1024
 """Messages and bytes of a pull that is only to find out how large messages are."""
 
+_NAMED_MAX = 4
+"""Queues that an error names."""
+
 QueueAddresses = dict[MessageQueue, str]
 """The address, host:port, of the broker to read each queue from."""
+
+
+class QueuesNotTold(ClientError):
+    """A broker did not answer a question about queues.
+
+    Args:
+        error: why not.
+    """
+
+    def __init__(self, queues: Sequence[MessageQueue], error: ClientError) -> None:
+        more = f" and {len(queues) - _NAMED_MAX} more" if len(queues) > _NAMED_MAX else ""
+        super().__init__(f"{', '.join(map(str, sorted(queues)[:_NAMED_MAX]))}{more}: {error}")
+        self.error = error
 
 
 class MetadataClient:
@@ -222,7 +238,7 @@ class MetadataClient:
         asked = {address: headers for address, headers in asked.items() if headers}
         told: dict[MessageQueue, int] = {}
         busy: set[tuple[str, str]] = set()
-        for address, answers in self._ask_each(asked, unreachable).items():
+        for address, answers in self._ask_each(asked, unreachable, _by_address(queues)).items():
             for header, answer in zip(asked[address], answers, strict=True):
                 if answer.code == ResponseCode.SUCCESS:
                     ends = {queue: found.max_offset for queue, found in decode_topic_stats(answer.body).items()}
@@ -248,7 +264,7 @@ class MetadataClient:
             for address, found in held.items()
         }
         origins: dict[MessageQueue, Origin | None] = {}
-        for address, answers in self._ask_each(asked, _pass_over).items():
+        for address, answers in self._ask_each(asked, _pass_over, held).items():
             for queue, answer in zip(held[address], answers, strict=True):
                 if answer.code == ResponseCode.SUCCESS:
                     stored_at_ms = decode_header(EarliestStoreTimeResponse, answer.ext_fields).timestamp_ms
@@ -290,8 +306,9 @@ class MetadataClient:
             )
 
         failed: list[ClientError] = []
-        held = {address: [question(queue) for queue in group] for address, group in _by_address(found).items()}
-        for address, answers in self._ask_each(held, lambda _, error: failed.append(error)).items():
+        held = _by_address(found)
+        asked = {address: [question(queue) for queue in group] for address, group in held.items()}
+        for address, answers in self._ask_each(asked, lambda _, error: failed.append(error), held).items():
             for answer in answers:
                 _accepted(answer, address)
         if failed:
@@ -319,7 +336,7 @@ class MetadataClient:
         sizes: dict[MessageQueue, float] = {}
         held = _by_address({queue: queues[queue] for queue in begins if queue in queues})
         asked = {address: [question(queue) for queue in group] for address, group in held.items()}
-        for address, answers in self._ask_each(asked, _no_size).items():
+        for address, answers in self._ask_each(asked, _no_size, held).items():
             for queue, answer in zip(held[address], answers, strict=True):
                 result = parse_pull_answer(answer)
                 if result is not None and result.status is PullStatus.FOUND:
@@ -363,31 +380,40 @@ class MetadataClient:
         held = _by_address(queues)
         asked = {address: [question(queue) for queue in found] for address, found in held.items()}
         offsets: dict[MessageQueue, int] = {}
-        for address, answers in self._ask_each(asked, unreachable).items():
+        for address, answers in self._ask_each(asked, unreachable, held).items():
             for queue, answer in zip(held[address], answers, strict=True):
                 if answer.code == unknown:
                     continue
-                if answer.code in PASSING_CODES and unreachable is not None:
-                    unreachable(address, RemoteRefused(answer.code, answer.remark, address))
+                if answer.code != ResponseCode.SUCCESS:
+                    error = RemoteRefused(answer.code, answer.remark, address)
+                    if answer.code not in PASSING_CODES or unreachable is None:
+                        raise QueuesNotTold([queue], error)
+                    unreachable(address, error)
                     continue
-                offsets[queue] = decode_header(OffsetResponse, _accepted(answer, address).ext_fields).offset
+                offsets[queue] = decode_header(OffsetResponse, answer.ext_fields).offset
         return offsets
 
     def _ask_each(
-        self, questions: Mapping[str, Sequence[object]], unreachable: Callable[[str, ClientError], None] | None
+        self,
+        questions: Mapping[str, Sequence[object]],
+        unreachable: Callable[[str, ClientError], None] | None,
+        held: Mapping[str, Sequence[MessageQueue]],
     ) -> dict[str, list[Command]]:
-        """Ask several servers at once; return the answers by address.
+        """Ask several brokers at once; return the answers by address.
 
         Args:
-            unreachable: called with each server that does not answer, or not within `ROUND_S`; None: raise.
+            unreachable: called with each broker that does not answer, or not within `ROUND_S`; None: raise.
+            held: the queues that a broker is asked about.
         """
         asking = {address: partial(self._ask, address, headers) for address, headers in questions.items()}
         answers: dict[str, list[Command]] = {}
         for address, outcome in self._rounds.ask(asking, None if unreachable is None else ROUND_S).items():
             if not isinstance(outcome, Exception):
                 answers[address] = outcome
-            elif unreachable is None or not isinstance(outcome, ClientError):
+            elif not isinstance(outcome, ClientError):
                 raise outcome
+            elif unreachable is None:
+                raise QueuesNotTold(held[address], outcome) from outcome
             else:
                 unreachable(address, outcome)
         return answers
@@ -455,6 +481,8 @@ def queue_addresses(topic: str, route: TopicRoute) -> QueueAddresses:
 
 def is_passing(error: ClientError) -> bool:
     """Say whether the same question may be answered a little later: who was asked is away, or busy."""
+    if isinstance(error, QueuesNotTold):
+        error = error.error
     if isinstance(error, RemoteRefused):
         return error.code in PASSING_CODES
     return isinstance(error, ConnectionFailed | RequestTimeout | NoNameServer)

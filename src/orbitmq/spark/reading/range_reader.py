@@ -185,7 +185,7 @@ class RangeReader:
         is_patient = self._is_patient()
         self._attempt += 1
         if not is_patient:
-            raise ConnectionFailed(f"gave up after {self._attempt} attempts: {error}") from error
+            raise ConnectionFailed(f"{self._range.queue}: gave up after {self._attempt} attempts: {error}") from error
         if self._attempt & (self._attempt - 1) == 0:  # the first, second, fourth, eighth ...
             log.warning("attempt %d, trying again: %s", self._attempt, error)
         time.sleep(min(FIRST_BACKOFF_MS * 2 ** min(self._attempt - 1, 10), BACKOFF_MS_MAX) / 1000)

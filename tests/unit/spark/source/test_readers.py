@@ -12,10 +12,11 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from orbitmq.clock import now_ms
-from orbitmq.errors import ConfigError, RemoteRefused, RouteNotFound
+from orbitmq.errors import ConfigError, RouteNotFound
 from orbitmq.spark.options import parse_read_options
 from orbitmq.spark.reading import metadata_client, offset_poller
 from orbitmq.spark.reading.continuity import DataLoss
+from orbitmq.spark.reading.metadata_client import QueuesNotTold
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
 from orbitmq.spark.source import readers as source
 from orbitmq.spark.source.readers import BatchReader, FilteringReader, StreamReader, read_schema
@@ -515,10 +516,10 @@ def test_a_run_with_a_fixed_end_waits_for_the_word_of_every_broker(fake, stream,
     reader.prepareForTriggerAvailableNow()
     assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (0, 5)}
     fake.busy.add(GetMaxOffset)
-    with pytest.raises(RemoteRefused, match="not now"):
+    with pytest.raises(QueuesNotTold, match=r"queue_id=0.*not now"):
         stream(brokerPatienceMs="0").prepareForTriggerAvailableNow()
     fake.refuses.add(GetMaxOffset)
-    with pytest.raises(RemoteRefused, match="not you"):  # an account that may not ask is not waited for
+    with pytest.raises(QueuesNotTold, match="not you"):  # an account that may not ask is not waited for
         stream().prepareForTriggerAvailableNow()
 
 
