@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 from orbitmq.spark.driver.session import local_session
+from orbitmq.spark.versions import LIMITS_STREAMS
 
 name_servers, source, target, markers, checkpoint, per_batch = sys.argv[1:]
 
@@ -17,8 +18,9 @@ reading = {
     "nameServer": name_servers,
     "topic": source,
     "startingOffsets": "earliest",
-    "maxOffsetsPerTrigger": per_batch,
 }
+if LIMITS_STREAMS:
+    reading["maxOffsetsPerTrigger"] = per_batch
 writing = {"nameServer": name_servers, "topic": target, "delivery": "exactly-once", "markerTopic": markers}
 frame = spark.readStream.format("rocketmq").options(**reading).load().select("body")
 writer = frame.writeStream.format("rocketmq").options(**writing).option("checkpointLocation", checkpoint)

@@ -11,6 +11,7 @@ import sys
 from pyspark.sql import SparkSession
 
 import orbitmq.spark
+from orbitmq.spark.versions import LIMITS_STREAMS
 
 master, name_servers, topic, checkpoint, *zips = sys.argv[1:]
 
@@ -45,7 +46,9 @@ read(topic).select("body", "keys").write.format("rocketmq").options(**target).mo
 print("written", read(f"{topic}-copy").count())
 
 if not zips:
-    source = {"nameServer": name_servers, "topic": topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "150"}
+    source = {"nameServer": name_servers, "topic": topic, "startingOffsets": "earliest"}
+    if LIMITS_STREAMS:
+        source["maxOffsetsPerTrigger"] = "150"
     once = {
         "nameServer": name_servers,
         "topic": f"{topic}-once",

@@ -14,6 +14,7 @@ from orbitmq.blocking import Producer
 from orbitmq.spark.options import parse_write_options
 from orbitmq.testing import LocalCluster
 from spark.kills import run_killed
+from spark.older import limited_to
 from unit.spark.once.topics import create, stored
 
 pytestmark = pytest.mark.spark
@@ -88,7 +89,7 @@ def test_a_stream_arrives_once(spark, options, topic, tmp_path):
     with Producer("spark-tests", options["nameServer"]) as producer:
         producer.send_all(Message(f"{topic}-in", b"%d" % n) for n in range(400))
     source = {"nameServer": options["nameServer"], "topic": f"{topic}-in", "startingOffsets": "earliest"}
-    frame = spark.readStream.format("rocketmq").options(**source, maxOffsetsPerTrigger="150").load().select("body")
+    frame = spark.readStream.format("rocketmq").options(**source, **limited_to(150)).load().select("body")
     writer = frame.writeStream.format("rocketmq").options(**options).option("checkpointLocation", str(tmp_path))
     writer.trigger(availableNow=True).start().awaitTermination()
 

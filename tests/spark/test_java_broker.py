@@ -7,6 +7,7 @@ import pytest
 from interop.peers import java_servers
 from orbitmq import Message
 from orbitmq.blocking import Producer
+from spark.older import limited_to
 
 pytestmark = [pytest.mark.spark, pytest.mark.java]
 
@@ -51,7 +52,7 @@ def test_large_and_compressed_bodies_of_a_java_broker_are_read(java_name_servers
 def test_a_stream_follows_a_java_broker(spark, java_name_servers, topic, tmp_path):
     def run() -> None:
         options = {"nameServer": java_name_servers, "topic": topic, "startingOffsets": "earliest"}
-        frame = spark.readStream.format("rocketmq").options(**options, maxOffsetsPerTrigger="70").load()
+        frame = spark.readStream.format("rocketmq").options(**options, **limited_to(70)).load()
         writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
         writer.option("path", str(tmp_path / "out")).trigger(availableNow=True).start().awaitTermination()
 

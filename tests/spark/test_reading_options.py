@@ -11,6 +11,7 @@ from orbitmq.blocking import Producer
 from orbitmq.spark.options import parse_read_options
 from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.testing.cluster import LocalCluster
+from spark.older import since
 
 pytestmark = pytest.mark.spark
 
@@ -54,6 +55,7 @@ def test_the_bytes_of_a_streams_batches_are_limited(topic, send, stream):
     assert max(sizes) <= 10
 
 
+@since("4.2", "shows a source's newest offsets")
 def test_a_streams_progress_has_its_lag(spark, rocketmq_session, topic, send, tmp_path):
     send(messages(topic, 40))
     options = {"nameServer": rocketmq_session.name_servers, "topic": topic, "startingOffsets": "earliest"}
@@ -77,6 +79,7 @@ def test_brokers_evaluate_sql92(spark):
         assert numbers(frame) == [30, 33, 36, 39]
 
 
+@since("4.1", "tells a source filters")
 def test_filters_of_a_query_reach_the_source(spark, topic, send, read):
     send(messages(topic, 40))
     frame = read()

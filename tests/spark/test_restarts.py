@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq import Message
+from spark.older import since
 
 pytestmark = [pytest.mark.spark, pytest.mark.proof]
 
@@ -31,6 +32,7 @@ def kill_after_batches(count: int, *arguments: str) -> None:
         job.stdout.close()
 
 
+@since("4.2", "limits micro-batches")
 def test_externals_230_a_stream_that_is_killed_loses_and_repeats_nothing(
     spark, rocketmq_session, topic, send, stream, tmp_path
 ):

@@ -6,6 +6,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from orbitmq import Message
+from spark.older import since
 
 pytestmark = pytest.mark.spark
 
@@ -38,6 +39,7 @@ def test_a_temporary_view_is_read_and_written(spark, send, topic, options, read)
     assert bodies(read()) == ["one", "one", "two", "two"]
 
 
+@since("4.1", "plans a view once")
 def test_a_view_and_a_dataframe_keep_to_the_range_of_their_first_use(spark, send, topic, options, read, table):
     send([Message(topic, b"one")])
     spark.sql(f"CREATE TEMPORARY VIEW first_view USING rocketmq {options}")
@@ -50,6 +52,7 @@ def test_a_view_and_a_dataframe_keep_to_the_range_of_their_first_use(spark, send
     assert spark.table(table).count() == read().count() == 2
 
 
+@since("4.1", "takes an INSERT that leaves columns out")
 def test_a_table_is_read_written_and_kept_by_the_catalog(spark, send, topic, table, options):
     send([Message(topic, b"one", keys=["k1"])])
     to = options.replace("OPTIONS", "WITH").replace(" '", " = '")
@@ -84,6 +87,7 @@ def test_a_table_is_a_stream_and_a_stream_goes_into_a_table(spark, send, topic, 
     assert bodies(spark.table(table)) == ["one", "one", "two", "two"]
 
 
+@since("4.1", "knows STREAM in SQL")
 def test_from_stream_reads_a_table_as_a_stream(spark, table):
     assert spark.sql(f"SELECT keys FROM STREAM {table}").isStreaming
 

@@ -16,6 +16,7 @@ from orbitmq.spark.jobs.frame.cluster import Cluster
 from orbitmq.spark.jobs.frame.screen import Screen
 from orbitmq.spark.jobs.frame.streams import run_to_end
 from orbitmq.spark.jobs.tables.merging import batch_name
+from orbitmq.spark.versions import LIMITS_STREAMS
 from orbitmq.wire.bodies.topics import QueueStats
 
 if TYPE_CHECKING:
@@ -79,11 +80,9 @@ def write_part(rows: DataFrame, number: int, directory: Path) -> None:
 
 
 def _start(spark: SparkSession, cluster: Cluster, growth: Growth, write: Write):  # type: ignore[no-untyped-def]
-    options = {
-        **cluster.options(growth.topic),
-        "startingOffsets": growth.start,
-        "maxOffsetsPerTrigger": str(growth.rows_per_batch),
-    }
+    options = {**cluster.options(growth.topic), "startingOffsets": growth.start}
+    if LIMITS_STREAMS:  # without limits a run is one micro-batch
+        options["maxOffsetsPerTrigger"] = str(growth.rows_per_batch)
     messages = spark.readStream.format("rocketmq").options(**options).load()
     writer = messages.writeStream.foreachBatch(write)
     writer = writer.option("checkpointLocation", str(growth.directory / "_checkpoint"))
