@@ -1,8 +1,8 @@
 """The routes that a client uses, kept up to date: asked for when they are missing, and again while they are watched.
 
-Watched topics are refreshed 10 ms after the start and then every 30 s, and a few times in the seconds after a change.
-An answer replaces what is known only when it says something else; while no NameServer answers, what is known stays in
-use.
+Watched topics are refreshed 10 ms after the start and then every 30 s, and a few times in the seconds after a change. One that
+does not exist yet is asked for twice a second, so that a consumer that waits for a topic is not late for its first message. An
+answer replaces what is known only when it says something else; while no NameServer answers, what is known stays in use.
 
 Source: Java MQClientInstance (updateTopicRouteInfoFromNameServer, and the poll every 30 s).
 """
@@ -20,11 +20,14 @@ from orbitmq.client.routing.route_cache import RouteCache, address_of
 from orbitmq.client.routing.route_query import query_route
 from orbitmq.errors import NoNameServer, OrbitError, RouteNotFound
 from orbitmq.model.route import MASTER_ID, MessageQueue, TopicRoute
+from orbitmq.model.topic import RETRY_PREFIX
 
 log = logging.getLogger(__name__)
 
 FIRST_POLL_MS = 10
 POLL_INTERVAL_MS = 30_000
+MISSING_POLL_MS = 500
+"""Watched topics without a route are asked for this often; not retry topics, most of which will never be."""
 FOLLOW_UP_MS = (1_000, 2_000, 4_000, 8_000)
 """After a change more are likely: a topic that is being created appears on one broker after the other."""
 
@@ -150,6 +153,12 @@ class Routes:
             return  # when no NameServer answers for one topic, none is asked for the others
         await asyncio.gather(*map(self._try_refresh, topics[1:]))
 
+    async def _refresh_missing(self) -> None:
+        """Ask for the watched topics that no NameServer has known yet."""
+        for topic in sorted(self._watched - self.known.routes.keys()):
+            if not topic.startswith(RETRY_PREFIX) and not await self._try_refresh(topic):
+                return
+
     def _end_refreshing(self, topic: str, task: asyncio.Task[bool]) -> None:
         self._refreshing.pop(topic, None)
         if not task.cancelled():
@@ -192,10 +201,14 @@ class Routes:
         return "NameServer " + ", ".join(self._name_servers.configured)
 
     async def _poll(self) -> None:
+        loop = asyncio.get_running_loop()
         await asyncio.sleep(FIRST_POLL_MS / 1000)
         while True:
             await self.refresh_all()
-            await asyncio.sleep(self._poll_interval_ms / 1000)
+            ends_s = loop.time() + self._poll_interval_ms / 1000
+            while (left_s := ends_s - loop.time()) > 0:
+                await asyncio.sleep(min(left_s, MISSING_POLL_MS / 1000))
+                await self._refresh_missing()
             self._name_servers.resolve_again()
 
     def _follow_up(self, topic: str) -> None:

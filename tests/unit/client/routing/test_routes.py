@@ -98,6 +98,23 @@ async def test_nobody_is_told_of_a_refresh_that_fails_after_everybody_has_gone(c
     assert not caplog.records
 
 
+async def test_a_watched_topic_that_does_not_exist_yet_is_asked_for_often_but_no_retry_topic(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.routing.routes.MISSING_POLL_MS", 1)
+    cluster.topic("bills")
+    heard = asyncio.Queue()
+    async with routes_of(cluster.name_server) as routes:
+        routes.add_listener(lambda topic, _route: heard.put_nowait(topic))
+        for topic in ("bills", "orders", "%RETRY%group"):
+            routes.watch(topic)
+        routes.start()
+        assert await heard.get() == "bills"
+        asked = cluster.name_server.asked
+        await until(lambda: asked.count("orders") >= 3)
+        cluster.topic("orders")
+        assert await heard.get() == "orders"
+        assert asked.count("bills") == asked.count("%RETRY%group") == 1
+
+
 async def test_every_watched_topic_is_refreshed(cluster):
     async with routes_of(cluster.name_server) as routes:
         for topic in ("orders", "bills", "parcels"):
