@@ -205,6 +205,13 @@ class RequestTimeout(ClientError):
     """The peer did not answer in time."""
 
 
+_NO_CREDENTIALS = "username cannot be null"
+"""What a server says, Java's or ours, that lets in only who signs."""
+_NO_CREDENTIALS_HINT = (
+    " This client has no credentials: give it some (`credentials=`; on the command line `--security FILE`)"
+)
+
+
 class RemoteRefused(ClientError):
     """The peer answered with a code other than SUCCESS.
 
@@ -215,7 +222,8 @@ class RemoteRefused(ClientError):
     """
 
     def __init__(self, code: int, remark: str | None, address: str) -> None:
-        super().__init__(f"{address} answered code {code}: {remark or 'no remark'}")
+        hint = _NO_CREDENTIALS_HINT if remark is not None and remark.startswith(_NO_CREDENTIALS) else ""
+        super().__init__(f"{address} answered code {code}: {remark or 'no remark'}{hint}")
         self.code = code
         self.remark = remark
         self.address = address

@@ -85,6 +85,10 @@ def test_a_refusal_from_afar_names_the_server(remark: str | None, shown: str) ->
     assert str(error) == f"h:1 answered code 2: {shown}"
 
 
+def test_who_is_refused_for_want_of_credentials_hears_how_to_give_them() -> None:
+    assert "--security FILE" in str(RemoteRefused(16, "username cannot be null.", "h:1"))
+
+
 def test_a_failed_send_keeps_the_error_of_each_attempt() -> None:
     causes = [ValueError("1"), ValueError("2")]
     assert SendFailed("two attempts", causes).causes == tuple(causes)

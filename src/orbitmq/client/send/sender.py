@@ -175,6 +175,8 @@ class Sender:
                 await self._pause(_ANY, attempts.next_pause_s(loop.time()))
                 has_paused = True
                 continue
+            if queue.broker_name in attempts.denied:
+                return None
             if queue.broker_name in attempts.failed and not has_paused:
                 if _misses_client(batch, attempts.causes[-1]):
                     return None  # the client that asked is at none of the brokers
@@ -312,9 +314,12 @@ def _send_failed(batch: Load, target: Target, causes: list[OrbitError], limit_ms
     for number, cause in enumerate(causes, 1):
         told.setdefault(str(cause), []).append(str(number))
     tries = "; ".join(f"{', '.join(numbers)}: {text}" for text, numbers in told.items())
+    is_refused = bool(causes) and all(
+        isinstance(cause, RemoteRefused) and cause.code != ResponseCode.SYSTEM_ERROR for cause in causes
+    )
+    doubt = "Where an answer is missing, the message may be stored all the same: sending it again may double it"
     return SendFailed(
-        f"{what} to topic {target.topic} got no positive answer, {len(causes)} attempts within {limit_ms} ms: "
-        f"{tries or 'the time was over before the first one'}. Where an answer is missing, the message may be "
-        "stored all the same: sending it again may double it",
+        f"{what} to topic {target.topic} got no positive answer, {len(causes)} attempt{'s' * (len(causes) != 1)} within "
+        f"{limit_ms} ms: {tries or 'the time was over before the first one'}" + ("" if is_refused else f". {doubt}"),
         causes,
     )

@@ -33,7 +33,7 @@ class Attempts:
         deadline_s: when the send's time is over.
     """
 
-    __slots__ = ("_left", "_retries", "causes", "cut", "deadline_s", "failed")
+    __slots__ = ("_left", "_retries", "causes", "cut", "deadline_s", "denied", "failed")
 
     def __init__(self, retries: int, deadline_s: float) -> None:
         self.deadline_s = deadline_s
@@ -43,6 +43,8 @@ class Attempts:
         """The names of the brokers that failed."""
         self.cut: frozenset[str] = frozenset()
         """The names of those whose connection broke behind the message. A proxy takes connections for a broker that is away."""
+        self.denied: frozenset[str] = frozenset()
+        """The names of those that do not let this client send: they are not asked again."""
         self._retries = retries
         self._left = retries
 
@@ -62,6 +64,8 @@ class Attempts:
             self.failed |= {broker_name}
             if isinstance(error, ConnectionBroken):
                 self.cut |= {broker_name}
+            if isinstance(error, RemoteRefused) and error.code == ResponseCode.NO_PERMISSION:
+                self.denied |= {broker_name}
         if not self._retries or not _is_waited_for(error):
             self._left -= 1
 
