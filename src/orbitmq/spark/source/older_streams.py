@@ -75,7 +75,8 @@ class OlderStreamReader(StreamReader):
         """
         if (
             start == end
-        ):  # what is read already, planned when a run with AvailableNow begins again: now it is known how far it is
+        ):  # what is read already, planned where a run with AvailableNow begins again: now it is known how far it is
+            self._wait_for_brokers(parse_position(end).offsets.keys())
             self._reached = end
             return []
         if not self._has_planned:
@@ -104,7 +105,16 @@ class OlderStreamReader(StreamReader):
 
     def _check_missing(self, begin: Position, missing: Set[MessageQueue]) -> None:
         """Look after queues that were read before and that the end does not name: they stay where they are."""
-        if absent := self._polled.absent(missing):
+        absent = self._wait_for_brokers(missing)
+        self._check_queues(begin, set(missing - absent))
+
+    def _wait_for_brokers(self, queues: Set[MessageQueue]) -> Set[MessageQueue]:
+        """Return those of the queues that were read before whose broker is in no route when patience is over.
+
+        Raises:
+            DataLoss: there are some.
+        """
+        if absent := self._polled.absent(queues):
             self._polled.wait_for_queues(absent)
             absent = self._polled.absent(absent)
         if absent and self._options.fail_on_data_loss:
@@ -114,4 +124,4 @@ class OlderStreamReader(StreamReader):
             )
         if absent:
             log.warning("no broker holds queues now that were read before, going on without them: %s", sorted(absent))
-        self._check_queues(begin, set(missing - absent))
+        return absent

@@ -166,6 +166,17 @@ def test_a_broker_that_no_route_names_is_told_and_its_queues_stay_where_they_are
     assert reader.latestOffset()["queues"] == {"orders": {"fake": {"0": 5}, "gone": {"0": 10}}}
 
 
+def test_a_broker_that_no_route_names_is_told_when_the_last_batch_is_planned_again(fake, stream):
+    fake.fill("orders", 0, 5)
+    reached = {"queues": {"orders": {"fake": {"0": 5}, "gone": {"0": 10}}}}
+    with pytest.raises(DataLoss, match=r"no broker holds queues now that were read before: .*gone"):
+        taken(stream(brokerPatienceMs="0"), reached, reached)
+    fake.fill("orders", 0, 5)
+    reader = stream(brokerPatienceMs="0", failOnDataLoss="false")
+    assert taken(reader, reached, reached) == {}
+    assert taken(reader, reached, reader.latestOffset()) == {0: (5, 10)}
+
+
 def test_queues_that_the_topic_lost_are_an_error_while_they_hold_unread_messages(fake, stream):
     for queue_id in range(3):
         fake.fill("orders", queue_id, 10)
