@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,13 @@ def java_key(name: str) -> str:
     """Return RocketMQ's key for a field's name."""
     first, *words = name.split("_")
     return first + "".join(_SPELT_OTHERWISE.get(word, word.capitalize()) for word in words)
+
+
+def nearest(key: str, known: Iterable[str]) -> str:
+    """Return words that begin a hint about a key that is not known: the one that was meant, perhaps, or nothing."""
+    lowered = {name.lower(): name for name in known}
+    found = get_close_matches(key.lower(), lowered, 1, 0.75)
+    return f"{lowered[found[0]]}, perhaps, or " if found else ""
 
 
 def fields_by_key(settings: type[DataclassInstance]) -> dict[str, dataclasses.Field[Any]]:

@@ -1,4 +1,4 @@
-"""What older versions of Spark lack, for tests that can do without and for those that cannot."""
+"""Marks and options for tests that run on older versions of Spark, too."""
 
 from __future__ import annotations
 

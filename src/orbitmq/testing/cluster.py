@@ -17,6 +17,7 @@ from orbitmq.client.session.door import checked
 from orbitmq.errors import InvalidArgument
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.settings import fields_by_key, nearest, parse_value
 from orbitmq.testing.blocking_cluster import BlockingCluster
 from orbitmq.testing.processes import ServerProcess
 from orbitmq.testing.server_node import ServerNode, Service
@@ -39,7 +40,8 @@ class LocalCluster:
         brokers: how many masters; they are called broker-a, broker-b ...
         name_servers: how many NameServers; every broker registers with all of them.
         data_dir: where messages are kept; by default in a temporary directory that is removed at the end.
-        settings: `BrokerConfig` fields for every broker, such as `{"flush_disk_type": "SYNC_FLUSH"}`.
+        settings: of every broker, by the keys of a `broker.conf`, such as `{"flushDiskType": "SYNC_FLUSH"}`, or by the names
+            of `BrokerConfig`'s fields; values are Python's own, or text as in the file.
         processes: every server is a process of its own, which `kill_broker` and `kill_name_server` need.
     """
 
@@ -52,10 +54,7 @@ class LocalCluster:
         settings: Mapping[str, Any] | None = None,
         processes: bool = False,
     ) -> None:
-        for name in settings or ():
-            if name not in BrokerConfig.__dataclass_fields__:
-                raise InvalidArgument("settings", name, "fields of BrokerConfig")
-        self._settings = dict(settings or {})
+        self._settings = dict(_setting(key, value) for key, value in (settings or {}).items())
         self._processes = processes
         self._kept_dir = Path(data_dir) if data_dir is not None else None
         self._data_dir = self._kept_dir
@@ -224,3 +223,15 @@ class LocalCluster:
             return ServerProcess("broker", config.to_properties(), root) if self._processes else Broker(config)
 
         return build
+
+
+def _setting(key: str, value: Any) -> tuple[str, Any]:
+    """Return the field of `BrokerConfig` that a key means, and its value."""
+    by_key = fields_by_key(BrokerConfig)
+    spec = by_key.get(key) or BrokerConfig.__dataclass_fields__.get(key)
+    if spec is None:
+        known = [*by_key, *BrokerConfig.__dataclass_fields__]
+        raise InvalidArgument(
+            "settings", key, f"{nearest(key, known)}a key of docs/reference/broker.md, or a field of BrokerConfig"
+        )
+    return spec.name, parse_value(key, value, spec.type) if isinstance(value, str) else value

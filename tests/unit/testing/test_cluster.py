@@ -98,6 +98,25 @@ def test_settings_reach_every_broker():
     run(work())
 
 
+@pytest.mark.parametrize("settings", [{"autoCreateTopicEnable": False}, {"autoCreateTopicEnable": "false"}])
+def test_settings_may_be_spelt_as_in_a_broker_conf(settings):
+    async def work():
+        async with LocalCluster(settings=settings) as cluster:
+            with pytest.raises(OrbitError):
+                await send(cluster.name_servers)
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [("flushDiskTyp", "flushDiskType, perhaps"), ("flush_disk_typ", "flush_disk_type, perhaps"), ("x", "a key of")],
+)
+def test_a_misspelt_setting_is_refused_with_the_one_that_was_meant(key, meant):
+    with pytest.raises(InvalidArgument, match=f"settings: '{key}' is not allowed, expected {meant}"):
+        LocalCluster(settings={key: "SYNC_FLUSH"})
+
+
 @pytest.mark.parametrize("wrong", [{"brokers": 0}, {"brokers": 27}, {"name_servers": 0}])
 def test_sizes_out_of_range_are_refused(wrong):
     with pytest.raises(InvalidArgument):
