@@ -53,7 +53,7 @@ def prepare(folder: Path, version: str) -> Path:
 def run(python: Path) -> tuple[int, str]:
     """Run the tests; return pytest's exit code and its summary."""
     path = os.pathsep.join(str(ROOT / part) for part in ("src", "tests", "."))
-    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *_WARNINGS, *TESTS]
+    command = [str(python), "-m", "pytest", "-q", "-n", "1", "-p", "no:cacheprovider", *_WARNINGS, *TESTS]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True, check=False
     )
