@@ -175,7 +175,7 @@ REASONS: tuple[Reason, ...] = (
         ends_story=True,
     ),
     _known("topics (17) with fewer than one queue", (17,), (0, None), says="QueueNums: "),
-    _known("groups that nobody has made", (15, 222, 352), ((0, 1, 17), 26)),
+    _known("groups that nobody has made", (15, 222), ((0, 1, 17), 26)),
     Reason("copies of offsets (314) without a topic", answers=NEVER),
     Reason(
         "passwords in answers about users (3004, 3005)",

@@ -188,7 +188,7 @@ REASONS: tuple[Reason, ...] = (
         (22, 0),
         more=lambda step, java, ours: ours["fields"] == {"offset": "0"},
     ),
-    Reason("groups that nobody has made", (15, 352), (0, 26), ends_story=True),
+    Reason("groups that nobody has made", (15,), (0, 26), ends_story=True),
     Reason(
         "the list of groups (201)",
         (201,),

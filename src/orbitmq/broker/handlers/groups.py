@@ -140,8 +140,8 @@ def get_all_groups(tables: GroupTables, call: Call[GetAllSubscriptionGroups]) ->
 
 @handlers.on(GetSubscriptionGroup)
 def get_group(tables: GroupTables, call: Call[GetSubscriptionGroup]) -> Reply:
-    """Answer with one group's settings."""
-    config = tables.groups.configs.get(call.header.group)
+    """Answer with one group's settings. A new group is made first, where groups are made by asking (Java: the same)."""
+    config = tables.groups.find(call.header.group, call.now_ms)
     if config is None:
         raise Rejected(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"No group in this broker. group: {call.header.group:.260}"

@@ -1,6 +1,7 @@
 """Handles of popped messages: what a consumer sends back to acknowledge one (Java: extraInfo, the property POP_CK). Pure.
 
-`checkpoint-offset pop-time invisible-time revive-queue retry broker queue [message-offset]`, with blanks between them.
+`checkpoint-offset pop-time invisible-time revive-queue retry broker queue [message-offset]`, with blanks between them. Whatever
+follows counts for nothing: Java's proxy appends the message's place in the CommitLog.
 
 Source: Java ExtraInfoUtil, KeyBuilder.
 """
@@ -22,7 +23,7 @@ NORMAL, RETRY_V1, RETRY_V2 = "0", "1", "2"
 """Which topic a message was popped from: the one asked for, or one of the two forms of the group's retry topic."""
 _FIELDS = ("checkpoint offset", "pop time", "invisible time", "revive queue")
 _NUMBER = re.compile(r"-?[0-9]{1,19}")
-_FIELDS_MIN, _FIELDS_MAX = 6, 8
+_FIELDS_MIN, _FIELDS_KNOWN = 6, 8
 
 
 class Handle(NamedTuple):
@@ -59,8 +60,8 @@ def parse_handle(text: str) -> Handle:
     if len(text) > HANDLE_LENGTH_MAX:
         raise InvalidArgument("extraInfo", f"{len(text)} characters", f"at most {HANDLE_LENGTH_MAX}")
     fields = text.split(" ")
-    if not _FIELDS_MIN <= len(fields) <= _FIELDS_MAX:
-        raise InvalidArgument("extraInfo", text[:80], f"{_FIELDS_MIN} to {_FIELDS_MAX} fields with blanks between them")
+    if len(fields) < _FIELDS_MIN:
+        raise InvalidArgument("extraInfo", text[:80], f"{_FIELDS_MIN} fields or more with blanks between them")
     numbers = [_parse_number(name, field) for name, field in zip(_FIELDS, fields, strict=False)]
     retry, broker_name = fields[4], fields[5]
     if retry not in (NORMAL, RETRY_V1, RETRY_V2):
@@ -68,8 +69,8 @@ def parse_handle(text: str) -> Handle:
     queue_id, queue_offset = -1, None
     if len(fields) > _FIELDS_MIN:
         queue_id = _parse_number("queue", fields[_FIELDS_MIN])
-    if len(fields) == _FIELDS_MAX:
-        queue_offset = _parse_number("offset", fields[_FIELDS_MAX - 1])
+    if len(fields) >= _FIELDS_KNOWN:
+        queue_offset = _parse_number("offset", fields[_FIELDS_KNOWN - 1])
     start, pop_time_ms, invisible_ms, revive_queue_id = numbers
     return Handle(start, pop_time_ms, invisible_ms, revive_queue_id, retry, broker_name, queue_id, queue_offset)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -40,8 +41,18 @@ async def test_group_settings_are_made_listed_and_forgotten(rig: Rig) -> None:
     ordered.give(("t", "g", 0), [0], 1, 60_000, None)
     assert await rig.code(DeleteSubscriptionGroup(group_name="g", clean_offset=True)) == 0
     assert ordered.count == 0
-    assert await rig.code(GetSubscriptionGroup(group="g")) == 26
+    assert rig.broker.service.groups.configs.get("g") is None
     assert rig.broker.service.offsets.query("g", "t", 0) == -1
+
+
+async def test_who_asks_for_a_new_groups_settings_makes_it_where_groups_are_made_by_asking(
+    rig: Rig, serve: Serve, tmp_path: Path
+) -> None:
+    assert decode_group_config((await rig.ask(GetSubscriptionGroup(group="new"))).body).group == "new"
+    assert rig.broker.service.groups.configs.get("new") is not None
+    assert await rig.code(GetSubscriptionGroup(group="a b")) == 26
+    async with serve(auto_create_subscription_group=False, store_path_root_dir=tmp_path / "other") as other:
+        assert await other.code(GetSubscriptionGroup(group="new")) == 26
 
 
 async def test_a_groups_retries_may_have_from_no_queue_to_a_thousand(rig: Rig) -> None:
