@@ -33,7 +33,7 @@ def pop(story: Story) -> Step:
         "consumerGroup": GROUP,
         "topic": topic,
         "queueId": queue,
-        "maxMsgNums": pick(story.random, ("1", "2", "3", "32"), ("33", "100", "2147483647"), 0.04),
+        "maxMsgNums": pick(story.random, ("1", "2", "3", "32"), ("0", "33", "100", "2147483647"), 0.04),
         "invisibleTime": INVISIBLE_MS,
         "pollTime": "0",
         "initMode": story.random.choice(("0", "0", "0", "1")),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from orbitmq.broker.handlers.popping.pop import check_attempt
 from orbitmq.broker.handlers.popping.tables import PopTables, check_topic, with_group
+from orbitmq.errors import Rejected
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.headers import GetPollingCount, PollingCountResponse, PopNotification, PopNotificationResponse
 
@@ -34,7 +35,7 @@ def _notify(tables: PopTables, call: Call[PopNotification]) -> Reply | Later:
         None,
         header.poll_ms,
         lambda: _attempt(tables, header),
-        _nothing,
+        lambda: _last_attempt(tables, header),
     )
     return LATER if is_parked else Reply(header=PopNotificationResponse(has_message=False, polling_full=True))
 
@@ -48,6 +49,14 @@ def _attempt(tables: PopTables, header: PopNotification) -> Reply | None:
     elif not (has_messages := pops.has_messages_in_order(*place, header.attempt_id)):
         tables.pop.wake_when_free(place)
     return Reply(header=PopNotificationResponse(has_message=True)) if has_messages else None
+
+
+def _last_attempt(tables: PopTables, header: PopNotification) -> Reply:
+    """Look once more when the time is over: an arrival wakes one request, and the others may still be told of the message."""
+    try:
+        return _attempt(tables, header) or _nothing()
+    except Rejected as error:
+        return Reply(error.code, remark=error.remark)
 
 
 def _nothing() -> Reply:

@@ -39,9 +39,9 @@ def _check(tables: PopTables, header: PopMessage) -> None:
         raise Rejected(
             ResponseCode.INVALID_PARAMETER, f"the broker[{tables.ip}] pop message's num is greater than {COUNT_MAX}"
         )
-    if header.count_max < 1:
+    if header.count_max < 0:
         raise Rejected(
-            ResponseCode.INVALID_PARAMETER, f"maxMsgNums: {header.count_max} is not allowed, expected 1 to {COUNT_MAX}"
+            ResponseCode.INVALID_PARAMETER, f"maxMsgNums: {header.count_max} is not allowed, expected 0 to {COUNT_MAX}"
         )
     check_invisible_time(header.invisible_ms)
     check_attempt(header.attempt_id)
@@ -75,6 +75,8 @@ def check_attempt(attempt_id: str | None) -> None:
 
 def _pop(tables: PopTables, call: Call[PopMessage]) -> Reply | Later:
     header, pops = call.header, tables.pop.pops
+    if not header.count_max:
+        return _nothing(tables, header, ResponseCode.POLLING_TIMEOUT)
     selection: Selection = None
     if header.expression:
         selection = tables.filters.of_request(header.expression, header.expression_type, call.now_ms)

@@ -85,6 +85,21 @@ async def test_in_order_a_notification_says_nothing_of_a_queue_that_is_blocked(r
     assert await rig.code(notice(**order, attempt_id="a" * 257)) == 29
 
 
+async def test_in_order_the_second_notification_of_the_attempt_that_holds_the_queue_is_told_too(rig: Rig) -> None:
+    await rig.send()
+    await pop(rig)
+    order: dict[str, Any] = {"order": True, "attempt_id": "a"}
+    both = [asyncio.ensure_future(rig.answer(notice(**order, poll_ms=300), PopNotificationResponse)) for _ in range(2)]
+    while rig.broker.service.pop.notices.parked.count < 2:
+        await asyncio.sleep(0)
+    await rig.send()
+    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    assert len(await pop(rig, **order, invisible_ms=60_000)) == 1
+    assert [(await told).has_message for told in both] == [True, True]
+    other = notice(order=True, attempt_id="b", poll_ms=20)
+    assert not (await rig.answer(other, PopNotificationResponse)).has_message
+
+
 def peek_header(**fields: Any) -> PeekMessage:
     settings: dict[str, Any] = {"consumer_group": "g", "topic": "t", "queue_id": -1, "count_max": 32}
     return PeekMessage(**settings | fields)

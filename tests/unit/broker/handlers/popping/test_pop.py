@@ -8,6 +8,7 @@ from typing import Any
 
 from orbitmq.client.consume.pop.popped_messages import decode_popped
 from orbitmq.clock import now_ms
+from orbitmq.codes import ResponseCode
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import ChangeInvisibleTimeResponse, DeleteTopicInBroker, PopResponse, UpdateConsumerOffset
 from orbitmq.wire.pop.handles import parse_handle
@@ -116,7 +117,7 @@ async def test_what_no_pop_may_ask_is_refused_by_name(rig: Any) -> None:
     await rig.send()
     for fields, code, said in (
         ({"count_max": 33}, 29, "greater than 32"),
-        ({"count_max": 0}, 29, "maxMsgNums"),
+        ({"count_max": -1}, 29, "maxMsgNums"),
         ({"invisible_ms": -1}, 29, "invisibleTime: -1"),
         ({"invisible_ms": 2**62}, 29, "expected 0 to 259200000 ms"),
         ({"queue_id": 4}, 29, "queueId[4]"),
@@ -127,6 +128,13 @@ async def test_what_no_pop_may_ask_is_refused_by_name(rig: Any) -> None:
         answer = await rig.ask(pop_header(**fields))
         assert answer.code == code, fields
         assert said in (answer.remark or "")
+
+
+async def test_who_pops_no_message_gets_none_and_takes_none(rig: Rig) -> None:
+    await rig.send()
+    answer = await rig.ask(pop_header(count_max=0, poll_ms=60_000))
+    assert (answer.code, answer.body) == (ResponseCode.POLLING_TIMEOUT, b"")
+    assert len(await pop(rig)) == 1
 
 
 async def test_a_group_that_may_not_be_made_is_refused(serve: Serve) -> None:
