@@ -251,7 +251,10 @@ def get_consume_stats(tables: TopicTables, call: Call[GetConsumeStats]) -> Reply
             count = config.read_queue_count
             # mqadmin looks for a group's place in the items of a logical queue: 0 would be one.
             unknown = UNKNOWN if topic in tables.topics.static.mappings else 0
-            stats |= group_progress(tables.store, tables.offsets, tables.broker_name, group, topic, count, unknown)
+            pulled = tables.stats.pulled
+            stats |= group_progress(
+                tables.store, tables.offsets, pulled, tables.broker_name, group, topic, count, unknown
+            )
             rate += tables.stats.gets.rate((topic, group))
     return Reply(body=encode_consume_stats(stats, rate))
 

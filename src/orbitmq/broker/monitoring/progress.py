@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.model.route import MessageQueue
 from orbitmq.store import Store
@@ -9,16 +11,29 @@ from orbitmq.wire.bodies.topics import Progress
 
 
 def group_progress(
-    store: Store, offsets: GroupOffsets, broker_name: str, group: str, topic: str, queue_count: int, unknown: int = 0
+    store: Store,
+    offsets: GroupOffsets,
+    pulled: Mapping[tuple[str, str, int], int],
+    broker_name: str,
+    group: str,
+    topic: str,
+    queue_count: int,
+    unknown: int = 0,
 ) -> dict[MessageQueue, Progress]:
-    """Return a group's place in each of a topic's queues; `unknown` in those that it has no offset in."""
+    """Return a group's place in each of a topic's queues.
+
+    Args:
+        pulled: where the group's readers go on, by topic, group and queue id.
+        unknown: stands for the offset in queues that the group has none in.
+    """
     places = {}
     for queue_id in range(queue_count):
         committed = offsets.query(group, topic, queue_id)
         consumed = unknown if committed == UNKNOWN else committed
         queue = MessageQueue(topic, broker_name, queue_id)
         end = store.max_offset(topic, queue_id)
-        places[queue] = Progress(end, consumed, consumed, stored_at_ms(store, queue, consumed - 1))
+        read = max(consumed, pulled.get((topic, group, queue_id), consumed))
+        places[queue] = Progress(end, consumed, read, stored_at_ms(store, queue, consumed - 1))
     return places
 
 

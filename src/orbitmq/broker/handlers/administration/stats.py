@@ -84,7 +84,13 @@ def _consume_stats(tables: StatsTables, call: Call[GetBrokerConsumeStats]) -> Ge
             if consumers is not None and consumers.subscriptions and topic not in consumers.subscriptions:
                 continue
             queues = group_progress(
-                tables.store, tables.offsets, tables.broker_name, group, topic, config.write_queue_count
+                tables.store,
+                tables.offsets,
+                tables.stats.pulled,
+                tables.broker_name,
+                group,
+                topic,
+                config.write_queue_count,
             )
             listed.append(TopicProgress(queues, tables.stats.gets.rate((topic, group))))
             queue_count += len(queues)
