@@ -207,8 +207,11 @@ class AdminClient:
         body = (await self._tell(address, GetBrokerConfig())).body
         return dict(javaproperties.loads(body.decode()))
 
-    async def change_broker_settings(self, address: str, changes: Mapping[str, str]) -> None:
+    async def change_broker_settings(self, address: str, changes: Mapping[str, str]) -> str:
         """Change settings of a running broker, under RocketMQ's keys.
+
+        Returns:
+            What a broker of ours says of those that do not count at once; nothing where all do.
 
         Raises:
             InvalidArgument: a key or a value has more than one line.
@@ -218,7 +221,7 @@ class AdminClient:
             if not text.isprintable():
                 raise InvalidArgument("changes", text, "keys and values of one line")
         body = "".join(f"{key}={value}\n" for key, value in changes.items()).encode()
-        await self._tell(address, UpdateBrokerConfig(), body)
+        return (await self._tell(address, UpdateBrokerConfig(), body)).remark or ""
 
     async def broker_stats(self, address: str, name: str, key: str) -> StatsFigures:
         """Return what a broker has counted in the last minute, hour and day.

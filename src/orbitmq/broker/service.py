@@ -41,7 +41,7 @@ from orbitmq.broker.sending.large_batches import LargeBatches
 from orbitmq.broker.sending.properties import StoredProperties
 from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.broker.sending.tables import SendTables
-from orbitmq.broker.settings.changes import RunTimeSettings, Use
+from orbitmq.broker.settings.changes import RunTimeSettings, Use, kept_without_effect
 from orbitmq.broker.static_topics.logical_queues import Ask, StaticTopics, ask_nobody
 from orbitmq.broker.static_topics.table import MappingTable
 from orbitmq.broker.timers.opening import open_timers
@@ -116,7 +116,7 @@ class BrokerService:
     ) -> None:
         self.config = config
         self.access = access
-        self.settings = RunTimeSettings(lambda: self.config, use_settings)
+        self.settings = RunTimeSettings(lambda: self.config, use_settings, kept_without_effect(config))
         self.address = address
         self.monotonic = monotonic
         self.is_readable = bool(config.broker_permission & Perm.READ)

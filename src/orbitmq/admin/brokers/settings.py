@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 WITHOUT_EFFECT = "keysWithoutEffect"
 MAY_CHANGE = "keysThatMayChange"
+NEXT_START = "keysOfTheNextStart"
 
 
 class Setting(NamedTuple):
@@ -33,8 +34,14 @@ def list_settings(shown: Mapping[str, str]) -> list[Setting]:
             None if changeable is None else key in changeable,
         )
         for key, value in sorted(shown.items())
-        if key not in (WITHOUT_EFFECT, MAY_CHANGE)
+        if key not in (WITHOUT_EFFECT, MAY_CHANGE, NEXT_START)
     ]
+
+
+def next_start_settings(shown: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that were changed and count from the broker's next start on, with their values then."""
+    pairs = (pair.partition(":") for pair in shown.get(NEXT_START, "").split(",") if pair)
+    return {key: value for key, _, value in pairs}
 
 
 def _keys(shown: Mapping[str, str], mark: str) -> frozenset[str] | None:

@@ -1,6 +1,7 @@
-"""Changes of settings while the broker runs: a white list of numbers, switches, and hours.
+"""Changes of settings while the broker runs: numbers, switches, and hours that count at once or from the next start on.
 
-None of them is a path or free text, so none can smuggle anything into the file that keeps them (CVE-2023-33246).
+Keys of Java's broker that have no effect here are kept, too, and shown. None is a path or free text, so none can smuggle
+anything into the file that keeps them (CVE-2023-33246).
 
 Source: Java AdminBrokerProcessor.updateBrokerConfig, Configuration.update.
 """
@@ -8,7 +9,9 @@ Source: Java AdminBrokerProcessor.updateBrokerConfig, Configuration.update.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from orbitmq.broker.config import IMPLIED_PATHS, BrokerConfig
 from orbitmq.broker.settings.file import SettingsFile
@@ -52,13 +55,102 @@ CHANGEABLE = frozenset(
         "waitTimeMillsInSendQueue",
     )
 )
-"""Every key that a request may change."""
+"""Every key that a request may change, and that counts at once."""
 BLACK_LIST = frozenset(("brokerConfigPath", "configBlackList", "rocketmqHome"))
 """What Java refuses with the same words."""
 _FIELDS = fields_by_key(BrokerConfig)
+_IN_THE_FILE_ALONE = frozenset(
+    (
+        "acceptLogEnd",
+        "aclEnable",
+        "authenticationEnabled",
+        "authorizationEnabled",
+        "brokerId",
+        "mappedFileSizeCommitLog",
+        "mappedFileSizeConsumeQueue",
+        "mappedFileSizeTimerLog",
+        "maxHashSlotNum",
+        "maxIndexNum",
+        "migrateAuthFromV1Enabled",
+        "timerPrecisionMs",
+        "timerRollWindowSlot",
+        "tlsServerNeedClientAuth",
+    )
+)
+"""Numbers and switches that no request changes: who is let in, and how the files of the store are to be read."""
+NEXT_START = frozenset(
+    key for key, spec in _FIELDS.items() if spec.type in ("int", "bool")
+) - CHANGEABLE - _IN_THE_FILE_ALONE | {"flushDiskType"}
+"""Keys whose new values are kept, and count from the next start on."""
+_WORD = re.compile(r"[A-Za-z0-9_.:,;@-]{0,255}")
+"""Text of a key without effect: no path, nothing that means something to a shell."""
 
 Use = Callable[[BrokerConfig, Callable[[], None]], None]
 """Lets settings count from now on; calls back when whoever has to know of them does."""
+
+
+class Change(NamedTuple):
+    """A change of settings, by what becomes of its keys.
+
+    Args:
+        now: counts at once.
+        next_start: counts from the next start on.
+        idle: has no effect in this broker.
+    """
+
+    now: dict[str, str]
+    next_start: dict[str, str]
+    idle: dict[str, str]
+
+    @property
+    def remark(self) -> str | None:
+        """What to say of keys that do not count now; None: all do."""
+        said = []
+        if self.next_start:
+            said.append(f"kept for the next start: {', '.join(self.next_start)}")
+        if self.idle:
+            said.append(f"kept, without effect in this broker: {', '.join(self.idle)}")
+        return "; ".join(said) or None
+
+
+def sorted_change(properties: Mapping[str, str]) -> Change:
+    """Return a change as its keys say.
+
+    Raises:
+        ConfigError: the value of a key without effect is not what Java takes for it.
+        Rejected: 16 or 1, a key cannot be changed.
+    """
+    if BLACK_LIST & properties.keys():
+        raise Rejected(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
+    change = Change({}, {}, {})
+    for key, text in sorted(properties.items()):
+        if key in CHANGEABLE:
+            change.now[key] = text
+        elif key in NEXT_START:
+            change.next_start[key] = text
+        elif key in WITHOUT_EFFECT and key not in _FIELDS:
+            change.idle[key] = _idle_value(key, text.strip())
+        else:
+            raise Rejected(ResponseCode.SYSTEM_ERROR, f"{key:.100} {_why_not(key)}: nothing was changed")
+    return change
+
+
+def _why_not(key: str) -> str:
+    if key in _FIELDS or key in IMPLIED_PATHS:
+        return "cannot be changed by a request; set it in the settings file and start the broker again"
+    return "is no setting of a broker"
+
+
+def _idle_value(key: str, text: str) -> str:
+    """Return the value of a key without effect. Raises ConfigError unless Java takes it."""
+    default = WITHOUT_EFFECT[key]
+    if default in ("true", "false"):
+        return str(parse_value(key, text, "bool")).lower()
+    if default.lstrip("-").isdigit():
+        return str(parse_value(key, text, "int"))
+    if _WORD.fullmatch(text) is None:
+        raise ConfigError(key, text, "up to 255 letters, digits and _ . : , ; @ -")
+    return text
 
 
 def changed_config(config: BrokerConfig, properties: Mapping[str, str]) -> BrokerConfig:
@@ -66,23 +158,9 @@ def changed_config(config: BrokerConfig, properties: Mapping[str, str]) -> Broke
 
     Raises:
         ConfigError: a value is not allowed.
-        Rejected: 16 or 1, a key cannot be changed.
     """
-    if BLACK_LIST & properties.keys():
-        raise Rejected(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
-    for key in sorted(properties):
-        if (reason := _why_not(key)) is not None:
-            raise Rejected(ResponseCode.SYSTEM_ERROR, f"{key:.100} {reason}: nothing was changed")
     values = {_FIELDS[key].name: parse_value(key, text, _FIELDS[key].type) for key, text in properties.items()}
     return dataclasses.replace(config, **values)
-
-
-def _why_not(key: str) -> str | None:
-    if key in CHANGEABLE:
-        return None
-    if key in _FIELDS or key in IMPLIED_PATHS:
-        return "cannot be changed while the broker runs; set it in the settings file and start the broker again"
-    return "has no effect in this broker" if key in WITHOUT_EFFECT else "is no setting of a broker"
 
 
 class RunTimeSettings:
@@ -91,34 +169,43 @@ class RunTimeSettings:
     Args:
         current: returns the settings in use.
         use: is given those that count from now on.
+        idle: values of keys without effect, as they were kept.
     """
 
-    def __init__(self, current: Callable[[], BrokerConfig], use: Use) -> None:
+    def __init__(self, current: Callable[[], BrokerConfig], use: Use, idle: Mapping[str, str] | None = None) -> None:
         self.current = current
         self.version = DataVersion()
+        self.idle = dict(idle or {})
+        """Keys without effect, with what was set."""
+        self.next_start: dict[str, str] = {}
+        """Keys that count from the next start on, with their values then."""
         self._use = use
 
-    def change(self, properties: Mapping[str, str], now_ms: int, then: Callable[[], None]) -> None:
+    def change(self, properties: Mapping[str, str], now_ms: int, then: Callable[[str | None], None]) -> Change:
         """Change settings, all or none.
 
         Args:
-            then: is called when they count everywhere.
+            then: is called when they count everywhere, with what is to be said of those that do not.
 
         Raises:
             ConfigError: a value is not allowed.
             Rejected: 16 or 1, a key cannot be changed; 14, the disk does not take the settings file.
         """
-        old = self.current()
-        config = changed_config(old, properties)
-        texts = config.to_properties()
+        change = sorted_change(properties)
+        config = changed_config(self.current(), change.now)
+        waiting = {**self.next_start, **change.next_start}
+        texts = changed_config(config, waiting).to_properties() | change.idle
         file = SettingsFile.of(config)
         try:
             file.keep({key: texts[key] for key in properties})
         except OSError as error:
             remark = f"the settings file cannot be written, nothing was changed: {error.strerror}"
             raise Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, remark) from error
+        self.idle |= change.idle
+        self.next_start = {key: texts[key] for key in waiting}
         self.version = self.version.next(now_ms)
-        self._use(config, then)
+        self._use(config, lambda: then(change.remark))
+        return change
 
 
 def with_kept_changes(config: BrokerConfig) -> BrokerConfig:
@@ -130,10 +217,17 @@ def with_kept_changes(config: BrokerConfig) -> BrokerConfig:
     file = SettingsFile.of(config)
     if not file.holds_changes_alone:
         return config  # they were read from it
-    kept = file.read()
     try:
-        return changed_config(config, kept) if kept else config
+        kept = sorted_change(file.read())
+        return changed_config(config, kept.now | kept.next_start) if kept.now or kept.next_start else config
     except Rejected as refusal:
         raise ConfigError(
             "brokerConfigPath", str(file.path), f"settings that can be changed ({refusal.remark})"
         ) from None
+
+
+def kept_without_effect(config: BrokerConfig) -> dict[str, str]:
+    """Return the keys without effect that the settings file sets, with their values."""
+    file = SettingsFile.of(config)
+    found = file.read() if file.path.is_file() else {}
+    return {key: text for key, text in found.items() if key in WITHOUT_EFFECT and key not in _FIELDS}

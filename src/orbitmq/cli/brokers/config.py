@@ -87,7 +87,7 @@ def change(
 ) -> None:
     """Change settings of running brokers, which keep them. A broker of ours changes all of them, or none.
 
-    Exit code 1 when a broker refuses, or (Java's) says yes and does not change one.
+    Some count from the broker's next start on, and some of Java's have no effect: the broker says which. Exit code 1 when a broker refuses, or (Java's) says yes and does not change one.
     """
     from orbitmq.net.loop import run
 
@@ -131,14 +131,17 @@ def parse_pairs(pairs: list[str]) -> dict[str, str]:
 
 
 async def _change_one(admin: AdminClient, broker: str, address: str, changes: Mapping[str, str]) -> list[Row]:
+    from orbitmq.admin.brokers.settings import next_start_settings
     from orbitmq.errors import InvalidArgument
 
     before = await admin.broker_settings(address)
     for key, value in changes.items():
         if key not in before:  # a Java broker would say yes, and do nothing
             raise InvalidArgument(key, value, f"a setting of the broker {broker}: it has none of this name")
-    await admin.change_broker_settings(address, changes)
+    if remark := await admin.change_broker_settings(address, changes):
+        say(f"orbitmq: {broker}: {printable(remark)}")
     after = await admin.broker_settings(address)
+    after |= next_start_settings(after)
     return [{"broker": broker, "key": key, "before": before[key], "after": after.get(key, "")} for key in changes]
 
 

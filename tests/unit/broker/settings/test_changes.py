@@ -37,20 +37,20 @@ def test_a_change_is_on_the_disk_before_it_counts(tmp_path: Path) -> None:
         seen.append(((tmp_path / "config" / "broker.properties").read_text(), new.file_reserved_time))
 
     settings = RunTimeSettings(lambda: config(tmp_path), use)
-    settings.change({"fileReservedTime": " 5 "}, 7, lambda: None)
+    settings.change({"fileReservedTime": " 5 "}, 7, lambda remark: None)
     assert seen == [("fileReservedTime=5\n", 5)]
     assert settings.version.counter == 1
 
 
 def test_the_next_start_reads_what_was_kept(tmp_path: Path) -> None:
     settings = RunTimeSettings(lambda: config(tmp_path), lambda new, then: None)
-    settings.change({"fileReservedTime": "5"}, 7, lambda: None)
+    settings.change({"fileReservedTime": "5"}, 7, lambda remark: None)
     assert with_kept_changes(config(tmp_path)).file_reserved_time == 5
     given = BrokerConfig(broker_name="a", store_path_root_dir=tmp_path, broker_config_path=str(tmp_path / "b.conf"))
     assert with_kept_changes(given) is given
 
 
-@pytest.mark.parametrize("text", ["listenPort=1", "fileReservedTime=x", "\\u12"])
+@pytest.mark.parametrize("text", ["storePathRootDir=/tmp", "fileReservedTime=x", "\\u12"])
 def test_a_file_of_changes_that_cannot_be_used_is_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "broker.properties").write_text(text)
@@ -62,6 +62,6 @@ def test_a_disk_that_refuses_leaves_everything_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("not a directory")
     settings = RunTimeSettings(lambda: config(tmp_path), lambda new, then: pytest.fail("it counts"))
     with pytest.raises(Rejected) as caught:
-        settings.change({"fileReservedTime": "5"}, 7, lambda: None)
+        settings.change({"fileReservedTime": "5"}, 7, lambda remark: None)
     assert caught.value.code == 14
     assert settings.version.counter == 0

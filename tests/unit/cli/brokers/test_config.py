@@ -46,11 +46,27 @@ def test_a_key_that_is_no_setting_is_a_wrong_argument_and_nothing_is_changed(orb
     assert orbitmq("broker", "config", "get", "transactionCheckMax").rows[0][2] == "15"
 
 
+def test_settings_that_do_not_count_now_are_kept_and_said_to_be(orbitmq):
+    changed = orbitmq("broker", "config", "set", "asyncSendEnable=false", "popPollingSize=1025")
+    try:
+        assert (changed.code, changed.rows) == (
+            0,
+            [["broker-a", "asyncSendEnable", "true", "false"], ["broker-a", "popPollingSize", "1024", "1025"]],
+        )
+        assert changed.err == (
+            "orbitmq: broker-a: kept for the next start: popPollingSize; "
+            "kept, without effect in this broker: asyncSendEnable\n"
+        )
+        assert orbitmq("broker", "config", "get", "asyncSendEnable").rows[0][2] == "false"
+    finally:
+        assert orbitmq("broker", "config", "set", "asyncSendEnable=true", "popPollingSize=1024").code == 0
+
+
 @pytest.mark.parametrize(
     ("pair", "said"),
     [
-        ("listenPort=1", "cannot be changed while the broker runs"),
-        ("asyncSendEnable=1", "has no effect in this broker"),
+        ("storePathRootDir=/tmp", "cannot be changed by a request"),
+        ("asyncSendEnable=1", "asyncSendEnable"),
         ("transactionCheckMax=0", "transactionCheckMax"),
         ("brokerConfigPath=/tmp/x", "black list"),
     ],
@@ -75,7 +91,7 @@ def test_a_key_that_a_broker_has_not_is_a_negative_answer(orbitmq):
 
 def test_a_broker_that_says_yes_and_changes_nothing_is_found_out(orbitmq, monkeypatch):
     async def accept(self, address, changes):
-        pass
+        return ""
 
     monkeypatch.setattr(AdminClient, "change_broker_settings", accept)
     result = orbitmq("broker", "config", "set", "transactionCheckMax=14", "traceOn=TRUE")

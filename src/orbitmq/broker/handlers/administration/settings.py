@@ -17,8 +17,8 @@ from orbitmq.wire.headers import GetBrokerConfig, GetBrokerConfigResponse, Updat
 
 log = logging.getLogger(__name__)
 
-PROPERTIES_SIZE_MAX = 8 * 1024
-"""Bytes of a request's properties: all keys that may be changed have less than 2,000."""
+PROPERTIES_SIZE_MAX = 32 * 1024
+"""Bytes of a request's properties: all keys that Java's broker knows have less than 20,000."""
 
 handlers: Handlers[RunTimeSettings] = Handlers()
 
@@ -27,7 +27,7 @@ handlers: Handlers[RunTimeSettings] = Handlers()
 def get_broker_config(settings: RunTimeSettings, call: Call[GetBrokerConfig]) -> Reply:
     """Answer with every key that Java shows, as Java properties text."""
     version = GetBrokerConfigResponse(version=encode_data_version(settings.version).decode())
-    return Reply(header=version, body=format_settings(settings.current()))
+    return Reply(header=version, body=format_settings(settings))
 
 
 @handlers.on(UpdateBrokerConfig, body_size_max=PROPERTIES_SIZE_MAX)
@@ -37,10 +37,12 @@ def update_broker_config(settings: RunTimeSettings, call: Call[UpdateBrokerConfi
     if not properties:
         return Reply()
     try:
-        settings.change(properties, call.now_ms, lambda: call.answer(Reply()))
+        change = settings.change(properties, call.now_ms, lambda remark: call.answer(Reply(remark=remark)))
     except ConfigError as error:
         raise Rejected(ResponseCode.SYSTEM_ERROR, str(error)) from None
     log.info("%s has changed the settings %s", call.connection.remote, properties)
+    if change.remark is not None:
+        log.warning("of these settings were %s", change.remark)
     return LATER
 
 

@@ -84,9 +84,13 @@ async def test_a_broker_without_write_permission_answers_every_send_with_16(rig:
         ("deleteWhen=04\\nlistenPort=1", 1, "deleteWhen"),
         ("brokerConfigPath=/etc/passwd", 16, "Can not update config in black list."),
         ("rocketmqHome=/tmp", 16, "Can not update config in black list."),
-        ("storePathRootDir=/tmp", 1, "storePathRootDir cannot be changed while the broker runs"),
-        ("listenPort=1", 1, "listenPort cannot be changed while the broker runs"),
-        ("sendMessageThreadPoolNums=8", 1, "sendMessageThreadPoolNums has no effect in this broker"),
+        ("storePathRootDir=/tmp", 1, "storePathRootDir cannot be changed by a request"),
+        ("aclEnable=false", 1, "aclEnable cannot be changed by a request"),
+        ("listenPort=65536", 1, "listenPort: 65536 is not allowed"),
+        ("sendMessageThreadPoolNums=many", 1, "sendMessageThreadPoolNums: 'many' is not allowed"),
+        ("asyncSendEnable=8", 1, "asyncSendEnable: '8' is not allowed"),
+        ("storeType=../x", 1, "storeType: '../x' is not allowed"),
+        ("storeType=`x`", 1, "storeType: '`x`' is not allowed"),
         ("noSuchKey=8", 1, "noSuchKey is no setting of a broker"),
         ("a\\u12", 1, "string2Properties error"),
     ],
@@ -101,6 +105,33 @@ async def test_what_cannot_be_changed_is_refused_by_name_and_nothing_changes(
     assert remark in answer.remark
     assert await shown(rig) == before
     assert not (tmp_path / "store" / "config" / "broker.properties").exists()
+
+
+async def test_javas_keys_without_effect_are_kept_shown_and_said_to_have_none(serve: Serve, tmp_path: Path) -> None:
+    async with serve() as rig:
+        answer = await change(rig, "enablePopBufferMerge=true\nsendMessageThreadPoolNums=8\nmaxMessageSize=10")
+        assert answer.code == 0
+        assert answer.remark == "kept, without effect in this broker: enablePopBufferMerge, sendMessageThreadPoolNums"
+        assert (await shown(rig))["enablePopBufferMerge"] == "true"
+    async with serve() as rig:
+        found = await shown(rig)
+        assert (found["sendMessageThreadPoolNums"], found["maxMessageSize"]) == ("8", "10")
+        assert (await change(rig, "enablePopBufferMerge=false")).code == 0
+        assert (await shown(rig))["enablePopBufferMerge"] == "false"
+
+
+async def test_what_counts_from_the_next_start_on_is_kept_for_it_and_said_to_be(serve: Serve) -> None:
+    async with serve() as rig:
+        answer = await change(rig, "popPollingSize=7\nflushDiskType=SYNC_FLUSH\nmaxMessageSize=10")
+        assert (answer.code, answer.remark) == (0, "kept for the next start: flushDiskType, popPollingSize")
+        found = await shown(rig)
+        assert (found["popPollingSize"], found["maxMessageSize"]) == ("1024", "10")
+        assert found["keysOfTheNextStart"] == "flushDiskType:SYNC_FLUSH,popPollingSize:7"
+        assert (await change(rig, "flushDiskType=NO_FLUSH")).code == 1
+    async with serve() as rig:
+        found = await shown(rig)
+        assert (found["popPollingSize"], found["flushDiskType"]) == ("7", "SYNC_FLUSH")
+        assert found["keysOfTheNextStart"] == ""
 
 
 async def test_a_request_without_changes_changes_nothing_and_a_huge_one_is_not_read(rig: Any) -> None:
