@@ -71,6 +71,12 @@ def test_a_new_topic_may_have_what_cannot_be_changed_later() -> None:
     assert apply_attribute_changes(None, wanted) == {name[1:]: value for name, value in wanted.items()}
 
 
+@pytest.mark.parametrize("kind", ["LITE", "PRIORITY"])
+def test_types_of_a_later_version_are_refused_with_its_number(kind: str) -> None:
+    with pytest.raises(Rejected, match=rf"message.type={kind} needs a broker of RocketMQ 5\.5"):
+        apply_attribute_changes(None, {"+message.type": kind})
+
+
 @pytest.mark.parametrize("attribute", ["queue.type=BatchCQ", "cleanup.policy=COMPACTION"])
 def test_an_attribute_that_would_promise_what_is_missing_is_refused_by_its_name(attribute: str) -> None:
     name, _, value = attribute.partition("=")
