@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from orbitmq.nameserver.routing.validation import illegal_names
+from orbitmq.nameserver.routing.validation import is_registered_name
 
 TOPICS_MAX = 100
 ILLEGAL = "(names that no topic may have)"
@@ -35,7 +35,7 @@ class UnknownTopics:
 
     def note(self, topic: str, now_ms: int, remote: str) -> None:
         """Count a query without an answer; the topic that was asked for longest ago makes room for a new one."""
-        if illegal_names((topic,)):
+        if not is_registered_name(topic):
             topic = ILLEGAL
         known = self._topics.pop(topic, None)
         self._topics[topic] = UnknownTopic(topic, 1 if known is None else known.queries + 1, now_ms, remote)

@@ -28,7 +28,7 @@ from orbitmq.nameserver.routing.validation import (
     check_length,
     check_queue_mappings,
     check_registered_name,
-    illegal_names,
+    illegal_topics,
 )
 from orbitmq.nameserver.routing.values import LEASE_MS, BrokerKey, MasterAddresses, Registration
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
@@ -189,7 +189,7 @@ class RegistrationPipeline:
         for part in parts_of(topics, self._slice_topics):
             # One pass in C, thousands of topics at once; the illegal ones, which are rare, are taken out again.
             queues.update(zip(part, map(_queue_data, repeat(broker_name), part.values()), strict=False))
-            illegal = illegal_names(part)
+            illegal = illegal_topics(part)
             for topic in illegal:
                 del queues[topic]
             illegal_count += len(illegal)

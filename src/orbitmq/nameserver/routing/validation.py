@@ -3,6 +3,9 @@
 Brokers register topics that no user could create: their own host name, `%RETRY%group+topic` of pop consumers. So the
 alphabet is a little wider than a user's topic (`model.topic.check_name`), and still has nothing in it that means
 something to a shell, a path, a page or a log.
+
+The topics in a broker's table are another matter: it has them since a version that allowed more, and whoever uses them has to
+find it. Any text of one line is taken, and no two are taken for one.
 """
 
 from __future__ import annotations
@@ -26,16 +29,18 @@ MAPPING_SIZE_MAX = 16 * 1024
 
 _ALPHABET = "letters, digits and % | _ - . + : @ # = ~"
 _NAME = re.compile(r"[%|a-zA-Z0-9_.+:@#=~-]{1,255}")
-_NAMES = re.compile(rf"{_NAME.pattern}(?:\n{_NAME.pattern})*+")
+_TOPIC = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{1,255}")
+"""No control characters, ends of lines, or halves of a character."""
+_TOPICS = re.compile(rf"{_TOPIC.pattern}(?:\n{_TOPIC.pattern})*+")
 
 
 def check_registered_name(kind: str, name: str) -> str:
-    """Return a broker, cluster or topic name that may be registered.
+    """Return a name or address that may be registered.
 
     Raises:
         InvalidArgument: empty, longer than 255 characters, or with other characters.
     """
-    if _NAME.fullmatch(name) is None or ".." in name:
+    if not is_registered_name(name):
         raise InvalidArgument(kind, name, f"1 to {LENGTH_MAX} characters, only {_ALPHABET}")
     return name
 
@@ -97,11 +102,16 @@ def _check_mapping(mapping: Any) -> None:
         )
 
 
-def illegal_names(names: Iterable[str]) -> frozenset[str]:
-    """Return those of many names that `check_registered_name` would refuse."""
+def is_registered_name(name: str) -> bool:
+    """Say whether `check_registered_name` takes a name."""
+    return _NAME.fullmatch(name) is not None and ".." not in name
+
+
+def illegal_topics(names: Iterable[str]) -> frozenset[str]:
+    """Return those of many topics of a broker's table that are not 1 to 255 characters of one line of text."""
     names = tuple(names)
     joined = "\n".join(names)
     # A name with a line feed of its own would pass as two.
-    if joined.count("\n") < len(names) and _NAMES.fullmatch(joined) is not None and ".." not in joined:
+    if joined.count("\n") < len(names) and _TOPICS.fullmatch(joined) is not None:
         return frozenset()
-    return frozenset(name for name in names if _NAME.fullmatch(name) is None or ".." in name)
+    return frozenset(name for name in names if _TOPIC.fullmatch(name) is None)

@@ -59,10 +59,38 @@ async def test_a_registration_that_cannot_be_read_is_refused_and_changes_nothing
 
 
 async def test_a_topic_with_an_illegal_name_is_left_out_and_the_others_are_taken(asker: Asker):
-    configs = {topic: TopicConfig(topic=topic) for topic in ("T1", "T2", "../../etc")}
+    configs = {topic: TopicConfig(topic=topic) for topic in ("T1", "T2", "a\nb", "\x00")}
     header, body = registration("a", configs=configs)
     assert (await asker.ask(header, body)).code == 0
     assert set(await topics_of(asker, GetAllTopics())) == {"T1", "T2"}
+
+
+async def test_topics_that_older_brokers_have_are_served_and_no_two_are_one(asker: Asker):
+    names = [
+        "订单",
+        "\u00e9",
+        "e\u0301",
+        "E\u0301",
+        "a b",
+        "a/b",
+        "..",
+        'a"b',
+        "a\\b",
+        "a\\u0062",
+        "ab",
+        "<b>",
+        "\U0001f680",
+    ]
+    configs = {name: TopicConfig(topic=name, read_queue_count=number) for number, name in enumerate(names, 1)}
+    header, body = registration("a", configs=configs)
+    assert (await asker.ask(header, body)).code == 0
+    assert set(await topics_of(asker, GetAllTopics())) == set(names)
+    for number, name in enumerate(names, 1):
+        route = await route_of(asker, name)
+        assert route is not None
+        assert route.queues[0].read_queue_count == number
+    assert (await asker.ask(DeleteTopicInNameServer(topic="e\u0301"))).code == 0
+    assert set(await topics_of(asker, GetAllTopics())) == set(names) - {"e\u0301"}
 
 
 async def test_a_broker_before_3_0_11_sends_its_topics_alone(tmp_path: Path):
@@ -247,7 +275,7 @@ def test_a_lease_is_as_long_as_the_broker_asks_within_limits(asked_ms: int | Non
 
 def test_topics_that_are_left_out_are_counted_in_one_line(caplog: pytest.LogCaptureFixture):
     peers = Peers()
-    peers.ask(0, 1, *registration("a", "t0", "../a", "t1", "b c", "t2"))
+    peers.ask(0, 1, *registration("a", "t0", "a\nb", "t1", "", "t2"))
     drain(peers.service.queue)
     assert caplog.messages == ["a at x:1: left out 2 topics with illegal names"]
     peers.ask(1, 1, *registration("b", "t0", "t1"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.nameserver.routing.validation import check_registered_name, illegal_names
+from orbitmq.nameserver.routing.validation import check_registered_name, illegal_topics
 
 LEGAL = ["orders", "host-1.example.org", "%RETRY%group+topic", "127.0.0.1:10911", "a|b", "x" * 255]
 ILLEGAL = [
@@ -26,24 +26,42 @@ ILLEGAL = [
 ]
 
 
+TOPICS = [
+    *LEGAL,
+    "..",
+    "a/b",
+    "a b",
+    "a\\b",
+    'a"b',
+    "<b>",
+    "订单",
+    "\u00e9",
+    "e\u0301",
+    "\U0001f680",
+    "\u200b",
+    "é" * 255,
+]
+NO_TOPICS = ["", "a\nb", "a\r", "\x00", "\x7f", "\x85", "a\u2028b", "\ud800", "x" * 256]
+
+
 @pytest.mark.parametrize("name", LEGAL)
 def test_a_name_that_brokers_use_is_taken(name: str):
-    assert check_registered_name("topic", name) == name
+    assert check_registered_name("brokerName", name) == name
 
 
 @pytest.mark.parametrize("name", ILLEGAL)
 def test_a_name_that_means_something_elsewhere_is_refused(name: str):
-    with pytest.raises(InvalidArgument, match="topic"):
-        check_registered_name("topic", name)
+    with pytest.raises(InvalidArgument, match="brokerName"):
+        check_registered_name("brokerName", name)
 
 
-def test_many_names_are_checked_at_once():
-    assert illegal_names([]) == frozenset()
-    assert illegal_names(LEGAL) == frozenset()
-    assert illegal_names([*LEGAL, *ILLEGAL]) == frozenset(ILLEGAL)
+def test_many_topics_are_checked_at_once():
+    assert illegal_topics([]) == frozenset()
+    assert illegal_topics(TOPICS) == frozenset()
+    assert illegal_topics([*TOPICS, *NO_TOPICS]) == frozenset(NO_TOPICS)
 
 
-@pytest.mark.parametrize("name", ILLEGAL)
-def test_one_illegal_name_among_legal_ones_is_found(name: str):
-    assert illegal_names(["orders", name, "bills"]) == frozenset([name])
-    assert illegal_names([name]) == frozenset([name])
+@pytest.mark.parametrize("name", NO_TOPICS)
+def test_one_illegal_topic_among_legal_ones_is_found(name: str):
+    assert illegal_topics(["orders", name, "bills"]) == frozenset([name])
+    assert illegal_topics([name]) == frozenset([name])
