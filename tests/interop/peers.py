@@ -392,6 +392,50 @@ class JavaController(JavaServer):
         }
 
 
+class JavaProxy(JavaServer):
+    """Apache RocketMQ's own proxy in front of a cluster: clients of 5.x speak gRPC to it."""
+
+    main_class = "org.apache.rocketmq.proxy.ProxyStartup"
+    up_mark = "rocketmq-proxy startup successfully"
+
+    def __init__(self, home: Path, name_servers: str, *, cluster: str = "DefaultCluster") -> None:
+        super().__init__(home, heap_mb=384, jvm=("-XX:MaxDirectMemorySize=256m",))
+        self._name_servers, self._cluster = name_servers, cluster
+
+    def start(self) -> None:
+        """Start on a free port, which is looked for until the proxy gets it."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        path = self.home / "proxy.json"
+        for attempt in itertools.count(1):
+            self.port = free_ports(0, 1)
+            settings = {
+                "rocketMQClusterName": self._cluster,
+                "namesrvAddr": self._name_servers,
+                "grpcServerPort": self.port,
+                "remotingListenPort": self.port + 1,
+                "proxyMode": "cluster",
+                "localServeAddr": "127.0.0.1",
+            }
+            path.write_text(json.dumps(settings))
+            arguments = ("peers.Guard", self.main_class, "-pc", str(path))
+            jvm = (*_server_options(), *self._jvm)
+            self._process = JavaProcess("JavaProxy", self.home, arguments, heap_mb=self._heap_mb, jvm=jvm)
+            try:
+                self._process.wait_for_line(lambda line: self.up_mark in line)
+                return
+            except PeerError as error:
+                self._process.kill()
+                if attempt == 5 or "bind" not in str(error).lower():
+                    raise
+
+
+def grpc_client_command(home: Path, proxy: str) -> list[str]:
+    """Return the command that walks the rows of `peers.GrpcClient` with Java's client of 5.x."""
+    path = os.pathsep.join((f"{_TARGET}/grpc-client/*", class_path()))
+    jvm = (*_JVM_OPTIONS, "-Xmx256m", f"-Duser.home={home}", f"-Djava.io.tmpdir={home}")
+    return [java(), *jvm, "-cp", path, "peers.GrpcClient", proxy]
+
+
 def guarded(superuser: Credentials, inner: Credentials) -> tuple[dict[str, object], dict[str, object]]:
     """Settings of a Java broker, and of ours, with authentication and authorization on."""
     user = json.dumps({"username": superuser.access_key, "password": superuser.secret_key})
