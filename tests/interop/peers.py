@@ -415,6 +415,7 @@ class JavaProxy(JavaServer):
                 "remotingListenPort": self.port + 1,
                 "proxyMode": "cluster",
                 "localServeAddr": "127.0.0.1",
+                "transactionHeartbeatPeriodSecond": 1,  # until then no broker can ask how a transaction ends
             }
             path.write_text(json.dumps(settings))
             arguments = ("peers.Guard", self.main_class, "-pc", str(path))

@@ -22,7 +22,7 @@ from orbitmq.wire.bodies.groups import GroupConfig
 pytestmark = pytest.mark.java
 
 TOPICS = {
-    "normal": "NORMAL", "delayed": "DELAY", "ordered": "FIFO", "transactional": "TRANSACTION", "pushed": "NORMAL",
+    "normal": "NORMAL", "simple": "NORMAL", "delayed": "DELAY", "ordered": "FIFO", "transactional": "TRANSACTION", "pushed": "NORMAL",
     "failing": "NORMAL",
 }  # fmt: skip
 EXPECTED: dict[str, dict[str, Any]] = {
@@ -59,7 +59,7 @@ def cluster(tmp_path_factory, request):
         try:
             yield running, walk(request.param, proxy.address, home)
         finally:
-            proxy.stop()
+            proxy.kill()
 
 
 def walk(client: str, proxy: str, home: Path) -> dict[str, dict[str, Any]]:
