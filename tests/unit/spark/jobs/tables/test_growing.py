@@ -37,16 +37,20 @@ def growth(tmp_path):
     return Growth("t", tmp_path, "earliest", 7, "archived")
 
 
-def test_a_table_grows_from_where_it_ends_to_where_the_topic_ends(monkeypatch, growth, tmp_path):
+@pytest.mark.parametrize("limits", [True, False])
+def test_a_table_grows_from_where_it_ends_to_where_the_topic_ends(limits, monkeypatch, growth, tmp_path):
     goal = {QUEUE: QueueStats(2, 10), OTHER: QueueStats(0, 5)}
     monkeypatch.setattr(Cluster, "topic_stats", lambda self, topic: goal)
+    monkeypatch.setattr(module, "LIMITS_STREAMS", limits)
     monkeypatch.setattr(module, "run_to_end", lambda start, on_rows: (start(), on_rows(9)))
     spark, stream, write = Writer(), StringIO(), object()
 
     assert grow(spark, Cluster("n:1"), growth, {QUEUE: QueueCount(4, 4, 2, 5)}, write, Screen(stream)) == goal
 
     assert "archived: 9 of 9" in stream.getvalue()
-    options = {"nameServer": "n:1", "topic": "t", "startingOffsets": "earliest", "maxOffsetsPerTrigger": "7"}
+    options = {"nameServer": "n:1", "topic": "t", "startingOffsets": "earliest"}
+    if limits:
+        options["maxOffsetsPerTrigger"] = "7"
     assert spark.told["options"] == options
     assert spark.told["foreachBatch"] == (write,)
     assert spark.told["option"] == ("checkpointLocation", str(tmp_path / "_checkpoint"))
