@@ -12,12 +12,14 @@ from typing import Any
 class Alert:
     """A rule that holds, by the name that Prometheus shows, and the sentence that says why.
 
-    `subjects` names what the rule holds for, where that is not the server itself.
+    `subjects` names what the rule holds for, where that is not the server itself. With `is_warning` the server is healthy all the
+    same.
     """
 
     rule: str
     reason: str
     subjects: tuple[str, ...] = ()
+    is_warning: bool = False
 
     def document(self) -> dict[str, Any]:
         """Return it as a JSON document."""

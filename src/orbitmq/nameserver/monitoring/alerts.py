@@ -53,6 +53,8 @@ class Sample:
     at_ms: int
     route_queries: int
     route_failures: int
+    route_misses: int = 0
+    """Those failures that no NameServer can help: no broker has the topic."""
     vanished: Sequence[VanishedBroker] = ()
     memory: int = 0
     memory_limit: int = 0
@@ -98,7 +100,9 @@ class AlertRules:
     def _shares(self, first: Sample, last: Sample) -> Iterator[Alert]:
         queries, failures = last.route_queries - first.route_queries, last.route_failures - first.route_failures
         if queries >= QUERIES_MIN and failures > FAILURE_RATIO_MAX * queries:
-            yield Alert(Rule.ROUTE_QUERIES_FAIL, f"{failures} of {queries} route queries failed")
+            refused = failures - (last.route_misses - first.route_misses)
+            reason = f"{failures} of {queries} route queries failed"
+            yield Alert(Rule.ROUTE_QUERIES_FAIL, reason, is_warning=refused <= FAILURE_RATIO_MAX * queries)
         elapsed_ms = last.at_ms - first.at_ms
         gc_ms = last.gc_ms - first.gc_ms
         lag_ms = sum(sample.loop_lag_ms for sample in self._samples) / len(self._samples)

@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from orbitmq.clock import Clock
-from orbitmq.codes import RequestCode
+from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.monitoring.alerts import Alert, AlertLog
 from orbitmq.nameserver.monitoring.alerts import WINDOW_MS, AlertRules, Rule, Sample
 from orbitmq.nameserver.monitoring.journal import describe
@@ -107,6 +108,11 @@ class Monitor:
         refusals = self._server.counters.refusals.items()
         return sum(count for (code, _), count in refusals if code == _ROUTE_QUERY)
 
+    @property
+    def _route_misses(self) -> int:
+        """Route queries for topics that no broker has."""
+        return self._server.counters.refusals.get((_ROUTE_QUERY, ResponseCode.TOPIC_NOT_EXIST), 0)
+
     def sample(self) -> None:
         """Look at everything once, and log the alerts that begin or end."""
         alerts = self._rules.add(
@@ -115,6 +121,7 @@ class Monitor:
                 vanished=self._vanished.since(self._clock() - WINDOW_MS),
                 route_queries=self.route_queries,
                 route_failures=self.route_failures,
+                route_misses=self._route_misses,
                 memory=memory_used(),
                 memory_limit=self.process_stats.memory_limit,
                 gc_ms=self.process_stats.gc_ms,
@@ -124,11 +131,11 @@ class Monitor:
         self.alert_log.update(map(self._with_topics, alerts))
 
     def health(self) -> dict[str, Any]:
-        """Return how the NameServer is doing, as a JSON document; healthy means that no alert rule holds."""
+        """Return how the NameServer is doing, as a JSON document; healthy means that no alert rule holds but warnings."""
         self.sample()
         now = self._clock()
         return {
-            "healthy": not self.alerts,
+            "healthy": all(alert.is_warning for alert in self.alerts),
             "ready": self._is_ready(now),
             "alerts": [alert.document() for alert in self.alerts],
             "warnings": list(self._warnings),
@@ -156,7 +163,7 @@ class Monitor:
         named = ", ".join(f"{found.topic} ({found.queries}, last by {found.remote})" for found in self._most_wanted(3))
         if not named:
             return alert
-        return Alert(alert.rule, f"{alert.reason}; without a route: {named}")
+        return replace(alert, reason=f"{alert.reason}; without a route: {named}")
 
     def _sample_and_arm(self) -> None:
         try:

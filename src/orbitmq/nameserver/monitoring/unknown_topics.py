@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX
 from orbitmq.nameserver.routing.validation import is_registered_name
 
 TOPICS_MAX = 100
@@ -34,7 +35,12 @@ class UnknownTopics:
         self._topics: dict[str, UnknownTopic] = {}
 
     def note(self, topic: str, now_ms: int, remote: str) -> None:
-        """Count a query without an answer; the topic that was asked for longest ago makes room for a new one."""
+        """Count a query without an answer; the topic that was asked for longest ago makes room for a new one.
+
+        Not those of a group's retries and dead letters, which are made when there are some.
+        """
+        if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+            return
         if not is_registered_name(topic):
             topic = ILLEGAL
         known = self._topics.pop(topic, None)

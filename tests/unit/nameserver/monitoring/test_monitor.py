@@ -85,10 +85,30 @@ async def test_topics_that_are_asked_for_in_vain_are_named_in_health_and_in_the_
     assert missing["remote"].startswith("127.0.0.1:")
     (alert,) = health["alerts"]
     assert alert["rule"] == "RocketmqNameServerRouteQueriesFail"
+    assert health["healthy"], "a topic that a client has misspelt makes no NameServer ill"
     assert f"nowhere (100, last by {missing['remote']})" in alert["reason"]
     (line,) = [record for record in caplog.records if hasattr(record, "alert")]
     assert (line.alert, line.levelname) == (alert["rule"], "WARNING")
     assert line.getMessage() == f"alert {alert['rule']}: {alert['reason']}"
+
+
+def test_route_queries_that_fail_for_another_reason_are_no_health():
+    watched = Watched()
+    watched.monitor.sample()
+    watched.clock.advance(60_000)
+    watched.counters.requests[105] = 1_000
+    watched.counters.refusals[105, 17] = 500
+    watched.counters.refusals[105, 1] = 10
+    assert watched.monitor.health()["healthy"]
+    watched.counters.refusals[105, 1] = 11
+    assert not watched.monitor.health()["healthy"]
+
+
+def test_topics_of_retries_and_dead_letters_are_no_missing_topics():
+    watched = Watched()
+    for topic in ("%RETRY%g", "%DLQ%g", "orders"):
+        watched.unknown.note(topic, watched.clock(), "h:2")
+    assert [found["topic"] for found in watched.monitor.health()["missingTopics"]] == ["orders"]
 
 
 class Watched:
