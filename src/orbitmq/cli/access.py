@@ -6,7 +6,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import typer
+
 from orbitmq.cli.terminal.output import say
+from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
     from orbitmq.admin import AdminClient
@@ -26,6 +29,18 @@ def admin_client(name_servers: str, timeout_ms: int, security: Path | None) -> A
     from orbitmq.net.security.client_security import load_security
 
     return AdminClient(name_servers, timeout_ms=timeout_ms, **load_security(security)._asdict())
+
+
+async def check_one_cluster(admin: AdminClient, cluster: str | None, broker: str | None) -> None:
+    """Refuse a change that does not say where, while NameServers know several clusters.
+
+    Raises:
+        typer.BadParameter: it does not, and they do.
+    """
+    if cluster is None and broker is None:
+        clusters = sorted((await admin.cluster_info()).clusters)
+        if len(clusters) > 1:
+            raise typer.BadParameter(f"of {', '.join(map(printable, clusters))}, say which", param_hint="--cluster")
 
 
 def ask_each(

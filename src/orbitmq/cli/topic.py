@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import admin_client
+from orbitmq.cli.access import admin_client, check_one_cluster
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     DEFAULT_TIMEOUT_MS,
@@ -17,8 +17,11 @@ from orbitmq.cli.terminal.options import (
     SecurityOption,
     TimeoutOption,
     TopicArgument,
+    parse_pairs,
 )
+from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
+from orbitmq.cli.terminal.printable import printable
 from orbitmq.cli.topics.config import QUEUES_MAX
 from orbitmq.cli.topics.config import app as config_app
 from orbitmq.cli.topics.permissions import parse_permission, permission_word
@@ -55,6 +58,10 @@ def create(
     topic: TopicArgument,
     queues: Annotated[int, typer.Option("--queues", "-q", min=1, max=QUEUES_MAX, help="Queues on each broker.")] = 8,
     permission: Annotated[str, typer.Option("--permission", help="rw, r or w.")] = "rw",
+    attributes: Annotated[
+        list[str] | None,
+        typer.Option("--attribute", metavar="NAME=VALUE", help="As message.type=FIFO. May be repeated."),
+    ] = None,
     cluster: ClusterOption = None,
     broker: BrokerOption = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
@@ -62,15 +69,17 @@ def create(
     output: FormatOption = Format.TABLE,
     timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
-    """Create a topic on every master, or change the one that is there."""
+    """Create a topic on every master of the cluster, or change the one that is there."""
     from orbitmq.model.topic import TopicConfig
     from orbitmq.net.loop import run
 
     perm = parse_permission(permission)
-    config = TopicConfig(topic=topic, read_queue_count=queues, write_queue_count=queues, perm=perm)
+    changes = {f"+{name}": value for name, value in parse_pairs(attributes or [], "--attribute").items()}
+    config = TopicConfig(topic=topic, read_queue_count=queues, write_queue_count=queues, perm=perm, attributes=changes)
 
     async def work() -> list[Row]:
         async with admin_client(name_servers, timeout_ms, security) as admin:
+            await check_one_cluster(admin, cluster, broker)
             changed = await admin.create_topic(config, cluster=cluster, broker=broker)
         return [{"topic": topic, "broker": name, "address": at, "queues": queues} for name, at in changed.items()]
 
@@ -86,7 +95,8 @@ def delete(
     output: FormatOption = Format.TABLE,
     timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
-    """Delete a topic and its messages from every broker and NameServer."""
+    """Delete a topic and its messages from every broker and NameServer. Exit code 1 when there is none."""
+    from orbitmq.errors import RouteNotFound
     from orbitmq.net.loop import run
 
     async def work() -> list[Row]:
@@ -95,7 +105,12 @@ def delete(
                 {"topic": topic, "address": address} for address in await admin.delete_topic(topic, cluster=cluster)
             ]
 
-    show_rows(run(work()), ("topic", "address"), output)
+    try:
+        rows = run(work())
+    except RouteNotFound:
+        say(f"orbitmq: there is no topic {printable(topic)}: no NameServer that was asked knows it")
+        raise typer.Exit(ExitCode.NO) from None
+    show_rows(rows, ("topic", "address"), output)
 
 
 @app.command("status")

@@ -4,6 +4,7 @@ import pytest
 
 from orbitmq.admin import AdminClient
 from orbitmq.model.route import MessageQueue
+from orbitmq.wire.bodies.route import ClusterInfo
 from orbitmq.wire.bodies.topics import QueueStats
 
 
@@ -115,3 +116,28 @@ def test_nobody_there_ends_with_3_and_one_sentence(orbitmq, command):
     assert "127.0.0.1:1" in result.err
     assert result.err.startswith("orbitmq: ")
     assert result.err.count("\n") == 1
+
+
+def test_a_topic_that_is_not_there_is_not_said_to_be_deleted(orbitmq):
+    missed = orbitmq("topic", "delete", "nope")
+    assert (missed.code, missed.out) == (1, "")
+    assert missed.err == "orbitmq: there is no topic nope: no NameServer that was asked knows it\n"
+
+
+def test_attributes_are_set_when_a_topic_is_made(orbitmq, topic):
+    made = orbitmq("topic", "create", f"{topic}-fifo", "--attribute", "message.type=FIFO")
+    assert made.code == 0
+    assert "message.type=FIFO" in orbitmq("topic", "config", "show", f"{topic}-fifo").out
+    assert orbitmq("topic", "create", topic, "--attribute", "message.type").code == 2
+
+
+@pytest.mark.parametrize("words", [("topic", "create", "t"), ("group", "create", "g")])
+def test_with_several_clusters_a_change_has_to_say_which(orbitmq, monkeypatch, words):
+    async def clusters(self):
+        return ClusterInfo(brokers={}, clusters={"west": (), "east": ()})
+
+    monkeypatch.setattr(AdminClient, "cluster_info", clusters)
+    asked = orbitmq(*words)
+    assert (asked.code, asked.out) == (2, "")
+    assert "of east, west, say which" in asked.err
+    assert "say which" not in orbitmq(*words, "--cluster", "east").err

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from orbitmq.cli.accounts.user import access_client, show_brokers
+from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     DEFAULT_TIMEOUT_MS,
@@ -16,7 +18,11 @@ from orbitmq.cli.terminal.options import (
     SecurityOption,
     TimeoutOption,
 )
-from orbitmq.cli.terminal.output import Format, Row, show_rows
+from orbitmq.cli.terminal.output import Format, Row, say, show_rows
+from orbitmq.cli.terminal.printable import printable
+
+if TYPE_CHECKING:
+    from orbitmq.model.access import Acl
 
 app = typer.Typer(help="Rules of users: who may do what with what.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -107,14 +113,32 @@ def delete(
     output: FormatOption = Format.TABLE,
     timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
-    """Delete a user's rules, or the one about a resource."""
+    """Delete a user's rules, or the one about a resource. Exit code 1 when there is none."""
     from orbitmq.net.loop import run
 
     async def work() -> list[str]:
         async with access_client(name_servers, timeout_ms, security) as client:
+            found = await client.rules(user, broker=broker)
+            if not any(_has_rule(acls, user, resource) for acls in found.values()):
+                return []
             return await client.delete_rules(user, resource, broker=broker)
 
-    show_brokers(user, run(work()), output)
+    brokers = run(work())
+    if not brokers:
+        about = "" if resource is None else f" about {printable(resource)}"
+        say(f"orbitmq: no broker has a rule of user {printable(user)}{about}: nothing was deleted")
+        raise typer.Exit(ExitCode.NO)
+    show_brokers(user, brokers, output)
+
+
+def _has_rule(acls: Iterable[Acl], user: str, resource: str | None) -> bool:
+    """Say whether one of these rules is a user's, and, if one is named, about a resource."""
+    return any(
+        acl.subject == f"User:{user}" and (resource is None or str(rule.resource) == resource)
+        for acl in acls
+        for policy in acl.policies
+        for rule in policy.rules
+    )
 
 
 def _add(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     DEFAULT_TIMEOUT_MS,
@@ -16,7 +17,8 @@ from orbitmq.cli.terminal.options import (
     SecurityOption,
     TimeoutOption,
 )
-from orbitmq.cli.terminal.output import Format, Row, show_rows
+from orbitmq.cli.terminal.output import Format, Row, say, show_rows
+from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
     from orbitmq.admin.access import AccessClient
@@ -126,20 +128,33 @@ def update(
 @app.command("delete")
 def delete(
     name: NameArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Also the user that signs this command.")] = False,
     broker: BrokerOption = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
     timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
-    """Delete a user and its rules from every broker."""
+    """Delete a user and its rules from every broker. Exit code 1 when there is none."""
     from orbitmq.net.loop import run
+    from orbitmq.net.security.client_security import load_security
+
+    credentials = load_security(security).credentials
+    if credentials is not None and credentials.access_key == name and not yes:
+        raise typer.BadParameter(f"{name!r} signs this command: say --yes to delete it all the same", param_hint="USER")
 
     async def work() -> list[str]:
         async with access_client(name_servers, timeout_ms, security) as client:
+            found = await client.users(name, broker=broker)
+            if not any(user.name == name for users in found.values() for user in users):
+                return []
             return await client.delete_user(name, broker=broker)
 
-    show_brokers(name, run(work()), output)
+    brokers = run(work())
+    if not brokers:
+        say(f"orbitmq: no broker has a user {printable(name)}: nothing was deleted")
+        raise typer.Exit(ExitCode.NO)
+    show_brokers(name, brokers, output)
 
 
 def show_brokers(name: str, brokers: list[str], output: Format) -> None:

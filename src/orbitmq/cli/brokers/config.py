@@ -18,6 +18,7 @@ from orbitmq.cli.terminal.options import (
     NameServersOption,
     SecurityOption,
     TimeoutOption,
+    parse_pairs,
 )
 from orbitmq.cli.terminal.output import Format, Row, say, show_rows
 from orbitmq.cli.terminal.printable import printable
@@ -91,7 +92,7 @@ def change(
     """
     from orbitmq.net.loop import run
 
-    changes = parse_pairs(pairs)
+    changes = parse_pairs(pairs, "KEY=VALUE")
     rows: list[Row] = []
 
     async def work() -> None:
@@ -111,23 +112,6 @@ def change(
         say(f"orbitmq: {row['broker']} has accepted {row['key']}={printable(changes[row['key']])}, and not changed it")
     if kept:
         raise typer.Exit(ExitCode.NO)
-
-
-def parse_pairs(pairs: list[str]) -> dict[str, str]:
-    """Return the settings of `KEY=VALUE` words.
-
-    Raises:
-        typer.BadParameter: a word is none, or names a key again.
-    """
-    found: dict[str, str] = {}
-    for pair in pairs:
-        key, separator, value = pair.partition("=")
-        if not (key and separator):
-            raise typer.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="KEY=VALUE")
-        if key in found:
-            raise typer.BadParameter(f"{key!r} stands there twice", param_hint="KEY=VALUE")
-        found[key] = value
-    return found
 
 
 async def _change_one(admin: AdminClient, broker: str, address: str, changes: Mapping[str, str]) -> list[Row]:

@@ -129,7 +129,7 @@ async def _figures_of(admin: AdminClient, address: str, wanted: list[tuple[str, 
 def _row(figures: StatsFigures) -> Row:
     return {
         "minute": figures.minute.sum,
-        "hour": figures.hour.sum,
+        "hour": max(figures.hour.sum, figures.minute.sum),
         "day": figures.day.sum,
         "per_second": round(figures.minute.rate, 2),
     }

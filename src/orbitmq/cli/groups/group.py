@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from orbitmq.cli.access import admin_client
+from orbitmq.cli.access import admin_client, check_one_cluster
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
@@ -128,10 +128,13 @@ def lag(
 
     rows = run(work())
     show_rows(rows, ("topic", "broker", "queue", "committed", "end", "lag", "consumed"), output)
+    if not rows:
+        say(
+            f"orbitmq: no broker knows where group {printable(group)} is: there is none, or it has consumed nothing yet"
+        )
+        raise typer.Exit(ExitCode.NO)
     if output is Format.TABLE:
         say(f"{sum(row['lag'] for row in rows)} messages in {len(rows)} queues are still to come")
-    if not rows:
-        raise typer.Exit(ExitCode.NO)
 
 
 @app.command("reset")
@@ -203,6 +206,7 @@ def create(
 
     async def work() -> list[Row]:
         async with admin_client(name_servers, timeout_ms, security) as admin:
+            await check_one_cluster(admin, cluster, broker)
             changed = await admin.create_group(config, cluster=cluster, broker=broker)
         return [{"group": group, "broker": name, "address": at} for name, at in changed.items()]
 

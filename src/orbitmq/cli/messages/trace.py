@@ -22,6 +22,7 @@ from orbitmq.cli.terminal.printable import printable
 if TYPE_CHECKING:
     from orbitmq.admin.traces import Step
 
+_HOW_TO_TRACE = "Clients trace with `trace=True`, Java's with `setEnableTrace(true)`; brokers make the topic with `traceTopicEnable=true`"
 _COLUMNS = ("step", "time", "ms", "group", "at", "status")
 
 
@@ -39,19 +40,24 @@ def trace(
 ) -> None:
     """Show a message's way through clients that trace. Exit code 1 when none has told of it."""
     from orbitmq.admin.traces import find_way
+    from orbitmq.errors import RouteNotFound
     from orbitmq.net.loop import run
 
     async def work() -> list[Step]:
         async with admin_client(name_servers, timeout_ms, security) as admin:
             return await find_way(admin, topic, message_id)
 
-    steps = run(work())
+    try:
+        steps = run(work())
+    except RouteNotFound:
+        say(f"nobody traces here: there is no topic {printable(topic)}. {_HOW_TO_TRACE}")
+        raise typer.Exit(ExitCode.NO) from None
     if output is Format.JSON:
         show_json([_document(step) for step in steps])
     elif steps:
         show_rows([_row(step) for step in steps], _COLUMNS, output)
     if not steps:
-        say("no client has told of such a message; clients trace with `trace=True`, Java's with `setEnableTrace(true)`")
+        say(f"no client has told of such a message. {_HOW_TO_TRACE}")
         raise typer.Exit(ExitCode.NO)
 
 

@@ -30,3 +30,23 @@ TimeoutOption = Annotated[int, typer.Option("--timeout-ms", min=1, help="Patienc
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster's brokers.")]
 BrokerOption = Annotated[str | None, typer.Option("--broker", help="Only the broker of this name.")]
+
+
+def parse_pairs(pairs: list[str], hint: str) -> dict[str, str]:
+    """Return what `NAME=VALUE` words say.
+
+    Args:
+        hint: the argument or option that they stand behind; named in the error.
+
+    Raises:
+        typer.BadParameter: a word is none, or has a name again.
+    """
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not (name and separator):
+            raise typer.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint=hint)
+        if name in found:
+            raise typer.BadParameter(f"{name!r} stands there twice", param_hint=hint)
+        found[name] = value
+    return found

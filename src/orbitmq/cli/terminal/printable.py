@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
+
+_AMBIGUOUS = re.compile(r"^ +| +$|(?<= ) +")
+
 
 def printable(text: str | bytes | memoryview, *, is_cell: bool = False) -> str:
     r"""Return text in which whatever is not visible is written as an escape such as `\x1b`; so are bytes that are no UTF-8.
 
     Args:
-        is_cell: blanks are written as `\x20`, so that the text stays one word of its line.
+        is_cell: blanks at an end, and those behind a blank, are written as `\x20`: columns are two blanks apart.
     """
     if not isinstance(text, str):
         text = bytes(text).decode("utf-8", "backslashreplace")
-    if text.isprintable() and not (is_cell and " " in text):
-        return text
-    return "".join(
-        letter if letter.isprintable() and not (is_cell and letter == " ") else _escape(letter) for letter in text
-    )
+    if not text.isprintable():
+        text = "".join(letter if letter.isprintable() else _escape(letter) for letter in text)
+    return _AMBIGUOUS.sub(_escape_blanks, text) if is_cell and " " in text else text
+
+
+def _escape_blanks(found: re.Match[str]) -> str:
+    return r"\x20" * len(found[0])
 
 
 def _escape(letter: str) -> str:

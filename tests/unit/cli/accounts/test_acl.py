@@ -43,3 +43,12 @@ def test_rules_come_change_and_go(orbitmq, user):
 )
 def test_what_means_nothing_is_refused(orbitmq, user, words, code):
     assert orbitmq("acl", *words).code == code
+
+
+def test_a_rule_that_is_not_there_is_not_said_to_be_deleted(orbitmq, user):
+    assert orbitmq("acl", "allow", user, "Topic:orders", "Pub").code == 0
+    for words in ((user, "Topic:other"), ("cli-nobody",)):
+        missed = orbitmq("acl", "delete", *words)
+        assert (missed.code, missed.out) == (1, "")
+        assert "nothing was deleted" in missed.err
+    assert [row[3] for row in orbitmq("acl", "list", "--user", user).rows] == ["Topic:orders"]

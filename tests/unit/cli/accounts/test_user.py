@@ -42,3 +42,21 @@ def test_what_is_missing_or_refused_is_said(orbitmq, secret, tmp_path):
     assert nowhere.code == 2
     assert "broker-a" in nowhere.err
     assert main(["user", "--help"]) == 0
+
+
+def test_a_user_that_is_not_there_is_not_said_to_be_deleted(orbitmq):
+    missed = orbitmq("user", "delete", "cli-nobody")
+    assert (missed.code, missed.out) == (1, "")
+    assert "no broker has a user cli-nobody: nothing was deleted" in missed.err
+
+
+def test_who_deletes_himself_has_to_mean_it(orbitmq, secret, tmp_path):
+    security = tmp_path / "security.conf"
+    security.write_text("accessKey=cli-dora\nsecretKey=hunter2\n")
+    security.chmod(0o600)
+    assert orbitmq("user", "create", "cli-dora", "--password-file", secret).code == 0
+    asked = orbitmq("user", "delete", "cli-dora", "--security", security)
+    assert (asked.code, "--yes" in asked.err) == (2, True)
+    assert orbitmq("user", "list", "--filter", "cli-dora").rows
+    assert orbitmq("user", "delete", "cli-dora", "--security", security, "--yes").code == 0
+    assert orbitmq("user", "list", "--filter", "cli-dora").rows == []

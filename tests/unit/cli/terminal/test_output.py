@@ -128,8 +128,12 @@ def test_whatever_is_not_visible_is_escaped(text: str | bytes | memoryview, show
     assert printable(text) == shown
 
 
-def test_a_cell_is_one_word() -> None:
-    assert printable("a b", is_cell=True) == r"a\x20b"
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("a b", "a b"), ("a  b", r"a \x20b"), (" a ", r"\x20a\x20"), ("   ", r"\x20\x20\x20"), ("a \n b", r"a \x0a b")],
+)
+def test_two_blanks_stand_between_cells_alone(text: str, shown: str) -> None:
+    assert printable(text, is_cell=True) == shown
 
 
 def test_the_name_servers_are_those_of_the_option_or_else_of_the_environment(orbitmq, monkeypatch):
