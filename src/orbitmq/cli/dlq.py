@@ -32,9 +32,7 @@ FromOption = Annotated[
     str,
     typer.Option("--from", metavar="WHERE", help="An offset, for each queue; or BROKER:QUEUE:OFFSET: go on there."),
 ]
-ToOption = Annotated[
-    int | None, typer.Option("--to", metavar="OFFSET", min=0, help="Of each queue, stop before this offset.")
-]
+ToOption = Annotated[str | None, typer.Option("--to", metavar="OFFSET", help="Of each queue, stop before this offset.")]
 BrokerOption = Annotated[str | None, typer.Option("--broker", help="Only the letters of the broker of this name.")]
 IdOption = Annotated[
     list[str] | None,
@@ -126,6 +124,7 @@ def resend(
     topic: Annotated[
         str | None, typer.Option("--topic", help="Send to this topic, not to the one that each letter came from.")
     ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Also those that were sent again before.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be sent, and send nothing.")] = False,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
@@ -134,8 +133,8 @@ def resend(
 ) -> None:
     """Send a group's dead letters to the topics that they came from: for every group that consumes those.
 
-    Each letter is one line of output once its broker has it. The letters stay in the dead-letter topic. When the command
-    ends early, it says where to go on.
+    Each letter is one line of output once its broker has it. The letters stay in the dead-letter topic, and the brokers keep how far
+    they were sent: called again, the command sends what came since. With --from or --id it sends what these say.
     """
     from contextlib import aclosing
 
@@ -149,7 +148,8 @@ def resend(
         async with _dead_letters(name_servers, timeout_ms, security) as dead_letters:
             if dry_run:
                 problem: InvalidArgument | None = None
-                async with aclosing(dead_letters.read(group, selection)) as letters:
+                unsent = not again and selection.is_from_the_beginning
+                async with aclosing(dead_letters.read(group, selection, only_unsent=unsent)) as letters:
                     async for letter in letters:
                         try:
                             report.add(letter, letter.again(topic).topic, None)
@@ -158,7 +158,7 @@ def resend(
                 if problem is not None:
                     raise problem
                 return
-            async with aclosing(dead_letters.resend(group, selection, topic=topic)) as resent:
+            async with aclosing(dead_letters.resend(group, selection, topic=topic, again=again)) as resent:
                 async for letter, sent in resent:
                     report.add(letter, sent.queue.topic, sent)
 
@@ -205,12 +205,12 @@ class _Report:
 
 
 def parse_selection(
-    start: str, end: int | None, broker: str | None, ids: list[str] | None, count: int | None
+    start: str, end: str | None, broker: str | None, ids: list[str] | None, count: int | None
 ) -> Selection:
     """Return the selection that the options spell.
 
     Raises:
-        typer.BadParameter: `start` is neither an offset nor a place.
+        typer.BadParameter: `start` is neither an offset nor a place, or `end` no offset.
     """
     from orbitmq.admin.dead_letters.letters import Selection, parse_place
     from orbitmq.errors import InvalidArgument
@@ -225,10 +225,12 @@ def parse_selection(
             raise typer.BadParameter(
                 f"{start!r} is neither an offset nor broker:queue:offset", param_hint="--from"
             ) from error
+    if end is not None and not (end.isascii() and end.isdecimal()):
+        raise typer.BadParameter(f"{end!r} is no offset: a whole number from 0 on", param_hint="--to")
     return Selection(
         start=place,
         offset_min=offset_min,
-        offset_end=end,
+        offset_end=None if end is None else int(end),
         broker_name=broker,
         ids=frozenset(ids or ()),
         count_max=count,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orbitmq.cli.access import admin_client, check_one_cluster
+from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     DEFAULT_TIMEOUT_MS,
@@ -19,7 +20,6 @@ from orbitmq.cli.terminal.options import (
     TopicArgument,
     parse_pairs,
 )
-from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
 from orbitmq.cli.topics.config import QUEUES_MAX

@@ -74,6 +74,26 @@ def test_a_resend_prints_each_letter_and_where_the_next_one_is(orbitmq, buried, 
     assert sorted(bodies.splitlines()) == sorted(["one", "two \x1b[31m", "three"] * 2)
 
 
+def test_a_second_resend_sends_what_the_first_one_has_not(orbitmq, buried):
+    group, _ = buried
+    assert orbitmq("dlq", "resend", group, "--count", 1).code == 0
+    assert len(orbitmq("dlq", "resend", group, "--dry-run").out.splitlines()) == 2
+    assert [line.split()[0] for line in orbitmq("dlq", "resend", group).out.splitlines()] == [
+        "broker-a:0:1",
+        "broker-a:0:2",
+    ]
+    nothing = orbitmq("dlq", "resend", group)
+    assert (nothing.code, nothing.out, nothing.err) == (0, "", "0 dead letters sent\n")
+    assert len(orbitmq("dlq", "resend", group, "--again").out.splitlines()) == 3
+
+
+@pytest.mark.parametrize("end", ["yesterday", "-1", "1.5"])
+def test_an_end_that_is_no_offset_is_refused_with_what_is_one(orbitmq, end):
+    refused = orbitmq("dlq", "show", "g", "--to", end)
+    assert refused.code == 2
+    assert f"{end!r} is no offset: a whole number from 0 on" in refused.err
+
+
 def test_a_dry_run_sends_nothing(orbitmq, buried, topic):
     found = orbitmq("dlq", "resend", buried[0], "--dry-run", "--topic", "elsewhere")
     assert [line.split()[1] for line in found.out.splitlines()] == ["elsewhere"] * 3

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -24,7 +24,7 @@ from orbitmq.client.consume.offsets.queue_offsets import OffsetRange
 from orbitmq.client.producer import Producer
 from orbitmq.client.pull_consumer import PullConsumer
 from orbitmq.client.send.result import SendResult
-from orbitmq.client.session.arguments import instance
+from orbitmq.client.session.arguments import flag, instance
 from orbitmq.client.session.door import INTERVAL_MS, checked
 from orbitmq.errors import ClientError, InvalidArgument, RequestTimeout, RouteNotFound
 from orbitmq.model.route import MessageQueue
@@ -32,6 +32,7 @@ from orbitmq.model.topic import DLQ_PREFIX, GROUP_LENGTH_MAX, Perm, check_name
 from orbitmq.wire.signature import Credentials
 
 READER_GROUP = "orbitmq-dlq"
+"""Its offset in a queue of dead letters is where the next one is that was not sent again yet."""
 _EVERYTHING = Selection()
 _SELECTION = {"selection": instance(Selection, allowed="a Selection")}
 _ASKED_AT_ONCE = 16
@@ -50,7 +51,7 @@ class DeadLetterGroup:
     problem: str | None = None
 
 
-@checked(init={"timeout_ms": INTERVAL_MS}, read=_SELECTION, resend=_SELECTION)
+@checked(init={"timeout_ms": INTERVAL_MS}, read=_SELECTION | {"only_unsent": flag}, resend=_SELECTION | {"again": flag})
 class DeadLetters:
     """Reads the dead letters of one cluster, and sends them again.
 
@@ -108,54 +109,66 @@ class DeadLetters:
         found = await asyncio.gather(*map(look, topics))
         return [group for group in found if group.count or group.problem]
 
-    async def read(self, group: str, selection: Selection = _EVERYTHING) -> AsyncGenerator[DeadLetter, None]:
+    async def read(
+        self, group: str, selection: Selection = _EVERYTHING, *, only_unsent: bool = False
+    ) -> AsyncGenerator[DeadLetter, None]:
         """Yield a group's dead letters, queue by queue, up to where the queues end now.
+
+        Args:
+            only_unsent: not those that `resend` has sent again.
 
         Raises:
             RouteNotFound: the group has no dead-letter topic.
             ClientError: a broker does not let anybody read the topic.
         """
-        topic = dead_letter_topic(group)
-        ranges = await self._ranges(topic, selection)
-        count, ids = 0, set(selection.ids)
+        ranges = await self._ranges(dead_letter_topic(group), selection)
         consumer = PullConsumer(READER_GROUP, self._name_servers, credentials=self._credentials, tls=self._tls)
         async with self._opened(consumer):
-            for queue, offsets in ranges.items():
-                async with aclosing(_read_queue(consumer, queue, offsets)) as letters:
-                    async for letter in letters:
-                        if count == selection.count_max or (selection.ids and not ids):
-                            return
-                        if selection.takes(letter):
-                            count += 1
-                            ids -= letter.ids
-                            yield letter
+            if only_unsent:
+                ranges = _behind(ranges, await _marks(consumer, ranges))
+            async with aclosing(_read(consumer, ranges, selection)) as letters:
+                async for letter in letters:
+                    yield letter
 
     async def resend(
-        self, group: str, selection: Selection = _EVERYTHING, *, topic: str | None = None
+        self, group: str, selection: Selection = _EVERYTHING, *, topic: str | None = None, again: bool = False
     ) -> AsyncGenerator[tuple[DeadLetter, SendResult], None]:
         """Send a group's dead letters again, one after the other; yield each one when its broker has it.
 
-        The letters stay where they are. Whoever stops, or is stopped, goes on with a selection that starts at the
-        `place.next` of the last letter: no letter is left out then, and at most one is sent twice.
+        The letters stay where they are, and how far they were sent is kept on their brokers, as the offsets of the group
+        `orbitmq-dlq`: the next call goes on there. Whoever is stopped leaves no letter out then, and sends at most one twice.
 
         Args:
-            selection: which ones.
+            selection: which ones; where it names ids, or where to begin, letters are sent whether they were sent before or not.
             topic: where to, instead of the topic that each one came from.
+            again: send also those that were sent before.
 
         Raises:
             InvalidArgument: at the end: a letter does not tell where it came from, or cannot be decoded; the others are sent.
             SendFailed, RemoteRefused, RouteNotFound: a letter could not be sent; none behind it was tried.
         """
+        ranges = await self._ranges(dead_letter_topic(group), selection)
         producer = Producer(READER_GROUP, self._name_servers, credentials=self._credentials, tls=self._tls)
-        async with self._opened(producer), aclosing(self.read(group, selection)) as letters:
+        consumer = PullConsumer(READER_GROUP, self._name_servers, credentials=self._credentials, tls=self._tls)
+        async with self._opened(producer), self._opened(consumer):
+            marks = await _marks(consumer, ranges)
+            if not again and selection.is_from_the_beginning:
+                ranges = _behind(ranges, marks)
             problem: InvalidArgument | None = None
-            async for letter in letters:
-                try:
-                    message = letter.again(topic)
-                except InvalidArgument as error:
-                    problem = problem or error
-                    continue
-                yield letter, await producer.send(message)
+            async with aclosing(_read(consumer, ranges, selection)) as letters:
+                async for letter in letters:
+                    try:
+                        message = letter.again(topic)
+                    except InvalidArgument as error:
+                        problem = problem or error
+                        continue
+                    sent = await producer.send(message)
+                    queue, offset = letter.queue, letter.place.queue_offset
+                    # A mark moves over what was sent in one go, and never over a gap.
+                    if not selection.ids and ranges[queue].begin <= marks[queue] <= offset:
+                        await consumer.commit({queue: offset + 1})
+                        marks[queue] = offset + 1
+                    yield letter, sent
             if problem is not None:
                 raise problem
 
@@ -213,6 +226,41 @@ class DeadLetters:
             if offsets:
                 found[queue] = OffsetRange(offsets.start, offsets.stop)
         return found
+
+
+async def _marks(consumer: PullConsumer, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
+    """Return up to where the letters of each queue were sent again, 0 where none was."""
+    marks = {}
+    for queue in queues:
+        await consumer.queues(queue.topic)  # so that the queue's broker is known
+        marks[queue] = await consumer.committed(queue) or 0
+    return marks
+
+
+def _behind(
+    ranges: Mapping[MessageQueue, OffsetRange], marks: Mapping[MessageQueue, int]
+) -> dict[MessageQueue, OffsetRange]:
+    """Return what is left of ranges behind the marks."""
+    return {
+        queue: OffsetRange(max(offsets.begin, marks[queue]), offsets.end)
+        for queue, offsets in ranges.items()
+        if marks[queue] < offsets.end
+    }
+
+
+async def _read(
+    consumer: PullConsumer, ranges: Mapping[MessageQueue, OffsetRange], selection: Selection
+) -> AsyncGenerator[DeadLetter, None]:
+    count, ids = 0, set(selection.ids)
+    for queue, offsets in ranges.items():
+        async with aclosing(_read_queue(consumer, queue, offsets)) as letters:
+            async for letter in letters:
+                if count == selection.count_max or (selection.ids and not ids):
+                    return
+                if selection.takes(letter):
+                    count += 1
+                    ids -= letter.ids
+                    yield letter
 
 
 def dead_letter_topic(group: str) -> str:

@@ -91,6 +91,11 @@ class Selection:
                 first = max(first, self.start.queue_offset)
         return range(first, end if self.offset_end is None else min(end, self.offset_end))
 
+    @property
+    def is_from_the_beginning(self) -> bool:
+        """True when neither a place to begin nor single letters are named."""
+        return self.start is None and not self.offset_min and not self.ids
+
     def takes(self, letter: DeadLetter) -> bool:
         """True when the ids name the letter, or there are no ids."""
         return not self.ids or not self.ids.isdisjoint(letter.ids)
@@ -106,6 +111,11 @@ class DeadLetter:
     def place(self) -> Place:
         """Where it lies."""
         return Place(self.message.broker_name, self.message.queue_id, self.message.queue_offset)
+
+    @property
+    def queue(self) -> MessageQueue:
+        """The queue that it lies in."""
+        return MessageQueue(self.message.topic, self.message.broker_name, self.message.queue_id)
 
     @property
     def origin_topic(self) -> str | None:

@@ -251,7 +251,7 @@ def parse_target(text: str) -> ResetTo:
         if not (number.isascii() and number.isdecimal()):
             raise typer.BadParameter(f"{text!r} is no offset such as offset:17", param_hint="--to")
         return ResetTo.offset(int(number))
-    return ResetTo.time(parse_time(text, "--to"))
+    return ResetTo.time(parse_time(text, "--to", words="earliest, latest, offset:17, "))
 
 
 def _run_changes(work: Coroutine[Any, Any, list[QueueReset]], output: Format, *, dry_run: bool) -> None:

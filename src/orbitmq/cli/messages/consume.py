@@ -87,7 +87,7 @@ def parse_start(text: str) -> int | None:
     """Return milliseconds since 1970; 0 for the earliest message, None for behind the latest."""
     if text in ("earliest", "latest"):
         return 0 if text == "earliest" else None
-    return parse_time(text, "--from")
+    return parse_time(text, "--from", words="earliest, latest, ")
 
 
 async def _begin(

@@ -20,9 +20,12 @@ _SPAN = re.compile(r"([0-9]{1,6})([smhd])")
 _MILLISECONDS = re.compile(r"[0-9]{1,15}")
 
 
-def parse_time(text: str, option: str, now_ms: int | None = None) -> int:
+def parse_time(text: str, option: str, now_ms: int | None = None, *, words: str = "") -> int:
     """Return milliseconds since 1970 of `10m`, `2h`, `3d` ago, of an ISO 8601 time (UTC where it names no zone), or of
     a number of milliseconds.
+
+    Args:
+        words: what `option` takes besides, for the error: "earliest, latest, ".
 
     Raises:
         typer.BadParameter: none of these, or before 1970; names `option`.
@@ -30,7 +33,7 @@ def parse_time(text: str, option: str, now_ms: int | None = None) -> int:
     found = _parse(text, read_clock() if now_ms is None else now_ms)
     if found is None or found < 0:
         raise typer.BadParameter(
-            f"{text!r} is neither 10m, 2h or 3d, nor a time since 1970 such as 2026-11-21T12:03, nor milliseconds",
+            f"{text!r} is neither {words}10m, 2h or 3d, nor a time since 1970 such as 2026-11-21T12:03, nor milliseconds",
             param_hint=option,
         )
     return found

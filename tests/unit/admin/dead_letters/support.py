@@ -1,6 +1,9 @@
 """Dead letters of a group, made as consumers make them."""
 
+import asyncio
+
 from orbitmq import Message, Producer
+from orbitmq.admin import AdminClient
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.headers import ConsumerSendBack
 from orbitmq.wire.messages.message_id import parse_offset_message_id
@@ -19,6 +22,10 @@ async def bury(name_servers, addresses, group, topic, *bodies, broker=None, **fi
                 give_up = ConsumerSendBack(physical_offset=offset, group=group, delay_level=-1)
                 answer = await pool.request(addresses[sent.queue.broker_name], give_up)
                 assert answer.code == 0, answer.remark
+        if bodies:  # the broker tells its NameServers of the topic after it has answered
+            async with AdminClient(name_servers) as admin:
+                while f"%DLQ%{group}" not in await admin.topic_list():
+                    await asyncio.sleep(0.01)
     finally:
         await pool.close()
     return ids

@@ -124,6 +124,27 @@ async def test_what_was_stopped_goes_on_at_the_next_place_with_nothing_lost_or_d
         assert [one async for one in dead_letters.resend("billing", Selection(start=start))] == []
 
 
+async def test_letters_that_were_sent_are_sent_once_more_only_where_that_is_asked_for():
+    async with buried() as (_cluster, dead_letters):
+
+        async def resent(selection=Selection(), **options):  # noqa: B008
+            return [letter.message.body async for letter, _ in dead_letters.resend("billing", selection, **options)]
+
+        assert await resent(Selection(offset_min=1)) == [b"a1", b"a2", b"b1"], "which leaves a gap"
+        assert await resent(Selection(ids=frozenset(["nowhere"]))) == []
+        assert await resent(Selection(count_max=2)) == [b"a0", b"a1"]
+        assert await bodies(dead_letters.read("billing", only_unsent=True)) == [b"a2", b"b0", b"b1"]
+        for left in ([b"a2"], [b"b0"]):  # stopped after each letter
+            async for letter, _sent in dead_letters.resend("billing"):
+                assert [letter.message.body] == left
+                break
+        assert await resent() == [b"b1"]
+        assert await resent() == []
+        assert await resent(Selection(offset_min=2)) == [b"a2"]
+        assert await resent(again=True) == [b"a0", b"a1", b"a2", b"b0", b"b1"]
+        assert await bodies(dead_letters.read("billing")) == [b"a0", b"a1", b"a2", b"b0", b"b1"]
+
+
 async def test_a_letter_that_cannot_be_sent_ends_it_with_the_earlier_ones_told(monkeypatch):
     async with buried() as (_cluster, dead_letters):
         send, told = Producer.send, []
