@@ -7,6 +7,7 @@ annotation says how the text is read. Both servers' settings are made with this,
 from __future__ import annotations
 
 import dataclasses
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -18,6 +19,8 @@ from orbitmq.errors import ConfigError, InvalidArgument
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+log = logging.getLogger(__name__)
 
 _SPELT_OTHERWISE = {"ip1": "IP1", "crc": "CRC"}
 """Words that RocketMQ does not capitalise as the others."""
@@ -50,6 +53,22 @@ def nearest(key: str, known: Iterable[str]) -> str:
     lowered = {name.lower(): name for name in known}
     found = get_close_matches(key.lower(), lowered, 1, 0.75)
     return f"{lowered[found[0]]}, perhaps, or " if found else ""
+
+
+def note_unknown_keys(keys: Iterable[str], known: Iterable[str], *, strict: bool) -> None:
+    """Tell of keys of a settings file that mean nothing to anybody: one that is misspelt sets nothing.
+
+    Raises:
+        ConfigError: there is one, and `strict` asks for it.
+    """
+    known = tuple(known)
+    for key in keys:
+        meant = nearest(key, known)
+        if strict:
+            raise ConfigError(
+                "configFile", key, f"{meant}a key that RocketMQ 5.3.3 or orbitmq has; --no-strict starts all the same"
+            )
+        log.warning("the setting %s is not known and has no effect%s", key, f": {meant}nothing at all" if meant else "")
 
 
 def fields_by_key(settings: type[DataclassInstance]) -> dict[str, dataclasses.Field[Any]]:

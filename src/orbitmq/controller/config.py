@@ -25,6 +25,7 @@ from orbitmq.settings import (
     check_values,
     fields_by_key,
     format_values,
+    note_unknown_keys,
     parse_value,
     read_properties,
 )
@@ -113,24 +114,23 @@ class ControllerConfig(ServerSecuritySettings):
         return self.peers[self.controller_d_leger_self_id]
 
     @classmethod
-    def from_properties(cls, path: Path | str, **overrides: Any) -> ControllerConfig:
+    def from_properties(cls, path: Path | str, *, strict: bool = False, **overrides: Any) -> ControllerConfig:
         """Read a properties file, which is also where remote changes are saved; `overrides` (by field) win over it.
 
         Raises:
             ConfigError: the file cannot be read, or a key holds a value that is not allowed.
         """
-        return cls.from_mapping(read_properties(path), **{"config_store_path": Path(path), **overrides})
+        return cls.from_mapping(read_properties(path), strict=strict, **{"config_store_path": Path(path), **overrides})
 
     @classmethod
-    def from_mapping(cls, properties: Mapping[str, str], **overrides: Any) -> ControllerConfig:
+    def from_mapping(cls, properties: Mapping[str, str], *, strict: bool = False, **overrides: Any) -> ControllerConfig:
         """Build the settings from RocketMQ's keys and text values. Unknown keys are named in the log.
 
         Raises:
-            ConfigError: a key holds a value that is not allowed.
+            ConfigError: a key holds a value that is not allowed; or, with `strict`, is unknown.
         """
-        for key in properties:
-            if key not in _FIELDS and key not in WITHOUT_EFFECT:
-                log.warning("the setting %s is not known and has no effect", key)
+        known = _FIELDS.keys() | WITHOUT_EFFECT
+        note_unknown_keys(properties.keys() - known, known, strict=strict)
         if properties.get("controllerType", "DLedger").strip() != "DLedger":
             log.warning("the setting controllerType has no effect: controllers agree by orbitmq's own Raft")
         return cls(**{**_parse(properties), **overrides})

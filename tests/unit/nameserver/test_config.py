@@ -56,6 +56,8 @@ def test_an_unknown_key_is_named_and_one_of_javas_threads_is_not(caplog: pytest.
     with caplog.at_level(logging.WARNING):
         NameServerConfig.from_mapping({"typo": "1", "defaultThreadPoolNums": "16", "rocketmqHome": "/opt"})
     assert [record.message for record in caplog.records] == ["the setting typo is not known and has no effect"]
+    with pytest.raises(ConfigError, match="listenPort, perhaps"):
+        NameServerConfig.from_mapping({"listenPrt": "1"}, strict=True)
 
 
 def test_a_file_with_every_setting_of_javas_is_taken_without_a_word(caplog: pytest.LogCaptureFixture):

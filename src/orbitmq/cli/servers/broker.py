@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +11,7 @@ from orbitmq.cli.brokers.config import app as config_app
 from orbitmq.cli.brokers.stats import broker_stats
 from orbitmq.cli.brokers.status import status
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
-from orbitmq.cli.servers.options import PORT_MAX, ConfigOption, LogLevelOption, MetricsPortOption
+from orbitmq.cli.servers.options import PORT_MAX, STRICT_HELP, ConfigOption, LogLevelOption, MetricsPortOption
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format
 
@@ -25,6 +25,7 @@ app.command("stats")(broker_stats)
 def broker(
     context: typer.Context,
     config: ConfigOption = None,
+    strict: Annotated[bool, typer.Option("--strict/--no-strict", help=STRICT_HELP)] = True,
     name_servers: Annotated[
         str | None,
         typer.Option(
@@ -71,9 +72,11 @@ def broker(
         "store_path_root_dir": data_dir,
         "metrics_port": metrics_port,
     }
-    overrides = {key: value for key, value in given.items() if value is not None}
+    overrides: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     settings = (
-        BrokerConfig.from_properties(config, **overrides) if config else BrokerConfig.from_mapping({}, **overrides)
+        BrokerConfig.from_properties(config, strict=strict, **overrides)
+        if config
+        else BrokerConfig.from_mapping({}, **overrides)
     )
     if not settings.name_servers:
         raise typer.BadParameter(

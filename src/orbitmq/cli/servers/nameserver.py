@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
-from orbitmq.cli.servers.options import PORT_MAX, LogLevelOption, MetricsPortOption
+from orbitmq.cli.servers.options import PORT_MAX, STRICT_HELP, LogLevelOption, MetricsPortOption
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format, show_json
 
@@ -18,6 +18,7 @@ def nameserver(
     config: Annotated[
         Path | None, typer.Option("--config", "-c", metavar="FILE", help="Properties file with RocketMQ's own keys.")
     ] = None,
+    strict: Annotated[bool, typer.Option("--strict/--no-strict", help=STRICT_HELP)] = False,
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on.  [default: 0.0.0.0]")] = None,
     port: Annotated[
         int | None,
@@ -56,7 +57,11 @@ def nameserver(
         if config is None:  # else changes are saved where the next start reads them
             given["config_store_path"] = data_dir / "namesrv.properties"
     overrides = {name: value for name, value in given.items() if value is not None}
-    settings = NameServerConfig.from_properties(config, **overrides) if config else NameServerConfig(**overrides)
+    settings = (
+        NameServerConfig.from_properties(config, strict=strict, **overrides)
+        if config
+        else NameServerConfig(**overrides)
+    )
     if print_config:
         _show_settings(settings.to_properties(), output)
         return

@@ -18,6 +18,7 @@ ConfigOption = Annotated[
         "--config", "-c", exists=True, dir_okay=False, metavar="FILE", help="Properties file with RocketMQ's own keys."
     ),
 ]
+STRICT_HELP = "Refuse keys of the file that neither RocketMQ 5.3.3 nor orbitmq knows; else name them in the log."
 MetricsPortOption = Annotated[
     int | None,
     typer.Option(
