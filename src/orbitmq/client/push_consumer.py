@@ -67,7 +67,7 @@ COMMIT_INTERVAL_MS = 5_000
 CONSUME_TIMEOUT_MS = 15 * 60 * 1_000
 DRAIN_MS = 5_000
 """How long closing waits for running handlers."""
-SILENCE_MS = 5_000
+SILENCE_MS = 2_000
 """After so long a consumer that nobody can get messages from is a mistake."""
 
 log = logging.getLogger(__name__)
