@@ -24,7 +24,7 @@ from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.persistence import OffsetFile, parse_offsets
 from orbitmq.broker.pop.ordering.queues import OrderedQueues
-from orbitmq.broker.pop.pops import PopAsked, PopLimits, Popped, Pops
+from orbitmq.broker.pop.pops import PopLimits, PopRequest, PopResult, Pops
 from orbitmq.broker.pop.revival import Revival
 from orbitmq.broker.pop.revive_log import ReviveLog
 from orbitmq.broker.timers.metrics import TimerMetrics
@@ -179,7 +179,7 @@ class Life:
         self._numbers = 0
         self._account = Account()
         self._out: dict[int, Out] = {}
-        """Popped copies that were not acknowledged, by their places in the log."""
+        """PopResult copies that were not acknowledged, by their places in the log."""
         self._heart = Heart(self)
         steps = {
             "send_keyed": 8, "ask": 2, "send_timer": 8, "take_back": 2, "work_timers": 6, "save_timers": 3,
@@ -286,11 +286,11 @@ class Life:
             self._account.popped[body] = Sent(body, self._append(Draft(POPPED, self.random.randrange(2), body)))
 
     def _pop(self) -> None:
-        asked = PopAsked(POPPED, GROUP, -1, self.random.randrange(1, 10), self.random.choice([2_000, 8_000]), 0, None)
+        asked = PopRequest(POPPED, GROUP, -1, self.random.randrange(1, 10), self.random.choice([2_000, 8_000]), 0, None)
         popped = self._heart.pops.pop(asked)
         self._take(popped)
 
-    def _take(self, popped: Popped) -> None:
+    def _take(self, popped: PopResult) -> None:
         """Look at what a pop has given: nothing that is done."""
         records = iter(iter_records(b"".join(popped.records)))
         for queue in popped.queues:

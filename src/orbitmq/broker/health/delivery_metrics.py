@@ -122,7 +122,7 @@ class DeliveryMetrics:
         written = [(("CK",), log.checkpoint_count), (("ACK",), log.ack_count)]
         text = "Checkpoints and acks of popped messages"
         yield from java.counters("pop_revive_in_message", text, ("revive_message_type",), written)
-        text = "Popped messages that were not acknowledged and went to a retry topic"
+        text = "PopResult messages that were not acknowledged and went to a retry topic"
         retries = (((group, topic), n) for (topic, group), n in first_of(pop.revival.retries, self._series_max))
         yield from java.counters("pop_revive_retry_messages", text, ("consumer_group", "topic"), retries)
         lags = [((str(queue_id),), count) for queue_id, count in log.backlog().items()]
@@ -133,6 +133,6 @@ class DeliveryMetrics:
         text = "How long ago the time of its first checkpoint was over, in ms"
         yield from java.gauges("pop_revive_latency_milliseconds", text, ("queue_id",), late)
         yield java.gauge("pop_checkpoint_buffer_size", "Checkpoints that have messages left", checkpoints.count)
-        yield own.gauge("popped_messages", "Popped messages not acknowledged yet", checkpoints.message_count)
+        yield own.gauge("popped_messages", "PopResult messages not acknowledged yet", checkpoints.message_count)
         yield own.gauge("ordered_batches", "Batches in order that are not all acknowledged", pop.ordered.count)
         yield own.gauge("parked_pops", "Pops that wait for messages", pop.waiting.parked.count)

@@ -67,7 +67,7 @@ class Checkpoints:
         self.count = 0
         """Checkpoints that have messages left."""
         self.message_count = 0
-        """Popped messages that nobody has acknowledged yet."""
+        """PopResult messages that nobody has acknowledged yet."""
 
     @property
     def in_flight(self) -> dict[InFlightKey, int]:

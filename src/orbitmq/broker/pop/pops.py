@@ -50,7 +50,7 @@ _TURN_WORK = 8_192
 """Looks at properties of one pop, and of all in one turn of the loop: then others have it."""
 
 
-class PopAsked(NamedTuple):
+class PopRequest(NamedTuple):
     """What a pop wants.
 
     Args:
@@ -72,7 +72,7 @@ class PopAsked(NamedTuple):
 
 
 @dataclass(slots=True)
-class Popped:
+class PopResult:
     """What a pop has found so far."""
 
     pop_time_ms: int
@@ -151,13 +151,13 @@ class Pops:
         """Say whether so many checkpoints have messages left that no more are made."""
         return self._revive_log.checkpoints.count >= self._limits.checkpoints_max
 
-    def pop(self, asked: PopAsked) -> Popped:
+    def pop(self, asked: PopRequest) -> PopResult:
         """Take messages for a group.
 
         Raises:
             StoreUnavailable: a checkpoint could not be written; whatever was taken before comes again.
         """
-        popped = Popped(self._clock(), ORDER_REVIVE_QUEUE if asked.is_ordered else self._revive_log.next_queue_id())
+        popped = PopResult(self._clock(), ORDER_REVIVE_QUEUE if asked.is_ordered else self._revive_log.next_queue_id())
         chance = self._random.randrange(_PERCENT)
         if asked.is_ordered:
             self._pop_topic(asked, popped, chance)
@@ -186,9 +186,9 @@ class Pops:
     def _end_turn(self) -> None:
         self._turn_work = 0
 
-    def peek(self, topic: str, group: str, queue_id: int, count_max: int) -> Popped:
+    def peek(self, topic: str, group: str, queue_id: int, count_max: int) -> PopResult:
         """Look at messages that wait for a group, which stay where they are; those shown are part of the rest, too."""
-        peeked = Popped(0, 0)
+        peeked = PopResult(0, 0)
         sources = _sources(topic, group)
         if self._random.randrange(_PERCENT) < _PEEKED_RETRIES_FIRST_PERCENT:
             sources = [*sources[1:], sources[0]]
@@ -199,7 +199,7 @@ class Pops:
             self._stats.got(topic, group, peeked.count, peeked.size)
         return peeked
 
-    def _peek_queue(self, peeked: Popped, topic: str, group: str, queue_id: int, count_max: int) -> None:
+    def _peek_queue(self, peeked: PopResult, topic: str, group: str, queue_id: int, count_max: int) -> None:
         waiting = self._waiting(topic, group, queue_id)
         peeked.rest_count += waiting
         room, size_max = count_max - peeked.count, self._limits.size_max - peeked.size
@@ -281,7 +281,7 @@ class Pops:
         begin = self._store.min_offset(topic, queue_id) if committed == UNKNOWN else committed
         return self._store.max_offset(topic, queue_id) - begin
 
-    def _pop_topic(self, asked: PopAsked, popped: Popped, chance: int) -> None:
+    def _pop_topic(self, asked: PopRequest, popped: PopResult, chance: int) -> None:
         config = self._topics.get(asked.topic)
         if config is None:
             return
@@ -292,13 +292,13 @@ class Pops:
         for number in range(count):
             self._pop_queue(asked, popped, asked.topic, NORMAL, (chance + number) % count)
 
-    def _pop_retries(self, asked: PopAsked, popped: Popped) -> None:
+    def _pop_retries(self, asked: PopRequest, popped: PopResult) -> None:
         for topic, kind in _sources(asked.topic, asked.group)[1:]:
             config = self._topics.get(topic)
             for queue_id in range(config.read_queue_count) if config is not None else ():
                 self._pop_queue(asked, popped, topic, kind, queue_id)
 
-    def _pop_queue(self, asked: PopAsked, popped: Popped, topic: str, kind: str, queue_id: int) -> None:
+    def _pop_queue(self, asked: PopRequest, popped: PopResult, topic: str, kind: str, queue_id: int) -> None:
         """Take messages of one queue, as many as there is room for."""
         place = (topic, asked.group, queue_id)
         if asked.is_ordered and self._ordered.blocked_until_ms(place, asked.attempt_id) is not None:
@@ -323,7 +323,7 @@ class Pops:
             popped.is_cut |= found.next_offset < found.max_offset
         popped.rest_count += max(0, found.max_offset - found.next_offset)
 
-    def _room(self, asked: PopAsked, popped: Popped, topic: str, queue_id: int) -> int:
+    def _room(self, asked: PopRequest, popped: PopResult, topic: str, queue_id: int) -> int:
         """Return how many messages of a queue may be taken now."""
         limits = self._limits
         if popped.work >= _POP_WORK:
@@ -340,7 +340,7 @@ class Pops:
         return room
 
     def _read(
-        self, asked: PopAsked, popped: Popped, topic: str, queue_id: int, begin: int, count_max: int
+        self, asked: PopRequest, popped: PopResult, topic: str, queue_id: int, begin: int, count_max: int
     ) -> ReadResult:
         selection, size_max = asked.selection, self._limits.size_max - popped.size
         if not isinstance(selection, PropertyTest):
@@ -350,7 +350,7 @@ class Pops:
         return found
 
     def _keep(
-        self, asked: PopAsked, popped: Popped, topic: str, kind: str, queue_id: int, begin: int, found: ReadResult
+        self, asked: PopRequest, popped: PopResult, topic: str, kind: str, queue_id: int, begin: int, found: ReadResult
     ) -> None:
         """Note in a checkpoint what was found, and add it to the answer."""
         offsets = tuple(queue_offsets_in(found.body))
@@ -370,7 +370,7 @@ class Pops:
             popped.records += _as_sent(found.body, asked.topic, handle)
 
     def _give_in_order(
-        self, asked: PopAsked, popped: Popped, place: OrderedPlace, begin: int, found: ReadResult
+        self, asked: PopRequest, popped: PopResult, place: OrderedPlace, begin: int, found: ReadResult
     ) -> None:
         """Note which messages are out, and add them to the answer: the group's offset goes on with their acks."""
         queue_id, offsets = place[2], tuple(queue_offsets_in(found.body))
@@ -385,7 +385,7 @@ class Pops:
         popped.count += len(offsets)
         popped.size += len(found.body)
 
-    def _begin(self, asked: PopAsked, topic: str, kind: str, queue_id: int) -> int:
+    def _begin(self, asked: PopRequest, topic: str, kind: str, queue_id: int) -> int:
         """Return where the group goes on in a queue, decided now when it never was there."""
         if self._offsets.resets:
             self._offsets.take_reset(asked.group, topic, queue_id)  # the broker itself keeps where pops are

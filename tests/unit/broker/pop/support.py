@@ -9,7 +9,7 @@ from typing import Any
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.pop.ordering.queues import OrderedQueues
-from orbitmq.broker.pop.pops import PopAsked, PopLimits, Popped, Pops
+from orbitmq.broker.pop.pops import PopLimits, PopRequest, PopResult, Pops
 from orbitmq.broker.pop.revival import Revival
 from orbitmq.broker.pop.revive_log import ReviveLog
 from orbitmq.broker.topics.table import plain_topic
@@ -83,17 +83,17 @@ class Rig:
         for body in bodies:
             self.store.append(Draft(topic, queue_id, body, properties))
 
-    def pop(self, **fields: Any) -> Popped:
+    def pop(self, **fields: Any) -> PopResult:
         settings: dict[str, Any] = {
             "topic": "t", "group": "g", "queue_id": -1, "count_max": 32, "invisible_ms": 60_000, "init_mode": 0,
             "selection": None,
         }  # fmt: skip
-        return self.pops.pop(PopAsked(**settings | fields))
+        return self.pops.pop(PopRequest(**settings | fields))
 
     def bodies(self, **fields: Any) -> list[bytes]:
         return [bytes(record.body) for record in records(self.pop(**fields))]
 
-    def ack(self, popped: Popped, offsets: Iterable[int], topic: str = "t", group: str = "g") -> None:
+    def ack(self, popped: PopResult, offsets: Iterable[int], topic: str = "t", group: str = "g") -> None:
         queue = popped.queues[0]
         key = CheckpointKey(topic, group, queue.queue_id, queue.start_offset, popped.pop_time_ms, "a")
         self.log.acknowledge(key, tuple(offsets))
@@ -110,5 +110,5 @@ class Rig:
         ]
 
 
-def records(popped: Popped) -> list[Record]:
+def records(popped: PopResult) -> list[Record]:
     return list(iter_records(b"".join(popped.records)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from orbitmq.broker.delivery.filters import Selection
 from orbitmq.broker.handlers.popping.tables import PopTables, check_topic, with_group
-from orbitmq.broker.pop.pops import PopAsked, Popped
+from orbitmq.broker.pop.pops import PopRequest, PopResult
 from orbitmq.broker.sending.answers import refusal_of
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreUnavailable
@@ -80,7 +80,7 @@ def _pop(tables: PopTables, call: Call[PopMessage]) -> Reply | Later:
     selection: Selection = None
     if header.expression:
         selection = tables.filters.of_request(header.expression, header.expression_type, call.now_ms)
-    asked = PopAsked(
+    asked = PopRequest(
         header.topic, header.consumer_group, header.queue_id, header.count_max, header.invisible_ms, header.init_mode,
         selection, bool(header.order), header.attempt_id,
     )  # fmt: skip
@@ -92,7 +92,7 @@ def _pop(tables: PopTables, call: Call[PopMessage]) -> Reply | Later:
     return _wait(tables, call, asked, is_put_off=is_put_off)
 
 
-def _attempt(tables: PopTables, header: PopMessage, asked: PopAsked) -> Reply | None:
+def _attempt(tables: PopTables, header: PopMessage, asked: PopRequest) -> Reply | None:
     """Return the answer when there are messages now."""
     check_topic(tables, header)
     pops = tables.pop.pops
@@ -116,7 +116,7 @@ def _attempt(tables: PopTables, header: PopMessage, asked: PopAsked) -> Reply | 
     return Reply(remark="FOUND", header=_response(header, popped), body=b"".join(popped.records))
 
 
-def _wait(tables: PopTables, call: Call[PopMessage], asked: PopAsked, *, is_put_off: bool) -> Reply | Later:
+def _wait(tables: PopTables, call: Call[PopMessage], asked: PopRequest, *, is_put_off: bool) -> Reply | Later:
     header = call.header
     selection = asked.selection
     if header.poll_ms > 0:
@@ -139,10 +139,10 @@ def _wait(tables: PopTables, call: Call[PopMessage], asked: PopAsked, *, is_put_
 
 def _nothing(tables: PopTables, header: PopMessage, code: ResponseCode) -> Reply:
     queue_id = ORDER_REVIVE_QUEUE if header.order else tables.pop.revive_log.next_queue_id()
-    return Reply(code, "NO_MESSAGE_IN_QUEUE", _response(header, Popped(tables.pop.pops.now_ms(), queue_id)))
+    return Reply(code, "NO_MESSAGE_IN_QUEUE", _response(header, PopResult(tables.pop.pops.now_ms(), queue_id)))
 
 
-def _response(header: PopMessage, popped: Popped) -> PopResponse:
+def _response(header: PopMessage, popped: PopResult) -> PopResponse:
     return PopResponse(
         pop_time_ms=popped.pop_time_ms,
         invisible_ms=header.invisible_ms,

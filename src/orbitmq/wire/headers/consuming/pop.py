@@ -79,7 +79,7 @@ class AckMessage:
 @request(RequestCode.BATCH_ACK_MESSAGE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchAckMessages:
-    """Popped messages are done; the body says which."""
+    """PopResult messages are done; the body says which."""
 
 
 @request(RequestCode.CHANGE_MESSAGE_INVISIBLETIME)
