@@ -23,7 +23,7 @@ from orbitmq.net.limits import Limits, affordable_connections, descriptor_limit,
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import load_security
 from orbitmq.net.server import Server
-from orbitmq.process.listening_clock import TICK_MS, ListeningClock
+from orbitmq.process.pause_aware_clock import TICK_MS, PauseAwareClock
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Controller:
     def __init__(self, config: ControllerConfig, make_consensus: MakeConsensus, *, clock: Clock = now_ms) -> None:
         self._config = config
         self._clock = clock
-        self._listening_clock = ListeningClock(monotonic_ms)
+        self._pause_aware_clock = PauseAwareClock(monotonic_ms)
         self._server_security = make_server_security(config)
         self._pool = ConnectionPool(
             name="controller",
@@ -70,7 +70,7 @@ class Controller:
             self.consensus,
             self.replicas,
             clock=clock,
-            listening_clock=self._listening_clock,
+            pause_aware_clock=self._pause_aware_clock,
             on_election=self._notices.tell,
             on_newcomer=self._notices.connect,
             on_decision=self.monitor.note,
@@ -171,7 +171,7 @@ class Controller:
                 self._timers[place] = loop.call_later(interval_ms() / 1000, again)
 
     def _tick(self) -> None:
-        deaf_ms = self._listening_clock.tick()
+        deaf_ms = self._pause_aware_clock.tick()
         if deaf_ms:
             log.warning("heard nobody for %d ms (stopped, or busy): heartbeats stood still meanwhile", deaf_ms)
 

@@ -60,7 +60,7 @@ class ControllerService:
 
     Args:
         clock: the wall clock.
-        listening_clock: what heartbeats are measured on.
+        pause_aware_clock: what heartbeats are measured on.
         on_election: is told of a group whose master has changed, with the members that are alive.
         on_newcomer: is told the address of a broker that was not alive before.
         on_decision: is told how each election ended.
@@ -73,7 +73,7 @@ class ControllerService:
         replicas: Replicas,
         *,
         clock: Clock,
-        listening_clock: Clock,
+        pause_aware_clock: Clock,
         on_election: Callable[[Group, Living], None] = lambda group, living: None,
         on_newcomer: Callable[[str], None] = lambda address: None,
         on_decision: Callable[[Outcome], None] = lambda outcome: None,
@@ -82,12 +82,12 @@ class ControllerService:
         self.config = config
         self.consensus = consensus
         self.replicas = replicas
-        self.liveness = Liveness(listening_clock())
+        self.liveness = Liveness(pause_aware_clock())
         self.health = health
         self.config_lock = asyncio.Lock()
         """Held while settings are saved: two changes at once would lose one."""
         self._clock = clock
-        self._listening_clock = listening_clock
+        self._pause_aware_clock = pause_aware_clock
         self._on_election = on_election
         self._on_newcomer = on_newcomer
         self._on_decision = on_decision
@@ -155,14 +155,14 @@ class ControllerService:
 
     def living(self, group: Group) -> Living:
         """Return the members of a group that are alive."""
-        return self.liveness.living(group, self._listening_clock())
+        return self.liveness.living(group, self._pause_aware_clock())
 
     def hear(self, key: BrokerKey, standing: Standing, connection_id: int, timeout_ms: int | None) -> None:
         """Take a heartbeat; of brokers that are no members, as far as this node knows, nothing is kept."""
         group = self.replicas.find(key.name)
         if group is None or group.cluster != key.cluster or key.broker_id not in group.replicas:
             return
-        if self.liveness.hear(key, standing, connection_id, self._listening_clock(), timeout_ms):
+        if self.liveness.hear(key, standing, connection_id, self._pause_aware_clock(), timeout_ms):
             log.info("the broker %s of the broker-set %s is alive", key.broker_id, key.name)
             self._on_newcomer(group.replicas[key.broker_id].address)
 
@@ -179,7 +179,7 @@ class ControllerService:
 
     def expire(self, close: Callable[[int], None]) -> None:
         """Take note of the brokers that were silent for too long; `close` is called with their connections."""
-        for key, connection_id in self.liveness.expire(self._listening_clock()):
+        for key, connection_id in self.liveness.expire(self._pause_aware_clock()):
             self._lose(key, "was silent for too long")
             close(connection_id)
 

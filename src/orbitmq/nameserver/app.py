@@ -25,7 +25,7 @@ from orbitmq.net.loop import do_all, failure_of
 from orbitmq.net.pool import CONNECT_TIMEOUT_MS, ConnectionPool
 from orbitmq.net.security.client_security import load_security
 from orbitmq.net.server import Server
-from orbitmq.process.listening_clock import TICK_MS, ListeningClock
+from orbitmq.process.pause_aware_clock import TICK_MS, PauseAwareClock
 from orbitmq.wire.headers import NotifyMinBrokerIdChange
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class NameServer:
     ) -> None:
         self._config = config or NameServerConfig()
         self._clock = clock
-        self._listening_clock = ListeningClock(monotonic_ms)
+        self._pause_aware_clock = PauseAwareClock(monotonic_ms)
         self._server_security = make_server_security(self._config)
         self._client_security = load_security(self._config.security_file)
         self._descriptors = descriptor_limit()
@@ -65,7 +65,7 @@ class NameServer:
         self.service = NameServerService(
             self._config,
             started_at_ms=clock(),
-            lease_clock=lease_clock or self._listening_clock,
+            lease_clock=lease_clock or self._pause_aware_clock,
             upstream=self._upstream,
             # The monitor needs the server, and the server the service: these two are looked up when they are called.
             health=lambda: self.monitor.health(),
@@ -205,8 +205,8 @@ class NameServer:
         await self._http.start(self._config.metrics_address, self._config.metrics_port)
 
     def _tick(self) -> None:
-        """Show the listening clock that the loop runs."""
-        deaf_ms = self._listening_clock.tick()
+        """Show the pause-aware clock that the loop runs."""
+        deaf_ms = self._pause_aware_clock.tick()
         if deaf_ms:
             log.warning("heard nobody for %d ms (stopped, or busy): leases stood still meanwhile", deaf_ms)
         self._tick_timer = asyncio.get_running_loop().call_later(TICK_MS / 1000, self._tick)

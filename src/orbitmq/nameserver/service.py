@@ -44,7 +44,7 @@ class NameServerService:
 
     Args:
         started_at_ms: wall clock.
-        lease_clock: what leases are measured on, see `listening_clock`.
+        lease_clock: what leases are measured on, see `pause_aware_clock`.
         upstream: is asked for unknown topics in cluster-test mode.
         health: describes how the NameServer is doing, as a JSON document.
         on_change: is told of every change of the routes.

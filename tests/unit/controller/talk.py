@@ -38,7 +38,7 @@ class Talk:
             self.consensus,
             self.replicas,
             clock=lambda: self.now_ms,
-            listening_clock=lambda: self.now_ms,
+            pause_aware_clock=lambda: self.now_ms,
             on_election=lambda group, living: self.told.append((group, living)),
             on_newcomer=self.newcomers.append,
             on_decision=self._note,

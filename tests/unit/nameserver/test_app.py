@@ -21,7 +21,7 @@ from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.tls import ServerTls, TlsMode
 from orbitmq.net.server import Server
-from orbitmq.process.listening_clock import LATE_MAX_MS
+from orbitmq.process.pause_aware_clock import LATE_MAX_MS
 from orbitmq.testing import FakeClock
 from orbitmq.wire.command import Command, encode_command
 from orbitmq.wire.headers import (

@@ -8,7 +8,7 @@ of a connection takes a broker along when it registered through no newer one tha
 Whoever merely speaks of a broker, with a heartbeat or a question for its data version, renews the lease and does not
 own it (Java: RouteInfoManager.updateBrokerInfoUpdateTimestamp).
 
-Times are those of a `listening_clock`, not of the wall.
+Times are those of a `pause_aware_clock`, not of the wall.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class RouteTable:
 
         Args:
             owner: the number of the connection that it came through.
-            now_ms: the listening clock's time, from which the lease counts.
+            now_ms: the pause-aware clock's time, from which the lease counts.
             is_partial: `broker.queues` are only those that differ from the broker's last registration.
 
         Raises:
@@ -192,7 +192,7 @@ class RouteTable:
         """Take out every broker whose lease is over; return whom, with the lease that each had.
 
         Args:
-            now_ms: the listening clock's time.
+            now_ms: the pause-aware clock's time.
         """
         over = self.tables.leases.over(now_ms)
         for key, _ in over:

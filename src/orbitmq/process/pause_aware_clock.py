@@ -1,4 +1,4 @@
-"""The listening clock: milliseconds during which this process could hear its brokers. Pure: time comes in.
+"""The pause-aware clock: milliseconds during which this process could hear its brokers. Pure: time comes in.
 
 A broker is silent when nothing came from it while somebody listened. A process that was stopped, swapped out or busy
 with one long task has not listened: what the brokers said meanwhile waits in the sockets. So leases are measured on
@@ -16,7 +16,7 @@ LATE_MAX_MS = 1_000
 """A tick that comes later than this after the last one: nobody listened in between."""
 
 
-class ListeningClock:
+class PauseAwareClock:
     """A clock (see `orbitmq.clock.Clock`) that only runs while `tick` is called.
 
     Args:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbitmq.process.listening_clock import LATE_MAX_MS, TICK_MS, ListeningClock
+from orbitmq.process.pause_aware_clock import LATE_MAX_MS, TICK_MS, PauseAwareClock
 from orbitmq.testing import FakeClock
 
 
 def test_it_runs_with_the_machine_while_ticks_come_in_time():
     machine = FakeClock(77)
-    clock = ListeningClock(machine)
+    clock = PauseAwareClock(machine)
     assert clock() == 0
     machine.advance(40)
     assert clock() == 40
@@ -21,7 +21,7 @@ def test_it_runs_with_the_machine_while_ticks_come_in_time():
 
 def test_it_stands_still_while_nobody_listens():
     machine = FakeClock()
-    clock = ListeningClock(machine)
+    clock = PauseAwareClock(machine)
     machine.advance(14_000)
     assert clock() == TICK_MS
     assert (clock.tick(), clock()) == (14_000 - TICK_MS, TICK_MS)
@@ -30,7 +30,7 @@ def test_it_stands_still_while_nobody_listens():
 @given(st.lists(st.tuples(st.integers(0, 3_000), st.booleans()), max_size=50))
 def test_it_never_goes_back_nor_ahead_of_the_machine(steps: list[tuple[int, bool]]):
     machine = FakeClock(0)
-    clock = ListeningClock(machine)
+    clock = PauseAwareClock(machine)
     seen = deaf = 0
     for pause_ms, is_tick in steps:
         machine.advance(pause_ms)
