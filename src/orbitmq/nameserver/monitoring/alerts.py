@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from orbitmq.monitoring.alerts import Alert
-from orbitmq.nameserver.monitoring.vanished_brokers import VanishedBroker
+from orbitmq.nameserver.monitoring.lost_brokers import LostBroker
 
 WINDOW_MS = 300_000
 """Rules look back five minutes."""
@@ -29,7 +29,7 @@ MEMORY_RATIO_MAX = 0.8
 GC_SHARE_MAX = 0.05
 """Share of the time that garbage collection may take."""
 NAMED_MAX = 3
-"""Vanished brokers that an alert's reason names; its subjects are all of them."""
+"""Lost brokers that an alert's reason names; its subjects are all of them."""
 LOOP_LAG_MS_MAX = 100
 """How late the event loop may run its timers, as the mean over the window."""
 
@@ -47,7 +47,7 @@ class Rule(StrEnum):
 class Sample:
     """What is known of a NameServer at one moment; counters only ever grow.
 
-    `vanished` are the brokers of the window that left without a good-bye and are not back; `memory_limit` is what the process may use (control group or machine), in bytes; 0 when unknown.
+    `lost` are the brokers of the window that left without a good-bye and are not back; `memory_limit` is what the process may use (control group or machine), in bytes; 0 when unknown.
     """
 
     at_ms: int
@@ -55,7 +55,7 @@ class Sample:
     route_failures: int
     route_misses: int = 0
     """Those failures that no NameServer can help: no broker has the topic."""
-    vanished: Sequence[VanishedBroker] = ()
+    lost: Sequence[LostBroker] = ()
     memory: int = 0
     memory_limit: int = 0
     gc_ms: float = 0.0
@@ -86,10 +86,10 @@ class AlertRules:
         return tuple(self._alerts(self._samples[0], sample))
 
     def _alerts(self, first: Sample, last: Sample) -> Iterator[Alert]:
-        if last.vanished:
-            more = f", and {len(last.vanished) - NAMED_MAX} more" if len(last.vanished) > NAMED_MAX else ""
-            named = ", ".join(broker.text for broker in last.vanished[:NAMED_MAX])
-            names = tuple(broker.name for broker in last.vanished)
+        if last.lost:
+            more = f", and {len(last.lost) - NAMED_MAX} more" if len(last.lost) > NAMED_MAX else ""
+            named = ", ".join(broker.text for broker in last.lost[:NAMED_MAX])
+            names = tuple(broker.name for broker in last.lost)
             yield Alert(Rule.BROKER_COUNT_DROPPED, f"gone without a good-bye: {named}{more}", names)
         if last.memory_limit and last.memory > MEMORY_RATIO_MAX * last.memory_limit:
             share = last.memory / last.memory_limit

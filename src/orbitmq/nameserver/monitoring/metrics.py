@@ -49,7 +49,7 @@ class NameServerMetrics:
         make, tables = self._make, self._tables
         yield make.gauge("registered_brokers", "registeredBrokerCount: brokers with a lease", tables.broker_count)
         text = "Brokers that left without a good-bye in the last five minutes and are not back"
-        yield make.gauge("vanished_brokers", text, self._monitor.vanished_count)
+        yield make.gauge("vanished_brokers", text, self._monitor.lost_count)
         yield make.gauge("registered_topics", "registeredTopicCount: topics with a route", tables.topic_count)
         changes = [((kind, cause), count) for (kind, cause), count in self._monitor.changes.items()]
         yield from make.counters("route_changes", "Changes of routes by kind and cause", ("kind", "cause"), changes)

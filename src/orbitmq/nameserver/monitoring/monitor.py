@@ -14,8 +14,8 @@ from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.monitoring.alerts import Alert, AlertLog
 from orbitmq.nameserver.monitoring.alerts import WINDOW_MS, AlertRules, Rule, Sample
 from orbitmq.nameserver.monitoring.journal import describe
+from orbitmq.nameserver.monitoring.lost_brokers import LostBrokers
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopic, UnknownTopics
-from orbitmq.nameserver.monitoring.vanished_brokers import VanishedBrokers
 from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind
 from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.net.server import Server
@@ -61,7 +61,7 @@ class Monitor:
         self._sections = sections or {}
         self._clock = clock
         self._rules = AlertRules()
-        self._vanished = VanishedBrokers()
+        self._lost = LostBrokers()
         self._started_at_ms = clock()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -81,7 +81,7 @@ class Monitor:
 
     def note(self, change: Change) -> None:
         """Count a change of the routes, and log it."""
-        self._vanished.note(change)
+        self._lost.note(change)
         self.changes[change.kind, change.trigger.cause] += 1
         if log.isEnabledFor(logging.INFO):
             facts = {"kind": change.kind, "cause": change.trigger.cause, "remote": change.trigger.remote}
@@ -93,9 +93,9 @@ class Monitor:
         return self.alert_log.alerts
 
     @property
-    def vanished_count(self) -> int:
+    def lost_count(self) -> int:
         """Brokers that left without a good-bye in the last minutes and are not back."""
-        return len(self._vanished.since(self._clock() - WINDOW_MS))
+        return len(self._lost.since(self._clock() - WINDOW_MS))
 
     @property
     def route_queries(self) -> int:
@@ -118,7 +118,7 @@ class Monitor:
         alerts = self._rules.add(
             Sample(
                 at_ms=self._clock(),
-                vanished=self._vanished.since(self._clock() - WINDOW_MS),
+                lost=self._lost.since(self._clock() - WINDOW_MS),
                 route_queries=self.route_queries,
                 route_failures=self.route_failures,
                 route_misses=self._route_misses,

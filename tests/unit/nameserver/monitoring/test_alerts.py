@@ -10,7 +10,7 @@ import pytest
 
 from orbitmq.nameserver.monitoring import alerts
 from orbitmq.nameserver.monitoring.alerts import AlertRules, Rule, Sample
-from orbitmq.nameserver.monitoring.vanished_brokers import VanishedBroker
+from orbitmq.nameserver.monitoring.lost_brokers import LostBroker
 from promtool import check_rules
 
 
@@ -18,8 +18,8 @@ def sample(at_s: int = 0, **values: Any) -> Sample:
     return Sample(**{"at_ms": at_s * 1000, "route_queries": 0, "route_failures": 0} | values)
 
 
-def vanished(text: str) -> VanishedBroker:
-    return VanishedBroker(f"c/{text}:0", text, 0)
+def lost(text: str) -> LostBroker:
+    return LostBroker(f"c/{text}:0", text, 0)
 
 
 def rules_after(*samples: Sample) -> list[Rule]:
@@ -42,16 +42,16 @@ def test_a_quiet_hour_raises_nothing():
 @pytest.mark.parametrize(
     ("count", "named"), [(1, "b0"), (3, "b0, b1, b2"), (4, "b0, b1, b2, and 1 more"), (9, "b0, b1, b2, and 6 more")]
 )
-def test_brokers_that_vanished_are_one_alert_that_names_three(count, named):
+def test_lost_brokers_are_one_alert_that_names_three(count, named):
     watch = AlertRules()
-    (alert,) = watch.add(sample(0, vanished=[vanished(f"b{number}") for number in range(count)]))
+    (alert,) = watch.add(sample(0, lost=[lost(f"b{number}") for number in range(count)]))
     assert alert.rule == Rule.BROKER_COUNT_DROPPED
     assert alert.reason == f"gone without a good-bye: {named}"
     assert alert.subjects == tuple(f"c/b{number}:0" for number in range(count))
 
 
 def test_the_alert_ends_when_nobody_is_missed_any_more():
-    assert rules_after(sample(0), sample(10, vanished=[vanished("b")]), sample(20)) == []
+    assert rules_after(sample(0), sample(10, lost=[lost("b")]), sample(20)) == []
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_samples_in_any_number_are_kept_as_few_and_lose_no_peak():
 
 def test_what_is_not_known_of_a_process_is_nothing():
     plain = Sample(at_ms=0, route_queries=0, route_failures=0)
-    assert plain.vanished == ()
+    assert plain.lost == ()
     assert (plain.memory, plain.memory_limit, plain.gc_ms, plain.loop_lag_ms) == (0, 0, 0, 0)
 
 

@@ -10,8 +10,8 @@ import pytest
 from orbitmq.model.route import QueueData
 from orbitmq.nameserver.monitoring import journal
 from orbitmq.nameserver.monitoring.journal import Journal, describe
+from orbitmq.nameserver.monitoring.lost_brokers import BROKERS_MAX, LostBroker, LostBrokers
 from orbitmq.nameserver.monitoring.unknown_topics import ILLEGAL, TOPICS_MAX, UnknownTopics
-from orbitmq.nameserver.monitoring.vanished_brokers import BROKERS_MAX, VanishedBroker, VanishedBrokers
 from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, QueueChange, QueueChanges, Trigger
 from orbitmq.wire.slices import finish
 
@@ -165,8 +165,8 @@ def change(kind: ChangeKind, cause: Cause, at_ms: int = 0, name: str = "a", brok
     return Change(kind=kind, trigger=trigger, cluster="c", broker_name=name, broker_id=broker_id, address="h:1")
 
 
-def noted(*changes: Change) -> VanishedBrokers:
-    brokers = VanishedBrokers()
+def noted(*changes: Change) -> LostBrokers:
+    brokers = LostBrokers()
     for each in changes:
         brokers.note(each)
     return brokers
@@ -176,7 +176,7 @@ def noted(*changes: Change) -> VanishedBrokers:
 def test_who_breaks_off_or_falls_silent_has_vanished_and_who_says_good_bye_has_not(cause):
     found = noted(change(ChangeKind.BROKER_LEFT, cause)).since(0)
     is_planned = cause not in (Cause.CONNECTION_CLOSED, Cause.LEASE_EXPIRED)
-    assert found == ([] if is_planned else [VanishedBroker("c/a:0", f"c/a:0 at h:1 ({cause})", 0)])
+    assert found == ([] if is_planned else [LostBroker("c/a:0", f"c/a:0 at h:1 ({cause})", 0)])
 
 
 @pytest.mark.parametrize("kind", [ChangeKind.BROKER_JOINED, ChangeKind.BROKER_UPDATED])

@@ -244,7 +244,7 @@ async def test_a_monitor_that_was_started_looks_at_once_and_counts_collections()
     assert alert["reason"] == "gone without a good-bye: c/a:0 at h:9 (lease expired)"
     assert alert["subjects"] == ["c/a:0"]
     watched.clock.advance(1)
-    assert (watched.monitor.health()["alerts"], watched.monitor.vanished_count) == ([], 0)
+    assert (watched.monitor.health()["alerts"], watched.monitor.lost_count) == ([], 0)
     counted = watched.monitor.process_stats.gc_count
     gc.collect()
     assert watched.monitor.process_stats.gc_count == counted

@@ -7,7 +7,7 @@ import pytest
 
 from orbitmq.monitoring.alerts import Alert
 from orbitmq.nameserver.monitoring.alerts import AlertRules, Rule, Sample
-from orbitmq.nameserver.monitoring.vanished_brokers import VanishedBroker
+from orbitmq.nameserver.monitoring.lost_brokers import LostBroker
 from orbitmq.spark.jobs.frame.cluster import Cluster
 from orbitmq.spark.jobs.incidents.incidents import (
     BEGUN,
@@ -28,12 +28,12 @@ NAME_SERVERS = frozenset({"n1:1", "n2:1"})
 
 def gone(*brokers):
     """Return the alert as a NameServer gives it."""
-    (alert,) = AlertRules().add(Sample(at_ms=0, route_queries=0, route_failures=0, vanished=brokers))
+    (alert,) = AlertRules().add(Sample(at_ms=0, route_queries=0, route_failures=0, lost=brokers))
     return alert
 
 
 def broker(name, where="127.0.0.1:1 (connection closed)"):
-    return VanishedBroker(name, f"{name} at {where}", 0)
+    return LostBroker(name, f"{name} at {where}", 0)
 
 
 B = broker("east/broker-b:0")
@@ -60,7 +60,7 @@ class Watch:
         return told(found)
 
 
-def test_brokers_that_vanished_are_incidents_of_their_own_whoever_says_so():
+def test_lost_brokers_are_incidents_of_their_own_whoever_says_so():
     watch = Watch()
     assert watch.sees(1, n1=[gone(B)], n2=[]) == [(BEGUN, "east/broker-b:0")]
     assert watch.sees(2, n1=[gone(B)], n2=[gone(B, C)]) == [(BEGUN, "east/broker-c:1")]
@@ -70,7 +70,7 @@ def test_brokers_that_vanished_are_incidents_of_their_own_whoever_says_so():
     assert repeated(watch.notices) == []
 
 
-def test_each_of_many_brokers_that_vanished_is_an_incident():
+def test_each_of_many_lost_brokers_is_an_incident():
     names = [f"east/broker-{number}:0" for number in range(9)]
     found = find_incidents(look(n1=[gone(*map(broker, names))]))
     assert sorted(incident.subject for incident in found) == names

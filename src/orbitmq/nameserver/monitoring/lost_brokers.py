@@ -18,7 +18,7 @@ _Member = tuple[str, int | None]
 """A broker's name and id: it may come back at another address."""
 
 
-class VanishedBroker(NamedTuple):
+class LostBroker(NamedTuple):
     """A broker that is gone: `cluster/name:id`, the same with its address and why, and since when (ms since 1970)."""
 
     name: str
@@ -26,11 +26,11 @@ class VanishedBroker(NamedTuple):
     at_ms: int
 
 
-class VanishedBrokers:
-    """The last thousand brokers that vanished."""
+class LostBrokers:
+    """The last thousand lost brokers."""
 
     def __init__(self) -> None:
-        self._brokers: dict[_Member, VanishedBroker] = {}
+        self._brokers: dict[_Member, LostBroker] = {}
 
     def note(self, change: Change) -> None:
         """Take note of a change of the routes: somebody vanishes, comes back, or is taken out on purpose."""
@@ -41,10 +41,10 @@ class VanishedBrokers:
         cause, at_ms, _ = change.trigger
         if change.kind is ChangeKind.BROKER_LEFT and cause in _NO_GOOD_BYE:
             name = f"{change.cluster}/{change.broker_name}:{change.broker_id}"
-            self._brokers[member] = VanishedBroker(name, f"{name} at {change.address} ({cause})", at_ms)
+            self._brokers[member] = LostBroker(name, f"{name} at {change.address} ({cause})", at_ms)
             if len(self._brokers) > BROKERS_MAX:
                 del self._brokers[next(iter(self._brokers))]
 
-    def since(self, since_ms: int) -> Sequence[VanishedBroker]:
-        """Return the brokers that vanished at a time (ms since 1970) or later, in that order."""
+    def since(self, since_ms: int) -> Sequence[LostBroker]:
+        """Return the lost brokers at a time (ms since 1970) or later, in that order."""
         return [broker for broker in self._brokers.values() if broker.at_ms >= since_ms]
