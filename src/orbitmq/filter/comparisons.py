@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from orbitmq.filter.numbers import Incomparable, order_key, parse_double, parse_integer, parse_long
 from orbitmq.filter.operands import NUMBERS, TEXTS, Kind, Matches, Operand, Refusal, Verdict, deeper
-from orbitmq.filter.sieve import list_sieve, number_sieve, text_sieve
+from orbitmq.filter.prefilter import list_prefilter, number_prefilter, text_prefilter
 
 Order = Callable[[Any, Any], bool]
 """One of operator's gt, ge, lt, le; or its eq."""
@@ -74,11 +74,11 @@ def equal(left: Operand, right: Operand) -> Operand:
         found = _with_matches(_comparison(_property_equals(left, right), left, right), _text_matches, left, right)
         assert isinstance(right.constant, bytes)
         # Without text there is nothing to look for: an empty value is as good as none.
-        return replace(found, sieve=text_sieve(left.name.encode(), right.constant)) if right.constant else found
+        return replace(found, prefilter=text_prefilter(left.name.encode(), right.constant)) if right.constant else found
     if left.kind is Kind.PROPERTY and right.kind in NUMBERS:
         found = _comparison(_property_equals(left, right), left, right)
         if isinstance(right.constant, int):
-            found = replace(found, sieve=number_sieve(left.name.encode(), right.constant))
+            found = replace(found, prefilter=number_prefilter(left.name.encode(), right.constant))
         return _with_matches(found, _equal_matches, left, right)
     return _comparison(_equality(left, right), left, right)
 
@@ -104,7 +104,7 @@ def is_in(operand: Operand, texts: frozenset[bytes], *, inverted: bool) -> Opera
         return None if value is None else (value in texts) is not inverted
 
     found = _comparison(verdict, operand)
-    return found if inverted else replace(found, sieve=list_sieve(operand.name.encode(), sorted(texts)))
+    return found if inverted else replace(found, prefilter=list_prefilter(operand.name.encode(), sorted(texts)))
 
 
 def has_part(operand: Operand, part: bytes, test: Callable[[bytes, bytes], bool], *, inverted: bool) -> Operand:

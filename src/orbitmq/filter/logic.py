@@ -33,8 +33,8 @@ def truth(operand: Operand) -> Operand:
 
 def both(operands: Sequence[Operand]) -> Operand:
     """Return `a AND b AND ...`; however long the row is, it is no deeper than its deepest part."""
-    sieves = [operand.sieve for operand in operands if operand.sieve is not None]
-    joined = replace(_join(operands, decisive=False), sieve=sieves[0] if sieves else None)
+    prefilters = [operand.prefilter for operand in operands if operand.prefilter is not None]
+    joined = replace(_join(operands, decisive=False), prefilter=prefilters[0] if prefilters else None)
     questions = [operand.matches for operand in operands]
     if None in questions:
         return joined

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from orbitmq.filter.numbers import INTEGER_MAX, LONG_MAX
-from orbitmq.filter.sieve import Sieve
+from orbitmq.filter.prefilter import Prefilter
 
 Value = bytes | int | float | None
 Evaluate = Callable[[bytes], Value]
@@ -61,7 +61,7 @@ class Operand:
         cost: how often properties are looked at.
         name: the property's.
         matches: whether it is true for a message, where that can be told with fewer steps; None: `evaluate` tells it.
-        sieve: finds those for which it may be true among many messages; None: nothing is known of them.
+        prefilter: finds those for which it may be true among many messages; None: nothing is known of them.
     """
 
     kind: Kind
@@ -72,7 +72,7 @@ class Operand:
     cost: int = 1
     name: str = ""
     matches: Matches | None = None
-    sieve: Sieve | None = None
+    prefilter: Prefilter | None = None
 
 
 def read_property(name: str) -> Operand:

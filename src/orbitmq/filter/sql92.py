@@ -10,7 +10,7 @@ from orbitmq.errors import InvalidExpression
 from orbitmq.filter.comparisons import matcher
 from orbitmq.filter.grammar import parser
 from orbitmq.filter.operands import DEPTH_MAX, Operand, Refusal, Verdict
-from orbitmq.filter.sieve import Sieve
+from orbitmq.filter.prefilter import Prefilter
 from orbitmq.filter.tokens import UnknownToken, iter_tokens, place
 
 LENGTH_MAX = 16 * 1024
@@ -27,7 +27,7 @@ class PropertyFilter:
         expression: its text.
         verdict: from a message's encoded properties to true, false or unknown; raises Incomparable.
         matches: the same as the question that a broker asks: only what is true matches.
-        sieve: finds those that may match among many messages; None: each has to be asked.
+        prefilter: finds those that may match among many messages; None: each has to be asked.
         cost: how often properties are looked at for one message.
         rest_at: where the part begins that means nothing: Java stops at the first word that cannot go on.
     """
@@ -35,7 +35,7 @@ class PropertyFilter:
     expression: str
     verdict: Verdict
     matches: Callable[[bytes], bool]
-    sieve: Sieve | None
+    prefilter: Prefilter | None
     cost: int
     rest_at: int
 
@@ -50,7 +50,7 @@ def compile_sql92(expression: str) -> PropertyFilter:
         raise _invalid(expression, f"more than {LENGTH_MAX} characters", LENGTH_MAX)
     operand, rest_at = _parse(expression)
     verdict = cast(Verdict, operand.evaluate)
-    return PropertyFilter(expression, verdict, matcher(operand), operand.sieve, operand.cost, rest_at)
+    return PropertyFilter(expression, verdict, matcher(operand), operand.prefilter, operand.cost, rest_at)
 
 
 def check_sql92(expression: str) -> PropertyFilter:

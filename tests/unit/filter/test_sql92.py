@@ -87,7 +87,7 @@ def test_the_brokers_question_is_whether_the_verdict_is_true(
 @given(
     LEAVES, st.lists(st.tuples(st.sampled_from(["AND", "OR"]), LEAVES), max_size=2), st.lists(PROPERTIES, max_size=9)
 )
-def test_what_matches_passes_the_sieve(
+def test_what_matches_passes_the_prefilter(
     leaf: str, others: list[tuple[str, str]], messages: list[list[tuple[bytes, bytes]]]
 ) -> None:
     try:
@@ -95,17 +95,17 @@ def test_what_matches_passes_the_sieve(
     except InvalidExpression:
         return
     encoded = [b"\x02".join(b"%s\x01%s" % pair for pair in properties) for properties in messages]
-    passing = range(len(encoded)) if compiled.sieve is None else compiled.sieve.passing(encoded)
+    passing = range(len(encoded)) if compiled.prefilter is None else compiled.prefilter.passing(encoded)
     assert {index for index, one in enumerate(encoded) if compiled.matches(one)} <= set(passing)
 
 
 @pytest.mark.parametrize(
     "expression", ["a = 1", "a = '1'", "a IN ('1', '7')", "b > 1 AND a = 1", "a IS NOT NULL AND a IN ('1', '7')"]
 )
-def test_most_expressions_that_few_messages_match_have_a_sieve(expression: str) -> None:
-    sieve = compile_sql92(expression).sieve
-    assert sieve is not None
-    assert sieve.passing([b"a\x012\x02b\x015\x02", b"a\x011\x02b\x015\x02"]) == [1]
+def test_most_expressions_that_few_messages_match_have_a_prefilter(expression: str) -> None:
+    prefilter = compile_sql92(expression).prefilter
+    assert prefilter is not None
+    assert prefilter.passing([b"a\x012\x02b\x015\x02", b"a\x011\x02b\x015\x02"]) == [1]
 
 
 @pytest.mark.parametrize("constant", ["1", "0", "-3", "123456789", "2147483648", "'1'", "'01'", "''"])

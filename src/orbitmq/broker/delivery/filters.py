@@ -229,5 +229,5 @@ def compile_or_error(expression: str) -> PropertyFilter | InvalidExpression:
 
 
 def _test(compiled: PropertyFilter) -> PropertyTest:
-    sieve = compiled.sieve
-    return PropertyTest(compiled.matches, compiled.cost, passing=None if sieve is None else sieve.passing)
+    prefilter = compiled.prefilter
+    return PropertyTest(compiled.matches, compiled.cost, passing=None if prefilter is None else prefilter.passing)

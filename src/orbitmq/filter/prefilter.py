@@ -1,8 +1,8 @@
-"""A sieve: one search over many messages for those that an expression may match. Pure.
+"""A prefilter: one search over many messages for those that an expression may match. Pure.
 
-What passes is asked one by one afterwards, so that a sieve may let through too much, but never too little.
+What passes is asked one by one afterwards, so that a prefilter may let through too much, but never too little.
 
-See docs/adr/0014-sql92-sieve.md.
+See docs/adr/0014-sql92-prefilter.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ END = b"\x02"
 """Behind each value; also put between two messages."""
 
 
-class Sieve:
+class Prefilter:
     """Lets messages through whose encoded properties hold something.
 
     Args:
@@ -41,24 +41,24 @@ class Sieve:
         return sorted({bisect_right(ends, place) for place in places})
 
 
-def text_sieve(name: bytes, text: bytes) -> Sieve:
-    """Return the sieve of `name = 'text'`."""
-    return _value_sieve(name, re.escape(text) + END)
+def text_prefilter(name: bytes, text: bytes) -> Prefilter:
+    """Return the prefilter of `name = 'text'`."""
+    return _value_prefilter(name, re.escape(text) + END)
 
 
-def number_sieve(name: bytes, number: int) -> Sieve:
-    """Return the sieve of `name = number`: its plain digits, or what may be another way to write it."""
-    return _value_sieve(name, rb"(?:%b\x02|[^0-9]|0[^\x02]|[1-9][0-9]*[^0-9\x02])" % re.escape(b"%d" % number))
+def number_prefilter(name: bytes, number: int) -> Prefilter:
+    """Return the prefilter of `name = number`: its plain digits, or what may be another way to write it."""
+    return _value_prefilter(name, rb"(?:%b\x02|[^0-9]|0[^\x02]|[1-9][0-9]*[^0-9\x02])" % re.escape(b"%d" % number))
 
 
-def list_sieve(name: bytes, texts: Sequence[bytes]) -> Sieve:
-    """Return the sieve of `name IN (texts)`."""
+def list_prefilter(name: bytes, texts: Sequence[bytes]) -> Prefilter:
+    """Return the prefilter of `name IN (texts)`."""
     # A text with an end inside equals no value, and what it finds might reach into the next message.
     possible = [re.escape(text) for text in texts if END not in text]
-    return _value_sieve(name, b"(?:" + b"|".join(possible) + rb")\x02" if possible else rb"(?!)")
+    return _value_prefilter(name, b"(?:" + b"|".join(possible) + rb")\x02" if possible else rb"(?!)")
 
 
-def _value_sieve(name: bytes, value: bytes) -> Sieve:
+def _value_prefilter(name: bytes, value: bytes) -> Prefilter:
     # The name may be the end of a longer one: what stands before it is not asked, because a search is as quick as its pattern
     # has bytes that never vary at its beginning.
-    return Sieve(re.escape(name + b"\x01") + value)
+    return Prefilter(re.escape(name + b"\x01") + value)
