@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,6 @@ def test_the_tests_of_the_page_pass(tmp_path):
 
 def test_the_asynchronous_test_of_the_page_passes():
     (block,) = (block for block in BLOCKS if "async def" in block)
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     exec(compile(block, str(PAGE), "exec"), names)
     asyncio.run(names["test_a_broker_may_restart"]())

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from orbitmq.broker.access.settings import SECRET_KEYS, check_access
-from orbitmq.broker.settings.java_keys import WITHOUT_EFFECT
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.model.delay_levels import DELAY_LEVELS_TEXT, DelayLevels, parse_delay_levels
 from orbitmq.model.message import BODY_SIZE_MAX
@@ -29,7 +28,6 @@ from orbitmq.settings import (
     fields_by_key,
     format_values,
     java_key,
-    note_unknown_keys,
     parse_addresses,
     parse_value,
     read_properties,
@@ -363,29 +361,25 @@ class BrokerConfig(ServerSecuritySettings):
         return parse_delay_levels(self.message_delay_level)
 
     @classmethod
-    def from_properties(cls, path: Path | str, *, strict: bool = False, **overrides: Any) -> BrokerConfig:
+    def from_properties(cls, path: Path | str, **overrides: Any) -> BrokerConfig:
         """Read a `broker.conf`; `overrides` (by field name) win over the file.
 
         Raises:
             ConfigError: the file cannot be read, or a key holds a value that is not allowed.
         """
-        return cls.from_mapping(read_properties(path), strict=strict, **{"broker_config_path": str(path), **overrides})
+        return cls.from_mapping(read_properties(path), **{"broker_config_path": str(path), **overrides})
 
     @classmethod
-    def from_mapping(cls, properties: Mapping[str, str], *, strict: bool = False, **overrides: Any) -> BrokerConfig:
-        """Build the settings from RocketMQ's keys and text values. Unknown keys are named in the log.
+    def from_mapping(cls, properties: Mapping[str, str], **overrides: Any) -> BrokerConfig:
+        """Build the settings from RocketMQ's keys and text values; keys that mean nothing here are passed over.
 
         Raises:
-            ConfigError: a key holds a value that is not allowed; or, with `strict`, is unknown.
+            ConfigError: a key holds a value that is not allowed.
         """
         values: dict[str, Any] = {}
-        known_keys = _FIELDS.keys() | WITHOUT_EFFECT.keys() | IMPLIED_PATHS.keys()
-        note_unknown_keys(properties.keys() - known_keys, known_keys, strict=strict)
         for key, text in properties.items():
             if (known := _FIELDS.get(key)) is not None:
                 values[known.name] = parse_value(key, text, known.type)
-            elif key in WITHOUT_EFFECT:
-                log.warning("broker.conf: the key %s has no effect in this broker", key)
         config = cls(**{**values, **overrides})
         if config.broker_id and not config.is_slave:
             log.warning("broker.conf: brokerId=%d becomes 0, the id of a master, as brokerRole says", config.broker_id)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 import pytest
@@ -70,20 +69,6 @@ def test_a_master_has_the_id_0_whatever_its_file_says(caplog: pytest.LogCaptureF
     config = BrokerConfig.from_mapping({"brokerName": "a", "brokerId": "7", "brokerRole": "ASYNC_MASTER"})
     assert config.broker_id == 0
     assert "brokerId=7 becomes 0" in caplog.text
-
-
-def test_an_unknown_key_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        BrokerConfig.from_mapping({"brokerNmae": "x"})
-    assert "the setting brokerNmae is not known and has no effect: brokerName, perhaps" in caplog.text
-
-
-def test_a_strict_start_refuses_keys_that_nobody_knows_and_takes_javas() -> None:
-    with pytest.raises(ConfigError, match="'flushDiskTyp' is not allowed, expected flushDiskType, perhaps, or"):
-        BrokerConfig.from_mapping({"flushDiskTyp": "SYNC_FLUSH"}, strict=True)
-    javas = {"sendMessageThreadPoolNums": "8", "storePathCommitLog": "/s/commitlog", "rocketmqHome": "/opt/rocketmq"}
-    config = BrokerConfig.from_mapping({**javas, "storePathRootDir": "/s"}, strict=True)
-    assert config.store_path_root_dir == Path("/s")
 
 
 def test_a_missing_file_is_a_config_error(tmp_path: Path) -> None:

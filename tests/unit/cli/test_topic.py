@@ -4,7 +4,7 @@ import pytest
 
 from orbitmq.admin import AdminClient
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.bodies.route import ClusterInfo
+from orbitmq.model.route import ClusterInfo
 from orbitmq.wire.bodies.topics import QueueStats
 
 

@@ -7,17 +7,35 @@ below the store, which the next start reads.
 
 from __future__ import annotations
 
+import logging
 import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.config import IMPLIED_PATHS, BrokerConfig
+from orbitmq.broker.settings.java_keys import WITHOUT_EFFECT
 from orbitmq.files import replace_file
-from orbitmq.settings import read_properties
+from orbitmq.settings import fields_by_key, note_unknown_keys, read_properties
+
+log = logging.getLogger(__name__)
 
 _KEY = re.compile(r"\s*([A-Za-z0-9]+)\s*[=:]")
+
+
+def check_keys(path: Path, *, strict: bool) -> None:
+    """Tell of the keys of a settings file that have no effect: those of Java's broker, and those that nobody knows.
+
+    Raises:
+        ConfigError: the file cannot be read; or, with `strict`, a key is unknown.
+    """
+    keys, ours = sorted(read_properties(path)), fields_by_key(BrokerConfig)
+    known = ours.keys() | WITHOUT_EFFECT.keys() | IMPLIED_PATHS.keys()
+    note_unknown_keys((key for key in keys if key not in known), known, strict=strict)
+    for key in keys:
+        if key in WITHOUT_EFFECT and key not in ours:
+            log.warning("the setting %s has no effect in this broker", key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,7 @@ def broker(
         return
     from orbitmq.broker.app import Broker
     from orbitmq.broker.config import BrokerConfig
+    from orbitmq.broker.settings.file import check_keys
     from orbitmq.cli.servers.serving import serve_until_signal, show_ready
     from orbitmq.net.loop import run
 
@@ -73,10 +74,10 @@ def broker(
         "metrics_port": metrics_port,
     }
     overrides: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    if config:
+        check_keys(config, strict=strict)
     settings = (
-        BrokerConfig.from_properties(config, strict=strict, **overrides)
-        if config
-        else BrokerConfig.from_mapping({}, **overrides)
+        BrokerConfig.from_properties(config, **overrides) if config else BrokerConfig.from_mapping({}, **overrides)
     )
     if not settings.name_servers:
         raise typer.BadParameter(

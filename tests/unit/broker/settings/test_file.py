@@ -8,7 +8,8 @@ from pathlib import Path
 import javaproperties
 import pytest
 
-from orbitmq.broker.settings.file import SettingsFile, changed_text
+from orbitmq.broker.settings.file import SettingsFile, changed_text, check_keys
+from orbitmq.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -67,3 +68,22 @@ def test_a_file_that_is_not_utf_8_any_more_is_not_touched(tmp_path: Path) -> Non
     with pytest.raises(OSError, match="not UTF-8"):
         SettingsFile(path, holds_changes_alone=False).keep({"a": "2"})
     assert path.read_bytes() == b"# \xfc\n"
+
+
+def test_keys_without_an_effect_are_named_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("brokerNmae=x\nsendMessageThreadPoolNums=8\nbrokerName=a\n")
+    check_keys(path, strict=False)
+    assert [record.message for record in caplog.records] == [
+        "the setting brokerNmae is not known and has no effect: brokerName, perhaps, or nothing at all",
+        "the setting sendMessageThreadPoolNums has no effect in this broker",
+    ]
+
+
+def test_a_strict_start_refuses_keys_that_nobody_knows_and_takes_javas(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("sendMessageThreadPoolNums=8\nstorePathCommitLog=/s/commitlog\nrocketmqHome=/opt/rocketmq\n")
+    check_keys(path, strict=True)
+    path.write_text("flushDiskTyp=SYNC_FLUSH\n")
+    with pytest.raises(ConfigError, match="'flushDiskTyp' is not allowed, expected flushDiskType, perhaps, or"):
+        check_keys(path, strict=True)

@@ -7,13 +7,13 @@ from collections import Counter
 
 import pytest
 
-from orbitmq.spark.once.delivery import prepare
-from orbitmq.spark.once.journal import Journal
-from orbitmq.spark.once.prepared import marker_parts
-from orbitmq.spark.once.rules.ledger import Marker
+from orbitmq.spark.exactly_once.delivery import prepare
+from orbitmq.spark.exactly_once.journal import Journal
+from orbitmq.spark.exactly_once.prepared import marker_parts
+from orbitmq.spark.exactly_once.rules.ledger import Marker
 from orbitmq.spark.options import WriteOptions
 from orbitmq.testing import LocalCluster
-from unit.spark.once.topics import create, rows, stored
+from unit.spark.exactly_once.topics import create, rows, stored
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_a_topic_of_markers_that_is_none_is_an_error(orbitmq, left):
 
 
 def test_without_spark_the_command_says_what_is_missing(orbitmq, monkeypatch):
-    monkeypatch.setitem(sys.modules, "orbitmq.spark.once.answers", None)
+    monkeypatch.setitem(sys.modules, "orbitmq.spark.exactly_once.answers", None)
 
     found = orbitmq("settle", "orders")
     assert found.code != 0

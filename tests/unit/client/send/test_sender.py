@@ -419,7 +419,7 @@ async def test_a_broker_that_lets_nobody_send_is_asked_once_and_another_one_afte
     async with sender_of(cluster, retries=5) as parts:
         with pytest.raises(SendFailed, match=r"2 attempts within .*as the test wants$") as raised:
             await parts.sender.send(encoded(b"x"), ORDERS)
-    assert {cause.code for cause in raised.value.causes} == {ResponseCode.NO_PERMISSION}
+    assert [getattr(cause, "code", None) for cause in raised.value.causes] == [ResponseCode.NO_PERMISSION] * 2
     assert [len(broker.refusals[SendMessageV2]) for broker in (cluster.a, cluster.b)] == [2, 2]
 
 

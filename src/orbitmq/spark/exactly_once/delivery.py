@@ -1,0 +1,100 @@
+"""Exactly-once delivery of a micro-batch: what a task does, what the driver does, and what either does the second time.
+
+The protocol, and what happens when it is cut anywhere: docs/explain/exactly-once-sink.md.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from uuid import uuid4
+
+import pyarrow as pa
+
+from orbitmq.client.transactions.decision import Decision
+from orbitmq.errors import ClientError, SendFailed
+from orbitmq.spark.exactly_once.ends import Ends
+from orbitmq.spark.exactly_once.half_sender import HalfSender
+from orbitmq.spark.exactly_once.journal import Journal
+from orbitmq.spark.exactly_once.prepared import Prepared, marker_parts
+from orbitmq.spark.exactly_once.rules.ledger import Abort, Marker
+from orbitmq.spark.exactly_once.settling import settle
+from orbitmq.spark.options import WriteOptions
+
+log = logging.getLogger(__name__)
+
+_searched: dict[tuple[tuple[str, ...], str, str], tuple[int, int]] = {}
+"""In this process: per NameServers, marker topic and query, the last batch that was looked for, and where to go on."""
+
+
+def prepare(batches: Iterator[pa.RecordBatch], options: WriteOptions, query: str, batch: int) -> Prepared:
+    """Send one task's rows as half messages; send nothing when the micro-batch has been decided already.
+
+    Raises:
+        SendFailed, InvalidArgument, ClientError: the task fails, and its half messages will be rolled back.
+    """
+    key = (options.name_servers, options.marker_topic, query)
+    known_batch, begin = _searched.get(key, (batch, 0))
+    found = Journal(options).find(query, batch, begin if known_batch <= batch else 0)
+    _searched[key] = (batch, found.begin)
+    prepared = Prepared(query, batch, uuid4().hex[:16], found.begin)
+    if found.ledger.marker is not None:
+        prepared.is_decided = True
+        return prepared
+    sender = HalfSender(options, prepared)
+    try:
+        return sender.send(batches)
+    except BaseException:
+        # This attempt is in no marker, ever: its half messages need nobody's decision. Its brokers would ask for long.
+        Ends(options).tell([sender.prepared], Decision.ROLLBACK)
+        raise
+
+
+def commit(messages: Sequence[Prepared], options: WriteOptions) -> None:
+    """Decide a micro-batch, if nobody has, and return when all of its rows are in their queues.
+
+    Raises:
+        SendFailed: the batch was aborted, or not all of its rows have come in time.
+        ClientError, ConfigError: the marker was not written, or nobody knows.
+    """
+    if not messages:
+        return
+    query, batch = messages[0].query, messages[0].batch
+    journal, ends = Journal(options), Ends(options)
+    begin = max(part.searched for part in messages)
+    found = journal.find(query, batch, begin)
+    mine = uuid4().hex
+    is_new = found.ledger.marker is None and not any(part.is_decided for part in messages)
+    if is_new and any(part.count for part in messages):
+        ends.check_age(messages)
+        attempts, filled = marker_parts(list(messages))
+        journal.append(Marker(mine, query, batch, attempts, filled))
+        found = journal.find(query, batch, begin)
+    elif is_new:
+        return  # there are no rows
+    marker = found.ledger.marker
+    if marker is None:
+        raise SendFailed(f"batch {batch} of query {query} was aborted while it ran; it has to run again", [])
+    winners = [part for part in messages if part.attempt in marker.attempts]
+    losers = [part for part in messages if part.attempt not in marker.attempts and part.count]
+    if losers:
+        log.warning("batch %d of query %s was decided by another driver: %d tasks lose", batch, query, len(losers))
+        ends.tell(losers, Decision.ROLLBACK)
+    if ends.tell(winners, Decision.COMMIT) or marker.id != mine:
+        settle(options, journal, marker)
+
+
+def abort(messages: Sequence[Prepared], options: WriteOptions) -> None:
+    """Roll back what the tasks of a failed micro-batch have sent, if no marker has named them; log what goes wrong."""
+    sent = [part for part in messages if part.count]
+    if not sent:
+        return
+    query, batch = sent[0].query, sent[0].batch
+    journal = Journal(options)
+    try:
+        journal.append(Abort(query, batch, frozenset(part.attempt for part in sent)))
+        ledger = journal.find(query, batch, max(part.searched for part in sent)).ledger
+        if ledger.marker is None:
+            Ends(options).tell([part for part in sent if part.attempt in ledger.aborted], Decision.ROLLBACK)
+    except ClientError as error:
+        log.warning("the half messages of batch %d of query %s stay open for now: %s", batch, query, error)
