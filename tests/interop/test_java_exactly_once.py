@@ -11,15 +11,15 @@ import pytest
 from interop.peers import java_servers
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.clock import now_ms
-from orbitmq.spark.once.answers import Answers, answering
-from orbitmq.spark.once.delivery import abort, commit, prepare
-from orbitmq.spark.once.ends import Ends
-from orbitmq.spark.once.journal import Journal
-from orbitmq.spark.once.prepared import marker_parts
-from orbitmq.spark.once.rules.ledger import Marker
-from orbitmq.spark.once.rules.patience import Patience
+from orbitmq.spark.exactly_once.answers import Answers, answering
+from orbitmq.spark.exactly_once.delivery import abort, commit, prepare
+from orbitmq.spark.exactly_once.ends import Ends
+from orbitmq.spark.exactly_once.journal import Journal
+from orbitmq.spark.exactly_once.prepared import marker_parts
+from orbitmq.spark.exactly_once.rules.ledger import Marker
+from orbitmq.spark.exactly_once.rules.patience import Patience
 from orbitmq.spark.options import WriteOptions
-from unit.spark.once.topics import come, create, rows, stored
+from unit.spark.exactly_once.topics import come, create, rows, stored
 
 pytestmark = [pytest.mark.java, pytest.mark.proof]
 

@@ -110,7 +110,7 @@ def main() -> int:
     from orbitmq.blocking import Producer
     from orbitmq.spark.options import parse_write_options
     from orbitmq.testing import LocalCluster
-    from unit.spark.once.topics import come, create, stored
+    from unit.spark.exactly_once.topics import come, create, stored
 
     parser = argparse.ArgumentParser(prog="spark.kills", description=main.__doc__)
     parser.add_argument("--rows", type=int, default=ROWS)

@@ -15,7 +15,7 @@ from orbitmq.spark.options import parse_write_options
 from orbitmq.testing import LocalCluster
 from spark.kills import run_killed
 from spark.older import limited_to
-from unit.spark.once.topics import create, stored
+from unit.spark.exactly_once.topics import create, stored
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ import pytest
 from orbitmq import Message
 from orbitmq.blocking import Producer
 from spark.standalone import SOURCES, make_python, run_job, standalone_cluster
-from unit.spark.once.topics import create
+from unit.spark.exactly_once.topics import create
 
 pytestmark = [pytest.mark.spark, pytest.mark.proof]
 

@@ -20,9 +20,9 @@ from pyspark.sql.types import StructType
 
 from orbitmq.errors import ConfigError
 from orbitmq.net.loop import run
+from orbitmq.spark.exactly_once import delivery
+from orbitmq.spark.exactly_once.prepared import Prepared
 from orbitmq.spark.format.sentences import in_sentences
-from orbitmq.spark.once import delivery
-from orbitmq.spark.once.prepared import Prepared
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.versions import WRITES_STREAMS_BY_ARROW, DataSourceStreamArrowWriter
 from orbitmq.spark.workers.collector import spare_loaded_modules

@@ -12,7 +12,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from orbitmq.errors import ConfigError
 from orbitmq.spark import sink
-from orbitmq.spark.once.prepared import Prepared
+from orbitmq.spark.exactly_once.prepared import Prepared
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.sink import BatchWriter, Sent, StreamWriter
 

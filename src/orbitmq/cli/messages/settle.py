@@ -67,8 +67,8 @@ def _answer(
     security: Path | None,
 ) -> dict[Decision, int]:
     try:
-        from orbitmq.spark.once.answers import Answers, answering
-        from orbitmq.spark.once.journal import Journal
+        from orbitmq.spark.exactly_once.answers import Answers, answering
+        from orbitmq.spark.exactly_once.journal import Journal
         from orbitmq.spark.options import parse_write_options
     except ModuleNotFoundError as error:
         raise ClientError(f"{error}: settle needs pip install 'orbitmq[spark]'") from error
