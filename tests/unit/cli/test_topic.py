@@ -3,8 +3,7 @@
 import pytest
 
 from orbitmq.admin import AdminClient
-from orbitmq.model.route import MessageQueue
-from orbitmq.model.route import ClusterInfo
+from orbitmq.model.route import ClusterInfo, MessageQueue
 from orbitmq.wire.bodies.topics import QueueStats
 
 
