@@ -91,6 +91,8 @@ BAD: dict[str, list[Any]] = {
     "offset_dir": [7, b"a"],
     "offsets": [7, [("orders", "a", 0)], {"orders": 0}, {MessageQueue("orders", "a", 0): -1}],
     "ordered": FLAG,
+    "only_unsent": FLAG,
+    "again": FLAG,
     "poll_interval_ms": POSITIVE,
     "processes": FLAG,
     "properties": [7, "a", {"a": 1}, {1: "a"}],

@@ -225,13 +225,11 @@ class LocalCluster:
         return build
 
 
-def _setting(key: str, value: Any) -> tuple[str, Any]:
+def _setting(key: Any, value: Any) -> tuple[str, Any]:
     """Return the field of `BrokerConfig` that a key means, and its value."""
     by_key = fields_by_key(BrokerConfig)
     spec = by_key.get(key) or BrokerConfig.__dataclass_fields__.get(key)
     if spec is None:
-        known = [*by_key, *BrokerConfig.__dataclass_fields__]
-        raise InvalidArgument(
-            "settings", key, f"{nearest(key, known)}a key of docs/reference/broker.md, or a field of BrokerConfig"
-        )
+        meant = nearest(key, [*by_key, *BrokerConfig.__dataclass_fields__]) if isinstance(key, str) else ""
+        raise InvalidArgument("settings", key, f"{meant}a key of docs/reference/broker.md, or a field of BrokerConfig")
     return spec.name, parse_value(key, value, spec.type) if isinstance(value, str) else value
