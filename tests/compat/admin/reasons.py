@@ -32,6 +32,9 @@ def ends_silently(step: Step, before: Sequence[Step]) -> bool:
         return True  # "copies of offsets (314) without a topic", below
     if step.code == 215:  # "resets (222) that nobody has taken", below
         return any(other.code == 222 and other.fields.get("topic") == step.fields.get("topic") for other in before)
+    if step.code == 18:  # "lists of topics (18) with one that stays as it is", below
+        known = {name for other in before if other.code in (17, 18) for name in _names(other)}
+        return not known.isdisjoint(_names(step))
     if step.code in CHANGES and _has_blanks(step):
         return True  # "numbers with blanks", below
     return step.code in (3006, 3007) and _names_something_twice(step.body)  # "rules (3006, 3007) of one request", below
@@ -176,6 +179,13 @@ REASONS: tuple[Reason, ...] = (
     ),
     _known("topics (17) with fewer than one queue", (17,), (0, None), says="QueueNums: "),
     _known("groups that nobody has made", (15, 222), ((0, 1, 17), 26)),
+    Reason(
+        "groups whose names leave no room for that of their retries",
+        (352,),
+        (0, 26),
+        more=lambda step, java, ours: len(step.fields.get("group", "")) > GROUP_LENGTH_MAX,
+        ends_story=True,
+    ),
     Reason("copies of offsets (314) without a topic", answers=NEVER),
     Reason(
         "passwords in answers about users (3004, 3005)",
