@@ -29,6 +29,8 @@ MASKS = (
     (r"\brt=\d+ms", "rt=N"),
     (r"(?m)(\btrue\s+)\d+$", r"\1N"),
     (r"\b\d+\.\d\d\b", "RATE"),
+    (r"RATE(\s+)RATE(\s+)\d+(\s+)\d+", "RATE RATE N N"),  # of a day: known when it was sampled
+    (r"trackType=(CONSUMED|NOT_CONSUME_YET)", "trackType=IN_TIME"),  # as far as offsets were committed by then
     (r"[ \t]+", " "),
 )
 """What is not compared, and what stands for it."""
@@ -178,7 +180,7 @@ SENT = (
     "updateKvConfig -s {topic} -k key -v value",
     "deleteKvConfig -s {topic} -k key",
     "topicClusterList -t {topic}",
-    "statsAll -a -t {topic}",
+    "statsAll -t {topic}",
     "exportPopRecord -b {address} -d true",
     "rocksDBConfigToJson -b {address}",
     "getColdDataFlowCtrInfo -c {cluster}",

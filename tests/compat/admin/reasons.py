@@ -180,6 +180,24 @@ REASONS: tuple[Reason, ...] = (
     _known("topics (17) with fewer than one queue", (17,), (0, None), says="QueueNums: "),
     _known("groups that nobody has made", (15, 222), ((0, 1, 17), 26)),
     Reason(
+        "the topic of retries of a group with `retryQueueNums` 0",
+        (15,),
+        (0, 17),
+        more=lambda step, java, ours: step.fields.get("topic", "").startswith("%RETRY%"),
+        ends_story=True,
+    ),
+    Reason(
+        "figures (315) of a whole broker that has counted nothing yet",
+        (315,),
+        (0, 1),
+        more=lambda step, java, ours: step.fields.get("statsName", "").startswith("BROKER_"),
+    ),
+    Reason(
+        "the body of an answer about users (3005) of whom there are none",
+        (3005,),
+        more=lambda step, java, ours: java.get("body") == [] and ours.get("body") is None,
+    ),
+    Reason(
         "groups whose names leave no room for that of their retries",
         (352,),
         (0, 26),
