@@ -53,4 +53,7 @@ class Tally:
         for name in dict.fromkeys(reasons):
             if self.listed[name]:
                 print(f"  {self.listed[name]:,} {name}")
+        for found in self.differences.values():
+            if "\n" not in found:  # a broker that was silent: nothing was printed of it yet
+                print(found)
         print(f"{total}: {len(self.differences)} kinds of difference left")
