@@ -29,7 +29,6 @@ MASKS = (
     (r"\brt=\d+ms", "rt=N"),
     (r"(?m)(\btrue\s+)\d+$", r"\1N"),
     (r"\b\d+\.\d\d\b", "RATE"),
-    (r"RATE(\s+)RATE(\s+)\d+(\s+)\d+", "RATE RATE N N"),  # of a day: known when it was sampled
     (r"trackType=(CONSUMED|NOT_CONSUME_YET)", "trackType=IN_TIME"),  # as far as offsets were committed by then
     (r"[ \t]+", " "),
 )
@@ -180,7 +179,6 @@ SENT = (
     "updateKvConfig -s {topic} -k key -v value",
     "deleteKvConfig -s {topic} -k key",
     "topicClusterList -t {topic}",
-    "statsAll -t {topic}",
     "exportPopRecord -b {address} -d true",
     "rocksDBConfigToJson -b {address}",
     "getColdDataFlowCtrInfo -c {cluster}",
