@@ -48,6 +48,20 @@ async def test_what_is_acknowledged_never_comes_again(serve: Serve, flush: str) 
         assert await rig.code(pop_header()) == 210
 
 
+async def test_handles_with_the_commit_log_offset_behind_them_are_taken(rig: Any) -> None:
+    """Java's proxy appends it; at the start of the log it reads as the message's offset does."""
+    for body in (b"0", b"1", b"2"):
+        await rig.send(body=body)
+    messages = await pop(rig)
+    longer = [f"{handle_of(message)} {message.physical_offset}" for message in messages]
+    assert longer[0].endswith(" 0 0")
+    for message, handle in zip(messages[:2], longer, strict=False):
+        assert await rig.code(ack_header(message, handle=handle)) == 0
+    changed = await rig.answer(change_header(messages[2], 5_000, handle=longer[2]), ChangeInvisibleTimeResponse)
+    assert changed.invisible_ms == 5_000
+    assert rig.broker.service.pop.revive_log.checkpoints.in_flight == {("t", "g", 0): 1}
+
+
 async def test_acks_outlast_a_restart(serve: Serve) -> None:
     async with serve() as rig:
         await rig.send(body=b"0")
