@@ -101,7 +101,8 @@ def _again(
     properties.setdefault(PropertyName.ORIGIN_MESSAGE_ID, offset_message_id(record.store_host, record.physical_offset))
     times_max = group.retry_times_max if header.max_reconsume_times is None else header.max_reconsume_times
     if record.reconsume_times >= times_max or header.delay_level < 0:
-        properties["DLQ_ORIGIN_TOPIC"] = properties[PropertyName.RETRY_TOPIC]
+        # Of a popped message Java's brokers note there the topic of its retries.
+        properties["DLQ_ORIGIN_TOPIC"] = normal_topic(properties[PropertyName.RETRY_TOPIC], group.group)
         properties["DLQ_ORIGIN_MESSAGE_ID"] = properties[PropertyName.ORIGIN_MESSAGE_ID]
         properties[PropertyName.DELAY] = "0"
         config = _topic(tables, dead_letter_topic(group.group), 1, call.now_ms)

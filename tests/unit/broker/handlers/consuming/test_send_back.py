@@ -38,6 +38,27 @@ async def test_a_message_sent_back_returns_to_its_group_and_dies_when_its_attemp
     assert dead.reconsume_times == 2
 
 
+@pytest.mark.parametrize(
+    ("topic", "properties"),
+    [
+        ("%RETRY%g_t", b""),
+        ("%RETRY%g+t", b""),
+        ("%RETRY%g+t", b"RETRY_TOPIC\x01t\x02"),
+        ("%RETRY%g_t", b"RETRY_TOPIC\x01%RETRY%g_t\x02"),
+    ],
+    ids=["v1", "v2", "noted", "noted by Java"],
+)
+async def test_a_dead_letter_that_was_popped_names_the_topic_it_was_sent_to(
+    rig: Any, topic: str, properties: bytes
+) -> None:
+    await rig.send()
+    store = rig.broker.service.store
+    assert rig.broker.service.topics.create_retry_topic(topic, 1, now_ms=1) is not None
+    offset = store.append(Draft(topic, 0, b"x", properties)).physical_offset
+    assert await rig.code(ConsumerSendBack(physical_offset=offset, group="g", delay_level=-1)) == 0
+    assert parse_properties(store.message_at("%DLQ%g", 0, 0).properties)["DLQ_ORIGIN_TOPIC"] == "t"
+
+
 async def test_a_message_sent_back_leaves_the_checksum_of_its_old_record_behind(rig: Any) -> None:
     store = rig.broker.service.store
     await rig.send()
