@@ -362,9 +362,10 @@ class Pulls:
         if code == ResponseCode.SUCCESS:
             stats.found_count += 1
             stats.got(topic, group, result.message_count, len(result.body))
-            stats.pulled_to(topic, group, queue_id, result.next_offset)
         else:
             stats.miss_count += 1
+        # Also where nothing passed the filter: the reader goes on behind it.
+        stats.pulled_to(topic, group, queue_id, result.next_offset)
         suggest = self._suggest
         return Reply(
             code,

@@ -317,9 +317,9 @@ class Pops:
             self._give_in_order(asked, popped, place, begin, found)
         elif found.status is ReadStatus.FOUND:
             self._keep(asked, popped, topic, kind, queue_id, begin, found)
-            self._commit(asked.group, topic, queue_id, found.next_offset)
+            self._go_on(place, found.next_offset)
         elif found.status is ReadStatus.NO_MATCHED_MESSAGE:
-            self._commit(asked.group, topic, queue_id, found.next_offset)
+            self._go_on(place, found.next_offset)
             popped.is_cut |= found.next_offset < found.max_offset
         popped.rest_count += max(0, found.max_offset - found.next_offset)
 
@@ -373,11 +373,13 @@ class Pops:
         self, asked: PopRequest, popped: PopResult, place: OrderedPlace, begin: int, found: ReadResult
     ) -> None:
         """Note which messages are out, and add them to the answer: the group's offset goes on with their acks."""
-        queue_id, offsets = place[2], tuple(queue_offsets_in(found.body))
+        topic, group, queue_id = place
+        offsets = tuple(queue_offsets_in(found.body))
         if not self._ordered.has_room(place):
             self.over_checkpoints += 1
             return
         batch = self._ordered.give(place, offsets, popped.pop_time_ms, asked.invisible_ms, asked.attempt_id)
+        self._stats.pulled_to(topic, group, queue_id, found.next_offset)
         fewest = min((batch.counts.get(offset, 0) for offset in offsets), default=0)
         popped.order_counts.append(format_order_counts(NORMAL, queue_id, batch.counts, fewest))
         popped.queues.append(PoppedQueue(NORMAL, queue_id, begin, offsets))
@@ -400,6 +402,12 @@ class Pops:
             begin = max(0, self._store.max_offset(topic, queue_id) - 1)
         self._commit(asked.group, topic, queue_id, begin)
         return begin
+
+    def _go_on(self, place: OrderedPlace, next_offset: int) -> None:
+        """Let a group go on behind what was read, as its consume stats (208) say, too."""
+        topic, group, queue_id = place
+        self._commit(group, topic, queue_id, next_offset)
+        self._stats.pulled_to(topic, group, queue_id, next_offset)
 
     def _commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         end = self._store.max_offset(topic, queue_id)

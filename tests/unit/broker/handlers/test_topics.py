@@ -28,6 +28,7 @@ from orbitmq.wire.headers import (
     GetTopicConfig,
     GetTopicStats,
     HeartbeatRequest,
+    PopMessage,
     QueryTopicConsumers,
     UpdateConsumerOffset,
 )
@@ -184,6 +185,42 @@ async def test_stats_list_every_queue_also_the_empty_ones(rig: Rig) -> None:
     for topic, topic_list in (("t", None), (None, "t;none")):
         header = GetConsumeStats(consumer_group="g", topic=topic, topic_list=topic_list)
         assert len(decode_consume_stats((await rig.ask(header)).body)) == 4
+
+
+async def test_the_pull_offset_follows_what_a_group_has_pulled_filtered_away_or_popped(rig: Rig) -> None:
+    queue = MessageQueue("t", "a", 0)
+    for _ in range(6):
+        await rig.send("t", properties="TAGS\x01A\x02")
+
+    async def offsets(group: str) -> tuple[int, int]:
+        answer = await rig.ask(GetConsumeStats(consumer_group=group, topic="t"))
+        found = decode_consume_stats(answer.body)[queue]
+        return found.consumer_offset, found.pull_offset
+
+    assert await offsets("g") == (0, 0)
+    await rig.pull(count_max=2)
+    assert await offsets("g") == (0, 2)
+    await rig.pull(queue_offset=2, subscription="B")
+    assert await offsets("g") == (0, 6)
+    await rig.pull(queue_offset=1, count_max=2)  # it has gone back
+    assert await offsets("g") == (0, 3)
+    popped = {"topic": "t", "queue_id": 0, "count_max": 2, "invisible_ms": 60_000, "poll_ms": 0, "init_mode": 0}
+    assert await rig.code(PopMessage(**popped, consumer_group="pops")) == 0
+    assert await offsets("pops") == (2, 2)
+    assert await rig.code(PopMessage(**popped, consumer_group="in-order", order=True)) == 0
+    assert await offsets("in-order") == (0, 2)
+
+
+async def test_a_group_that_has_pulled_before_it_pops_is_where_it_popped(rig: Rig) -> None:
+    for _ in range(6):
+        await rig.send("t")
+    await rig.pull()
+    header = PopMessage(
+        consumer_group="g", topic="t", queue_id=0, count_max=2, invisible_ms=60_000, poll_ms=0, init_mode=0
+    )
+    assert await rig.code(header) == 0
+    progress = decode_consume_stats((await rig.ask(GetConsumeStats(consumer_group="g", topic="t"))).body)
+    assert progress[MessageQueue("t", "a", 0)].pull_offset == 2
 
 
 async def test_a_group_that_is_there_is_asked_about_its_topics_alone(rig: Rig) -> None:
