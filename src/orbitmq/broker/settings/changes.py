@@ -1,7 +1,7 @@
 """Changes of settings while the broker runs: numbers, switches, and hours that count at once or from the next start on.
 
-Keys of Java's broker that have no effect here are kept, too, and shown. None is a path or free text, so none can smuggle
-anything into the file that keeps them (CVE-2023-33246).
+Keys of Java's broker that have no effect here are kept, too, and shown. Texts have characters alone that mean nothing to a
+shell or to the file that keeps them (CVE-2023-33246).
 
 Source: Java AdminBrokerProcessor.updateBrokerConfig, Configuration.update.
 """
@@ -18,7 +18,7 @@ from orbitmq.broker.settings.file import SettingsFile
 from orbitmq.broker.settings.java_keys import WITHOUT_EFFECT
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError, Rejected
-from orbitmq.model.topic import DataVersion
+from orbitmq.model.topic import NAME_LENGTH_MAX, DataVersion
 from orbitmq.settings import fields_by_key, parse_value
 
 CHANGEABLE = frozenset(
@@ -78,12 +78,26 @@ _IN_THE_FILE_ALONE = frozenset(
     )
 )
 """Numbers and switches that no request changes: who is let in, and how the files of the store are to be read."""
-NEXT_START = frozenset(
-    key for key, spec in _FIELDS.items() if spec.type in ("int", "bool")
-) - CHANGEABLE - _IN_THE_FILE_ALONE | {"flushDiskType"}
+_TEXTS = {
+    "defaultMessageRequestMode": re.compile(r"[A-Z]*"),
+    "flushDiskType": re.compile(r"[A-Z_]*"),
+    "messageDelayLevel": re.compile(r"[0-9smhd ]*"),
+    "msgTraceTopicName": re.compile(rf"[%|a-zA-Z0-9_-]{{1,{NAME_LENGTH_MAX}}}"),
+    "namesrvAddr": re.compile(r"[A-Za-z0-9_.:;\[\]-]*"),
+    "regionId": re.compile(r"[A-Za-z0-9_.:-]{0,255}"),
+}
+"""Texts that a request may change for the next start: none says who the broker is, who is let in, or where files are."""
+NEXT_START = (
+    frozenset(key for key, spec in _FIELDS.items() if spec.type in ("int", "bool")) - CHANGEABLE - _IN_THE_FILE_ALONE
+    | _TEXTS.keys()
+)
 """Keys whose new values are kept, and count from the next start on."""
-_WORD = re.compile(r"[A-Za-z0-9_.:,;@-]{0,255}")
-"""Text of a key without effect: no path, nothing that means something to a shell."""
+_WORD = re.compile(r"(?!.*\.\.)[A-Za-z0-9_.:,;@/=\"{}\[\]-]{0,255}")
+"""Text of a key without effect: nothing that means something to a shell, and no way up from a directory."""
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,20}(\.[0-9]{1,20})?")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]*")
+"""As Java writes a number; 05 is an hour, and hours are text."""
+_LONGS = range(-(2**63), 2**63)
 
 Use = Callable[[BrokerConfig, Callable[[], None]], None]
 """Lets settings count from now on; calls back when whoever has to know of them does."""
@@ -127,7 +141,7 @@ def sorted_change(properties: Mapping[str, str]) -> Change:
         if key in CHANGEABLE:
             change.now[key] = text
         elif key in NEXT_START:
-            change.next_start[key] = text
+            change.next_start[key] = _next_start_value(key, text.strip())
         elif key in WITHOUT_EFFECT and key not in _FIELDS:
             change.idle[key] = _idle_value(key, text.strip())
         else:
@@ -141,15 +155,30 @@ def _why_not(key: str) -> str:
     return "is no setting of a broker"
 
 
+def _next_start_value(key: str, text: str) -> str:
+    """Return the value of a key of the next start. Raises ConfigError for a text with characters that it has no use for."""
+    allowed = _TEXTS.get(key)
+    if allowed is not None and allowed.fullmatch(text) is None:
+        raise ConfigError(key, text, f"text as {allowed.pattern}")
+    return text
+
+
 def _idle_value(key: str, text: str) -> str:
-    """Return the value of a key without effect. Raises ConfigError unless Java takes it."""
+    """Return the value of a key without effect. Raises ConfigError for another type than that of Java's default."""
     default = WITHOUT_EFFECT[key]
     if default in ("true", "false"):
         return str(parse_value(key, text, "bool")).lower()
-    if default.lstrip("-").isdigit():
-        return str(parse_value(key, text, "int"))
-    if _WORD.fullmatch(text) is None:
-        raise ConfigError(key, text, "up to 255 letters, digits and _ . : , ; @ -")
+    if _WHOLE.fullmatch(default) is not None:
+        if (number := parse_value(key, text, "int")) not in _LONGS:
+            raise ConfigError(key, text, "a number of 64 bits")
+        return str(number)
+    if _DECIMAL.fullmatch(default) is not None:
+        if _DECIMAL.fullmatch(text) is None:
+            raise ConfigError(key, text, "a decimal number")
+    elif _WORD.fullmatch(text) is None:
+        raise ConfigError(
+            key, text, 'up to 255 letters, digits and _ . : , ; @ / = " { } [ ] - without two dots in a row'
+        )
     return text
 
 

@@ -10,7 +10,10 @@ import orjson
 import pytest
 
 from golden import golden
+from orbitmq.admin.brokers.settings import next_start_settings
 from orbitmq.broker.handlers.administration.settings import PROPERTIES_SIZE_MAX
+from orbitmq.broker.settings.changes import BLACK_LIST
+from orbitmq.broker.settings.java_keys import WITHOUT_EFFECT
 from orbitmq.wire.bodies.topics import decode_topic_table
 from orbitmq.wire.headers import (
     CheckRocksdbQueues,
@@ -88,7 +91,15 @@ async def test_a_broker_without_write_permission_answers_every_send_with_16(rig:
         ("aclEnable=false", 1, "aclEnable cannot be changed by a request"),
         ("listenPort=65536", 1, "listenPort: 65536 is not allowed"),
         ("sendMessageThreadPoolNums=many", 1, "sendMessageThreadPoolNums: 'many' is not allowed"),
+        ("sendMessageThreadPoolNums=9223372036854775808", 1, "sendMessageThreadPoolNums: '9223372036854775808' is not"),
         ("asyncSendEnable=8", 1, "asyncSendEnable: '8' is not allowed"),
+        ("logicalDiskSpaceCleanForciblyThreshold=much", 1, "logicalDiskSpaceCleanForciblyThreshold: 'much' is not"),
+        ("logicalDiskSpaceCleanForciblyThreshold=nan", 1, "logicalDiskSpaceCleanForciblyThreshold: 'nan' is not"),
+        ("messageDelayLevel=soon", 1, "messageDelayLevel: 'soon' is not allowed"),
+        ("msgTraceTopicName=a b", 1, "msgTraceTopicName: 'a b' is not allowed"),
+        ("regionId=$(x)", 1, "regionId: '$(x)' is not allowed"),
+        ("namesrvAddr=h:99999", 1, "namesrvAddr: 'h:99999' is not allowed"),
+        ("brokerName=b", 1, "brokerName cannot be changed by a request"),
         ("storeType=../x", 1, "storeType: '../x' is not allowed"),
         ("storeType=`x`", 1, "storeType: '`x`' is not allowed"),
         ("noSuchKey=8", 1, "noSuchKey is no setting of a broker"),
@@ -118,6 +129,40 @@ async def test_javas_keys_without_effect_are_kept_shown_and_said_to_have_none(se
         assert (found["sendMessageThreadPoolNums"], found["maxMessageSize"]) == ("8", "10")
         assert (await change(rig, "enablePopBufferMerge=false")).code == 0
         assert (await shown(rig))["enablePopBufferMerge"] == "false"
+
+
+async def test_every_value_that_java_shows_of_a_key_without_effect_can_be_set(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    wanted = WITHOUT_EFFECT | {
+        "logicalDiskSpaceCleanForciblyThreshold": "0.75",
+        "metricsGrpcExporterTarget": "http://collector:4317",
+        "metricsLabel": "instance:a,zone:b",
+        "socksProxyConfig": '{"0.0.0.0/0":{"addr":"proxy:1080"}}',
+    }
+    wanted = {key: value for key, value in wanted.items() if key not in BLACK_LIST}
+    async with serve() as rig:
+        assert (await change(rig, "\n".join(f"{key}={value}" for key, value in wanted.items()))).code == 0
+        assert wanted.items() <= (await shown(rig)).items()
+    assert "without effect in this broker: accessMessageInMemoryHotRatio, " in caplog.text
+    async with serve() as rig:
+        assert wanted.items() <= (await shown(rig)).items()
+
+
+async def test_texts_that_count_from_the_next_start_on_are_kept_for_it(serve: Serve) -> None:
+    wanted = {
+        "defaultMessageRequestMode": "POP", "messageDelayLevel": "1s 5s 1m", "msgTraceTopicName": "traces",
+        "namesrvAddr": "127.0.0.1:1;127.0.0.1:2", "regionId": "eu-1",
+    }  # fmt: skip
+    async with serve() as rig:
+        before = await shown(rig)
+        answer = await change(rig, "\n".join(f"{key}={value}" for key, value in wanted.items()))
+        assert (answer.code, answer.remark) == (0, f"kept for the next start: {', '.join(wanted)}")
+        found = await shown(rig)
+        assert next_start_settings(found) == wanted
+        assert {key: found[key] for key in wanted} == {key: before[key] for key in wanted}
+    async with serve() as rig:
+        assert wanted.items() <= (await shown(rig)).items()
 
 
 async def test_what_counts_from_the_next_start_on_is_kept_for_it_and_said_to_be(serve: Serve) -> None:
