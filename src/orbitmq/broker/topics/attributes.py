@@ -22,7 +22,7 @@ _ALLOWED = {
 }
 _RESERVE_TIMES = range(-1, 2**63)
 _MISSING = {
-    "queue.type": ("BatchCQ", "its queues are of type SimpleCQ alone"),
+    "queue.type": ("BatchCQ", "its consume queues have one entry per message, and batch consume queues are not built"),
     "cleanup.policy": ("COMPACTION", "its messages are deleted by their age alone"),
 }
 """Values that Java takes, and what is missing here: a topic that only seems to have them would lose what was meant."""

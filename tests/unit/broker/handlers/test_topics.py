@@ -64,6 +64,13 @@ async def test_attributes_that_no_topic_has_are_refused_as_javas_broker_does(rig
     before = rig.broker.service.topics.table.version
     for attributes in ("x=y", "+x=y", "-message.type"):
         assert await rig.code(create(attributes=attributes)) == 1
+    for attribute, reason in (
+        ("queue.type=BatchCQ", "batch consume queues are not built"),
+        ("message.type=LITE", "RocketMQ 5.5"),
+        ("message.type=PRIORITY", "RocketMQ 5.5"),
+    ):
+        answer = await rig.ask(create(attributes=f"+{attribute}"))
+        assert (answer.code, attribute in answer.remark, reason in answer.remark) == (1, True, True)
     assert rig.broker.service.topics.table.version == before
 
 

@@ -88,6 +88,12 @@ def test_an_attribute_that_would_promise_what_is_missing_is_refused_by_its_name(
     assert missing_attribute({"queue.type": "SimpleCQ", "cleanup.policy": "DELETE"}) is None
 
 
+def test_a_topic_of_batch_queues_is_refused_with_the_reason() -> None:
+    with pytest.raises(Rejected, match="one entry per message, and batch consume queues are not built") as refused:
+        apply_attribute_changes(None, {"+queue.type": "BatchCQ"})
+    assert "queue.type=BatchCQ" in refused.value.remark
+
+
 def test_names_of_one_letter_are_names() -> None:
     assert parse_attribute_changes("+x=1,-y") == {"+x": "1", "-y": ""}
 
