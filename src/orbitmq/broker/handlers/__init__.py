@@ -164,6 +164,7 @@ def _all_clients(broker: BrokerService) -> all_clients.ClientInsight:
 def _group_tables(broker: BrokerService) -> groups.GroupTables:
     return groups.GroupTables(
         broker.groups,
+        broker.admissions,
         broker.offsets,
         broker.pop.ordered,
         broker.topics,

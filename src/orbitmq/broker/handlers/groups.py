@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from orbitmq.broker.groups.admissions import Admissions
 from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX
 from orbitmq.broker.groups.members import GroupMembers
 from orbitmq.broker.groups.offsets import GroupOffsets
@@ -15,7 +16,7 @@ from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.topic import check_name
-from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.work import in_turns, joined
 from orbitmq.wire.bodies.groups import (
@@ -42,6 +43,7 @@ class GroupTables:
     """What is kept of a group that has no members: its settings, its offsets, and what it popped in order."""
 
     groups: GroupRegistry
+    admissions: Admissions
     offsets: GroupOffsets
     ordered: OrderedQueues
     topics: TopicRegistry
@@ -139,14 +141,21 @@ def get_all_groups(tables: GroupTables, call: Call[GetAllSubscriptionGroups]) ->
 
 
 @handlers.on(GetSubscriptionGroup)
-def get_group(tables: GroupTables, call: Call[GetSubscriptionGroup]) -> Reply:
+def get_group(tables: GroupTables, call: Call[GetSubscriptionGroup]) -> Reply | Later:
     """Answer with one group's settings. A new group is made first, where groups are made by asking (Java: the same)."""
-    config = tables.groups.find(call.header.group, call.now_ms)
-    if config is None:
-        raise Rejected(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"No group in this broker. group: {call.header.group:.260}"
-        )
-    return Reply(body=encode_group_config(config))
+    group, configs = call.header.group, tables.groups.configs
+    if (config := configs.get(group)) is not None:
+        return Reply(body=encode_group_config(config))
+
+    def admitted(refusal: Rejected | None) -> None:
+        if refusal is not None:
+            remark = f"No group in this broker. group: {group:.260}"
+            return call.answer(Reply(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark=remark))
+        # Where the disk does not take it, it has what every new group has.
+        return call.answer(Reply(body=encode_group_config(configs.get(group) or GroupConfig(group=group))))
+
+    tables.admissions.admit(call.connection, [group], call.now_ms, admitted, needs_retries=False)
+    return LATER
 
 
 @handlers.on(DeleteSubscriptionGroup)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,28 @@ async def test_who_asks_for_a_new_groups_settings_makes_it_where_groups_are_made
     assert await rig.code(GetSubscriptionGroup(group="a b")) == 26
     async with serve(auto_create_subscription_group=False, store_path_root_dir=tmp_path / "other") as other:
         assert await other.code(GetSubscriptionGroup(group="new")) == 26
+
+
+async def test_groups_made_by_asking_share_their_writes(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = rig.broker.service
+    monkeypatch.setattr(service.groups, "_save", lambda configs: pytest.fail("written while the loop waits"))
+    version = service.groups.configs.version.counter
+    names = [f"new-{number}" for number in range(50)]
+    answers = await asyncio.gather(*(rig.ask(GetSubscriptionGroup(group=name)) for name in names))
+    assert [decode_group_config(answer.body).group for answer in answers] == names
+    assert service.groups.configs.version.counter == version + len(names)
+
+
+async def test_a_group_that_the_disk_does_not_take_is_answered_with_what_a_new_one_has(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_path: Path, _content: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("orbitmq.broker.groups.table_file.replace_file", refuse)
+    answer = await rig.ask(GetSubscriptionGroup(group="new"))
+    assert (answer.code, decode_group_config(answer.body).retry_times_max) == (0, 16)
+    assert rig.broker.service.groups.configs.get("new") is None
 
 
 async def test_a_groups_retries_may_have_from_no_queue_to_a_thousand(rig: Rig) -> None:
