@@ -211,7 +211,14 @@ async def test_the_pull_offset_follows_what_a_group_has_pulled_filtered_away_or_
     assert await offsets("g") == (0, 6)
     await rig.pull(queue_offset=1, count_max=2)  # it has gone back
     assert await offsets("g") == (0, 3)
-    popped = {"topic": "t", "queue_id": 0, "count_max": 2, "invisible_ms": 60_000, "poll_ms": 0, "init_mode": 0}
+    popped: dict[str, Any] = {
+        "topic": "t",
+        "queue_id": 0,
+        "count_max": 2,
+        "invisible_ms": 60_000,
+        "poll_ms": 0,
+        "init_mode": 0,
+    }
     assert await rig.code(PopMessage(**popped, consumer_group="pops")) == 0
     assert await offsets("pops") == (2, 2)
     assert await rig.code(PopMessage(**popped, consumer_group="in-order", order=True)) == 0
