@@ -5,7 +5,8 @@
 Commands come in stories of some hundred, each on topics, groups and users of its own; a story in which something
 differs is shrunk to the few commands that it takes. `--story` tells one story again. A fifth of the commands goes to
 brokers that ask for users. Brokers are started anew after every `--fresh` commands, so that a run may go on for hours.
-With `--tally FILE` it goes on where the last one of that file ended, and counts the commands of both.
+With `--tally FILE` it goes on where the last one of that file ended, and counts the commands of both. A story in which a
+broker falls silent is told again to fresh brokers: it counts as a difference when one of those falls silent, too.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Run:
     def tell(self, kind: Kind, commands: int) -> Iterator[Found | None]:
         """Start brokers, and tell them stories until they got so many commands; yields after each what was found.
 
-        A broker that is stuck ends it: it tells nothing more, and fresh brokers go on.
+        A broker that is stuck ends it: fresh brokers are told the same story again.
         """
         with tempfile.TemporaryDirectory() as folder, kind.brokers(Path(folder)) as (java, ours):
             comparison = Comparison(java, ours, self.tally, RULES)
@@ -86,7 +87,7 @@ class Run:
                 try:
                     found = comparison.compare(story)
                 except Silence as silence:
-                    self.tally.differences[str(silence)] = f"story {story.seed}: {silence}"
+                    self.tally.note_silence(story.seed, silence)
                     end, found = 0, None
                 self.tally.seconds += time.monotonic() - began
                 self.tally.write(self.path)

@@ -3,7 +3,8 @@
     make proof ARGS="--only compat/broker -- --commands 2000 --seed 7"
 
 Commands come in stories of some ninety, each on topics and groups of its own; a story in which something differs is
-shrunk to the few commands that it takes. `--story` tells one story again.
+shrunk to the few commands that it takes. `--story` tells one story again. A story in which a broker falls silent is told
+once more, to a fresh pair: it counts as a difference when that pair falls silent, too.
 
 A pair of brokers hears so many stories and is replaced by a fresh one before the first delayed message can arrive. So a
 run may last for hours. With `--tally FILE` it goes on where the last one of that file ended, and counts the commands of
@@ -80,7 +81,7 @@ def tell(tally: Tally, options: argparse.Namespace, started: float) -> None:
                     try:
                         found = comparison.compare(story)
                     except Silence as silence:  # a broker that is stuck tells nothing more: a fresh pair goes on
-                        tally.differences[str(silence)] = f"story {story.seed}: {silence}"
+                        tally.note_silence(story.seed, silence)
                         tally.write(options.tally)
                         break
                     progress.update(task, completed=tally.counts.total())

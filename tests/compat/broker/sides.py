@@ -266,7 +266,10 @@ class Side:
             if link.is_closed:
                 return Closed()
             if time.monotonic() > deadline:
-                raise Silence(f"{self.name} does not answer step {number}")
+                asked = (
+                    f"step {number}" if number >= 0 else f"code {self._codes[number]}, which is asked beside the story"
+                )
+                raise Silence(f"{self.name} does not answer {asked}")
             self._read(1)
         answer = link.answers.pop(opaque)
         if answer.code == 0:

@@ -18,6 +18,7 @@ class Tally:
         counts: commands, by code.
         listed: differences by intention, by the name of their reason.
         differences: others, shrunk, as they are shown, by their kinds.
+        silences: stories in which a broker was silent; each is told again, to fresh brokers.
     """
 
     next_story: int = 0
@@ -26,6 +27,7 @@ class Tally:
     counts: Counter[int] = field(default_factory=Counter)
     listed: Counter[str] = field(default_factory=Counter)
     differences: dict[str, str] = field(default_factory=dict)
+    silences: list[str] = field(default_factory=list)
 
     @classmethod
     def read(cls, path: Path | None, first_story: int) -> Tally:
@@ -43,6 +45,16 @@ class Tally:
             beside.write_text(json.dumps(vars(self), indent=1))
             beside.replace(path)
 
+    def note_silence(self, story: int, silence: Exception) -> None:
+        """Note that a broker was silent in a story, the last one told, and tell it again; the second time it is a difference."""
+        note = f"story {story}: {silence}"
+        if any(earlier.startswith(f"story {story}: ") for earlier in self.silences):
+            self.differences[str(silence)] = note
+        else:
+            self.next_story = story
+            self.stories -= 1
+        self.silences.append(note)
+
     def report(self, reasons: Iterable[str]) -> None:
         """Print how many commands of each code were compared, and what differed for reasons of these names."""
         total = f"{self.counts.total():,} commands to each"
@@ -53,7 +65,6 @@ class Tally:
         for name in dict.fromkeys(reasons):
             if self.listed[name]:
                 print(f"  {self.listed[name]:,} {name}")
-        for found in self.differences.values():
-            if "\n" not in found:  # a broker that was silent: nothing was printed of it yet
-                print(found)
+        for silence in self.silences:
+            print(f"silent: {silence}")
         print(f"{total}: {len(self.differences)} kinds of difference left")
