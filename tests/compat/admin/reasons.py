@@ -30,7 +30,7 @@ def ends_silently(step: Step, before: Sequence[Step]) -> bool:
     """Tell whether brokers keep different things after this step, by intention, though they answer the same."""
     if step.code == 314 and not step.fields.get("topic", "").strip():
         return True  # "copies of offsets (314) without a topic", below
-    if step.code == 215:  # "resets (222) that nobody has taken", below
+    if step.code == 215:  # "resets (222) that no client has taken", below
         return any(other.code == 222 and other.fields.get("topic") == step.fields.get("topic") for other in before)
     if step.code == 18:  # "lists of topics (18) with one that stays as it is", below
         known = {name for other in before if other.code in (17, 18) for name in _names(other)}
@@ -178,7 +178,7 @@ REASONS: tuple[Reason, ...] = (
         ends_story=True,
     ),
     _known("topics (17) with fewer than one queue", (17,), (0, None), says="QueueNums: "),
-    _known("groups that nobody has made", (15, 222), ((0, 1, 17), 26)),
+    _known("groups that were never created", (15, 222), ((0, 1, 17), 26)),
     Reason(
         "the topic of retries of a group with `retryQueueNums` 0",
         (15,),
@@ -187,7 +187,7 @@ REASONS: tuple[Reason, ...] = (
         ends_story=True,
     ),
     Reason(
-        "figures (315) of a whole broker that has counted nothing yet",
+        "statistics (315) of a whole broker that has counted nothing yet",
         (315,),
         (0, 1),
         more=lambda step, java, ours: step.fields.get("statsName", "").startswith("BROKER_"),
@@ -218,7 +218,7 @@ REASONS: tuple[Reason, ...] = (
         ends_story=True,
     ),
     Reason(
-        "offsets of all groups (308), when somebody has committed for a group without a name",
+        "offsets of all groups (308), when a client has committed for a group without a name",
         (308,),
         (1, 0),
         more=lambda step, java, ours: _says(java, "ArrayIndexOutOf"),
@@ -244,7 +244,7 @@ REASONS: tuple[Reason, ...] = (
         says="not in consume queue range",
         ends_story=True,
     ),
-    Reason("resets (222) that nobody has taken, of a topic that is deleted", answers=NEVER),
+    Reason("resets (222) that no client has taken, of a topic that is deleted", answers=NEVER),
     Reason("remarks about clients that are too old", answers=(1, 1), says=". version="),
     Reason(
         "what one client has read (223), when another one of its group is too old to be asked",

@@ -188,7 +188,7 @@ REASONS: tuple[Reason, ...] = (
         (22, 0),
         more=lambda step, java, ours: ours["fields"] == {"offset": "0"},
     ),
-    Reason("groups that nobody has made", (15,), (0, 26), ends_story=True),
+    Reason("groups that were never created", (15,), (0, 26), ends_story=True),
     Reason(
         "the list of groups (201)",
         (201,),
@@ -203,7 +203,7 @@ REASONS: tuple[Reason, ...] = (
     Reason("modes of reading (401)", (401,), (0, 1), says="mode", ends_story=True),
     Reason("delays that overflow Java's numbers", SENDS, (0, 13), says="TIMER_", ends_story=True),
     Reason(
-        "what is said of a group's filter beside a queue's entries (321)",
+        "the group's filter in the answer about a queue's entries (321)",
         (321,),
         more=lambda step, java, ours: (
             _only(java, ours, "body")
