@@ -294,7 +294,7 @@ REASONS: tuple[Reason, ...] = (
         more=lambda step, java, ours: int(step.fields.get("f", step.fields.get("sysFlag", "0"))) & 0x30 != 0,
         ends_story=True,
     ),
-    Reason("transactions that have ended", (37,), (0, 1), ends_story=True),
+    Reason("transactions that are decided", (37,), (0, 1), ends_story=True),
     Reason("new times of popped messages that are done", (200053,), (0, 208), ends_story=True),
     Reason("cleaning of queues (306)", (306,), (1, 0), more=lambda step, java, ours: not java.get("remark")),
     Reason(
