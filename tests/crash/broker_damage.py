@@ -34,9 +34,9 @@ from orbitmq.store import ReadStatus
 from orbitmq.store.index.layout import HEADER, SLOT_SIZE
 from orbitmq.store.index.search import Findings, Question
 from orbitmq.testing import FakeClock
-from orbitmq.wire.bodies.access.users import UserChange
+from orbitmq.wire.bodies.access import UserChange
 from orbitmq.wire.headers import UpdateConsumerOffset
-from orbitmq.wire.headers.consuming.pop import PopMessage
+from orbitmq.wire.headers.pop import PopMessage
 from orbitmq.wire.messages.record import iter_records
 from orbitmq.wire.pop.assignments import RequestMode
 from waiting import until

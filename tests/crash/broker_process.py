@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any
 
 from orbitmq.net.pool import ConnectionPool
-from orbitmq.store.light.places import light_places
+from orbitmq.store.lmq import light_places
 from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import (

@@ -20,7 +20,7 @@ from orbitmq.model.delay_levels import parse_delay_levels
 from orbitmq.model.message import Host
 from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion
 from orbitmq.store import Draft, FlushMode, ReadStatus, Store, StoreConfig
-from orbitmq.store.sync.delivery_notes import DeliveryNotes
+from orbitmq.store.sync.delivery_progress import DeliveryNotes
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 from orbitmq.wire.messages.record import Record, iter_records

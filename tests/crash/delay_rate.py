@@ -20,7 +20,7 @@ from orbitmq.model.message import Host
 from orbitmq.net.loop import run
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
 from orbitmq.store.disk import LocalDisk
-from orbitmq.store.sync.delivery_notes import DeliveryNotes
+from orbitmq.store.sync.delivery_progress import DeliveryNotes
 from orbitmq.testing import FakeClock
 from orbitmq.wire.messages.record import iter_records
 

@@ -29,7 +29,7 @@ from orbitmq.store import ReadStatus
 from orbitmq.testing import FakeClock
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import EndTransaction, GetHealth, SendMessageV2, SendResponse
-from orbitmq.wire.headers.consuming.pop import PopMessage
+from orbitmq.wire.headers.pop import PopMessage
 from orbitmq.wire.messages.message_id import parse_offset_message_id
 from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.messages.record import iter_records

@@ -24,8 +24,8 @@ from orbitmq import (
     blocking,
 )
 from orbitmq.admin.client import AdminClient
-from orbitmq.admin.dead_letters.client import DeadLetters
-from orbitmq.admin.dead_letters.letters import DeadLetter
+from orbitmq.admin.dead_letter_client import DeadLetters
+from orbitmq.admin.dead_letters import DeadLetter
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
 from orbitmq.testing.blocking_cluster import BlockingCluster

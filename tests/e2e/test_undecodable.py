@@ -13,7 +13,7 @@ import pytest
 
 from orbitmq import Batch, ConsumeFrom, PullConsumer, PushConsumer, SimpleConsumer, StoredMessage
 from orbitmq.admin.client import AdminClient
-from orbitmq.admin.dead_letters.client import DeadLetters
+from orbitmq.admin.dead_letter_client import DeadLetters
 from orbitmq.cli.main import main
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import SysFlag

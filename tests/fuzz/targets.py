@@ -15,10 +15,9 @@ from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.model.message import Host
 from orbitmq.model.route import BrokerData, ClusterInfo, MessageQueue, QueueData, TopicRoute
 from orbitmq.model.topic import DataVersion, TopicConfig
-from orbitmq.net.http.page import Answer, Page
-from orbitmq.net.http.server import HttpServer
+from orbitmq.net.http import Answer, HttpServer, Page
 from orbitmq.wire import fastjson, headers
-from orbitmq.wire.bodies import groups, heartbeat, kv, registration, route, topic_table, topics
+from orbitmq.wire.bodies import document, groups, heartbeat, registration, route, topic_table, topics
 from orbitmq.wire.command import Command, SerializeType, decode_command, encode_command
 from orbitmq.wire.frame import Frame, FrameDecoder
 from orbitmq.wire.header import bound_codes, decode_header, encode_header, request_type
@@ -216,7 +215,7 @@ _BODY_DECODERS = (
     route.decode_route, route.decode_cluster_info, route.decode_member_group, registration.decode_registration,
     registration.decode_data_version, heartbeat.decode_heartbeat, heartbeat.decode_consumer_list,
     heartbeat.decode_subscription_check, heartbeat.decode_queue_lock, heartbeat.decode_locked_queues,
-    kv.decode_kv_table, topics.decode_topic_list, topics.decode_topic_table, topics.decode_topic_config,
+    document.decode_kv_table, topics.decode_topic_list, topics.decode_topic_table, topics.decode_topic_config,
     topics.decode_topic_stats, topics.decode_consume_stats, groups.decode_group_config, groups.decode_group_table,
     groups.decode_group_list,
 )  # fmt: skip
@@ -227,7 +226,7 @@ _BODIES = [
     route.encode_member_group("c", "a", {0: "h:1"}),
     registration.encode_registration(DataVersion(1, 2, 3), {"t": TopicConfig(topic="t")}),
     heartbeat.encode_heartbeat(_BEAT),
-    kv.encode_kv_table({"k": "v"}),
+    document.encode_kv_table({"k": "v"}),
     topics.encode_topic_stats({MessageQueue("t", "a", 0): topics.QueueStats(1, 2, 3)}),
     topics.encode_consume_stats({MessageQueue("t", "a", 0): topics.Progress(1, 2, 3)}),
 ]

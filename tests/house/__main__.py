@@ -13,19 +13,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="house", description=__doc__)
     parser.add_argument("--list", action="store_true", help="print each thing that was counted, too")
     is_listed = parser.parse_args().list
-    tops = measures.modules_at_top()
     rows: dict[str, list[str]] = {
         "import circles between modules": [" - ".join(circle) for circle in measures.import_circles()],
-        f"packages with more than {measures.TOP_MAX} modules at their top": [
-            f"{package}: {count}" for package, count in tops.items() if count > measures.TOP_MAX
+        f"packages with fewer than {measures.PACKAGE_SIZE_MIN} modules": [
+            f"{package}: {count}" for package, count in measures.small_packages().items()
         ],
         "module docstrings that open with What/How/Who/Where": measures.vague_openings(),
         "references that a reader cannot open": measures.unreachable_references(),
         f"modules of {measures.OWN_TEST_LINES_MIN} lines or more without a test of their name": measures.modules_without_test(),
         f"commit subjects over {measures.SUBJECT_LENGTH_MAX} characters since {measures.RULE_SINCE}": measures.long_subjects(),
     }
-    for name in ("nameserver", "client", "net"):
-        print(f"{f'modules at the top of {name}':<60}{tops[f'orbitmq.{name}']:>8}")
+    packages, modules, lines = measures.source_size()
+    print(f"{'packages, modules and lines in src':<60}{packages:>8}{modules:>8}{lines:>8}")
     print(f"{'comment lines in src':<60}{measures.comment_share():>8.1%}")
     seconds = tiers.durations()["tiers"]
     for tier, count in measures.tests_by_tier().items():

@@ -25,7 +25,8 @@ PACKAGES = ("orbitmq", "pyspark_rocketmq")
 SUBJECT_LENGTH_MAX = 72
 RULE_SINCE = "91ca469"
 """The last commit before the rule on the length of subjects."""
-TOP_MAX = 8
+PACKAGE_SIZE_MIN = 3
+"""Modules, or packages below it. Fewer are modules of the package above."""
 OWN_TEST_LINES_MIN = 60
 """Smaller modules may be tested in a neighbour's file."""
 OPENINGS = re.compile(r"(What|How|Who|Where)\b")
@@ -61,13 +62,21 @@ def import_circles() -> list[list[str]]:
     return sorted(circles)
 
 
-def modules_at_top() -> dict[str, int]:
-    """Return the number of modules directly in each package; what lies in its sub-packages does not count."""
+def small_packages() -> dict[str, int]:
+    """Return the packages with fewer modules and packages in them than a package needs, and how many they have."""
     packages = [path.parent for path in SOURCE.rglob("__init__.py")]
-    return {
-        _dotted(package): sum(not path.name.startswith("__") for path in package.glob("*.py"))
-        for package in sorted(packages)
+    sizes = {
+        _dotted(package): len(list(package.glob("[!_]*.py")) + list(package.glob("*/__init__.py")))
+        for package in packages
     }
+    return {name: size for name, size in sorted(sizes.items()) if size < PACKAGE_SIZE_MIN}
+
+
+def source_size() -> tuple[int, int, int]:
+    """Return how many packages, modules and lines src has."""
+    files = [path for name, path in ((name, ROOT / name) for name in _tracked("src")) if name.endswith(".py")]
+    packages = sum(path.name == "__init__.py" for path in files)
+    return packages, len(files), sum(len(path.read_text().splitlines()) for path in files)
 
 
 def comment_share(folder: Path = SOURCE) -> float:

@@ -9,8 +9,8 @@ from house import measures
 pytestmark = pytest.mark.real
 
 
-def test_a_package_has_few_modules_at_its_top() -> None:
-    assert {name: count for name, count in measures.modules_at_top().items() if count > measures.TOP_MAX} == {}
+def test_a_package_has_at_least_three_modules() -> None:
+    assert measures.small_packages() == {}
 
 
 def test_a_modules_docstring_begins_with_what_the_module_is() -> None:

@@ -5,7 +5,7 @@ import contextlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbitmq.controller.replicas.commands import (
+from orbitmq.controller.commands import (
     AlterSyncSet,
     ApplyBrokerId,
     CleanBrokers,
@@ -14,8 +14,8 @@ from orbitmq.controller.replicas.commands import (
     decode_command,
     encode_command,
 )
-from orbitmq.controller.replicas.replicas import Replicas
-from orbitmq.controller.replicas.values import Living, Standing
+from orbitmq.controller.replicas import Replicas
+from orbitmq.controller.values import Living, Standing
 from orbitmq.errors import UnreadableState
 
 IDS = st.integers(0, 5)

@@ -9,9 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from orbitmq.model.message import Host
 from orbitmq.store import Boundary, Draft, FlushMode, ReadStatus, Store, StoreConfig
 from orbitmq.testing.fake_disk import FakeDisk
-from orbitmq.wire.messages.properties import format_properties
+from orbitmq.wire.messages.properties import format_properties, tag_code
 from orbitmq.wire.messages.record import iter_records
-from orbitmq.wire.messages.tags import tag_code
 
 QUEUES = st.tuples(st.sampled_from(["orders", "bills"]), st.integers(0, 1))
 TAGS = st.sampled_from(["", "a", "b"])

@@ -17,7 +17,7 @@ from typing import Any
 from unittest import mock
 
 from crash.faults import QUICK_DISK
-from orbitmq.net.sharing.turns import Turns
+from orbitmq.net.time_slices import Turns
 from simulation.loop import PROCESS, SimLoop, Stuck
 from simulation.machines import Machine, SimFlusher, SimThread
 from simulation.network import Network

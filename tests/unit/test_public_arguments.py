@@ -16,7 +16,7 @@ import pytest
 import orbitmq
 import orbitmq.blocking
 from orbitmq.admin import AdminClient, ResetTo, TopicChange
-from orbitmq.admin.dead_letters.client import DeadLetters
+from orbitmq.admin.dead_letter_client import DeadLetters
 from orbitmq.client.blocking.batch import BlockingBatch
 from orbitmq.client.loop_thread import LoopThread
 from orbitmq.errors import InvalidArgument, OrbitError

@@ -14,8 +14,7 @@ from orbitmq.errors import InvalidArgument
 from orbitmq.model.access import Acl, Policy, PolicyType, Rule, User
 from orbitmq.model.route import MASTER_ID
 from orbitmq.net.pool import ConnectionPool, expect
-from orbitmq.wire.bodies.access.acls import decode_acls, encode_acl
-from orbitmq.wire.bodies.access.users import UserChange, decode_users, encode_user_change
+from orbitmq.wire.bodies.access import UserChange, decode_acls, decode_users, encode_acl, encode_user_change
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import CreateAcl, CreateUser, DeleteAcl, DeleteUser, ListAcls, ListUsers, UpdateUser
 from orbitmq.wire.signature import Credentials

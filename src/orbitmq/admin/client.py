@@ -16,12 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from orbitmq.admin.brokers.traffic import Traffic, find_traffic
-from orbitmq.admin.groups.client import GroupAdmin, delete_topics
-from orbitmq.admin.groups.values import GroupStatus, QueueLag, QueueReset, ResetTo
+from orbitmq.admin.group_client import GroupAdmin, delete_topics
+from orbitmq.admin.groups import GroupStatus, QueueLag, QueueReset, ResetTo
 from orbitmq.admin.messages import COUNT_MAX, find_by_id, find_by_key
-from orbitmq.admin.topics.configs import change_configs, create_header, find_configs
-from orbitmq.admin.topics.values import TopicChange
+from orbitmq.admin.stats import Traffic, find_traffic
+from orbitmq.admin.topics import TopicChange, change_configs, create_header, find_configs
 from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import Routes
 from orbitmq.client.session.arguments import instance, texts
@@ -33,10 +32,10 @@ from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MASTER_ID, ClusterInfo, MessageQueue, TopicRoute
 from orbitmq.model.topic import TopicConfig, check_name
 from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.wire.bodies.document import decode_kv_table
 from orbitmq.wire.bodies.groups import GroupConfig
-from orbitmq.wire.bodies.kv import decode_kv_table
-from orbitmq.wire.bodies.monitoring.stats import StatsFigures, decode_stats
 from orbitmq.wire.bodies.route import decode_cluster_info
+from orbitmq.wire.bodies.stats import StatsFigures, decode_stats
 from orbitmq.wire.bodies.topics import QueueStats, decode_topic_list, decode_topic_stats
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header

@@ -19,13 +19,18 @@ from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.route import decode_cluster_info, decode_route
 from orbitmq.wire.bodies.topics import decode_topic_list
 from orbitmq.wire.command import Command
+from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
+    AddWritePerm,
+    AddWritePermResponse,
     GetAllTopics,
     GetClusterInfo,
     GetHealth,
     GetRouteDifference,
     GetRouteHistory,
     GetRouteInfo,
+    WipeWritePerm,
+    WipeWritePermResponse,
 )
 
 ROUTES_AT_ONCE = 64
@@ -170,3 +175,18 @@ async def _ask_ours(pool: ConnectionPool, address: str, header: object, timeout_
 
 async def _ask(pool: ConnectionPool, address: str, header: object, timeout_ms: int) -> Command:
     return await pool.request(address, header, timeout_ms=timeout_ms)
+
+
+async def set_write_perm(
+    pool: ConnectionPool, address: str, broker_name: str, *, is_writable: bool, timeout_ms: int = 3000
+) -> int:
+    """Set or clear the write bit of every topic of a broker; return how many topics one NameServer knows of it.
+
+    Raises:
+        ClientError: the NameServer cannot be asked, or refuses.
+    """
+    header = (AddWritePerm if is_writable else WipeWritePerm)(broker_name=broker_name)
+    fields = expect(await pool.request(address, header, timeout_ms=timeout_ms), address).ext_fields
+    if is_writable:
+        return decode_header(AddWritePermResponse, fields).add_topic_count
+    return decode_header(WipeWritePermResponse, fields).wipe_topic_count

@@ -33,7 +33,7 @@ from orbitmq.broker.topics.attributes import missing_attribute
 from orbitmq.broker.topics.system_topics import system_topics
 from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.errors import ConfigError, StoreError
-from orbitmq.net.http.server import HttpServer
+from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits, descriptor_limit, tell_of_few_descriptors
 from orbitmq.net.loop import do_all, failure_of
 from orbitmq.net.pool import ConnectionPool

@@ -21,12 +21,12 @@ from orbitmq.errors import HeaderError, StoreError
 from orbitmq.files import has_generation, read_table, replace_file, way_out, write_aside
 from orbitmq.model.topic import DataVersion
 from orbitmq.store.disk import LocalDisk, write_whole
-from orbitmq.store.light.places import LIGHT_QUEUE_ID, is_light
+from orbitmq.store.lmq import LIGHT_QUEUE_ID, is_light
 from orbitmq.wire import fastjson
+from orbitmq.wire.bodies import static_topics as mapping_bodies
 from orbitmq.wire.bodies import topics as topic_bodies
 from orbitmq.wire.bodies.groups import decode_group_table, group_table_parts
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
-from orbitmq.wire.bodies.static_topics import mappings as mapping_bodies
 
 log = logging.getLogger(__name__)
 

@@ -61,7 +61,7 @@ from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.store import Store
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.retention.rules import HOUR_MS
-from orbitmq.store.sync.delivery_notes import DeliveryNotes
+from orbitmq.store.sync.delivery_progress import DeliveryNotes
 
 log = logging.getLogger(__name__)
 

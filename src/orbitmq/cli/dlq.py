@@ -21,8 +21,8 @@ from orbitmq.cli.terminal.output import Format, Row, format_cell, format_time, s
 from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
-    from orbitmq.admin.dead_letters.client import DeadLetterGroup, DeadLetters
-    from orbitmq.admin.dead_letters.letters import DeadLetter, Selection
+    from orbitmq.admin.dead_letter_client import DeadLetterGroup, DeadLetters
+    from orbitmq.admin.dead_letters import DeadLetter, Selection
     from orbitmq.client.send.result import SendResult
 
 app = typer.Typer(help="List and show dead letters, and send them again.", no_args_is_help=True, rich_markup_mode=None)
@@ -212,7 +212,7 @@ def parse_selection(
     Raises:
         typer.BadParameter: `start` is neither an offset nor a place, or `end` no offset.
     """
-    from orbitmq.admin.dead_letters.letters import Selection, parse_place
+    from orbitmq.admin.dead_letters import Selection, parse_place
     from orbitmq.errors import InvalidArgument
 
     offset_min, place = 0, None
@@ -238,7 +238,7 @@ def parse_selection(
 
 
 def _dead_letters(name_servers: str, timeout_ms: int, security: Path | None) -> DeadLetters:
-    from orbitmq.admin.dead_letters.client import DeadLetters
+    from orbitmq.admin.dead_letter_client import DeadLetters
     from orbitmq.net.security.client_security import load_security
 
     return DeadLetters(name_servers, timeout_ms=timeout_ms, **load_security(security)._asdict())

@@ -181,7 +181,7 @@ def _set_write_perm(
     broker: str, is_writable: bool, name_servers: str, security: Path | None, output: Format, timeout_ms: int
 ) -> None:
     """Tell every NameServer, and show how many topics each one knows of the broker."""
-    from orbitmq.admin.permissions import set_write_perm
+    from orbitmq.admin.monitoring import set_write_perm
 
     async def tell(pool: ConnectionPool, address: str) -> int:
         return await set_write_perm(pool, address, broker, is_writable=is_writable, timeout_ms=timeout_ms)

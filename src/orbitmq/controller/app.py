@@ -9,19 +9,21 @@ from typing import Any, Protocol
 
 from orbitmq.address import parse_address
 from orbitmq.clock import Clock, monotonic_ms, now_ms
-from orbitmq.controller.acl import make_server_security
+from orbitmq.codes import RequestCode
 from orbitmq.controller.config import ControllerConfig
 from orbitmq.controller.handlers import handlers
 from orbitmq.controller.monitoring import ControllerMetrics, Monitor
 from orbitmq.controller.notices import NOTICE_TIMEOUT_MS, Notices
-from orbitmq.controller.replicas.replicas import Replicas
+from orbitmq.controller.replicas import Replicas
 from orbitmq.controller.service import Consensus, ControllerService
 from orbitmq.monitoring.pages import server_pages
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.net.http.server import HttpServer
+from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits, affordable_connections, descriptor_limit, tell_of_few_descriptors
 from orbitmq.net.pool import ConnectionPool
+from orbitmq.net.security.accounts import Role
 from orbitmq.net.security.client_security import load_security
+from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.net.server import Server
 from orbitmq.process.pause_aware_clock import TICK_MS, PauseAwareClock
 
@@ -182,3 +184,39 @@ class Controller:
     def _lose_connection(self, connection: Peer) -> None:
         if not self._is_stopping:  # the brokers are there still: it is this controller that goes
             self.service.disconnect(connection.id)
+
+
+_ROLES: dict[int, Role] = {
+    **dict.fromkeys(
+        (
+            RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET,
+            RequestCode.CONTROLLER_ELECT_MASTER,
+            RequestCode.CONTROLLER_REGISTER_BROKER,
+            RequestCode.CONTROLLER_GET_NEXT_BROKER_ID,
+            RequestCode.CONTROLLER_APPLY_BROKER_ID,
+            RequestCode.BROKER_HEARTBEAT,
+            RequestCode.UPDATE_CONTROLLER_CONFIG,
+            RequestCode.CLEAN_BROKER_DATA,
+        ),
+        Role.ADMIN,
+    ),
+    **dict.fromkeys(
+        (
+            RequestCode.CONTROLLER_GET_REPLICA_INFO,
+            RequestCode.CONTROLLER_GET_METADATA_INFO,
+            RequestCode.CONTROLLER_GET_SYNC_STATE_DATA,
+            RequestCode.GET_CONTROLLER_CONFIG,
+            RequestCode.ORBITMQ_HEALTH,
+        ),
+        Role.READER,
+    ),
+}
+
+
+def make_server_security(config: ControllerConfig) -> ServerSecurity:
+    """Return what protects a controller's port: signatures with roles, and TLS.
+
+    Raises:
+        ConfigError: the accounts or the certificates cannot be used.
+    """
+    return ServerSecurity(config, _ROLES.get, danger="decide who leads a broker group")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from orbitmq.controller.replicas.values import Group, Living, Standing
+from orbitmq.controller.values import Group, Living, Standing
 
 HEARTBEAT_TIMEOUT_MS = 10_000
 """Of a broker that does not say it; also how long a new controller listens before it counts silent brokers as lost."""

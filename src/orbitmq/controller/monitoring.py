@@ -11,11 +11,11 @@ from typing import Any
 from prometheus_client.core import Metric
 
 from orbitmq.codes import ResponseCode
-from orbitmq.controller.replicas.values import Outcome
 from orbitmq.controller.service import ControllerService
+from orbitmq.controller.values import Outcome
 from orbitmq.monitoring.alerts import Alert, AlertLog
 from orbitmq.monitoring.families import Families
-from orbitmq.monitoring.server_figures import ServerFigures
+from orbitmq.monitoring.server_metrics import ServerFigures
 from orbitmq.net.server import Server
 from orbitmq.process.stats import ProcessStats
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from orbitmq.controller.replicas.values import Group, Living
+from orbitmq.controller.values import Group, Living
 from orbitmq.errors import ClientError
 from orbitmq.net.pool import ConnectionPool
-from orbitmq.wire.bodies.controllers.replicas import SyncSet, encode_sync_set
+from orbitmq.wire.bodies.controller import SyncSet, encode_sync_set
 from orbitmq.wire.headers import NotifyBrokerRoleChanged
 
 log = logging.getLogger(__name__)

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 from orbitmq.clock import Clock
 from orbitmq.codes import ResponseCode
+from orbitmq.controller.commands import Command, ElectMaster, encode_command
 from orbitmq.controller.config import ControllerConfig
 from orbitmq.controller.liveness import BrokerKey, Liveness
-from orbitmq.controller.replicas.commands import Command, ElectMaster, encode_command
-from orbitmq.controller.replicas.replicas import Replicas
-from orbitmq.controller.replicas.values import Group, Living, Outcome, Standing
+from orbitmq.controller.replicas import Replicas
+from orbitmq.controller.values import Group, Living, Outcome, Standing
 from orbitmq.errors import NotLeader, ProposalsFull, RaftError, Rejected
 from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
 

@@ -7,29 +7,36 @@ import logging
 from typing import TYPE_CHECKING
 
 from orbitmq.clock import Clock, monotonic_ms, now_ms
+from orbitmq.codes import RequestCode
 from orbitmq.errors import ClientError
-from orbitmq.nameserver.acl import make_server_security
+from orbitmq.nameserver.cache.route_queries import RouteQueryCache
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.nameserver.fast_path import NameServerFastPath
 from orbitmq.nameserver.handlers import handlers
 from orbitmq.nameserver.monitoring.monitor import Monitor
+from orbitmq.nameserver.registration.fast_path import RegistrationFastPath
 from orbitmq.nameserver.routing.events import MinIdNotice
 from orbitmq.nameserver.routing.leases import Lease
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.nameserver.upstream import Upstream
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.net.http.server import HttpServer
+from orbitmq.net.dispatch.reply import Reply
+from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits, affordable_connections, descriptor_limit, tell_of_few_descriptors
 from orbitmq.net.loop import do_all, failure_of
 from orbitmq.net.pool import CONNECT_TIMEOUT_MS, ConnectionPool
+from orbitmq.net.security.accounts import Role
 from orbitmq.net.security.client_security import load_security
+from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.net.server import Server
 from orbitmq.process.pause_aware_clock import TICK_MS, PauseAwareClock
+from orbitmq.wire.command import Command
+from orbitmq.wire.frame import Frame
 from orbitmq.wire.headers import NotifyMinBrokerIdChange
 
 if TYPE_CHECKING:
     from orbitmq.nameserver.monitoring.shadow import Shadow
+
 
 log = logging.getLogger(__name__)
 
@@ -197,8 +204,7 @@ class NameServer:
         if self._config.metrics_port < 0:
             return
         # Imported here: a NameServer without the port starts in half the time.
-        from orbitmq.nameserver.monitoring.http import pages
-        from orbitmq.nameserver.monitoring.metrics import NameServerMetrics
+        from orbitmq.nameserver.monitoring.pages import NameServerMetrics, pages
 
         metrics = NameServerMetrics(self.server, self.service.tables, self.monitor, self.shadow)
         self._http = HttpServer(pages(self.monitor, metrics, self.service.journal))
@@ -280,3 +286,67 @@ def limits_of(config: NameServerConfig, descriptors: int = 0) -> Limits:
         requests_per_second_max=config.requests_per_second_max,
         backlog=config.server_socket_backlog,
     )
+
+
+_ROLES: dict[int, Role] = {
+    RequestCode.PUT_KV_CONFIG: Role.ADMIN,
+    RequestCode.DELETE_KV_CONFIG: Role.ADMIN,
+    RequestCode.WIPE_WRITE_PERM_OF_BROKER: Role.ADMIN,
+    RequestCode.ADD_WRITE_PERM_OF_BROKER: Role.ADMIN,
+    RequestCode.DELETE_TOPIC_IN_NAMESRV: Role.ADMIN,
+    RequestCode.UPDATE_NAMESRV_CONFIG: Role.ADMIN,
+    RequestCode.GET_NAMESRV_CONFIG: Role.READER,
+    RequestCode.GET_KV_CONFIG: Role.READER,
+    RequestCode.GET_KVLIST_BY_NAMESPACE: Role.READER,
+    RequestCode.ORBITMQ_HEALTH: Role.READER,
+    RequestCode.ORBITMQ_ROUTE_HISTORY: Role.READER,
+    RequestCode.ORBITMQ_ROUTE_DIFFERENCE: Role.READER,
+}
+_REGISTRATION: dict[int, Role] = dict.fromkeys(
+    (
+        RequestCode.REGISTER_BROKER,
+        RequestCode.UNREGISTER_BROKER,
+        RequestCode.REGISTER_TOPIC_IN_NAMESRV,
+        RequestCode.QUERY_DATA_VERSION,
+        RequestCode.BROKER_HEARTBEAT,
+    ),
+    Role.ADMIN,
+)
+
+
+def make_server_security(config: NameServerConfig) -> ServerSecurity:
+    """Return what protects a NameServer's port: signatures with roles, and TLS.
+
+    Raises:
+        ConfigError: the accounts or the certificates cannot be used.
+    """
+    roles = _ROLES | _REGISTRATION if config.acl_registration else _ROLES
+    warnings = []
+    if config.acl_enable and not config.acl_registration:
+        warnings.append("brokers register without a signature (aclRegistration=false)")
+    return ServerSecurity(config, roles.get, danger="change routes", warnings=warnings)
+
+
+class NameServerFastPath:
+    """Answers route queries and registrations that were seen before, all but their opaque (a `net.dispatch.fast_path.FastPath`).
+
+    Args:
+        registrations: None where each registration has to be looked at.
+    """
+
+    def __init__(self, routes: RouteQueryCache, registrations: RegistrationFastPath | None) -> None:
+        self._routes = routes
+        self._registrations = registrations
+
+    def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
+        """Append the answers of the known requests at the start of `data`; return how many bytes those requests have."""
+        size = self._routes.answer(data, answers, connection)
+        if not size and self._registrations is not None:
+            return self._registrations.answer(data, answers, connection)
+        return size
+
+    def learn(self, frame: Frame, command: Command, reply: Reply) -> None:
+        """Keep what a handler answered to a request."""
+        self._routes.learn(frame, command, reply)
+        if self._registrations is not None:
+            self._registrations.learn(frame, command, reply)

@@ -15,7 +15,7 @@ from orbitmq.model.route import TopicRoute
 from orbitmq.nameserver.cache.route_queries import RouteQueryCache
 from orbitmq.nameserver.cache.routes import RouteCache
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.nameserver.monitoring.journal import Journal
+from orbitmq.nameserver.monitoring.route_history import Journal
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopics
 from orbitmq.nameserver.persistence.config_store import ConfigStore
 from orbitmq.nameserver.persistence.kv_config import KvConfig

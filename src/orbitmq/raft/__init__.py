@@ -15,11 +15,11 @@ from orbitmq.raft.messages import (
     Message,
     PreVoteAnswer,
     PreVoteRequest,
+    Ready,
     VoteAnswer,
     VoteRequest,
 )
 from orbitmq.raft.raft import Raft, Role
-from orbitmq.raft.ready import Ready
 from orbitmq.raft.values import Entry, HardState, Position, ReadState, Saved, Settings, Snapshot
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The messages of Raft, one frozen value for each kind. Pure.
+"""The messages of Raft, one frozen value for each kind, and the tasks that a node has for its driver. Pure.
 
 Every message names its sender, its receiver and the sender's term; only requests of a pre-vote, and the answers that
 grant one, carry the term that the candidate would begin.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orbitmq.raft.values import Entry, Position, Snapshot
+from orbitmq.raft.values import Entry, HardState, Position, ReadState, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +103,26 @@ class InstallSnapshot(Message):
 @dataclass(frozen=True, slots=True)
 class CampaignNow(Message):
     """The leader hands its office to the receiver, whose log is as long as its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What the driver has to do, in the order of the fields; then it calls `Raft.advance`.
+
+    Args:
+        hard_state: to persist; None when it has not changed.
+        snapshot: to persist in place of the whole log, and to load into the application.
+        entries: to persist; those of the same or higher indexes on the disk are replaced.
+        must_sync: whether the disk has to confirm before anything below is done. When it is False, only `commit` moved.
+        messages: to send, once all of the above is on the disk.
+        committed: to apply, in order.
+        reads: to answer once the state has what they name.
+    """
+
+    hard_state: HardState | None
+    snapshot: Snapshot | None
+    entries: tuple[Entry, ...]
+    must_sync: bool
+    messages: tuple[Message, ...]
+    committed: tuple[Entry, ...]
+    reads: tuple[ReadState, ...]

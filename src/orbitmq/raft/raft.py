@@ -1,4 +1,4 @@
-"""One node of a Raft group: terms, votes and roles; what a leader does is in `leader`. Pure.
+"""One node of a Raft group: terms, votes and roles; what a leader does is in `leadership`. Pure.
 
 In come ticks, messages and wishes of the application; out comes a `Ready` at a time. Chance is an argument.
 
@@ -12,8 +12,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from orbitmq.errors import InvalidArgument, NotLeader
-from orbitmq.raft.leader.leadership import Leadership
-from orbitmq.raft.leader.progress import Progress
+from orbitmq.raft.leadership import Leadership
 from orbitmq.raft.log import RaftLog
 from orbitmq.raft.messages import (
     Append,
@@ -26,11 +25,12 @@ from orbitmq.raft.messages import (
     Message,
     PreVoteAnswer,
     PreVoteRequest,
+    Ready,
     VoteAnswer,
     VoteRequest,
 )
+from orbitmq.raft.progress import Progress
 from orbitmq.raft.quorum import Votes
-from orbitmq.raft.ready import Ready
 from orbitmq.raft.values import HardState, ReadState, Saved, Settings, Snapshot
 
 

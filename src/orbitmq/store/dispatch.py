@@ -14,9 +14,8 @@ from orbitmq.model.delay_levels import DELAY_LEVELS, DelayLevels
 from orbitmq.model.message import SysFlag
 from orbitmq.model.topic import SCHEDULE_TOPIC
 from orbitmq.store.values import Dispatched
-from orbitmq.wire.messages.properties import find_property
+from orbitmq.wire.messages.properties import find_property, tag_code
 from orbitmq.wire.messages.record import Record
-from orbitmq.wire.messages.tags import tag_code
 
 DispatchConsumer = Callable[[Dispatched], None]
 _DIGITS_MAX = 9

@@ -24,17 +24,16 @@ from typing import NamedTuple
 from orbitmq.errors import CorruptRecord, InvalidArgument, StoreError
 from orbitmq.model.topic import LIGHT_PREFIX
 from orbitmq.store.dispatch import dispatched_of, is_queued
-from orbitmq.store.light.places import LIGHT_QUEUE_ID, light_forms, light_places
-from orbitmq.store.log.beginning import Beginning
+from orbitmq.store.lmq import LIGHT_QUEUE_ID, light_forms, light_places
 from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.log.start_offset import Beginning
 from orbitmq.store.quarantine import Quarantine, SetAside
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
 from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey
 from orbitmq.store.queues.deletions import Deletions
 from orbitmq.store.queues.queue_ends import QueueEnds
-from orbitmq.store.queues.rebuild import Rebuild
-from orbitmq.store.queues.rebuild_mark import RebuildMark
-from orbitmq.store.queues.soundness import Shares, has_hole, is_rising
+from orbitmq.store.queues.rebuild import Rebuild, RebuildMark
+from orbitmq.store.queues.validation import Shares, has_hole, is_rising
 from orbitmq.store.sync.entry_sync import sync_entries
 from orbitmq.store.values import Dispatched
 from orbitmq.wire.messages.record import Blank, Record

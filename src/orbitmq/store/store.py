@@ -24,18 +24,18 @@ from orbitmq.store.index.index import Answer, Index
 from orbitmq.store.index.keys import NotedKeys
 from orbitmq.store.index.layout import IndexSizes
 from orbitmq.store.index.search import Question
-from orbitmq.store.light.places import NAMES, light_forms
-from orbitmq.store.log.beginning import Beginning
+from orbitmq.store.lmq import NAMES, light_forms
 from orbitmq.store.log.commit_log import CommitLog, record_size_max
 from orbitmq.store.log.open_files import OpenFiles, affordable_files, allowed_descriptors, allowed_maps
+from orbitmq.store.log.start_offset import Beginning
 from orbitmq.store.quarantine import Quarantine
 from orbitmq.store.queues.consume_queue import ConsumeQueue, Entry
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.deletions import Deletions
-from orbitmq.store.queues.numbering.light_queues import LightQueues
+from orbitmq.store.queues.lmq_queues import LightQueues
 from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.reading import offset_at, read_matching, read_message, read_messages
-from orbitmq.store.queues.rebuild_mark import RebuildMark
+from orbitmq.store.queues.rebuild import RebuildMark
 from orbitmq.store.recovery import Findings, Recovered, Recovery
 from orbitmq.store.retention.retention import Retention
 from orbitmq.store.retention.rules import JAVA_RULES, RetentionRules

@@ -16,8 +16,7 @@ from orbitmq.errors import FrameError
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, SerializeType, decode_command, encode_command
 from orbitmq.wire.frame import PREFIX, FrameDecoder
 from orbitmq.wire.messages.recall_handle import RecallHandle, format_recall_handle
-from orbitmq.wire.pop.handles import Handle, format_handle
-from orbitmq.wire.pop.offset_infos import PoppedQueue, parse_popped_queues
+from orbitmq.wire.pop.handles import Handle, PoppedQueue, format_handle, parse_popped_queues
 from orbitmq.wire.signature import Credentials, sign
 
 UNKNOWN_ID = f"{99_999_999_999:032X}"

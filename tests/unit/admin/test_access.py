@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orbitmq.admin.access import AccessClient, acl_of
-from orbitmq.admin.permissions import set_write_perm
+from orbitmq.admin.monitoring import set_write_perm
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected, RemoteRefused, RequestTimeout
 from orbitmq.model.access import Action, Decision, Resource, ResourceType, Rule, User, UserStatus
@@ -16,7 +16,7 @@ from orbitmq.net.dispatch.handlers import LATER, Handlers, Reply
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.server import Server
 from orbitmq.testing import LocalCluster
-from orbitmq.wire.bodies.access.users import UserChange
+from orbitmq.wire.bodies.access import UserChange
 from orbitmq.wire.headers import AddWritePerm, AddWritePermResponse, WipeWritePerm, WipeWritePermResponse
 from orbitmq.wire.signature import Credentials
 

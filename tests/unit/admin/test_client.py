@@ -15,7 +15,7 @@ from orbitmq.net.dispatch.handlers import LATER, Handlers, Reply
 from orbitmq.net.loop import run
 from orbitmq.net.server import Server
 from orbitmq.testing import LocalCluster
-from orbitmq.wire.bodies.kv import encode_kv_table
+from orbitmq.wire.bodies.document import encode_kv_table
 from orbitmq.wire.bodies.route import encode_cluster_info, encode_route
 from orbitmq.wire.bodies.topics import QueueStats, encode_topic_list, encode_topic_stats
 from orbitmq.wire.headers import (

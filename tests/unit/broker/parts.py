@@ -27,7 +27,7 @@ from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.session import Waiter
 from orbitmq.store import FlushMode, ReadResult, ReadStatus, Store, StoreConfig
 from orbitmq.store.disk import Disk
-from orbitmq.store.sync.delivery_notes import DeliveryNotes
+from orbitmq.store.sync.delivery_progress import DeliveryNotes
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.command import Command

@@ -19,7 +19,7 @@ from orbitmq.broker.monitoring.runtime_info import WARNINGS
 from orbitmq.errors import ConfigError, ConnectionFailed
 from orbitmq.net.security.accounts import Role
 from orbitmq.net.security.tls import TlsFiles, client_context
-from orbitmq.wire.bodies.kv import decode_kv_table
+from orbitmq.wire.bodies.document import decode_kv_table
 from orbitmq.wire.header import request_type
 from orbitmq.wire.headers import CreateTopic, GetBrokerRuntimeInfo, GetMaxOffset
 from orbitmq.wire.messages.record import iter_records

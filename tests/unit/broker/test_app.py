@@ -22,7 +22,7 @@ from orbitmq.errors import ConfigError, HeaderError, StoreError
 from orbitmq.files import replace_file
 from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.model.topic import DataVersion, TopicConfig
-from orbitmq.net.http.server import HttpServer
+from orbitmq.net.http import HttpServer
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.server import Server
 from orbitmq.store import Draft, FlushMode, StoreConfig

@@ -9,7 +9,7 @@ import pytest
 from orbitmq.client.producer import Producer
 from orbitmq.errors import SendFailed
 from orbitmq.net.loop import run
-from unit.admin.dead_letters.support import bury
+from unit.admin.support import bury
 
 
 @pytest.fixture

@@ -46,9 +46,8 @@ from orbitmq.wire.headers import (
 )
 from orbitmq.wire.messages.batch import parse_batch
 from orbitmq.wire.messages.message_id import offset_message_id
-from orbitmq.wire.messages.properties import parse_properties
+from orbitmq.wire.messages.properties import parse_properties, tag_code
 from orbitmq.wire.messages.record import format_record
-from orbitmq.wire.messages.tags import tag_code
 
 name_server_handlers = Handlers()
 broker_handlers = Handlers()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from orbitmq.controller.config import ControllerConfig
-from orbitmq.controller.replicas.replicas import Replicas
+from orbitmq.controller.replicas import Replicas
 from orbitmq.errors import NotLeader
 
 

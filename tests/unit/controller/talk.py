@@ -10,9 +10,9 @@ from typing import Any
 from orbitmq.codes import ResponseCode
 from orbitmq.controller.config import ControllerConfig
 from orbitmq.controller.handlers import handlers
-from orbitmq.controller.replicas.replicas import Replicas
-from orbitmq.controller.replicas.values import Group, Living, Outcome
+from orbitmq.controller.replicas import Replicas
 from orbitmq.controller.service import ControllerService
+from orbitmq.controller.values import Group, Living, Outcome
 from orbitmq.errors import Rejected
 from orbitmq.net.dispatch.handlers import LATER, Call, Reply
 from orbitmq.net.session import make_request
@@ -75,7 +75,7 @@ class Talk:
 
     async def led(self, *broker_ids: int) -> Group:
         """Make brokers members, of which the first leads and all are in the sync set."""
-        from orbitmq.controller.replicas.commands import AlterSyncSet, encode_command
+        from orbitmq.controller.commands import AlterSyncSet, encode_command
 
         await self.join(*broker_ids)
         await self.ask(ElectMaster(broker_name="orders", broker_id=broker_ids[0]))

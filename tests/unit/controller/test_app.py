@@ -16,7 +16,7 @@ from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.server import Server
 from orbitmq.testing import FakeClock
-from orbitmq.wire.bodies.controllers.replicas import SyncSet, encode_sync_set
+from orbitmq.wire.bodies.controller import SyncSet, encode_sync_set
 from orbitmq.wire.headers import (
     AlterSyncStateSet,
     ApplyBrokerId,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orbitmq.controller.acl import _ROLES, make_server_security
+from orbitmq.controller.app import _ROLES, make_server_security
 from orbitmq.controller.config import WITHOUT_EFFECT, ControllerConfig
 from orbitmq.controller.handlers import handlers
 from orbitmq.errors import ConfigError

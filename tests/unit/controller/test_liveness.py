@@ -9,8 +9,8 @@ from orbitmq.controller.liveness import (
     BrokerKey,
     Liveness,
 )
-from orbitmq.controller.replicas.values import Standing
-from unit.controller.replicas.groups import group
+from orbitmq.controller.values import Standing
+from unit.controller.groups import group
 
 ORDERS = group([1, 2])
 LATER = HEARTBEAT_TIMEOUT_MS

@@ -2,7 +2,7 @@
 
 from orbitmq.controller.handlers import handlers
 from orbitmq.controller.monitoring import ControllerMetrics, Monitor
-from orbitmq.controller.replicas.values import Outcome
+from orbitmq.controller.values import Outcome
 from orbitmq.net.server import Server
 from unit.controller.talk import Talk
 

@@ -8,9 +8,9 @@ import pytest
 from orbitmq.controller import notices as notices_module
 from orbitmq.controller.notices import ATTEMPTS, Notices
 from orbitmq.errors import ConnectionFailed, RequestTimeout
-from orbitmq.wire.bodies.controllers.replicas import SyncSet, decode_sync_set
+from orbitmq.wire.bodies.controller import SyncSet, decode_sync_set
 from orbitmq.wire.command import Command
-from unit.controller.replicas.groups import group, living
+from unit.controller.groups import group, living
 
 LED = group(master=1, master_epoch=4, sync_set=[1], sync_set_epoch=6)
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from orbitmq.controller import service as service_module
-from orbitmq.controller.replicas.commands import RegisterBroker, encode_command
+from orbitmq.controller.commands import RegisterBroker, encode_command
 from orbitmq.errors import LogDiverged, NotLeader, ProposalsFull, Rejected
 from unit.controller.talk import Talk
 

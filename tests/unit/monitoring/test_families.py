@@ -10,9 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.monitoring.families import SERIES_PER_PART, Families
-from orbitmq.monitoring.metrics_page import metrics_page
-from orbitmq.monitoring.pages import server_pages
-from orbitmq.net.http.page import JSON, Answer
+from orbitmq.monitoring.pages import metrics_page, server_pages
+from orbitmq.net.http import JSON, Answer
 from orbitmq.process.histogram import Histogram
 from orbitmq.wire.slices import finish
 

@@ -5,8 +5,8 @@ import pytest
 from orbitmq.model.delay_levels import DELAY_LEVELS, parse_delay_levels
 from orbitmq.store.dispatch import Dispatch, dispatched_of, is_queued, tag_code_of
 from orbitmq.store.values import Dispatched
+from orbitmq.wire.messages.properties import tag_code
 from orbitmq.wire.messages.record import Record, format_record, parse_record
-from orbitmq.wire.messages.tags import tag_code
 
 
 def message(start, size=10, topic="orders"):

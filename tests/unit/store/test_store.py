@@ -16,8 +16,8 @@ from orbitmq.store.disk import LocalDisk
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
+from orbitmq.wire.messages.properties import tag_code
 from orbitmq.wire.messages.record import parse_record
-from orbitmq.wire.messages.tags import tag_code
 
 from .parts import ROOT, draft, store_of
 

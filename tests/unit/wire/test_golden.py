@@ -12,16 +12,14 @@ import pytest
 import orbitmq.wire.headers as headers
 from golden import STORE, Golden, golden, golden_frames, store_records
 from orbitmq.wire import fastjson
-from orbitmq.wire.bodies import groups, heartbeat, kv, registration, route, topics
-from orbitmq.wire.bodies.consumers import direct_result, offset_tables, running_info, time_spans
-from orbitmq.wire.bodies.controllers import replicas
+from orbitmq.wire.bodies import consumer_info, controller, document, groups, heartbeat, registration, route, topics
+from orbitmq.wire.bodies import offsets as offsets_module
 from orbitmq.wire.command import Command, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.header import decode_header, encode_header, request_type
 from orbitmq.wire.messages.batch import parse_batch
-from orbitmq.wire.messages.properties import format_properties, parse_properties
+from orbitmq.wire.messages.properties import format_properties, parse_properties, tag_code
 from orbitmq.wire.messages.record import Blank, encode_record, iter_records, parse_record, to_stored_message
-from orbitmq.wire.messages.tags import tag_code
 
 FRAMES = golden_frames()
 
@@ -64,29 +62,29 @@ BODIES: dict[str, Any] = {
     "202-answer": topics.decode_topic_stats,
     "206-answer": topics.decode_topic_list,
     "208-answer": topics.decode_consume_stats,
-    "219-answer": kv.decode_kv_table,
-    "220-request": offset_tables.decode_offset_table,
-    "221-answer": offset_tables.decode_client_offsets,
-    "222-answer": offset_tables.decode_offset_table,
-    "223-answer": offset_tables.decode_clients_offsets,
+    "219-answer": document.decode_kv_table,
+    "220-request": offsets_module.decode_offset_table,
+    "221-answer": offsets_module.decode_client_offsets,
+    "222-answer": offsets_module.decode_offset_table,
+    "223-answer": offsets_module.decode_clients_offsets,
     "224-answer": topics.decode_topic_list,
     "300-answer": groups.decode_group_list,
-    "303-answer": time_spans.decode_time_spans,
+    "303-answer": offsets_module.decode_time_spans,
     "304-answer": topics.decode_topic_list,
-    "307-answer": running_info.decode_running_info,
-    "309-answer": direct_result.decode_direct_result,
+    "307-answer": consumer_info.decode_running_info,
+    "309-answer": consumer_info.decode_direct_result,
     "320-request": parse_batch,
     "322-answer": registration.decode_data_version,
     "322-request": registration.decode_data_version,
     "901-answer": route.decode_member_group,
-    "1001-answer": replicas.decode_sync_set,
-    "1001-request": replicas.decode_sync_set,
-    "1003-answer": replicas.decode_sync_set,
-    "1004-answer": replicas.decode_sync_set,
-    "1006-answer": replicas.decode_sync_states,
-    "1006-request": replicas.decode_broker_names,
-    "1007-answer": replicas.decode_epochs,
-    "1008-request": replicas.decode_sync_set,
+    "1001-answer": controller.decode_sync_set,
+    "1001-request": controller.decode_sync_set,
+    "1003-answer": controller.decode_sync_set,
+    "1004-answer": controller.decode_sync_set,
+    "1006-answer": controller.decode_sync_states,
+    "1006-request": controller.decode_broker_names,
+    "1007-answer": controller.decode_epochs,
+    "1008-request": controller.decode_sync_set,
 }
 
 

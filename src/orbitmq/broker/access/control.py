@@ -19,7 +19,7 @@ from orbitmq.model.message import PropertyName
 from orbitmq.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.store import Store
-from orbitmq.wire.bodies.access.users import UserChange
+from orbitmq.wire.bodies.access import UserChange
 from orbitmq.wire.command import Command
 from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.signature import ACCESS_KEY

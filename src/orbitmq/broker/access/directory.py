@@ -25,8 +25,7 @@ from orbitmq.model.access import (
     UserType,
     parse_subject,
 )
-from orbitmq.wire.bodies.access.acls import AclDraft, PolicyDraft, RuleDraft
-from orbitmq.wire.bodies.access.users import UserChange
+from orbitmq.wire.bodies.access import AclDraft, PolicyDraft, RuleDraft, UserChange
 
 NAME_LENGTH_MAX = 255
 """Characters of a user's name, of a password, and of a resource in a rule."""

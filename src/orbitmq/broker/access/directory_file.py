@@ -18,8 +18,7 @@ from orbitmq.broker.access.directory import EMPTY, Directory, add_rules, create_
 from orbitmq.errors import HeaderError, Rejected
 from orbitmq.files import read_newest, replace_file
 from orbitmq.model.access import Acl
-from orbitmq.wire.bodies.access.acls import acl_document, parse_acl
-from orbitmq.wire.bodies.access.users import UserChange, parse_user, user_document
+from orbitmq.wire.bodies.access import UserChange, acl_document, parse_acl, parse_user, user_document
 from orbitmq.wire.bodies.document import parse_body
 
 log = logging.getLogger(__name__)

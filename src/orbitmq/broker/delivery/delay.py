@@ -23,7 +23,7 @@ from orbitmq.model.delay_levels import DelayLevels
 from orbitmq.model.message import PropertyName
 from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion
 from orbitmq.store import AppendResult, Draft, ReadStatus, Store
-from orbitmq.store.sync.delivery_notes import DeliveryNote, DeliveryNotes
+from orbitmq.store.sync.delivery_progress import DeliveryNote, DeliveryNotes
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
 from orbitmq.wire.messages.properties import format_properties, parse_properties

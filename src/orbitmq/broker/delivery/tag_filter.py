@@ -7,7 +7,7 @@ from functools import lru_cache
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.group import SUBSCRIBE_ALL
-from orbitmq.wire.messages.tags import tag_code
+from orbitmq.wire.messages.properties import tag_code
 
 _BLANKS = "".join(map(chr, range(33)))
 """What Java's String.trim takes away."""

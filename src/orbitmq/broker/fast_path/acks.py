@@ -18,7 +18,7 @@ from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import OrbitError
 from orbitmq.net.dispatch.fast_path import answer_to_failure
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.net.sharing.turns import TURN_COUNT
+from orbitmq.net.time_slices import TURN_COUNT
 from orbitmq.wire.command import encode_response
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import AckMessage

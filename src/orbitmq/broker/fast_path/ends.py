@@ -16,7 +16,7 @@ from orbitmq.broker.transactions.transactions import ENDS, Transactions
 from orbitmq.clock import Clock
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.net.sharing.turns import TURN_COUNT
+from orbitmq.net.time_slices import TURN_COUNT
 from orbitmq.store import AppendResult, Store
 from orbitmq.wire.command import encode_response
 from orbitmq.wire.header import decode_header

@@ -23,7 +23,7 @@ from orbitmq.model.topic import DataVersion
 from orbitmq.net.dispatch.fast_path import answer_to_failure
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply, encode_reply
-from orbitmq.net.sharing.turns import TURN_COUNT
+from orbitmq.net.time_slices import TURN_COUNT
 from orbitmq.store import Draft
 from orbitmq.wire.command import Command, decode_command, encode_command
 from orbitmq.wire.frame import HEADER_SIZE_MASK, PREFIX, FrameDecoder

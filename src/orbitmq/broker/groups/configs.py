@@ -13,7 +13,7 @@ from orbitmq.broker.versioned_table import VersionedTable
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.topic import DataVersion, Perm, check_name
-from orbitmq.store.light.places import is_light
+from orbitmq.store.lmq import is_light
 from orbitmq.wire.bodies.groups import GroupConfig, GroupTable
 
 GROUPS_MAX = 200_000

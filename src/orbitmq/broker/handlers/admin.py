@@ -14,7 +14,7 @@ from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.monitoring.runtime_info import RuntimeInfo
 from orbitmq.broker.persistence import format_offsets
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
-from orbitmq.wire.bodies.kv import encode_kv_table
+from orbitmq.wire.bodies.document import encode_kv_table
 from orbitmq.wire.headers import (
     GetAllConsumerOffsets,
     GetAllDelayOffsets,

@@ -26,7 +26,7 @@ from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.work import in_turns, joined
 from orbitmq.store import Store
 from orbitmq.wire.bodies.groups import encode_group_list
-from orbitmq.wire.bodies.static_topics.mappings import (
+from orbitmq.wire.bodies.static_topics import (
     MappingTable,
     encode_topic_and_mapping,
     encode_topic_and_mapping_table,

@@ -27,7 +27,7 @@ from orbitmq.clock import Clock
 from orbitmq.codes import version_name
 from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX
 from orbitmq.monitoring.families import Families, Series
-from orbitmq.monitoring.server_figures import ServerFigures
+from orbitmq.monitoring.server_metrics import ServerFigures
 from orbitmq.net.server import Server
 from orbitmq.store import TroubleKind
 from orbitmq.store.log.open_files import allowed_maps

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
-from orbitmq.wire.bodies.monitoring.stats import StatsFigures, WindowFigures
+from orbitmq.wire.bodies.stats import StatsFigures, WindowFigures
 
 K = TypeVar("K", bound=Hashable)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from orbitmq.broker.monitoring.flows import Flows
-from orbitmq.wire.bodies.monitoring.stats import StatsFigures
+from orbitmq.wire.bodies.stats import StatsFigures
 
 FLOWS_MAX = 50_000
 WINDOWS_MS = (10_000, 60_000, 600_000)

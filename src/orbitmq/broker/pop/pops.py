@@ -32,10 +32,11 @@ from orbitmq.wire.pop.handles import (
     RETRY_V1,
     RETRY_V2,
     Handle,
+    PoppedQueue,
     format_handle,
+    format_order_counts,
     pop_retry_topic,
 )
-from orbitmq.wire.pop.offset_infos import PoppedQueue, format_order_counts
 from orbitmq.wire.pop.ordered_batches import OrderedPlace
 from orbitmq.wire.pop.revive_log import Checkpoint, CheckpointKey
 

@@ -15,9 +15,8 @@ from orbitmq.clock import Clock
 from orbitmq.errors import CorruptRecord, HeaderError
 from orbitmq.model.message import Host, PropertyName, TimerProperty
 from orbitmq.store import AppendResult, Draft, ReadStatus, Store
-from orbitmq.wire.messages.properties import find_property, format_properties
+from orbitmq.wire.messages.properties import find_property, format_properties, tag_code
 from orbitmq.wire.messages.record import Record, iter_queue_records
-from orbitmq.wire.messages.tags import tag_code
 from orbitmq.wire.pop.revive_log import (
     ACK_INTERVAL_MS,
     ACK_TAG,

@@ -28,7 +28,7 @@ from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.registration import encode_registration
 from orbitmq.wire.bodies.route import decode_route
-from orbitmq.wire.bodies.static_topics.mappings import info_document
+from orbitmq.wire.bodies.static_topics import info_document
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import BrokerHeartbeat, GetRouteInfo, RegisterBroker, RegisterBrokerResponse, UnregisterBroker
 

@@ -20,7 +20,7 @@ from orbitmq.ha.frames import ReportDecoder, format_header
 from orbitmq.ha.master import SlaveFeed
 from orbitmq.net.name_lookup import looked_up
 from orbitmq.store import Store
-from orbitmq.wire.bodies.monitoring.replication import SlaveStatus
+from orbitmq.wire.bodies.stats import SlaveStatus
 
 log = logging.getLogger(__name__)
 

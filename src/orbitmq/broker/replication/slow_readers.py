@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from orbitmq.broker.delivery import young_queues
 from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.store import Store
-from orbitmq.wire.bodies.monitoring.replication import SlaveStatus
+from orbitmq.wire.bodies.stats import SlaveStatus
 
 MASTER_ID = 0
 

@@ -25,9 +25,8 @@ from orbitmq.store.timers.checkpoint import TimerCheckpoint
 from orbitmq.store.timers.files import DamagedTimers, TimerFiles
 from orbitmq.store.timers.units import Magic, Unit
 from orbitmq.store.timers.wheel import Slot
-from orbitmq.wire.messages.properties import format_properties, parse_properties
+from orbitmq.wire.messages.properties import format_properties, parse_properties, tag_code
 from orbitmq.wire.messages.record import Record, iter_queue_records
-from orbitmq.wire.messages.tags import tag_code
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from orbitmq.broker.topics.table import plain_topic
 from orbitmq.model.topic import Perm, TopicConfig
-from orbitmq.store.light.places import is_light
+from orbitmq.store.lmq import is_light
 
 Get = Callable[[str], TopicConfig | None]
 

@@ -81,7 +81,7 @@ def create(
     """Make a user on every broker."""
     from orbitmq.model.access import UserType
     from orbitmq.net.loop import run
-    from orbitmq.wire.bodies.access.users import UserChange
+    from orbitmq.wire.bodies.access import UserChange
 
     password = _password(password_file)
     if password is None:
@@ -110,7 +110,7 @@ def update(
     """Change what is said of a user."""
     from orbitmq.model.access import UserStatus, UserType
     from orbitmq.net.loop import run
-    from orbitmq.wire.bodies.access.users import UserChange
+    from orbitmq.wire.bodies.access import UserChange
 
     kind = None if is_super is None else UserType.SUPER if is_super else UserType.NORMAL
     status = None if enabled is None else UserStatus.ENABLE if enabled else UserStatus.DISABLE

@@ -115,7 +115,7 @@ def change(
 
 
 async def _change_one(admin: AdminClient, broker: str, address: str, changes: Mapping[str, str]) -> list[Row]:
-    from orbitmq.admin.brokers.settings import next_start_settings
+    from orbitmq.admin.broker_settings import next_start_settings
     from orbitmq.errors import InvalidArgument
 
     before = await admin.broker_settings(address)
@@ -131,7 +131,7 @@ async def _change_one(admin: AdminClient, broker: str, address: str, changes: Ma
 
 def _rows(selection: Selection, name_servers: str, timeout_ms: int, security: Path | None) -> tuple[list[Row], int]:
     """Return all settings of the brokers, and the exit code of `ask_brokers`."""
-    from orbitmq.admin.brokers.settings import list_settings
+    from orbitmq.admin.broker_settings import list_settings
     from orbitmq.net.loop import run
 
     async def work() -> tuple[dict[str, Mapping[str, str]], int]:

@@ -22,7 +22,7 @@ from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
     from orbitmq.admin import AdminClient, Traffic
-    from orbitmq.wire.bodies.monitoring.stats import StatsFigures
+    from orbitmq.wire.bodies.stats import StatsFigures
 
 _WHOLE = ("BROKER_PUT_NUMS", "BROKER_GET_NUMS")
 _FIGURES = ("minute", "hour", "day", "per_second")
@@ -106,7 +106,7 @@ def broker_stats(
 async def _figures_of(admin: AdminClient, address: str, wanted: list[tuple[str, str]] | None) -> list[Row]:
     from orbitmq.codes import ResponseCode
     from orbitmq.errors import RemoteRefused
-    from orbitmq.wire.bodies.monitoring.stats import StatsFigures, WindowFigures
+    from orbitmq.wire.bodies.stats import StatsFigures, WindowFigures
 
     nothing = StatsFigures(WindowFigures(), WindowFigures(), WindowFigures())
     if wanted is None:

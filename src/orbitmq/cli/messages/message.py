@@ -112,7 +112,7 @@ def resend(
     timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Send a message again as a new one, for every group that reads the topic. Exit code 1 when there is none."""
-    from orbitmq.admin.dead_letters.letters import DeadLetter
+    from orbitmq.admin.dead_letters import DeadLetter
     from orbitmq.client.producer import Producer
     from orbitmq.net.loop import run
     from orbitmq.net.security.client_security import load_security

@@ -15,7 +15,7 @@ from orbitmq.cli.terminal.printable import printable
 from orbitmq.cli.terminal.progress import show_progress
 
 if TYPE_CHECKING:
-    from orbitmq.store.inspection.findings import Finding
+    from orbitmq.store.inspection.issues import Finding
 
 COLUMNS = ("severity", "file", "offset", "what", "remedy")
 
@@ -27,7 +27,7 @@ def check(directory: DirectoryArgument, config: BrokerConfigOption = None, outpu
     """
     from orbitmq.cli.store.config_files import ConfigCheck
     from orbitmq.store.inspection.check import StoreCheck
-    from orbitmq.store.inspection.findings import Severity
+    from orbitmq.store.inspection.issues import Severity
 
     settings = read_config(config)
     started = time.monotonic()

@@ -13,7 +13,7 @@ from orbitmq.broker.persistence import NEEDED, NEWEST_ALONE, REPEATING, noted_ta
 from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.errors import OrbitError
 from orbitmq.model.topic import LIGHT_PREFIX, is_reserved_topic
-from orbitmq.store.inspection.findings import RESTORE, Finding, note
+from orbitmq.store.inspection.issues import RESTORE, Finding, note
 from orbitmq.store.inspection.layout import list_names
 from orbitmq.store.inspection.reading import read_small
 from orbitmq.store.queues.consume_queues import QueueKey

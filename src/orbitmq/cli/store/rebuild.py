@@ -22,7 +22,7 @@ def rebuild(
 ) -> None:
     """Write consume queues and checkpoint anew from the log of a stopped broker."""
     from orbitmq.model.delay_levels import DELAY_LEVELS
-    from orbitmq.store.repair.rebuild import rebuild_store
+    from orbitmq.store.inspection.rebuild import rebuild_store
 
     settings = read_config(config)
     try:

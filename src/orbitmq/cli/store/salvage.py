@@ -19,7 +19,7 @@ from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
     from orbitmq.broker.config import BrokerConfig
-    from orbitmq.store.repair.salvage import Salvaged
+    from orbitmq.store.inspection.salvage import Salvaged
     from orbitmq.store.values import StoreConfig
 
 COLUMNS = ("file", "topic", "count", "what")
@@ -43,7 +43,7 @@ def salvage(
     """
     from orbitmq.cli.store.config_files import ConfigCheck
     from orbitmq.store.inspection.layout import check_is_store
-    from orbitmq.store.repair.salvage import salvage as bring_back
+    from orbitmq.store.inspection.salvage import salvage as bring_back
 
     check_is_store(directory)
     store_config = _store_config(directory, read_config(config))
@@ -64,8 +64,8 @@ def salvage(
 def _plan(directory: Path, config: StoreConfig, topics: Collection[str] | None, to: Path | None) -> list[Salvaged]:
     """Return what a salvage would do; write the messages that it would bring back into a file, if one is named."""
     from orbitmq.cli.store.record_format import format_document
-    from orbitmq.store.repair.salvage import Salvaged, plan_salvage
-    from orbitmq.store.repair.verdicts import Verdict
+    from orbitmq.store.inspection.salvage import Salvaged, plan_salvage
+    from orbitmq.store.inspection.salvage_rules import Verdict
 
     counts: Counter[tuple[str, str, Verdict]] = Counter()
     # What is there already is somebody's: a new file, or an error.

@@ -77,7 +77,7 @@ def change(
     timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Change what is named, on every broker that has the topic, and show what it is then."""
-    from orbitmq.admin.topics.values import TopicChange, parse_attribute_change
+    from orbitmq.admin.topics import TopicChange, parse_attribute_change
     from orbitmq.net.loop import run
 
     wanted = TopicChange(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from orbitmq.wire.bodies.consumers.running_info import ConsumeFigures
+from orbitmq.wire.bodies.consumer_info import ConsumeFigures
 
 
 @dataclass(slots=True)

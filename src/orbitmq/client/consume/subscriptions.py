@@ -9,7 +9,7 @@ from orbitmq.errors import InvalidArgument
 from orbitmq.filter import check_sql92
 from orbitmq.model.group import SQL92, SUBSCRIBE_ALL, Subscription
 from orbitmq.model.topic import check_name
-from orbitmq.wire.messages.tags import tag_code
+from orbitmq.wire.messages.properties import tag_code
 
 
 def subscribe(topic: str, tag: str | None, sql: str | None, version: int) -> Subscription:

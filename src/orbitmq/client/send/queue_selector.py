@@ -19,7 +19,7 @@ from orbitmq.client.send.round_robin import RoundRobin
 from orbitmq.errors import RouteNotFound
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.model.topic import AUTO_CREATE_TOPIC
-from orbitmq.wire.messages.tags import tag_code
+from orbitmq.wire.messages.properties import tag_code
 
 
 class Target(NamedTuple):

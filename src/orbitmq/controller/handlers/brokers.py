@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from orbitmq.codes import ResponseCode
+from orbitmq.controller import commands
 from orbitmq.controller.liveness import BrokerKey
-from orbitmq.controller.replicas import commands
-from orbitmq.controller.replicas.values import Group, Living, Outcome, Standing
 from orbitmq.controller.service import ControllerService
+from orbitmq.controller.values import Group, Living, Outcome, Standing
 from orbitmq.errors import Rejected
 from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
-from orbitmq.wire.bodies.controllers.replicas import SyncSet, decode_sync_set, encode_election, encode_sync_set
+from orbitmq.wire.bodies.controller import SyncSet, decode_sync_set, encode_election, encode_sync_set
 from orbitmq.wire.headers import (
     AlterSyncStateSet,
     AlterSyncStateSetResponse,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orbitmq.nameserver.handlers import brokers, clusters, config, kv, monitoring, routes, topics
+from orbitmq.nameserver.handlers import administration, brokers, kv, topics
 from orbitmq.nameserver.registration import pipeline
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.net.dispatch.handlers import Handlers
@@ -13,7 +13,7 @@ BODY_SIZE_MAX = 4 * 1024
 handlers: Handlers[NameServerService] = Handlers(body_size_max=BODY_SIZE_MAX)
 """All of them."""
 
-for family in (brokers, clusters, monitoring, routes, config, topics):
+for family in (brokers, administration, topics):
     handlers.include(family.handlers)
 handlers.include(kv.handlers, lambda service: service.kv)
 handlers.include(pipeline.handlers, lambda service: service.registrations)

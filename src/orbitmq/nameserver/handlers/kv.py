@@ -9,7 +9,7 @@ from orbitmq.errors import Rejected
 from orbitmq.nameserver.persistence.group_commit import answer_when_saved
 from orbitmq.nameserver.persistence.kv_config import KvConfig
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
-from orbitmq.wire.bodies.kv import encode_kv_table
+from orbitmq.wire.bodies.document import encode_kv_table
 from orbitmq.wire.headers import DeleteKvConfig, GetKvConfig, GetKvConfigResponse, GetKvListByNamespace, PutKvConfig
 
 handlers: Handlers[KvConfig] = Handlers()

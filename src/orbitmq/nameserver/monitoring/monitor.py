@@ -13,8 +13,8 @@ from orbitmq.clock import Clock
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.monitoring.alerts import Alert, AlertLog
 from orbitmq.nameserver.monitoring.alerts import WINDOW_MS, AlertRules, Rule, Sample
-from orbitmq.nameserver.monitoring.journal import describe
 from orbitmq.nameserver.monitoring.lost_brokers import LostBrokers
+from orbitmq.nameserver.monitoring.route_history import describe
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopic, UnknownTopics
 from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind
 from orbitmq.nameserver.routing.tables import Tables

@@ -21,7 +21,7 @@ from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.wire.command import Command
 from orbitmq.wire.frame import LENGTH, PREFIX, Frame
-from orbitmq.wire.header_text import OPAQUE, OPAQUE_SIZE, PROBE, CutAnswer, cut_answer, is_plain_opaque, split_header
+from orbitmq.wire.header import OPAQUE, OPAQUE_SIZE, PROBE, CutAnswer, cut_answer, is_plain_opaque, split_header
 from orbitmq.wire.headers import RegisterBroker
 
 TEXTS_MAX = 20_000

@@ -32,7 +32,7 @@ from orbitmq.nameserver.routing.validation import (
 )
 from orbitmq.nameserver.routing.values import LEASE_MS, BrokerKey, MasterAddresses, Registration
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
-from orbitmq.wire.bodies.kv import encode_kv_table
+from orbitmq.wire.bodies.document import encode_kv_table
 from orbitmq.wire.bodies.registration import RegisterBrokerBody, read_registration
 from orbitmq.wire.bodies.topic_table import RegisteredTopic
 from orbitmq.wire.frame import FRAME_SIZE_MAX

@@ -19,10 +19,9 @@ from orbitmq.errors import Rejected
 from orbitmq.model.route import MASTER_ID, QueueData
 from orbitmq.model.topic import Perm
 from orbitmq.nameserver.routing.events import Change, ChangeKind, MinIdNotice, QueueChange, Trigger
-from orbitmq.nameserver.routing.group import Group, GroupState
 from orbitmq.nameserver.routing.leases import Lease
 from orbitmq.nameserver.routing.tables import PermRule, Tables, with_perm
-from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses, Registration
+from orbitmq.nameserver.routing.values import BrokerKey, Group, GroupState, MasterAddresses, Registration
 from orbitmq.wire.slices import Slices, finish, parts_of
 
 T = TypeVar("T")

@@ -15,9 +15,8 @@ from typing import Any
 
 from orbitmq.model.route import MASTER_ID, BrokerData, ClusterInfo, QueueData, TopicRoute
 from orbitmq.nameserver.routing.events import Change, ChangeKind, QueueChange, QueueChanges, Trigger
-from orbitmq.nameserver.routing.group import Group
 from orbitmq.nameserver.routing.leases import Lease, Leases
-from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses
+from orbitmq.nameserver.routing.values import BrokerKey, Group, MasterAddresses
 from orbitmq.wire.slices import Slices
 
 PermRule = Callable[[int], int]

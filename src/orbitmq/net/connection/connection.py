@@ -17,6 +17,7 @@ from typing import TypeVar, cast
 
 from orbitmq.address import format_peer
 from orbitmq.errors import ClientError, ConnectionBroken, ConnectionFailed, FrameError, RequestTimeout
+from orbitmq.net.connection.budgets import LARGE_SIZE
 from orbitmq.net.connection.endpoint import Endpoint
 from orbitmq.net.connection.flow_control import FlowControl
 from orbitmq.net.connection.request_timers import RequestTimers
@@ -25,8 +26,7 @@ from orbitmq.net.connection.timeouts import Timeouts
 from orbitmq.net.counters import is_worth_a_line
 from orbitmq.net.dispatch.reply import Reply, encode_reply_parts
 from orbitmq.net.session import Pending, Session, Waiter, make_request
-from orbitmq.net.sharing.turns import TURN_COUNT, cost_of
-from orbitmq.net.sharing.waiting_answers import LARGE_SIZE
+from orbitmq.net.time_slices import TURN_COUNT, cost_of
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
 from orbitmq.wire.frame import Frame, count_frames, sniff_foreign
 

@@ -8,14 +8,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 from orbitmq.clock import Clock, now_ms
+from orbitmq.net.connection.budgets import PartialFrames, WaitingAnswers
 from orbitmq.net.counters import Counters
 from orbitmq.net.dispatch.dispatcher import Dispatcher
 from orbitmq.net.dispatch.fast_path import FastPath
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.limits import DEFAULT_LIMITS, Limits
-from orbitmq.net.sharing.partial_frames import PartialFrames
-from orbitmq.net.sharing.turns import Turns
-from orbitmq.net.sharing.waiting_answers import WaitingAnswers
+from orbitmq.net.time_slices import Turns
 from orbitmq.wire.command import Command
 from orbitmq.wire.signature import Credentials, sign_command
 

@@ -1,4 +1,4 @@
-"""Flow control of one connection: when its peer is read, and which of its requests have to wait.
+"""Flow control of one connection: when its peer is read, which requests have to wait, and the rate limit.
 
 A peer that does not read its answers makes them pile up here. So a server stops reading from it (back-pressure), and
 holds back the requests that it has read already. A client never stops: if both ends did, both would wait for ever.
@@ -11,10 +11,9 @@ import math
 import sys
 from collections.abc import Iterator
 
-from orbitmq.net.connection.rate_limit import RateLimit
 from orbitmq.net.counters import Counters
 from orbitmq.net.limits import Limits
-from orbitmq.net.sharing.turns import TURN_COUNT, TURN_S
+from orbitmq.net.time_slices import TURN_COUNT, TURN_S
 from orbitmq.wire.frame import Frame
 
 _NONE_HELD: list[Frame] = []
@@ -123,3 +122,23 @@ class FlowControl:
     def _end_throttling(self) -> None:
         self._is_throttled = False
         self.choose_reading()
+
+
+class RateLimit:
+    """Fills by `rate` requests per second, up to one second's worth: that is the burst that it lets pass.
+
+    It goes below zero, because a read is served whole: the debt is paid by a pause before the next read.
+    """
+
+    __slots__ = ("_filled_at", "_left", "_rate")
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._left = float(rate)
+        self._filled_at = 0.0
+
+    def spend(self, count: int, now: float) -> float:
+        """Count `count` requests at `now` (seconds); return the pause in seconds before the next read, 0 for none."""
+        self._left = min(float(self._rate), self._left + (now - self._filled_at) * self._rate) - count
+        self._filled_at = now
+        return max(0.0, -self._left / self._rate)

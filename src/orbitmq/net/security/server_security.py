@@ -1,18 +1,23 @@
-"""Security of a server's port: access control and TLS as they are configured, and warnings for the operator."""
+"""Security of a server's port: TLS, and access control by signatures and roles, as they are configured."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from orbitmq.errors import ConfigError
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ConfigError, Rejected
+from orbitmq.net.counters import is_worth_a_line
 from orbitmq.net.dispatch.dispatcher import Admission
-from orbitmq.net.security.accounts import AccountsFile
-from orbitmq.net.security.acl import AccessControl, RoleFor
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.net.security.accounts import Account, AccountsFile, Role
 from orbitmq.net.security.tls import ServerTls, TlsFiles, TlsMode
 from orbitmq.settings import check_bind_address
+from orbitmq.wire.command import Command
+from orbitmq.wire.signature import ACCESS_KEY, is_signed_by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,3 +138,63 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+log = logging.getLogger(__name__)
+
+RoleFor = Callable[[int], Role | None]
+"""Says which role a request code needs; None: it is for everybody."""
+
+
+class AccessControl:
+    """Decides whether a request may be served.
+
+    Args:
+        accounts: by access key.
+        role_for: which role each request code needs.
+    """
+
+    def __init__(self, accounts: Mapping[str, Account], role_for: RoleFor) -> None:
+        self._accounts = accounts
+        self._role_for = role_for
+        self._refusals = 0
+
+    def replace_accounts(self, accounts: Mapping[str, Account]) -> None:
+        """Let these accounts sign from now on, and no others."""
+        self._accounts = accounts
+
+    def admit(self, command: Command, peer: Peer) -> None:
+        """Let a request pass.
+
+        Raises:
+            Rejected: it needs a role, and is not signed by an account that has it. The answer does not say what
+                was wrong; the log does.
+        """
+        needed = self._role_for(command.code)
+        if needed is None:
+            return
+        reason = self._objection(command.ext_fields or {}, command.body, needed)
+        if reason is not None:
+            self._refusals += 1
+            if is_worth_a_line(self._refusals):
+                log.warning("refused request %d from %s: %s", command.code, peer.remote, reason)
+            raise Rejected(
+                ResponseCode.NO_PERMISSION,
+                f"request {command.code} needs a signature with the role {needed.name.lower()}",
+            )
+
+    def _objection(self, ext_fields: Mapping[str, str], body: bytes, needed: Role) -> str | None:
+        access_key = ext_fields.get(ACCESS_KEY)
+        if access_key is None:
+            return "it is not signed"
+        account = self._accounts.get(access_key)
+        # An unknown key costs the same as a known one.
+        secret = account.credentials.secret_key if account is not None else "unknown account"
+        is_signed = is_signed_by(ext_fields, body, secret)
+        if account is None:
+            return f"the access key {access_key!r:.80} is not known"
+        if not is_signed:
+            return f"the signature of {access_key} is wrong"
+        if account.role < needed:
+            return f"{access_key} has the role {account.role.name.lower()} only"
+        return None

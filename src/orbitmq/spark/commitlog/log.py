@@ -12,8 +12,7 @@ from orbitmq.errors import ConfigError, CorruptRecord
 from orbitmq.spark.commitlog.scan import RECORD_SIZE_MAX, Run, SegmentScan
 from orbitmq.store.inspection.layout import SizedFile, log_files, usual_size
 from orbitmq.store.inspection.log_walk import LogFile
-from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
-from orbitmq.store.inspection.running import is_running
+from orbitmq.store.inspection.reading import ReadOnlyFile, is_running, read_small
 from orbitmq.store.sync.checkpoint import Checkpoint, parse_checkpoint
 from orbitmq.wire.messages.record import Record, parse_record
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
-from orbitmq.admin.dead_letters.client import dead_letter_topic
-from orbitmq.admin.dead_letters.letters import ORIGIN_TOPIC
+from orbitmq.admin.dead_letter_client import dead_letter_topic
+from orbitmq.admin.dead_letters import ORIGIN_TOPIC
 from orbitmq.errors import ClientError, ConfigError, JobFailed, RouteNotFound
 from orbitmq.model.message import Message, PropertyName
 from orbitmq.spark.jobs.contracts import REASON as CONTRACT_REASON

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from orbitmq.admin.dead_letters.letters import own_properties
+from orbitmq.admin.dead_letters import own_properties
 from orbitmq.errors import ConfigError
 from orbitmq.model.message import Message, PropertyName
 from orbitmq.spark.jobs.frame.checks import Verdict

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orbitmq.store.index.layout import IndexSizes
-from orbitmq.store.inspection.findings import (
+from orbitmq.store.inspection.index_check import IndexCheck
+from orbitmq.store.inspection.issues import (
     RESTORE,
     START_CUTS,
     Finding,
@@ -18,7 +19,6 @@ from orbitmq.store.inspection.findings import (
     judge_checkpoint,
     judge_log_end,
 )
-from orbitmq.store.inspection.indexes.index_check import IndexCheck
 from orbitmq.store.inspection.layout import (
     QUEUE_FILE_SIZE,
     SEGMENT_SIZE,
@@ -33,11 +33,10 @@ from orbitmq.store.inspection.layout import (
 )
 from orbitmq.store.inspection.log_walk import Damage, LogWalk
 from orbitmq.store.inspection.queue_check import QueueCheck, QueueFiles, Ranges
-from orbitmq.store.inspection.reading import read_small
-from orbitmq.store.inspection.running import is_running
+from orbitmq.store.inspection.reading import is_running, read_small
 from orbitmq.store.inspection.small_files import SMALL_SIZE_MAX, check_small_files
-from orbitmq.store.inspection.timers.timer_check import TimerCheck
-from orbitmq.store.light.places import light_forms
+from orbitmq.store.inspection.timer_check import TimerCheck
+from orbitmq.store.lmq import light_forms
 from orbitmq.store.log.segment import segment_name
 from orbitmq.store.queues.consume_queue import UNIT
 from orbitmq.store.queues.deletions import parse_deletions

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.store.inspection.findings import Finding, note
+from orbitmq.store.inspection.issues import Finding, note
 from orbitmq.store.inspection.log_walk import LogFile
 from orbitmq.store.log.segment import NAME_LENGTH
 from orbitmq.store.queues.consume_queues import QueueKey

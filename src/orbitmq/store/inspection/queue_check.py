@@ -15,7 +15,7 @@ from pathlib import Path
 
 from orbitmq.model.topic import SCHEDULE_TOPIC
 from orbitmq.store.dispatch import is_queued, tag_code_of
-from orbitmq.store.inspection.findings import REBUILD, RESTORE, Finding, note
+from orbitmq.store.inspection.issues import REBUILD, RESTORE, Finding, note
 from orbitmq.store.inspection.layout import SizedFile, log_files, queue_directories
 from orbitmq.store.inspection.reading import ReadOnlyFile
 from orbitmq.store.log.segment import segment_name

@@ -1,4 +1,4 @@
-"""Reading files that others may write, cut or remove meanwhile: by copies, in pieces, without a mapping.
+"""Reading files that others may write, cut or remove meanwhile; and whether a broker holds the store.
 
 A mapping would end the process with a bus error when a file is cut, or when a full tmpfs has a hole there.
 """
@@ -6,10 +6,12 @@ A mapping would end the process with a bus error when a file is cut, or when a f
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from struct import pack, unpack
 from types import TracebackType
 
 _PIECE_SIZE = 4 << 20
@@ -121,3 +123,39 @@ def read_small(path: Path, size_max: int) -> bytes | None:
             return file.read(0, size_max)
     except FileNotFoundError:
         return None
+
+
+_FORMAT = "hhqqi4x"
+_LOCKS = Path("/proc/locks")
+
+
+def is_running(root: Path) -> bool:
+    """Say whether a broker, ours or Java's, has a store open."""
+    return _is_first_byte_locked(root / "lock") or _is_directory_locked(root)
+
+
+def _is_first_byte_locked(path: Path) -> bool:
+    """Ask for the lock that both kinds of broker take, and take nothing."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        question = pack(_FORMAT, fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+        command = getattr(fcntl, "F_OFD_GETLK", fcntl.F_GETLK)
+        return bool(unpack(_FORMAT, fcntl.fcntl(descriptor, command, question))[0] != fcntl.F_UNLCK)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _is_directory_locked(directory: Path) -> bool:
+    """Look for the directory's own lock in the kernel's list; a broker of ours holds it even when `lock` is gone."""
+    try:
+        status = directory.stat()
+        lines = _LOCKS.read_text().splitlines()
+    except OSError:
+        return False
+    place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    return any(words[1] == "FLOCK" and place in words for line in lines if len(words := line.split()) > 1)

@@ -6,17 +6,17 @@ import json
 from collections.abc import Collection, Generator, Iterator, Mapping
 from pathlib import Path
 
-from orbitmq.store.inspection.findings import REBUILD, RESTORE, Finding, judge_lines, note
+from orbitmq.store.inspection.issues import REBUILD, RESTORE, Finding, judge_lines, note
 from orbitmq.store.inspection.layout import list_names
 from orbitmq.store.inspection.log_walk import LogFile, LogWalk
 from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
-from orbitmq.store.log.beginning import parse_beginning
 from orbitmq.store.log.segment import segment_name
+from orbitmq.store.log.start_offset import parse_beginning
 from orbitmq.store.quarantine import NOTE_ENDING
 from orbitmq.store.queues.consume_queues import QueueKey
 from orbitmq.store.queues.deletions import parse_deletions
 from orbitmq.store.queues.queue_ends import QueueEnds
-from orbitmq.store.queues.rebuild_mark import parse_rebuild_mark
+from orbitmq.store.queues.rebuild import parse_rebuild_mark
 from orbitmq.wire.messages.record import Record
 
 SMALL_SIZE_MAX = 256 << 20

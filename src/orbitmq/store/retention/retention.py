@@ -20,12 +20,12 @@ from typing import TypeVar
 from orbitmq.clock import Clock
 from orbitmq.store.disk import Disk
 from orbitmq.store.disk_usage import ask_aside
-from orbitmq.store.log.beginning import Beginning
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.log.segment import Segment
+from orbitmq.store.log.start_offset import Beginning
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.queue_ends import QueueEnds
-from orbitmq.store.retention.ages import Ages
+from orbitmq.store.retention.clock import Ages
 from orbitmq.store.retention.rules import (
     HOUR_MS,
     HourOf,

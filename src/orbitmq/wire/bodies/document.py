@@ -1,9 +1,9 @@
-"""The JSON object that a body holds, parsed at the door: errors name the body and the field."""
+"""The JSON object that a body holds, and key-value tables. Errors name the body and the field."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -126,3 +126,17 @@ def number(value: Any) -> int:
     if not -(2**63) <= found < 2**63:
         raise ValueError(f"the integer {found!r:.80} is out of the 64-bit range")
     return found
+
+
+def encode_kv_table(table: Mapping[str, str]) -> bytes:
+    """Encode a table of text values."""
+    return orjson.dumps({"table": dict(table)})
+
+
+def decode_kv_table(body: bytes) -> dict[str, str]:
+    """Decode a table of text values."""
+    return parse_body(
+        "key-value table",
+        body,
+        lambda document: {text(key): text(value) for key, value in (document.get("table") or {}).items()},
+    )

@@ -10,37 +10,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orbitmq.wire.headers.access.acls import *  # noqa: F403
-    from orbitmq.wire.headers.access.users import *  # noqa: F403
+    from orbitmq.wire.headers.access import *  # noqa: F403
     from orbitmq.wire.headers.admin import *  # noqa: F403
-    from orbitmq.wire.headers.clients import *  # noqa: F403
-    from orbitmq.wire.headers.consuming.pop import *  # noqa: F403
-    from orbitmq.wire.headers.consuming.pull import *  # noqa: F403
-    from orbitmq.wire.headers.controllers.requests import *  # noqa: F403
+    from orbitmq.wire.headers.controller import *  # noqa: F403
     from orbitmq.wire.headers.groups import *  # noqa: F403
-    from orbitmq.wire.headers.kv import *  # noqa: F403
     from orbitmq.wire.headers.nameserver import *  # noqa: F403
     from orbitmq.wire.headers.offsets import *  # noqa: F403
+    from orbitmq.wire.headers.pop import *  # noqa: F403
+    from orbitmq.wire.headers.pull import *  # noqa: F403
     from orbitmq.wire.headers.send import *  # noqa: F403
-    from orbitmq.wire.headers.static_topics.requests import *  # noqa: F403
     from orbitmq.wire.headers.topics import *  # noqa: F403
 
-_FAMILIES = (
-    "nameserver",
-    "kv",
-    "topics",
-    "send",
-    "consuming.pull",
-    "consuming.pop",
-    "offsets",
-    "groups",
-    "clients",
-    "admin",
-    "static_topics.requests",
-    "controllers.requests",
-    "access.users",
-    "access.acls",
-)
+_FAMILIES = ("nameserver", "topics", "send", "pull", "pop", "offsets", "groups", "admin", "controller", "access")
 
 
 def load_all() -> None:

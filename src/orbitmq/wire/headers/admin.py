@@ -1,4 +1,4 @@
-"""Requests of administrators to a broker, and its answers."""
+"""Requests of administrators to a broker and, through it, to a group's running clients; and the answers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ __all__ = [
     "CheckRocksdbQueues",
     "CleanExpiredConsumeQueues",
     "CleanUnusedTopics",
+    "ConsumeMessageDirectly",
     "DeleteExpiredCommitLog",
     "ExchangeReplicationInfo",
     "ExchangeReplicationInfoResponse",
@@ -21,12 +22,16 @@ __all__ = [
     "GetBrokerConfigResponse",
     "GetBrokerConsumeStats",
     "GetBrokerRuntimeInfo",
+    "GetClientOffsets",
+    "GetClientsOffsets",
     "GetColdDataControl",
     "GetConsumeStats",
     "GetReplicationStatus",
+    "GetRunningInfo",
     "GetTimerCheckpoint",
     "GetTimerMetrics",
     "RemoveColdDataControl",
+    "ResetClientOffset",
     "ResetMasterFlushOffset",
     "SetCommitLogReadMode",
     "UpdateBrokerConfig",
@@ -205,3 +210,58 @@ class SetCommitLogReadMode:
     """How the system reads ahead in the CommitLog: 0 as it likes, 1 not at all (Java: LibC.MADV_NORMAL, MADV_RANDOM)."""
 
     mode: Int32 = wire("READ_AHEAD_MODE")
+
+
+@request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetClientOffset:
+    """Broker to client, one-way: go on where the body's table says, in the queues that are yours."""
+
+    group: str
+    topic: str
+    timestamp_ms: int = wire("timestamp", default=0)
+    is_force: bool = False
+    queue_id: Int32 = -1
+
+
+@request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetClientOffsets:
+    """Broker to client: how far are you in the queues of this topic?"""
+
+    topic: str
+    group: str
+
+
+@request(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetClientsOffsets:
+    """Ask a broker how far each of a group's clients is; `client_id`: this one alone."""
+
+    topic: str
+    group: str
+    client_id: str | None = wire("clientAddr", default=None)
+
+
+@request(RequestCode.GET_CONSUMER_RUNNING_INFO)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetRunningInfo:
+    """Ask a client, through its broker, for its settings, its queues and its figures; with `jstack_enable` for its stacks."""
+
+    consumer_group: str
+    client_id: str
+    jstack_enable: bool = False
+
+
+@request(RequestCode.CONSUME_MESSAGE_DIRECTLY)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumeMessageDirectly:
+    """Let one client consume one message now; the broker adds the message itself as the body."""
+
+    consumer_group: str
+    client_id: str | None = None
+    message_id: str | None = wire("msgId", default=None)
+    broker_name: str | None = None
+    topic: str | None = None
+    topic_sys_flag: Int32 | None = None
+    group_sys_flag: Int32 | None = None

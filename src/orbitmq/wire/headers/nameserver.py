@@ -1,4 +1,4 @@
-"""Requests of brokers, clients and administrators to a NameServer, and its answers."""
+"""Requests of brokers, clients and administrators to a NameServer, its key-value store included, and the answers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ __all__ = [
     "AddWritePerm",
     "AddWritePermResponse",
     "BrokerHeartbeat",
+    "DeleteKvConfig",
     "DeleteTopicInNameServer",
     "GetAllTopics",
     "GetBrokerMemberGroup",
     "GetClusterInfo",
     "GetHealth",
+    "GetKvConfig",
+    "GetKvConfigResponse",
+    "GetKvListByNamespace",
     "GetNameServerConfig",
     "GetRouteDifference",
     "GetRouteHistory",
@@ -26,6 +30,7 @@ __all__ = [
     "GetUnitSubscriptionUnunitTopics",
     "GetUnitTopics",
     "NotifyMinBrokerIdChange",
+    "PutKvConfig",
     "QueryDataVersion",
     "QueryDataVersionResponse",
     "RegisterBroker",
@@ -270,3 +275,47 @@ class GetRouteDifference:
     """Compare the routes of now with those of an earlier time; the answer is a JSON document (orbitmq only)."""
 
     at_ms: int = wire("at")
+
+
+@request(RequestCode.PUT_KV_CONFIG)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutKvConfig:
+    """Set one value."""
+
+    namespace: str | None = None
+    key: str | None = None
+    value: str | None = None
+
+
+@request(RequestCode.GET_KV_CONFIG)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetKvConfig:
+    """Read one value."""
+
+    namespace: str
+    key: str
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetKvConfigResponse:
+    """The value, None when there is none."""
+
+    value: str | None = None
+
+
+@request(RequestCode.DELETE_KV_CONFIG)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteKvConfig:
+    """Delete one value."""
+
+    namespace: str
+    key: str
+
+
+@request(RequestCode.GET_KVLIST_BY_NAMESPACE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetKvListByNamespace:
+    """All values of a namespace."""
+
+    namespace: str

@@ -1,16 +1,33 @@
-"""Requests about topics on a broker."""
+"""Requests about topics on a broker, static topics among them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from orbitmq.codes import RequestCode
-from orbitmq.wire.header import Int32, request
+from orbitmq.wire.header import Int32, header, request
+from orbitmq.wire.headers.offsets import (
+    GetEarliestStoreTime,
+    GetMaxOffset,
+    GetMinOffset,
+    QueryConsumerOffset,
+    SearchOffset,
+    UpdateConsumerOffset,
+)
+from orbitmq.wire.headers.pull import PullMessage
 
 __all__ = [
+    "CreateStaticTopic",
     "CreateTopic",
     "CreateTopics",
     "DeleteTopicInBroker",
+    "ForwardedGetEarliestStoreTime",
+    "ForwardedGetMaxOffset",
+    "ForwardedGetMinOffset",
+    "ForwardedPullMessage",
+    "ForwardedQueryConsumerOffset",
+    "ForwardedSearchOffset",
+    "ForwardedUpdateConsumerOffset",
     "GetAllTopicConfig",
     "GetSystemTopicsOfBroker",
     "GetTopicConfig",
@@ -84,3 +101,65 @@ class QueryTopicConsumers:
     """The groups that consume a topic."""
 
     topic: str
+
+
+@request(RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateStaticTopic(CreateTopic):
+    """Create or change a static topic on one broker; the body holds the broker's part of the mapping."""
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardedPullMessage(PullMessage):
+    """A pull sent on."""
+
+    lo: bool = False
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardedGetMaxOffset(GetMaxOffset):
+    """A question for a queue's end, sent on."""
+
+    lo: bool = False
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardedGetMinOffset(GetMinOffset):
+    """A question for a queue's beginning, sent on."""
+
+    lo: bool = False
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardedGetEarliestStoreTime(GetEarliestStoreTime):
+    """A question for the time of a queue's first message, sent on."""
+
+    lo: bool = False
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardedSearchOffset(SearchOffset):
+    """A search by time, sent on."""
+
+    lo: bool = False
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardedQueryConsumerOffset(QueryConsumerOffset):
+    """A question for a group's offset, sent on."""
+
+    lo: bool = False
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardedUpdateConsumerOffset(UpdateConsumerOffset):
+    """A group's offset, sent on."""
+
+    lo: bool = False

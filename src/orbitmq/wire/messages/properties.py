@@ -1,4 +1,4 @@
-"""Message properties: name-value pairs in one string, split by two control characters. Pure.
+"""Message properties: name-value pairs in one string, split by two control characters; and tag codes. Pure.
 
 `name 0x01 value 0x02`, repeated; the last 0x02 may be missing. Source: docs/formats/commit_log.md.
 """
@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
+from struct import unpack
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import PROPERTIES_SIZE_MAX
@@ -81,3 +83,17 @@ def find_property(encoded: bytes, name: bytes) -> bytes | None:
                 return value
         at = encoded.rfind(key, 0, at)
     return None
+
+
+@lru_cache(maxsize=4096)
+def tag_code(tag: str) -> int:
+    """Return the code of `tag` that stands in a consume-queue entry, 0 for the empty tag.
+
+    Source: Java String.hashCode (over UTF-16 units, wrapping at 32 bits, signed), as RocketMQ's brokers and
+    consumers apply it to TAGS.
+    """
+    encoded = tag.encode("utf-16-be", "surrogatepass")
+    code = 0
+    for unit in unpack(f">{len(encoded) // 2}H", encoded):
+        code = (code * 31 + unit) & 0xFFFFFFFF
+    return code - 0x1_0000_0000 if code & 0x8000_0000 else code

@@ -15,7 +15,7 @@ from orbitmq.errors import ConfigError, StoreError
 from orbitmq.model.access import UserStatus, UserType
 from orbitmq.model.topic import SCHEDULE_TOPIC
 from orbitmq.store import Draft
-from orbitmq.wire.bodies.access.users import UserChange
+from orbitmq.wire.bodies.access import UserChange
 from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.signature import Credentials
 

@@ -23,8 +23,7 @@ from orbitmq.broker.access.directory import (
 )
 from orbitmq.errors import Rejected
 from orbitmq.model.access import Action, Decision, PolicyType, Rule, User, UserStatus, UserType, parse_resource
-from orbitmq.wire.bodies.access.acls import AclDraft, PolicyDraft, RuleDraft
-from orbitmq.wire.bodies.access.users import UserChange
+from orbitmq.wire.bodies.access import AclDraft, PolicyDraft, RuleDraft, UserChange
 
 from .samples import acl, rule
 

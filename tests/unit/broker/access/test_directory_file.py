@@ -13,7 +13,7 @@ from orbitmq.broker.access.directory import EMPTY, add_rules, create_user, draft
 from orbitmq.broker.access.directory_file import DirectoryFile, format_directory, parse_directory
 from orbitmq.errors import HeaderError, StoreError
 from orbitmq.model.access import Action, UserStatus, UserType
-from orbitmq.wire.bodies.access.users import UserChange
+from orbitmq.wire.bodies.access import UserChange
 
 from .samples import acl, rule
 

@@ -17,7 +17,7 @@ from orbitmq.model.delay_levels import DELAY_LEVELS_TEXT, parse_delay_levels
 from orbitmq.model.message import Host
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, SCHEDULE_TOPIC, DataVersion, TopicConfig
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
-from orbitmq.store.sync.delivery_notes import DeliveryNotes
+from orbitmq.store.sync.delivery_progress import DeliveryNotes
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.properties import parse_properties

@@ -14,7 +14,7 @@ from orbitmq.errors import Rejected
 from orbitmq.filter import PropertyFilter, compile_sql92
 from orbitmq.model.group import SQL92, Subscription
 from orbitmq.store import PropertyTest
-from orbitmq.wire.messages.tags import tag_code
+from orbitmq.wire.messages.properties import tag_code
 
 ON: dict[str, Any] = {"takes_sql92": True, "filters_retries": False}
 CHEAP, DEAR = b"price\x015\x02", b"price\x0150\x02"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from orbitmq.codes import RequestCode
-from orbitmq.net.sharing.turns import TURN_COUNT
+from orbitmq.net.time_slices import TURN_COUNT
 from orbitmq.wire.command import Command, encode_command
 from orbitmq.wire.messages.record import iter_records
 from orbitmq.wire.pop.revive_log import decode_ack

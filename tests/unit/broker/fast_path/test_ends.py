@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from orbitmq.codes import RequestCode
-from orbitmq.net.sharing.turns import TURN_COUNT
+from orbitmq.net.time_slices import TURN_COUNT
 from orbitmq.wire.command import Command, SerializeType, encode_command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import SendResponse

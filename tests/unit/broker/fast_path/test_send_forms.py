@@ -12,8 +12,7 @@ from orbitmq.broker.fast_path.send_header import TEXT_SIZE_MAX
 from orbitmq.broker.sending.properties import StoredProperties
 from orbitmq.model.message import SysFlag
 from orbitmq.store.dispatch import tag_code_of
-from orbitmq.wire.messages.properties import parse_properties
-from orbitmq.wire.messages.tags import tag_code
+from orbitmq.wire.messages.properties import parse_properties, tag_code
 
 from .test_send_header import PIECES, header
 

@@ -9,7 +9,7 @@ import pytest
 
 from golden import golden
 from orbitmq.broker.delivery.delay import parse_delay_offsets
-from orbitmq.wire.bodies.kv import decode_kv_table
+from orbitmq.wire.bodies.document import decode_kv_table
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
     GetAllDelayOffsets,

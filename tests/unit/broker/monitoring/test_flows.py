@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from orbitmq.broker.monitoring.flows import Flows
-from orbitmq.wire.bodies.monitoring.stats import WindowFigures
+from orbitmq.wire.bodies.stats import WindowFigures
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 

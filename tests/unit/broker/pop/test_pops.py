@@ -11,10 +11,8 @@ from orbitmq.broker.pop.pops import PopLimits
 from orbitmq.broker.topics.table import plain_topic
 from orbitmq.errors import Rejected
 from orbitmq.store import Draft, PropertyTest
-from orbitmq.wire.messages.properties import parse_properties
-from orbitmq.wire.messages.tags import tag_code
-from orbitmq.wire.pop.handles import parse_handle
-from orbitmq.wire.pop.offset_infos import PoppedQueue
+from orbitmq.wire.messages.properties import parse_properties, tag_code
+from orbitmq.wire.pop.handles import PoppedQueue, parse_handle
 
 from .support import LIMITS, Rig, records
 

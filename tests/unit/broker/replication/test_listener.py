@@ -17,7 +17,7 @@ from orbitmq.ha.copies import Copied
 from orbitmq.ha.frames import HEADER, REPORT
 from orbitmq.store import Draft
 from orbitmq.wire.bodies.groups import GroupConfig
-from orbitmq.wire.bodies.monitoring.replication import SlaveStatus
+from orbitmq.wire.bodies.stats import SlaveStatus
 from orbitmq.wire.headers import GetReplicationStatus
 
 from ..parts import Serve, memory_store

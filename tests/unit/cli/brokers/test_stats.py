@@ -4,7 +4,7 @@ import pytest
 
 from orbitmq.admin import AdminClient, Traffic
 from orbitmq.errors import RemoteRefused
-from orbitmq.wire.bodies.monitoring.stats import StatsFigures, WindowFigures
+from orbitmq.wire.bodies.stats import StatsFigures, WindowFigures
 
 
 def figures(minute, hour, day):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.cli.store.config_files import ConfigCheck
-from orbitmq.store.inspection.findings import Severity
+from orbitmq.store.inspection.issues import Severity
 
 TOPICS = '{"dataVersion":{"counter":1,"timestamp":1},"topicConfigTable":{"orders":{"topicName":"orders"}}}'
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.store.disk import LocalDisk
-from orbitmq.store.repair import salvage as repair
+from orbitmq.store.inspection import salvage as repair
 
 from .conftest import Call, config_of
 

@@ -8,7 +8,7 @@ from orbitmq.client.consume.batch import Batch
 from orbitmq.client.consume.figures import Figures, TopicFigures
 from orbitmq.errors import ClientError, InvalidArgument
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.bodies.consumers.running_info import ConsumeFigures
+from orbitmq.wire.bodies.consumer_info import ConsumeFigures
 from unit.client.messages import stored
 
 QUEUE = MessageQueue("t", "a", 0)

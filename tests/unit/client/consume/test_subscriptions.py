@@ -2,7 +2,7 @@ import pytest
 
 from orbitmq.client.consume.subscriptions import parse_subscription, subscribe, wants
 from orbitmq.errors import InvalidArgument, InvalidExpression
-from orbitmq.wire.messages.tags import tag_code
+from orbitmq.wire.messages.properties import tag_code
 
 
 @pytest.mark.parametrize("expression", ["*", " * ", "", " "])

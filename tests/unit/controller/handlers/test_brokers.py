@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from golden import golden
-from orbitmq.controller.replicas.values import Standing
-from orbitmq.wire.bodies.controllers.replicas import SyncSet, encode_sync_set
+from orbitmq.controller.values import Standing
+from orbitmq.wire.bodies.controller import SyncSet, encode_sync_set
 from orbitmq.wire.command import decode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.header import encode_header

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from orbitmq.nameserver.app import NameServerFastPath
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.nameserver.fast_path import NameServerFastPath
 from orbitmq.nameserver.handlers import handlers
 from orbitmq.nameserver.registration.fast_path import RegistrationFastPath
 from orbitmq.nameserver.registration.pipeline import ORDER_TOPIC_NAMESPACE

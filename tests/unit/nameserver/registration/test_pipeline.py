@@ -199,8 +199,8 @@ async def test_compressed_registrations_of_4_x_are_read(tmp_path: Path):
 
 
 PAGE = Path(__file__).parents[4] / "docs" / "explain" / "registrations.md"
-VALUES = ["routing/values.py", "routing/group.py", "routing/events.py"]
-LISTENERS = ["cache/routes.py", "cache/route_queries.py", "monitoring/journal.py", "service.py"]
+VALUES = ["routing/values.py", "routing/events.py"]
+LISTENERS = ["cache/routes.py", "cache/route_queries.py", "monitoring/route_history.py", "service.py"]
 """What is told of changes; of the service only its listeners' defaults."""
 
 

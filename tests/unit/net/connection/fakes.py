@@ -13,7 +13,7 @@ from orbitmq.net.counters import Counters
 from orbitmq.net.dispatch.dispatcher import Dispatcher
 from orbitmq.net.dispatch.fast_path import FastPath
 from orbitmq.net.limits import Limits
-from orbitmq.net.sharing.turns import Turns
+from orbitmq.net.time_slices import Turns
 from orbitmq.wire.command import Command, decode_command
 from orbitmq.wire.frame import FrameDecoder
 

@@ -13,7 +13,7 @@ from orbitmq.errors import ConnectionFailed, RequestTimeout
 from orbitmq.net.connection.connection import Connection
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.limits import Limits
-from orbitmq.net.sharing.turns import TURN_COUNT
+from orbitmq.net.time_slices import TURN_COUNT
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, encode_command
 from orbitmq.wire.frame import Frame
 from orbitmq.wire.headers import GetClusterInfo, NotifyConsumerIdsChanged

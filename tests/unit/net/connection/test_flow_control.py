@@ -7,11 +7,10 @@ from typing import cast
 
 import pytest
 
-from orbitmq.net.connection.flow_control import FlowControl
-from orbitmq.net.connection.rate_limit import RateLimit
+from orbitmq.net.connection.flow_control import FlowControl, RateLimit
 from orbitmq.net.counters import Counters
 from orbitmq.net.limits import Limits
-from orbitmq.net.sharing.turns import TURN_COUNT
+from orbitmq.net.time_slices import TURN_COUNT
 from orbitmq.wire.frame import Frame
 
 LIMITS = Limits(write_pause_size=100, requests_per_second_max=10)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from orbitmq.admin.groups.values import QueueLag
+from orbitmq.admin.groups import QueueLag
 from orbitmq.errors import ClientError
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.lag import Summary, check_samples, look

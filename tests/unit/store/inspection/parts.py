@@ -8,7 +8,7 @@ from random import Random
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, Store, StoreConfig
 from orbitmq.store.inspection.check import StoreCheck
-from orbitmq.store.inspection.findings import Finding, Severity
+from orbitmq.store.inspection.issues import Finding, Severity
 from orbitmq.wire.messages.properties import format_properties
 
 SEGMENT_SIZE = 4096

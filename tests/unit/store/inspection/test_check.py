@@ -12,7 +12,7 @@ import pytest
 from orbitmq.store import Draft, Store
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.inspection.check import StoreCheck
-from orbitmq.store.inspection.findings import Severity
+from orbitmq.store.inspection.issues import Severity
 from orbitmq.store.sync.checkpoint import format_checkpoint, parse_checkpoint
 from orbitmq.testing import FakeClock
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.store.inspection.findings import Severity
+from orbitmq.store.inspection.issues import Severity
 from orbitmq.store.inspection.layout import check_is_store, log_files, queue_directories, strangers, usual_size
 
 NAME = f"{0:020}"

@@ -9,7 +9,7 @@ import pytest
 
 from orbitmq.store import Draft
 from orbitmq.store.inspection.check import StoreCheck
-from orbitmq.store.inspection.findings import Severity
+from orbitmq.store.inspection.issues import Severity
 from orbitmq.store.inspection.queue_check import Ranges
 from orbitmq.store.queues.consume_queue import UNIT
 

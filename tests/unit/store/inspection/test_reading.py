@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.store.disk import LocalDisk
-from orbitmq.store.inspection.reading import NotAFile, ReadOnlyFile, read_small
-from orbitmq.store.inspection.running import is_running
+from orbitmq.store.inspection.reading import NotAFile, ReadOnlyFile, is_running, read_small
 
 MIB = 1 << 20
 

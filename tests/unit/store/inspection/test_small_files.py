@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orbitmq.store.inspection.findings import Finding, Severity
+from orbitmq.store.inspection.issues import Finding, Severity
 from orbitmq.store.inspection.small_files import check_quarantine, quarantined, records_in
 from orbitmq.wire.messages.record import format_record
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import StoreError
-from orbitmq.store.log.beginning import Beginning, parse_beginning
 from orbitmq.store.log.segment import Segment, segment_name
 from orbitmq.store.log.segment_log import SegmentLog
+from orbitmq.store.log.start_offset import Beginning, parse_beginning
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 
 DIRECTORY = Path("/log")

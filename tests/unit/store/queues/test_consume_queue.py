@@ -5,7 +5,7 @@ import pytest
 from orbitmq.errors import NotWritten
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue
-from orbitmq.store.queues.soundness import Shares, has_hole, is_rising
+from orbitmq.store.queues.validation import Shares, has_hole, is_rising
 from orbitmq.testing.fake_disk import FakeDisk
 
 from ..parts import QUEUE_DIRECTORY, queue_of

@@ -15,8 +15,8 @@ from orbitmq.store.queues import reading
 from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
+from orbitmq.wire.messages.properties import tag_code
 from orbitmq.wire.messages.record import iter_records
-from orbitmq.wire.messages.tags import tag_code
 
 T0 = 1_700_000_000_000
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.store.queues.consume_queues import ConsumeQueues
-from orbitmq.store.queues.rebuild import Rebuild, Step, judge_step
-from orbitmq.store.queues.rebuild_mark import RebuildMark
+from orbitmq.store.queues.rebuild import Rebuild, RebuildMark, Step, judge_step
 from orbitmq.store.sync.entry_sync import sync_entries
 from orbitmq.store.values import Dispatched
 from orbitmq.testing.fake_disk import FakeDisk

@@ -16,8 +16,7 @@ from orbitmq.wire.headers import (
     SetCommitLogReadMode,
     ViewBrokerStats,
 )
-
-from .support import travels_as
+from unit.wire.headers.support import travels_as
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from orbitmq.wire.headers import (
     GetRunningInfo,
     ResetClientOffset,
 )
-
-from .support import travels_as
+from unit.wire.headers.support import travels_as
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,7 @@ from orbitmq.wire.headers import (
     RegisterBrokerResponse,
     WipeWritePermResponse,
 )
-
-from .support import travels_as
+from unit.wire.headers.support import travels_as
 
 BROKER = {"brokerName": "a", "brokerAddr": "h:1", "clusterName": "c", "haServerAddr": "h:2", "brokerId": "0"}
 

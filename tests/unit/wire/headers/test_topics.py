@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import CreateTopic, DeleteTopicInBroker, GetTopicConfig, GetTopicStats, QueryTopicConsumers
-
-from .support import travels_as
+from orbitmq.wire.header import decode_header, encode_header
+from orbitmq.wire.headers import (
+    CreateStaticTopic,
+    CreateTopic,
+    DeleteTopicInBroker,
+    ForwardedGetEarliestStoreTime,
+    ForwardedGetMaxOffset,
+    ForwardedGetMinOffset,
+    ForwardedPullMessage,
+    ForwardedQueryConsumerOffset,
+    ForwardedSearchOffset,
+    ForwardedUpdateConsumerOffset,
+    GetTopicConfig,
+    GetTopicStats,
+    QueryTopicConsumers,
+)
+from unit.wire.headers.support import travels_as
 
 REQUIRED = {
     "topic": "t", "defaultTopic": "TBW102", "readQueueNums": "4", "writeQueueNums": "8", "perm": "6",
@@ -43,3 +57,30 @@ def test_a_topic_is_not_ordered_unless_its_creator_says_so() -> None:
     found = decode_header(CreateTopic, REQUIRED)
     assert found.order is False
     assert (found.topic_sys_flag, found.attributes, found.force) == (None, None, None)
+
+
+FORWARDED = (
+    ForwardedGetEarliestStoreTime, ForwardedGetMaxOffset, ForwardedGetMinOffset, ForwardedPullMessage,
+    ForwardedQueryConsumerOffset, ForwardedSearchOffset, ForwardedUpdateConsumerOffset,
+)  # fmt: skip
+
+
+def test_a_static_topic_is_made_with_the_fields_of_any_topic() -> None:
+    header = CreateStaticTopic(
+        topic="t", default_topic="TBW102", read_queue_nums=4, write_queue_nums=8, perm=6,
+        topic_filter_type="SINGLE_TAG", order=False, force=True,
+    )  # fmt: skip
+    expected = {
+        "topic": "t", "defaultTopic": "TBW102", "readQueueNums": "4", "writeQueueNums": "8", "perm": "6",
+        "topicFilterType": "SINGLE_TAG", "order": "false", "force": "true",
+    }  # fmt: skip
+    assert travels_as(header, expected)
+
+
+@pytest.mark.parametrize("header_type", FORWARDED)
+def test_a_request_that_is_sent_on_says_that_it_is_about_a_queue_of_the_broker(header_type: type[Any]) -> None:
+    values = {field.name: 1 if "int" in str(field.type).lower() else "x" for field in fields(header_type)}
+    values = {name: value for name, value in values.items() if name not in ("lo", "committed", "set_zero_if_not_found")}
+    sent = encode_header(header_type(**values))
+    base = header_type.__mro__[1]
+    assert sent == encode_header(base(**values)) | {"lo": "false"}

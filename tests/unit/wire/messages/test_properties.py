@@ -3,8 +3,7 @@
 import pytest
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.wire.messages.properties import find_property, format_properties, parse_properties
-from orbitmq.wire.messages.tags import tag_code
+from orbitmq.wire.messages.properties import find_property, format_properties, parse_properties, tag_code
 
 
 def test_properties_are_name_0x01_value_0x02():

@@ -12,7 +12,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.access import PolicyType, by_name, parse_resource, parse_subject
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
-from orbitmq.wire.bodies.access.acls import decode_acl_draft, encode_acl, encode_acls
+from orbitmq.wire.bodies.access import decode_acl_draft, encode_acl, encode_acls
 from orbitmq.wire.headers import CreateAcl, DeleteAcl, GetAcl, ListAcls, UpdateAcl
 
 handlers: Handlers[AccessControl] = Handlers()

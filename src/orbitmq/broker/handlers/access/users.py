@@ -14,7 +14,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.access import User, UserType
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
-from orbitmq.wire.bodies.access.users import decode_user_change, encode_user, encode_users
+from orbitmq.wire.bodies.access import decode_user_change, encode_user, encode_users
 from orbitmq.wire.headers import CreateUser, DeleteUser, GetUser, ListUsers, UpdateUser
 
 handlers: Handlers[AccessControl] = Handlers()

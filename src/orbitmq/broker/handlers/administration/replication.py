@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from orbitmq.broker.registration.addresses import BrokerAddress
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.store import Store
-from orbitmq.wire.bodies.monitoring.replication import SlaveStatus, encode_replication_status
+from orbitmq.wire.bodies.stats import SlaveStatus, encode_replication_status
 from orbitmq.wire.headers import (
     ExchangeReplicationInfo,
     ExchangeReplicationInfoResponse,

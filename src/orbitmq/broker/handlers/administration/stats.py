@@ -20,8 +20,7 @@ from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.work import in_turns
 from orbitmq.store import Store
-from orbitmq.wire.bodies.monitoring.consume_stats import TopicProgress, encode_broker_consume_stats
-from orbitmq.wire.bodies.monitoring.stats import encode_stats
+from orbitmq.wire.bodies.stats import TopicProgress, encode_broker_consume_stats, encode_stats
 from orbitmq.wire.headers import GetBrokerConsumeStats, ViewBrokerStats
 
 QUEUES_PER_TURN = 500

@@ -17,7 +17,7 @@ from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.session import make_request
 from orbitmq.store import Store
-from orbitmq.wire.bodies.consumers.offset_tables import (
+from orbitmq.wire.bodies.offsets import (
     CLIENT_BODY_SIZE_MAX,
     Offsets,
     decode_client_offsets,

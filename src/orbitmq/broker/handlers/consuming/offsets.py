@@ -16,8 +16,7 @@ from orbitmq.errors import Rejected
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.store import Boundary, Store
-from orbitmq.wire.bodies.consumers.offset_tables import encode_corrections
-from orbitmq.wire.bodies.consumers.time_spans import QueueTimeSpan, encode_time_spans
+from orbitmq.wire.bodies.offsets import QueueTimeSpan, encode_corrections, encode_time_spans
 from orbitmq.wire.headers import (
     EarliestStoreTimeResponse,
     ForwardedGetEarliestStoreTime,

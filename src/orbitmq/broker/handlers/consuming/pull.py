@@ -19,9 +19,9 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.group import MessageModel, Subscription
 from orbitmq.model.topic import Perm
+from orbitmq.net.connection.budgets import LARGE_SIZE
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.net.sharing.waiting_answers import LARGE_SIZE
 from orbitmq.store import PropertyTest, Store
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import LitePullMessage, PullMessage, PullSysFlag

@@ -20,7 +20,7 @@ from orbitmq.model.topic import TopicConfig
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.store import Store
-from orbitmq.wire.bodies.consumers.offset_tables import encode_offset_list, encode_offset_table
+from orbitmq.wire.bodies.offsets import encode_offset_list, encode_offset_table
 from orbitmq.wire.headers import ResetClientOffset, ResetGroupOffset
 
 

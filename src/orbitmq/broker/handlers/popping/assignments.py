@@ -21,7 +21,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import RETRY_PREFIX
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.store.light.places import LIGHT_QUEUE_ID, is_light
+from orbitmq.store.lmq import LIGHT_QUEUE_ID, is_light
 from orbitmq.wire.headers import GetAllRequestModes, QueryAssignment, SetRequestMode
 from orbitmq.wire.pop.assignments import (
     BODY_SIZE_MAX,

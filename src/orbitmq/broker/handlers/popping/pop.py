@@ -15,8 +15,15 @@ from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.store import PropertyTest
 from orbitmq.store.queues.consume_queues import NAME_SIZE_MAX, is_directory_name
 from orbitmq.wire.headers import PopMessage, PopResponse
-from orbitmq.wire.pop.handles import NORMAL, ORDER_REVIVE_QUEUE, RETRY_V1, pop_retry_topic, retry_kind
-from orbitmq.wire.pop.offset_infos import format_message_offsets, format_start_offsets
+from orbitmq.wire.pop.handles import (
+    NORMAL,
+    ORDER_REVIVE_QUEUE,
+    RETRY_V1,
+    format_message_offsets,
+    format_start_offsets,
+    pop_retry_topic,
+    retry_kind,
+)
 from orbitmq.wire.pop.revive_log import COUNT_MAX
 
 handlers: Handlers[PopTables] = Handlers()

@@ -17,7 +17,7 @@ from orbitmq.errors import Rejected
 from orbitmq.model.static_topic import QueueMapping
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX
-from orbitmq.wire.bodies.static_topics.mappings import decode_mapping
+from orbitmq.wire.bodies.static_topics import decode_mapping
 from orbitmq.wire.headers import CreateStaticTopic
 
 

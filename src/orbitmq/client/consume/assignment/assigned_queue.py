@@ -16,7 +16,7 @@ from orbitmq.client.session.background_tasks import BackgroundTasks
 from orbitmq.clock import now_ms
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.bodies.consumers.running_info import QueueInfo
+from orbitmq.wire.bodies.consumer_info import QueueInfo
 
 FindOffset = Callable[[MessageQueue], Awaitable[int]]
 """Returns the offset at which a queue begins."""

@@ -16,7 +16,7 @@ from orbitmq.client.consume.dispatch.message_pool import MessageHandler
 from orbitmq.errors import CorruptRecord
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.bodies.consumers.direct_result import DirectResult, Outcome
+from orbitmq.wire.bodies.consumer_info import DirectResult, Outcome
 
 log = logging.getLogger(__name__)
 

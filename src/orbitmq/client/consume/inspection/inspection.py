@@ -21,9 +21,8 @@ from orbitmq.errors import HeaderError, Rejected
 from orbitmq.model.group import Subscription
 from orbitmq.model.message import PropertyName, StoredMessage
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
-from orbitmq.wire.bodies.consumers.direct_result import encode_direct_result
-from orbitmq.wire.bodies.consumers.offset_tables import decode_offset_table, encode_client_offsets
-from orbitmq.wire.bodies.consumers.running_info import RunningInfo, encode_running_info
+from orbitmq.wire.bodies.consumer_info import RunningInfo, encode_direct_result, encode_running_info
+from orbitmq.wire.bodies.offsets import decode_offset_table, encode_client_offsets
 from orbitmq.wire.headers import ConsumeMessageDirectly, GetClientOffsets, GetRunningInfo, ResetClientOffset
 from orbitmq.wire.messages.record import iter_records, to_stored_message
 

@@ -15,8 +15,15 @@ from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import ChangeInvisibleTimeResponse, PopResponse
 from orbitmq.wire.messages.record import decode_answer
-from orbitmq.wire.pop.handles import Handle, format_handle, parse_handle, retry_kind
-from orbitmq.wire.pop.offset_infos import order_count_key, parse_order_counts, parse_popped_queues
+from orbitmq.wire.pop.handles import (
+    Handle,
+    format_handle,
+    order_count_key,
+    parse_handle,
+    parse_order_counts,
+    parse_popped_queues,
+    retry_kind,
+)
 
 NOTHING = (ResponseCode.POLLING_TIMEOUT, ResponseCode.POLLING_FULL, ResponseCode.PULL_NOT_FOUND)
 """Codes of answers that hold no messages, and are no refusals."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from orbitmq.admin.dead_letters.letters import ORIGIN_MESSAGE_ID, ORIGIN_TOPIC, own_properties
+from orbitmq.admin.dead_letters import ORIGIN_MESSAGE_ID, ORIGIN_TOPIC, own_properties
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.model.message import Message, PropertyName
 

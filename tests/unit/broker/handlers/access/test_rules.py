@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orbitmq.wire.bodies.access.acls import decode_acl, decode_acls
+from orbitmq.wire.bodies.access import decode_acl, decode_acls
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import CreateAcl, CreateUser, DeleteAcl, GetAcl, GetUser, ListAcls, UpdateAcl
 

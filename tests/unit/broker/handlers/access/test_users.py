@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orbitmq.model.access import User, UserStatus, UserType
-from orbitmq.wire.bodies.access.users import UserChange, decode_user, decode_users, encode_user_change
+from orbitmq.wire.bodies.access import UserChange, decode_user, decode_users, encode_user_change
 from orbitmq.wire.headers import CreateAcl, CreateUser, DeleteUser, GetUser, ListUsers, UpdateUser
 from orbitmq.wire.signature import Credentials
 

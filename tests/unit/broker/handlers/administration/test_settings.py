@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from golden import golden
-from orbitmq.admin.brokers.settings import next_start_settings
+from orbitmq.admin.broker_settings import next_start_settings
 from orbitmq.broker.handlers.administration.settings import PROPERTIES_SIZE_MAX
 from orbitmq.broker.settings.changes import BLACK_LIST
 from orbitmq.broker.settings.java_keys import WITHOUT_EFFECT

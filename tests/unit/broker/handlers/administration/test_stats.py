@@ -6,7 +6,7 @@ import pytest
 
 from orbitmq.broker.handlers.administration import stats as handlers
 from orbitmq.wire import fastjson
-from orbitmq.wire.bodies.monitoring.stats import decode_stats
+from orbitmq.wire.bodies.stats import decode_stats
 from orbitmq.wire.headers import CreateTopic, GetBrokerConsumeStats, UpdateConsumerOffset, ViewBrokerStats
 
 

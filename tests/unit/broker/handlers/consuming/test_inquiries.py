@@ -9,8 +9,8 @@ import orjson
 from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
-from orbitmq.wire.bodies.consumers.offset_tables import decode_clients_offsets, encode_client_offsets
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
+from orbitmq.wire.bodies.offsets import decode_clients_offsets, encode_client_offsets
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
     ConsumeMessageDirectly,

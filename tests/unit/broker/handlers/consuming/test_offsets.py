@@ -12,7 +12,7 @@ from orbitmq.errors import Rejected
 from orbitmq.model.topic import TopicConfig
 from orbitmq.store import Draft, Store
 from orbitmq.testing.fake_disk import FakeDisk
-from orbitmq.wire.bodies.consumers.time_spans import decode_time_spans
+from orbitmq.wire.bodies.offsets import decode_time_spans
 from orbitmq.wire.headers import (
     EarliestStoreTimeResponse,
     GetAllConsumerOffsets,

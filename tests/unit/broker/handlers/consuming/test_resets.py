@@ -10,8 +10,8 @@ import pytest
 from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
-from orbitmq.wire.bodies.consumers.offset_tables import decode_offset_table
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
+from orbitmq.wire.bodies.offsets import decode_offset_table
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
     DeleteSubscriptionGroup,

@@ -9,7 +9,7 @@ import pytest
 
 from orbitmq.model.static_topic import MappingItem, QueueMapping
 from orbitmq.wire import fastjson
-from orbitmq.wire.bodies.static_topics.mappings import decode_mapping, encode_mapping
+from orbitmq.wire.bodies.static_topics import decode_mapping, encode_mapping
 from orbitmq.wire.headers import CreateStaticTopic, DeleteTopicInBroker, GetAllTopicConfig, GetTopicConfig
 from waiting import until
 

@@ -9,7 +9,7 @@ import pytest
 
 from orbitmq.codes import RequestCode
 from orbitmq.model.static_topic import MappingItem, QueueMapping
-from orbitmq.wire.bodies.static_topics.mappings import encode_mapping
+from orbitmq.wire.bodies.static_topics import encode_mapping
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (

@@ -9,7 +9,7 @@ import pytest
 
 from orbitmq.client.consume.inspection import stacks
 from orbitmq.client.consume.inspection.direct import DirectConsumption
-from orbitmq.wire.bodies.consumers.direct_result import Outcome
+from orbitmq.wire.bodies.consumer_info import Outcome
 from unit.client.messages import stored
 
 MESSAGE = stored(7)

@@ -12,9 +12,8 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.testing import LocalCluster
-from orbitmq.wire.bodies.consumers.direct_result import Outcome, decode_direct_result
-from orbitmq.wire.bodies.consumers.offset_tables import decode_clients_offsets, decode_offset_table
-from orbitmq.wire.bodies.consumers.running_info import decode_running_info
+from orbitmq.wire.bodies.consumer_info import Outcome, decode_direct_result, decode_running_info
+from orbitmq.wire.bodies.offsets import decode_clients_offsets, decode_offset_table
 from orbitmq.wire.headers import (
     ConsumeMessageDirectly,
     GetClientsOffsets,

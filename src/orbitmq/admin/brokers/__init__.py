@@ -1,1 +1,0 @@
-"""Brokers as administrators see them: what they have counted."""

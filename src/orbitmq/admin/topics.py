@@ -1,0 +1,124 @@
+"""The settings of a topic on every broker that has it: asked for (351), and changed (17)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from orbitmq.admin.messages import Tell
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import InvalidArgument, RemoteRefused, RouteNotFound
+from orbitmq.model.topic import AUTO_CREATE_TOPIC, TopicConfig
+from orbitmq.wire.bodies.topics import decode_topic_config
+from orbitmq.wire.headers import CreateTopic, GetTopicConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicChange:
+    """What is to be different about a topic; None leaves it as it is.
+
+    Args:
+        read_queue_count: queues that consumers read, on each broker.
+        write_queue_count: queues that producers send to.
+        perm: 4 to read, 2 to write, 6 for both.
+        order: whether its messages have an order that a broker's absence must not change.
+        attributes: `{"+message.type": "FIFO"}` sets one, `{"-message.type": ""}` takes it away.
+
+    Raises:
+        InvalidArgument: a name of an attribute has no sign.
+    """
+
+    read_queue_count: int | None = None
+    write_queue_count: int | None = None
+    perm: int | None = None
+    order: bool | None = None
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in self.attributes:
+            if name[:1] not in ("+", "-") or len(name) < 2:
+                raise InvalidArgument("attributes", name, "+NAME, which sets one, or -NAME, which takes one away")
+
+    def applied_to(self, config: TopicConfig) -> TopicConfig:
+        """Return a topic's settings as a broker is asked for them: with the changes of its attributes, not with all."""
+        return TopicConfig(
+            topic=config.topic,
+            read_queue_count=_either(self.read_queue_count, config.read_queue_count),
+            write_queue_count=_either(self.write_queue_count, config.write_queue_count),
+            perm=_either(self.perm, config.perm),
+            topic_filter_type=config.topic_filter_type,
+            topic_sys_flag=config.topic_sys_flag,
+            order=config.order if self.order is None else self.order,
+            attributes=self.attributes,
+        )
+
+
+def format_attribute_changes(changes: Mapping[str, str]) -> str | None:
+    """Return changes of attributes as requests carry them (Java: AttributeParser.parseToString); None for none."""
+    words = (f"{name}={value}" if name.startswith("+") else name for name, value in changes.items())
+    return ",".join(words) or None
+
+
+def parse_attribute_change(text: str) -> tuple[str, str]:
+    """Return the name, with its sign, and the value of `+NAME=VALUE` or `-NAME`.
+
+    Raises:
+        InvalidArgument: it is neither of them.
+    """
+    name, separator, value = text.partition("=")
+    is_one = len(name) > 1 and name[0] == ("+" if separator else "-") and (value or not separator)
+    if not is_one or "," in text:
+        raise InvalidArgument("attribute", text, "+NAME=VALUE, or -NAME to take one away")
+    return name, value
+
+
+def _either(wanted: int | None, present: int) -> int:
+    return present if wanted is None else wanted
+
+
+async def find_configs(tell: Tell, masters: Mapping[str, str], topic: str) -> dict[str, TopicConfig]:
+    """Return a topic's settings by the names of the brokers that have it.
+
+    Raises:
+        RouteNotFound: none of these brokers has the topic.
+    """
+    found = {}
+    for broker, address in sorted(masters.items()):
+        try:
+            found[broker] = decode_topic_config((await tell(address, GetTopicConfig(topic=topic))).body)
+        except RemoteRefused as refusal:
+            if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
+                raise
+    if not found:
+        raise RouteNotFound(f"the topic {topic} is on none of the brokers {', '.join(sorted(masters))}")
+    return found
+
+
+async def change_configs(
+    tell: Tell, masters: Mapping[str, str], topic: str, change: TopicChange
+) -> dict[str, TopicConfig]:
+    """Change a topic on every broker that has it; return its settings afterwards, as each broker tells them.
+
+    Raises:
+        RouteNotFound: none of these brokers has the topic.
+        RemoteRefused: a broker refused; those before it in the order of names have accepted.
+    """
+    present = await find_configs(tell, masters, topic)
+    for broker, config in present.items():
+        await tell(masters[broker], create_header(change.applied_to(config)))
+    return await find_configs(tell, {broker: masters[broker] for broker in present}, topic)
+
+
+def create_header(config: TopicConfig) -> CreateTopic:
+    """Return the request that makes a topic, or changes it."""
+    return CreateTopic(
+        topic=config.topic,
+        default_topic=AUTO_CREATE_TOPIC,
+        read_queue_nums=config.read_queue_count,
+        write_queue_nums=config.write_queue_count,
+        perm=config.perm,
+        topic_filter_type=config.topic_filter_type,
+        topic_sys_flag=config.topic_sys_flag,
+        order=config.order,
+        attributes=format_attribute_changes(config.attributes),
+    )

@@ -1,1 +1,0 @@
-"""Topics as administrators see them: how each broker has them, and how that is changed."""

@@ -1,1 +1,0 @@
-"""HTTP for machines: metrics, health and state. Pages for people belong to a dashboard."""

@@ -1,1 +1,0 @@
-"""Shared by all connections of a server: room for unfinished frames and for unread answers, and turns of the loop."""

@@ -1,1 +1,0 @@
-"""The check of index files: looked at without opening the store."""

@@ -1,0 +1,232 @@
+"""The rebuilding of what is derived from the log: all consume queues, or some topics', and the checkpoint.
+
+The queues are written by the same code that recovery uses. The file `rebuild` names them until they are on the disk: what
+is interrupted begins again, here or at the broker's next start.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import NamedTuple
+
+from orbitmq.errors import InvalidArgument, StoreError
+from orbitmq.model.delay_levels import DELAY_LEVELS, DelayLevels
+from orbitmq.model.message import Host
+from orbitmq.store.disk import Disk, LocalDisk
+from orbitmq.store.dispatch import is_queued
+from orbitmq.store.inspection.check import Sizes
+from orbitmq.store.inspection.issues import Severity
+from orbitmq.store.inspection.layout import check_is_store, commit_log_files, log_files, queue_directories
+from orbitmq.store.inspection.log_walk import Damage, LogWalk
+from orbitmq.store.inspection.queue_check import Ranges
+from orbitmq.store.inspection.timer_check import TimerCheck
+from orbitmq.store.lmq import light_forms
+from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.queues.consume_queue import UNIT, ConsumeQueue
+from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey, check_directory_name
+from orbitmq.store.queues.deletions import Deletions
+from orbitmq.store.queues.queue_ends import QueueEnds
+from orbitmq.store.queues.rebuild import Rebuild, RebuildMark
+from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint, parse_checkpoint
+from orbitmq.store.sync.entry_sync import sync_entries
+from orbitmq.store.values import Dispatched
+from orbitmq.wire.messages.record import Record
+
+log = logging.getLogger(__name__)
+
+_NO_HOST = Host("0.0.0.0", 0)
+
+
+class Rebuilt(NamedTuple):
+    """What was done."""
+
+    queue_count: int
+    record_count: int
+    """Records of the log, those of other topics included."""
+    unplaced_count: int
+    """Records that no queue leads to: their queue offsets are out of step."""
+    damage_count: int
+    """Damaged places of the log that were passed over."""
+    has_checkpoint: bool
+    """The checkpoint was written as well."""
+
+
+class _Seen:
+    """What a first walk through the log has met."""
+
+    def __init__(self, timers: TimerCheck) -> None:
+        self.keys: set[QueueKey] = set()
+        self.record_count = self.damage_count = 0
+        self.stored_at_ms = self.end = 0
+        self.damages = Ranges()
+        self.timers = timers
+
+    def take(self, record: Record) -> None:
+        self.record_count += 1
+        self.timers.take(record)
+        self.stored_at_ms = max(self.stored_at_ms, record.stored_at_ms)
+        if is_queued(record.sys_flag) and _has_queue(record):
+            self.keys.add((record.topic, record.queue_id))
+
+
+def rebuild_store(
+    root: Path,
+    sizes: Sizes,
+    *,
+    topics: Collection[str] | None = None,
+    delay_levels: DelayLevels = DELAY_LEVELS,
+    disk: Disk | None = None,
+    on_size: Callable[[int], None] = lambda size: None,
+    on_read: Callable[[int], None] = lambda size: None,
+) -> Rebuilt:
+    """Write consume queues anew from the log; the checkpoint, too, when they are all queues.
+
+    Args:
+        topics: whose queues; None: all.
+        delay_levels: how long delayed messages wait, which the entries of their queues say.
+        on_size: told once how many bytes will be read.
+        on_read: told how many of them have been, now and then.
+
+    Raises:
+        InvalidArgument: the directory is no store.
+        StoreError: a broker has it open, or the log's files do not fit together.
+        OSError: the disk does not take it. Begin again when it does.
+    """
+    check_is_store(root)
+    disk = disk or LocalDisk()
+    lock = disk.lock(root / "lock")
+    try:
+        return _QueueRebuild(root, sizes, delay_levels, disk, on_size, on_read).run(topics)
+    finally:
+        lock.close()
+
+
+class _QueueRebuild:
+    def __init__(
+        self,
+        root: Path,
+        sizes: Sizes,
+        delay_levels: DelayLevels,
+        disk: Disk,
+        on_size: Callable[[int], None],
+        on_read: Callable[[int], None],
+    ) -> None:
+        self._root = root
+        self._disk = disk
+        self._on_read = on_read
+        found = log_files(root / "commitlog")
+        segment_size = sizes.of_log(found)
+        self._log_files = commit_log_files(found, segment_size)
+        self._commit_log = CommitLog(disk, root / "commitlog", segment_size, store_host=_NO_HOST)
+        self._queues = ConsumeQueues(
+            disk, root / "consumequeue", sizes.of_queues(root) // UNIT.size, delay_levels=delay_levels
+        )
+        self._mark = RebuildMark(disk, root / "rebuild")
+        self._deletions = Deletions(disk, root / "deleted")
+        self._unplaced_count = 0
+        self._timer_sizes = sizes.timer_precision_ms, sizes.timer_log_file_size
+        on_size(2 * sum(file.size for file in found))
+
+    def run(self, topics: Collection[str] | None) -> Rebuilt:
+        try:
+            return self._run(topics)
+        finally:
+            self._commit_log.log.close()
+            self._queues.close()
+
+    def _run(self, topics: Collection[str] | None) -> Rebuilt:
+        commit_log = self._commit_log
+        commit_log.log.load()
+        commit_log.end = commit_log.log.written_end()
+        seen = self._walk()
+        marked = self._mark.read()
+        on_disk = {key for key, _directory in queue_directories(self._root / "consumequeue")}
+        keys = {key for key in seen.keys | on_disk if topics is None or key[0] in topics}
+        # What an earlier rebuilding has left unfinished belongs to this one.
+        keys |= marked.keys()
+        ends = {key: self._end_without_messages(key, marked) for key in sorted(keys)}
+        self._mark.write(ends)
+        rebuild = Rebuild(self._queues, ends, self._count_unplaced, sync_entries)
+        rebuild.run(commit_log, self._deletions, self._on_read)
+        if topics is None:
+            self._write_checkpoint(seen)
+            # The next start indexes the log again, beside its other work.
+            self._disk.remove(self._root / "index")
+            self._disk.remove(self._root / "indexed")
+            self._remove_wrong_timers(seen)
+        self._mark.remove()
+        return Rebuilt(len(ends), seen.record_count, self._unplaced_count, seen.damage_count, topics is None)
+
+    def _remove_wrong_timers(self, seen: _Seen) -> None:
+        """Leave what is sound: a log that is read anew may deliver messages twice that have waited in several turns.
+
+        The checkpoint stays: it alone knows what has been delivered.
+        """
+        findings = list(seen.timers.findings(seen.damages, self._commit_log.min_offset))
+        if any(finding.severity is Severity.WRONG for finding in findings):
+            self._disk.remove(self._root / "timerwheel")
+            if seen.timers.is_log_wrong:
+                self._disk.remove(self._root / "timerlog")
+
+    def _walk(self) -> _Seen:
+        """Find out which queues there have to be: all of them are named before the first is touched."""
+        is_orderly = not self._disk.exists(self._root / "abort")
+        seen = _Seen(TimerCheck(self._root, *self._timer_sizes, is_live=False, is_settled=is_orderly))
+        walk = LogWalk(self._log_files, on_read=self._on_read)
+        for found in walk.run():
+            if isinstance(found, Damage):
+                seen.damage_count += 1
+                seen.damages.add(found.start, found.end)
+                log.warning("passed over damage from %d to %d: %s", found.start, found.end, found.reason)
+            else:
+                self._see(found, seen)
+        seen.end = walk.end
+        return seen
+
+    def _see(self, record: Record, seen: _Seen) -> None:
+        """Take note of a record, and of the light queues that it is in, as far as they were not deleted."""
+        if not self._deletions.covers(record.topic, record.physical_offset):
+            seen.take(record)
+        seen.keys |= {
+            (form.topic, form.queue_id)
+            for form in light_forms(record)
+            if not self._deletions.covers(form.topic, form.physical_offset)
+        }
+
+    def _end_without_messages(self, key: QueueKey, marked: dict[QueueKey, int]) -> int:
+        """Return where a queue goes on if all of its messages were deleted with the log's first files."""
+        if not self._commit_log.min_offset:
+            return 0
+        queue: ConsumeQueue = self._queues.make(*key)
+        try:
+            queue.load()
+        except StoreError as error:
+            log.warning("a consume queue is damaged: %s", error)
+        ends = QueueEnds.parse(self._disk.read(self._root / "ends"))
+        return max(ends.end_of(key), marked.get(key, 0), queue.known_end())
+
+    def _write_checkpoint(self, seen: _Seen) -> None:
+        """Vouch for the log and for the queues: both are on the disk then."""
+        path = self._root / "checkpoint"
+        old = parse_checkpoint(self._disk.read(path))
+        durable = old.durable_offset if old.durable_offset <= seen.end else 0
+        if self._disk.exists(self._root / "abort"):
+            # The process that wrote these bytes did not see them on the disk: a sync may have failed unseen.
+            self._commit_log.rewrite(durable, seen.end)
+        self._commit_log.log.sync(self._commit_log.min_offset, seen.end)
+        index_ms = old.index_ms if 0 <= old.index_ms <= seen.stored_at_ms else 0
+        fresh = Checkpoint(seen.stored_at_ms, seen.stored_at_ms, index_ms, seen.end, seen.end)
+        self._disk.write(path, format_checkpoint(fresh))
+
+    def _count_unplaced(self, message: Dispatched) -> None:
+        self._unplaced_count += 1
+
+
+def _has_queue(record: Record) -> bool:
+    try:
+        check_directory_name(record.topic)
+    except InvalidArgument:
+        return False
+    return record.queue_id >= 0

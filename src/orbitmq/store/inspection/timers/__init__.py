@@ -1,1 +1,0 @@
-"""The check of the files of messages that wait for a time of their own."""

@@ -1,1 +1,0 @@
-"""The numbering of messages in light queues, while a store is written to."""

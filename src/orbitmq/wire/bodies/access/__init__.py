@@ -1,1 +1,0 @@
-"""Bodies about users and their rules, as mqadmin sends and reads them."""

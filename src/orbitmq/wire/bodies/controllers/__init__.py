@@ -1,1 +1,0 @@
-"""Bodies of controllers: sync sets, elections, members."""

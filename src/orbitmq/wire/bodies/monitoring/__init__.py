@@ -1,1 +1,0 @@
-"""Figures of a broker's work: of one thing, of all groups, of its slaves."""

@@ -1,1 +1,0 @@
-"""JSON bodies about static topics."""

@@ -1,0 +1,144 @@
+"""Statistics in answers of a broker: counts of one thing, offsets of all groups, the slaves of a master.
+
+Source: Java BrokerStatsData, BrokerStatsItem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from orbitmq.model.route import MessageQueue
+from orbitmq.wire import fastjson
+from orbitmq.wire.bodies.document import number, parse_body
+from orbitmq.wire.bodies.topics import Progress, consume_stats_document
+
+
+class WindowFigures(NamedTuple):
+    """What happened in one window of time."""
+
+    sum: int = 0
+    rate: float = 0.0
+    """Per second."""
+    mean: float = 0.0
+    """Of the sum, per time that something was counted: a batch counts once."""
+
+
+class StatsFigures(NamedTuple):
+    """What happened in the last minute, hour and day."""
+
+    minute: WindowFigures
+    hour: WindowFigures
+    day: WindowFigures
+
+
+def encode_stats(figures: StatsFigures) -> bytes:
+    """Encode the answer to VIEW_BROKER_STATS_DATA."""
+    return orjson.dumps(
+        {
+            "statsDay": _document(figures.day),
+            "statsHour": _document(figures.hour),
+            "statsMinute": _document(figures.minute),
+        }
+    )
+
+
+def decode_stats(body: bytes) -> StatsFigures:
+    """Decode the answer to VIEW_BROKER_STATS_DATA.
+
+    Raises:
+        HeaderError: the body is none.
+    """
+    return parse_body(
+        "stats",
+        body,
+        lambda document: StatsFigures(*(_parse(document[key]) for key in ("statsMinute", "statsHour", "statsDay"))),
+    )
+
+
+def _document(window: WindowFigures) -> dict[str, Any]:
+    return {"avgpt": window.mean, "sum": window.sum, "tps": window.rate}
+
+
+def _parse(document: dict[str, Any]) -> WindowFigures:
+    return WindowFigures(number(document["sum"]), float(document["tps"]), float(document["avgpt"]))
+
+
+class TopicProgress(NamedTuple):
+    """A group's place in every queue of one topic, and how many messages of it the group gets per second."""
+
+    queues: Mapping[MessageQueue, Progress]
+    rate: float = 0.0
+
+
+def encode_broker_consume_stats(address: str, groups: Mapping[str, Iterable[TopicProgress]]) -> bytes:
+    """Encode the answer to GET_BROKER_CONSUME_STATS: per group, each of its topics."""
+    behind = in_flight = 0
+    listed: list[dict[str, Any]] = []
+    for group, topics in groups.items():
+        documents = []
+        for topic in topics:
+            documents.append(consume_stats_document(topic.queues, topic.rate))
+            behind += sum(place.broker_offset - place.consumer_offset for place in topic.queues.values())
+            in_flight += sum(place.pull_offset - place.consumer_offset for place in topic.queues.values())
+        listed.append({group: documents})
+    return fastjson.dumps_loose(
+        {"brokerAddr": address, "consumeStatsList": listed, "totalDiff": behind, "totalInflightDiff": in_flight}
+    )
+
+
+class SlaveStatus(NamedTuple):
+    """One slave of a master. Offsets and sizes in bytes.
+
+    Args:
+        address: the slave's end of its connection, as host:port.
+        acknowledged: up to where it has the log.
+        sent: up to where it was sent.
+    """
+
+    address: str
+    acknowledged: int
+    behind: int
+    is_in_sync: bool
+    size_per_second: int
+    sent: int
+
+
+def encode_replication_status(log_end: int, slaves: Sequence[SlaveStatus] = (), master: str | None = None) -> bytes:
+    """Encode a broker's answer to GET_BROKER_HA_STATUS.
+
+    Args:
+        log_end: where its CommitLog ends.
+        master: of a slave: whom it follows, as host:port.
+    """
+    client: dict[str, Any] = {
+        "lastReadTimestamp": 0,
+        "lastWriteTimestamp": 0,
+        "masterFlushOffset": 0,
+        "maxOffset": 0,
+        "transferredByteInSecond": 0,
+    }
+    if master is not None:
+        client |= {"masterAddr": master, "maxOffset": log_end}
+    connections = [
+        {
+            "addr": slave.address,
+            "diff": slave.behind,
+            "inSync": slave.is_in_sync,
+            "slaveAckOffset": slave.acknowledged,
+            "transferFromWhere": slave.sent,
+            "transferredByteInSecond": slave.size_per_second,
+        }
+        for slave in slaves
+    ]
+    return orjson.dumps(
+        {
+            "haClientRuntimeInfo": client,
+            "haConnectionInfo": connections,
+            "inSyncSlaveNums": sum(slave.is_in_sync for slave in slaves),
+            "master": master is None,
+            "masterCommitLogMaxOffset": log_end if master is None else 0,
+        }
+    )

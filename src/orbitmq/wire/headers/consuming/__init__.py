@@ -1,1 +1,0 @@
-"""Headers of consumers: pulls and pops, and what they are answered."""

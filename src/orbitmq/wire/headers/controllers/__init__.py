@@ -1,1 +1,0 @@
-"""Headers of the requests to controllers, and of theirs to brokers."""

@@ -1,1 +1,0 @@
-"""Headers of requests about static topics."""

@@ -1,0 +1,79 @@
+"""Claims about turns: whoever has piled up requests serves some of them, and then it is the next one's turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+from orbitmq.net.time_slices import TURN_COUNT, Turns, cost_of
+from unit.net.connection.fakes import FakeLoop
+
+ROUND_COST = 4 * TURN_COUNT
+
+
+class Rig:
+    """Peers that have piled up requests, and the order in which they are served."""
+
+    def __init__(self, **left: int) -> None:
+        self.loop, self.now_s, self.took_s = FakeLoop(), 0.0, 0.0
+        self.turns = Turns(lambda: self.now_s)
+        self.left = left
+        self.served: list[str] = []
+        for name in left:
+            self.wait(name)
+
+    def wait(self, name: str) -> None:
+        self.turns.wait(self._serve(name), cast(asyncio.AbstractEventLoop, self.loop))
+
+    def _serve(self, name: str) -> Callable[[], int]:
+        def serve() -> int:
+            self.served.append(name)
+            self.left[name] -= 1
+            self.now_s += self.took_s
+            if self.left[name]:
+                self.wait(name)
+            return TURN_COUNT
+
+        return serve
+
+
+def test_peers_are_served_one_after_another():
+    rig = Rig(a=3, b=1, c=2)
+    rig.loop.turn()
+    assert rig.served == ["a", "b", "c", "a"]
+    rig.loop.turn()
+    assert (rig.served, rig.loop.soon) == (["a", "b", "c", "a", "c", "a"], [])
+
+
+def test_the_loop_serves_others_between_two_rounds():
+    rig = Rig(a=100)
+    rig.loop.call_soon(lambda: rig.served.append("others"))
+    rig.loop.turn()
+    rig.loop.turn()
+    assert (rig.served, len(rig.loop.soon)) == (["a"] * 4 + ["others"] + ["a"] * 4, 1)
+
+
+def test_a_round_ends_early_when_those_who_are_served_take_long():
+    rig = Rig(a=9, b=9)
+    rig.took_s = 0.003
+    rig.loop.turn()
+    assert rig.served == ["a", "b"]
+    rig.loop.turn()
+    assert rig.served == ["a", "b", "a", "b"]
+
+
+def test_who_comes_after_a_pause_is_served_again():
+    rig = Rig(a=1)
+    rig.loop.turn()
+    rig.left["a"] = 1
+    rig.wait("a")
+    rig.loop.turn()
+    assert rig.served == ["a", "a"]
+
+
+def test_large_answers_cost_as_much_as_many_requests():
+    assert cost_of(3, 0) == 3
+    assert cost_of(3, 16 * 1024 - 1) == 3
+    assert cost_of(0, 4 * 1024 * 1024) == 256
+    assert cost_of(0, 4 * 1024 * 1024) >= ROUND_COST

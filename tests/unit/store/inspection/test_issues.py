@@ -1,0 +1,107 @@
+"""The judgement of a checkpoint, of the end of the log, and of files of lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.store.inspection.issues import (
+    Finding,
+    LogFacts,
+    Severity,
+    judge_checkpoint,
+    judge_lines,
+    judge_log_end,
+    note,
+)
+from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint
+
+LOG = LogFacts(start=0, end=1000, stored_at_ms=77, is_damaged_at_end=False, entries_end=1000)
+
+
+def checkpoint(commit_log_ms: int = 77, durable: int = 1000, index_ms: int = 0) -> bytes:
+    return format_checkpoint(Checkpoint(commit_log_ms, 77, index_ms, durable, durable))
+
+
+@pytest.mark.parametrize("durable", [0, 999, 1000])
+def test_a_checkpoint_that_vouches_for_what_is_there_is_right(durable: int) -> None:
+    assert judge_checkpoint(checkpoint(durable=durable), LOG) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (None, "is missing"),
+        (b"", "has 0 bytes of 40"),
+        (bytes(39), "has 39 bytes of 40"),
+        (bytes(4096), "holds zeros alone"),
+        (checkpoint(durable=1001), "vouches for 1001 bytes"),
+        (checkpoint(commit_log_ms=78), "messages up to 78 ms"),
+        (checkpoint(index_ms=78), "messages up to 78 ms"),
+        (checkpoint(commit_log_ms=-1), "vouches for 1000 bytes"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_right_is_named(content: bytes | None, what: str) -> None:
+    found = judge_checkpoint(content, LOG)
+    assert found is not None
+    assert found.path == "checkpoint"
+    assert what in found.what
+
+
+def test_a_broker_that_was_killed_at_once_may_have_no_checkpoint_yet() -> None:
+    found = judge_checkpoint(None, LOG._replace(is_young=True))
+    assert found is not None
+    assert (found.severity, found.what) == (Severity.NOTE, "is not there yet")
+
+
+def test_a_broker_that_was_killed_at_its_first_messages_has_the_checkpoint_of_an_empty_log() -> None:
+    found = judge_checkpoint(bytes(4096), LOG._replace(is_young=True))
+    assert found is not None
+    assert (found.severity, found.what) == (Severity.NOTE, "knows of no message yet")
+
+
+def test_an_empty_log_needs_no_checkpoint() -> None:
+    assert judge_checkpoint(None, LOG._replace(end=0)) is None
+
+
+@pytest.mark.parametrize("log", [LOG._replace(is_damaged_at_end=True), LOG._replace(entries_end=1001)])
+def test_a_checkpoint_is_not_blamed_for_a_log_that_has_lost_its_end(log: LogFacts) -> None:
+    assert judge_checkpoint(checkpoint(durable=2000), log) is None
+
+
+def test_a_log_that_ends_before_what_checkpoint_and_queues_know_has_lost_its_end() -> None:
+    log = LOG._replace(entries_end=1001)
+    found = judge_log_end(checkpoint(durable=1200), log, "commitlog/7")
+    assert found is not None
+    assert (found.path, found.offset) == ("commitlog/7", 1000)
+    assert "200 bytes are missing" in found.what
+    assert "acceptLogEnd=1000" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("durable", "log"),
+    [
+        (1000, LOG._replace(entries_end=1001)),
+        (1200, LOG),
+        (1200, LOG._replace(entries_end=1001, is_damaged_at_end=True)),
+    ],
+)
+def test_a_log_is_not_blamed_on_one_word_alone(durable: int, log: LogFacts) -> None:
+    assert judge_log_end(checkpoint(durable=durable), log, "commitlog/7") is None
+
+
+@pytest.mark.parametrize(
+    ("content", "understood", "what"),
+    [
+        (b"1 a\n2 b\n", 2, None),
+        (b"", 0, "is empty"),
+        (b"1 a\nx\n", 1, "1 of 2 lines"),
+        (b"1 a\n2 b", 2, "1 of 2 lines"),
+    ],
+)
+def test_lines_that_cannot_be_read_are_counted(content: bytes, understood: int, what: str | None) -> None:
+    found = judge_lines("deleted", content, understood, "restore it")
+    assert (found and found.what[: len(what or "")]) == what
+
+
+def test_a_note_is_no_fault() -> None:
+    assert note("index", "not checked") == Finding("index", None, "not checked", "nothing to do", Severity.NOTE)

@@ -1,0 +1,125 @@
+"""The checkpoint file, and the notes of delivered messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orbitmq.store.disk import LocalDisk
+from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint, parse_checkpoint
+from orbitmq.store.sync.delivery_progress import DeliveryNote, DeliveryNotes, format_delivery_note, parse_delivery_notes
+from orbitmq.testing.fake_disk import FakeDisk
+
+PATH = Path("/store/delivered")
+FIRST = DeliveryNote(1, 7, 1_000, 2_000, 1_700_000_000_000)
+SECOND = DeliveryNote(2, 1 << 40, (1 << 63) - 1, 0, 0)
+LAST = DeliveryNote(1_000, 3, 4, 5, 6)
+
+
+def test_a_note_is_its_numbers_and_their_checksum() -> None:
+    assert format_delivery_note(FIRST).hex(" ", 4) == (
+        "00000001 00000000 00000000 00000007 00000000 000003e8 00000000 000007d0 0000018b cfe56800 b521ddce"
+    )
+
+
+def test_notes_outlive_their_process_each_in_the_place_of_its_level(tmp_path: Path) -> None:
+    notes = DeliveryNotes(LocalDisk(), tmp_path / "delivered")
+    assert notes.read() == []
+    assert not (tmp_path / "delivered").exists()
+    notes.write([LAST, FIRST])
+    notes.write([SECOND])
+    assert notes.read() == [FIRST, SECOND, LAST]
+    notes.write([FIRST._replace(queue_offset=8)])
+    notes.close()
+    notes.close()
+    again = DeliveryNotes(LocalDisk(), tmp_path / "delivered")
+    assert again.read() == [FIRST._replace(queue_offset=8), SECOND, LAST]
+    again.write([SECOND._replace(queue_offset=9)])
+    assert again.read() == [FIRST._replace(queue_offset=8), SECOND._replace(queue_offset=9), LAST]
+    assert (tmp_path / "delivered").stat().st_size == 64_000
+    again.close()
+
+
+def test_a_level_beyond_the_highest_that_settings_can_have_is_not_noted(disk: FakeDisk) -> None:
+    notes = DeliveryNotes(disk, PATH)
+    notes.write([LAST._replace(level=1_001), FIRST])
+    assert notes.read() == [FIRST]
+    assert len(disk.files[PATH].buffer) == 64_000
+
+
+@pytest.mark.parametrize("at", range(44))
+def test_a_note_with_a_damaged_byte_is_none(at: int) -> None:
+    content = bytearray(format_delivery_note(FIRST).ljust(64, b"\0") + format_delivery_note(SECOND))
+    content[at] ^= 1
+    # The four bytes between level and offset are under the checksum as well.
+    assert parse_delivery_notes(bytes(content)) == [SECOND]
+
+
+def test_a_note_in_the_place_of_another_level_is_none() -> None:
+    assert parse_delivery_notes(format_delivery_note(SECOND)) == []
+    assert parse_delivery_notes(format_delivery_note(FIRST)) == [FIRST]
+
+
+@pytest.mark.parametrize("size", [0, 1, 43])
+def test_a_file_that_was_cut_has_only_whole_notes(size: int) -> None:
+    whole = format_delivery_note(FIRST).ljust(64, b"\0")
+    assert parse_delivery_notes((whole + format_delivery_note(SECOND))[: 64 + size]) == [FIRST]
+
+
+def test_zeros_are_no_notes() -> None:
+    assert parse_delivery_notes(bytes(64_000)) == []
+
+
+def test_a_disk_that_is_full_says_so_and_the_notes_before_stay(disk: FakeDisk) -> None:
+    notes = DeliveryNotes(disk, PATH)
+    notes.write([FIRST])
+    disk.capacity = 0
+    with pytest.raises(OSError, match="No space"):
+        notes.write([LAST])
+    notes.write([FIRST._replace(queue_offset=8)])
+    assert notes.read() == [FIRST._replace(queue_offset=8)]
+
+
+SOME = Checkpoint(
+    commit_log_ms=1_700_000_010_000,
+    consume_queue_ms=1_700_000_005_000,
+    index_ms=7,
+    flushed_offset=8,
+    confirmed_offset=9,
+)
+
+
+def test_the_file_is_five_longs_in_a_page():
+    content = format_checkpoint(SOME)
+    assert len(content) == 4096
+    assert (
+        content[:40].hex(" ", 8)
+        == "0000018bcfe58f10 0000018bcfe57b88 0000000000000007 0000000000000008 0000000000000009"
+    )
+    assert not any(content[40:])
+    assert parse_checkpoint(content) == SOME
+
+
+@pytest.mark.parametrize("content", [b"", bytes(39)])
+def test_a_missing_or_cut_file_knows_nothing(content):
+    assert parse_checkpoint(content) == Checkpoint()
+    assert parse_checkpoint(content).recovery_ms == 0
+
+
+def test_recovery_trusts_what_both_logs_have_less_three_seconds():
+    assert SOME.recovery_ms == 1_700_000_002_000
+    assert SOME._replace(commit_log_ms=2000).recovery_ms == 0
+
+
+def test_while_entries_are_written_again_recovery_trusts_those_before_them_alone():
+    known = SOME.without_entries_since(1_700_000_000_500)
+    assert known.recovery_ms == 1_700_000_000_499
+    assert known == SOME._replace(consume_queue_ms=known.consume_queue_ms)
+    assert SOME.without_entries_since(1_700_000_009_000) == SOME
+    assert SOME.without_entries_since(0).recovery_ms == 0
+
+
+def test_nothing_is_known_without_being_told_and_the_five_numbers_alone_are_enough():
+    assert Checkpoint() == (0, 0, 0, 0, 0)
+    assert parse_checkpoint(format_checkpoint(SOME)[:40]) == SOME
