@@ -15,20 +15,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orbitmq.client.blocking.batch import BlockingBatch as Batch
-    from orbitmq.client.blocking.producer import BlockingProducer as Producer
-    from orbitmq.client.blocking.pull_consumer import BlockingPullConsumer as PullConsumer
-    from orbitmq.client.blocking.push_consumer import BlockingPushConsumer as PushConsumer
-    from orbitmq.client.blocking.simple_consumer import BlockingSimpleConsumer as SimpleConsumer
-    from orbitmq.client.blocking.transaction_producer import BlockingTransactionProducer as TransactionProducer
+    from orbitmq.client.blocking.consumers import BlockingBatch as Batch
+    from orbitmq.client.blocking.consumers import BlockingPullConsumer as PullConsumer
+    from orbitmq.client.blocking.consumers import BlockingPushConsumer as PushConsumer
+    from orbitmq.client.blocking.consumers import BlockingSimpleConsumer as SimpleConsumer
+    from orbitmq.client.blocking.producers import BlockingProducer as Producer
+    from orbitmq.client.blocking.producers import BlockingTransactionProducer as TransactionProducer
 
 _HOMES = {
-    "Batch": "orbitmq.client.blocking.batch",
-    "Producer": "orbitmq.client.blocking.producer",
-    "PullConsumer": "orbitmq.client.blocking.pull_consumer",
-    "PushConsumer": "orbitmq.client.blocking.push_consumer",
-    "SimpleConsumer": "orbitmq.client.blocking.simple_consumer",
-    "TransactionProducer": "orbitmq.client.blocking.transaction_producer",
+    "Batch": "orbitmq.client.blocking.consumers",
+    "Producer": "orbitmq.client.blocking.producers",
+    "PullConsumer": "orbitmq.client.blocking.consumers",
+    "PushConsumer": "orbitmq.client.blocking.consumers",
+    "SimpleConsumer": "orbitmq.client.blocking.consumers",
+    "TransactionProducer": "orbitmq.client.blocking.producers",
 }
 
 __all__ = ["Batch", "Producer", "PullConsumer", "PushConsumer", "SimpleConsumer", "TransactionProducer"]

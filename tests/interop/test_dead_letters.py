@@ -10,8 +10,8 @@ import pytest
 
 from interop.drain import read_all
 from interop.peers import message
-from orbitmq.client.consume.redelivery.policy import RedeliveryPolicy
-from orbitmq.client.consume.redelivery.send_backs import SendBacks
+from orbitmq.client.consume.redelivery import RedeliveryPolicy
+from orbitmq.client.consume.send_backs import SendBacks
 from orbitmq.client.session.session import ClientSession
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue

@@ -11,7 +11,7 @@ from unittest import mock
 
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.registration.registrar import Registrar
-from orbitmq.client.consume.pull.window import Window
+from orbitmq.client.consume.window import Window
 from orbitmq.store import Store
 from orbitmq.store.recovery import Recovery
 from simulation.cluster import live

@@ -17,7 +17,7 @@ import orbitmq
 import orbitmq.blocking
 from orbitmq.admin import AdminClient, ResetTo, TopicChange
 from orbitmq.admin.dead_letter_client import DeadLetters
-from orbitmq.client.blocking.batch import BlockingBatch
+from orbitmq.client.blocking.consumers import BlockingBatch
 from orbitmq.client.loop_thread import LoopThread
 from orbitmq.errors import InvalidArgument, OrbitError
 from orbitmq.model.message import Message, StoredMessage

@@ -24,8 +24,8 @@ from orbitmq.admin.topics import TopicChange, change_configs, create_header, fin
 from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import Routes
 from orbitmq.client.session.arguments import instance, texts
-from orbitmq.client.session.door import INTERVAL_MS, checked
-from orbitmq.client.session.home_loop import HomeLoop
+from orbitmq.client.session.owning_loop import HomeLoop
+from orbitmq.client.session.validation import INTERVAL_MS, checked
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.message import StoredMessage

@@ -20,12 +20,12 @@ from typing import Self
 from orbitmq.admin.client import AdminClient
 from orbitmq.admin.dead_letters import DeadLetter, Selection
 from orbitmq.client.base import Client
-from orbitmq.client.consume.offsets.queue_offsets import OffsetRange
+from orbitmq.client.consume.start_offsets import OffsetRange
 from orbitmq.client.producer import Producer
 from orbitmq.client.pull_consumer import PullConsumer
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.session.arguments import flag, instance
-from orbitmq.client.session.door import INTERVAL_MS, checked
+from orbitmq.client.session.validation import INTERVAL_MS, checked
 from orbitmq.errors import ClientError, InvalidArgument, RequestTimeout, RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DLQ_PREFIX, GROUP_LENGTH_MAX, Perm, check_name

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from orbitmq.client.session.arguments import instance
-from orbitmq.client.session.door import checked
 from orbitmq.client.session.session import ClientSession
+from orbitmq.client.session.validation import checked
 from orbitmq.errors import ClientError
 
 

@@ -13,24 +13,22 @@ from random import Random
 from typing import NamedTuple
 
 from orbitmq.client.base import Client
-from orbitmq.client.requests import pushed_replies
-from orbitmq.client.requests.pending import PendingRequests
-from orbitmq.client.requests.replier import Replier
-from orbitmq.client.requests.requester import Requester
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
-from orbitmq.client.send.accumulator.accumulator import Accumulator
-from orbitmq.client.send.accumulator.in_flight import InFlight
+from orbitmq.client.send import requests
+from orbitmq.client.send.accumulator import Accumulator, InFlight
+from orbitmq.client.send.attempts import FaultTolerance
 from orbitmq.client.send.batch import check_batch, fits_batch, split
-from orbitmq.client.send.failures.fault_tolerance import FaultTolerance
 from orbitmq.client.send.queue_selector import QueueSelector, Target
 from orbitmq.client.send.recall import Recaller
+from orbitmq.client.send.replies import Replier
 from orbitmq.client.send.request import COMPRESS_OVER, DEFAULT_QUEUE_COUNT, EncodedMessage, encode_message
+from orbitmq.client.send.requests import PendingRequests, Requester
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.send.sender import RETRIES, SEND_TIMEOUT_MS, SENDS_MAX, Sender
 from orbitmq.client.session.client_id import unique_instance, unique_key_seed
-from orbitmq.client.session.door import INTERVAL_MS, PAUSE_MS, check_send, checked
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
+from orbitmq.client.session.validation import INTERVAL_MS, PAUSE_MS, check_send, checked
 from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
 from orbitmq.client.transactions import checks
 from orbitmq.client.transactions.checks import Check, CheckAnswers
@@ -62,7 +60,7 @@ class Pushed(NamedTuple):
 
 
 handlers: Handlers[Pushed] = Handlers()
-handlers.include(pushed_replies.handlers, lambda pushed: pushed.pending)
+handlers.include(requests.handlers, lambda pushed: pushed.pending)
 handlers.include(checks.handlers, lambda pushed: pushed.checks)
 
 

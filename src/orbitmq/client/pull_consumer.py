@@ -12,19 +12,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from orbitmq.client.base import Client
-from orbitmq.client.consume.assignment.allocation import assignment_change
-from orbitmq.client.consume.offsets.broker_offsets import BrokerOffsets
-from orbitmq.client.consume.offsets.queue_offsets import OffsetRange, QueueOffsets
-from orbitmq.client.consume.offsets.start_offsets import StartOffsets, check_start
-from orbitmq.client.consume.pull.pull_request import PULL_COUNT_MAX, PullSettings
-from orbitmq.client.consume.pull.puller import Puller
-from orbitmq.client.consume.pull.window import COUNT_MAX, SIZE_MAX
+from orbitmq.client.consume.allocation import assignment_change
+from orbitmq.client.consume.offset_stores import BrokerOffsets
+from orbitmq.client.consume.pull_request import PULL_COUNT_MAX, PullSettings
+from orbitmq.client.consume.puller import Puller
+from orbitmq.client.consume.start_offsets import OffsetRange, QueueOffsets, StartOffsets, check_start
 from orbitmq.client.consume.subscriptions import subscribe
+from orbitmq.client.consume.window import COUNT_MAX, SIZE_MAX
 from orbitmq.client.routing.route_queues import readable_queues
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
 from orbitmq.client.session.client_id import unique_instance
-from orbitmq.client.session.door import checked
 from orbitmq.client.session.session import ClientSession
+from orbitmq.client.session.validation import checked
 from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
 from orbitmq.clock import now_ms
 from orbitmq.codes import ResponseCode

@@ -16,40 +16,34 @@ from operator import attrgetter
 from pathlib import Path
 
 from orbitmq.client.base import Client
-from orbitmq.client.consume.assignment.allocation import Strategy, allocate_average
-from orbitmq.client.consume.assignment.assigned_queue import Consumption
-from orbitmq.client.consume.assignment.assignment import Assignment
-from orbitmq.client.consume.assignment.queue_allocator import QueueAllocator
-from orbitmq.client.consume.assignment.queue_locks import QueueLocks
-from orbitmq.client.consume.assignment.rebalancer import REBALANCE_INTERVAL_MS, Rebalancer
-from orbitmq.client.consume.batch import Batch, Settler
-from orbitmq.client.consume.dispatch.batch_iterator import BatchIterator
-from orbitmq.client.consume.dispatch.handler_pool import Handler, HandlerPool
-from orbitmq.client.consume.dispatch.message_pool import KeyOf, MessageHandler, MessagePool
-from orbitmq.client.consume.dispatch.ready_queues import ReadyQueues
-from orbitmq.client.consume.figures import Figures
-from orbitmq.client.consume.inspection import inspection
-from orbitmq.client.consume.inspection.direct import DirectConsumption
-from orbitmq.client.consume.inspection.inspection import Inspection
-from orbitmq.client.consume.offsets.broker_offsets import BrokerOffsets
-from orbitmq.client.consume.offsets.local_offsets import LocalOffsets
-from orbitmq.client.consume.offsets.queue_offsets import QueueOffsets
-from orbitmq.client.consume.offsets.start_offsets import StartOffsets, check_start
-from orbitmq.client.consume.pull.pull_request import PULL_COUNT_MAX, PullSettings
-from orbitmq.client.consume.pull.window import COUNT_MAX, SIZE_MAX, SPAN_MAX
-from orbitmq.client.consume.redelivery.policy import MAX_ATTEMPTS, RETRY_DELAY_MS, RedeliveryPolicy
-from orbitmq.client.consume.redelivery.send_backs import Drops, SendBacks
+from orbitmq.client.consume import inspection
+from orbitmq.client.consume.allocation import Strategy, allocate_average
+from orbitmq.client.consume.assigned_queue import Consumption
+from orbitmq.client.consume.assignment import Assignment
+from orbitmq.client.consume.batch import Batch, BatchIterator, Settler
+from orbitmq.client.consume.handler_pools import Handler, HandlerPool, KeyOf, MessageHandler, MessagePool, ReadyQueues
+from orbitmq.client.consume.inspection import DirectConsumption, Inspection
+from orbitmq.client.consume.offset_stores import BrokerOffsets, LocalOffsets
+from orbitmq.client.consume.pull_request import PULL_COUNT_MAX, PullSettings
+from orbitmq.client.consume.queue_allocator import QueueAllocator
+from orbitmq.client.consume.queue_locks import QueueLocks
+from orbitmq.client.consume.rebalancer import REBALANCE_INTERVAL_MS, Rebalancer
+from orbitmq.client.consume.redelivery import MAX_ATTEMPTS, RETRY_DELAY_MS, RedeliveryPolicy
+from orbitmq.client.consume.send_backs import Drops, SendBacks
+from orbitmq.client.consume.start_offsets import QueueOffsets, StartOffsets, check_start
+from orbitmq.client.consume.statistics import Figures
 from orbitmq.client.consume.subscriptions import subscribe
-from orbitmq.client.requests.consumer_replies import ConsumerReplies
+from orbitmq.client.consume.window import COUNT_MAX, SIZE_MAX, SPAN_MAX
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
+from orbitmq.client.send.replies import ConsumerReplies
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.send.sender import SEND_TIMEOUT_MS
 from orbitmq.client.session.arguments import function
 from orbitmq.client.session.client_id import DEFAULT_INSTANCE, unique_instance
-from orbitmq.client.session.door import INTERVAL_MS, checked
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
-from orbitmq.client.trace.traced_settler import TracedSettler
+from orbitmq.client.session.validation import INTERVAL_MS, checked
+from orbitmq.client.trace.settlers import TracedSettler
 from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
 from orbitmq.clock import now_ms
 from orbitmq.errors import ClientError, InvalidArgument

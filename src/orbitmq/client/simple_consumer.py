@@ -14,18 +14,24 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from orbitmq.client.base import Client
-from orbitmq.client.consume.pop.absent_brokers import AbsentBrokers
-from orbitmq.client.consume.pop.ack_requests import AckRequest, ack_requests
-from orbitmq.client.consume.pop.popped_messages import NOTHING, decode_popped, handle_of, with_new_time
-from orbitmq.client.consume.redelivery.policy import MAX_ATTEMPTS, RedeliveryPolicy
-from orbitmq.client.consume.redelivery.send_backs import TO_DEAD_LETTERS, SendBacks
+from orbitmq.client.consume.absent_brokers import AbsentBrokers
+from orbitmq.client.consume.popped_messages import (
+    NOTHING,
+    AckRequest,
+    ack_requests,
+    decode_popped,
+    handle_of,
+    with_new_time,
+)
+from orbitmq.client.consume.redelivery import MAX_ATTEMPTS, RedeliveryPolicy
+from orbitmq.client.consume.send_backs import TO_DEAD_LETTERS, SendBacks
 from orbitmq.client.consume.subscriptions import subscribe, wants
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
 from orbitmq.client.session.arguments import choice, one_or_more, whole
 from orbitmq.client.session.client_id import unique_instance
-from orbitmq.client.session.door import STORED, checked
 from orbitmq.client.session.session import REQUEST_TIMEOUT_MS, ClientSession
-from orbitmq.client.trace.receipts import TracedReceipts
+from orbitmq.client.session.validation import STORED, checked
+from orbitmq.client.trace.settlers import TracedReceipts
 from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
 from orbitmq.clock import now_ms
 from orbitmq.codes import ResponseCode

@@ -14,7 +14,7 @@ from orbitmq.client.producer import Producer
 from orbitmq.client.send.batch import TIMES
 from orbitmq.client.send.queue_selector import Target
 from orbitmq.client.send.result import SendResult, SendStatus
-from orbitmq.client.session.door import check_send, checked
+from orbitmq.client.session.validation import check_send, checked
 from orbitmq.client.transactions.checks import Check
 from orbitmq.client.transactions.decision import JAVA_STATES, Decision, end_header
 from orbitmq.client.transactions.transaction import Transaction

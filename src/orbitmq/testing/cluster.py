@@ -13,7 +13,7 @@ from typing import Any
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.client.session.arguments import whole
-from orbitmq.client.session.door import checked
+from orbitmq.client.session.validation import checked
 from orbitmq.errors import InvalidArgument
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig

@@ -3,7 +3,7 @@ import logging
 
 import pytest
 
-from orbitmq.client.consume.offsets.local_offsets import decode_offsets
+from orbitmq.client.consume.offset_stores import decode_offsets
 from orbitmq.client.push_consumer import PushConsumer
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, InvalidExpression, NoNameServer

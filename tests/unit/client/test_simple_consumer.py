@@ -8,7 +8,7 @@ import pytest
 
 from orbitmq import ConsumeFrom, Message, Producer, SimpleConsumer
 from orbitmq.admin.client import AdminClient
-from orbitmq.client.consume.pop.popped_messages import handle_of
+from orbitmq.client.consume.popped_messages import handle_of
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RequestTimeout, RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig

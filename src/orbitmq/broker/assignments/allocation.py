@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from orbitmq.client.consume.assignment.allocation import Strategy, allocate_average
+from orbitmq.client.consume.allocation import Strategy, allocate_average
 from orbitmq.model.route import MessageQueue
 
 ANY_QUEUE = -1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Protocol, overload
 
 from orbitmq.client.session.arguments import DURATION_MS_MAX, whole
@@ -266,3 +266,25 @@ class Batch(Sequence[StoredMessage]):
         return (
             f"<Batch {self.queue.topic} {self.queue.broker_name} {self.queue.queue_id} @{first}: {len(self)} messages>"
         )
+
+
+class BatchIterator(AsyncIterator[Batch]):
+    """Yields batches; one that the loop's body did not settle is delivered again when the next one is asked for.
+
+    Args:
+        next_batch: returns the next batch, None at the end.
+    """
+
+    def __init__(self, next_batch: Callable[[], Awaitable[Batch | None]]) -> None:
+        self._next_batch = next_batch
+        self._current: Batch | None = None
+
+    async def __anext__(self) -> Batch:
+        if self._current is not None:
+            self._current.leave()
+            self._current = None
+        batch = await self._next_batch()
+        if batch is None:
+            raise StopAsyncIteration
+        self._current = batch
+        return batch

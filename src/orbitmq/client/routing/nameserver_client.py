@@ -1,4 +1,4 @@
-"""A client's requests to its NameServers: to one after the other until one answers, or to all at once.
+"""A client's requests to its NameServers: to one after the other until one answers, or to all of them.
 
 Host names of the list are resolved before the first request, and again after `resolve_again`; the connections to
 addresses that a name no longer stands for are closed.
@@ -11,14 +11,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from orbitmq.address import parse_name_servers
 from orbitmq.client.routing.nameserver_list import NameServerList
-from orbitmq.errors import ClientError, NoNameServer
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ClientError, HeaderError, NoNameServer, RemoteRefused, RouteNotFound
+from orbitmq.model.route import TopicRoute
 from orbitmq.net.name_lookup import resolve
 from orbitmq.net.pool import ConnectionPool
+from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.command import Command
+from orbitmq.wire.headers.nameserver import GetRouteInfo
 
 T = TypeVar("T")
 
@@ -156,3 +160,53 @@ def no_name_server(causes: Sequence[str]) -> NoNameServer:
         f"no NameServer answered: {'; '.join(causes)}. Check that one is running (orbitmq nameserver, mqnamesrv), "
         "that host and port are those of a NameServer and not of a broker, and that no firewall is between"
     )
+
+
+class RouteAnswer(NamedTuple):
+    """A topic's route, and the NameServer that told it."""
+
+    route: TopicRoute
+    teacher: str
+
+
+async def query_route(name_servers: NameServerClient, topic: str) -> RouteAnswer:
+    """Ask for a topic's route.
+
+    A NameServer that does not know the topic is passed over: brokers register with each one on its own, so the next
+    one may know it.
+
+    Raises:
+        RouteNotFound: those that answered do not know the topic.
+        NoNameServer: none gave a usable answer.
+    """
+    causes: list[str] = []
+    ignorant: list[str] = []
+
+    def accept(address: str, answer: Command) -> RouteAnswer | None:
+        teacher = name_servers.describe(address)
+        if answer.code == ResponseCode.SUCCESS:
+            return RouteAnswer(_decode(answer, address), teacher)
+        if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+            ignorant.append(teacher)
+        else:
+            causes.append(str(RemoteRefused(answer.code, answer.remark, teacher)))
+        return None
+
+    header = GetRouteInfo(topic=topic, accept_standard_json_only=True)
+    found = await name_servers.ask_until(header, accept, causes)
+    if found is not None:
+        return found
+    if ignorant:
+        raise RouteNotFound(
+            f"topic {topic} has no route: {', '.join(ignorant)} do{'es' if len(ignorant) == 1 else ''} not know it"
+            f"{'; ' + '; '.join(causes) if causes else ''}. Create it (orbitmq topic create {topic}), or check that "
+            "its broker is up and registered there"
+        )
+    raise no_name_server(causes)
+
+
+def _decode(answer: Command, address: str) -> TopicRoute:
+    try:
+        return decode_route(answer.body)
+    except HeaderError as error:
+        raise NoNameServer(f"{address} answered no route: {error}. Is it a NameServer?") from error

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from orbitmq.client.routing.nameserver_client import NameServerClient
+from orbitmq.client.routing.nameserver_client import NameServerClient, query_route
 from orbitmq.client.routing.route_cache import RouteCache, address_of
-from orbitmq.client.routing.route_query import query_route
 from orbitmq.errors import NoNameServer, OrbitError, RouteNotFound
 from orbitmq.model.route import MASTER_ID, MessageQueue, TopicRoute
 from orbitmq.model.topic import RETRY_PREFIX

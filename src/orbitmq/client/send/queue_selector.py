@@ -8,14 +8,13 @@ Source: Java TopicPublishInfo, MQFaultStrategy.selectOneMessageQueue, SelectMess
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from random import Random
 from typing import NamedTuple
 
 from orbitmq.client.routing.route_queues import writable_queues
 from orbitmq.client.routing.routes import Routes
-from orbitmq.client.send.failures.fault_tolerance import FaultTolerance
-from orbitmq.client.send.round_robin import RoundRobin
+from orbitmq.client.send.attempts import FaultTolerance
 from orbitmq.errors import RouteNotFound
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.model.topic import AUTO_CREATE_TOPIC
@@ -146,3 +145,28 @@ class QueueSelector:
 def choose_by_key(queues: Sequence[MessageQueue], key: str) -> MessageQueue:
     """Return the queue that `key` belongs to; Java's SelectMessageQueueByHash picks the same one for a String."""
     return queues[abs(tag_code(key)) % len(queues)]
+
+
+class RoundRobin:
+    """Chooses queues in turn.
+
+    Args:
+        start: where to begin; chosen at random, so that many producers do not all begin at the same queue.
+    """
+
+    def __init__(self, start: int) -> None:
+        self._next = start
+
+    def choose(self, queues: Sequence[MessageQueue], avoided: Collection[str] = ()) -> MessageQueue:
+        """Return the next queue that is not on an avoided broker; the next one at all when every broker is."""
+        count = len(queues)
+        start = self._next
+        self._next = start + 1
+        if avoided:
+            for step in range(count):
+                queue = queues[(start + step) % count]
+                if queue.broker_name not in avoided:
+                    # On behind the queue that was found: else the first queue behind an avoided broker gets its turns.
+                    self._next = start + step + 1
+                    return queue
+        return queues[start % count]

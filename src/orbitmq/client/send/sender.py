@@ -9,10 +9,9 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
+from orbitmq.client.send.attempts import Attempts, FaultTolerance
 from orbitmq.client.send.batch import EncodedBatch, Load, batch_body, batch_header, first_of
-from orbitmq.client.send.failures.attempts import Attempts
-from orbitmq.client.send.failures.fault_tolerance import FaultTolerance
-from orbitmq.client.send.places import Places
+from orbitmq.client.send.permits import Places
 from orbitmq.client.send.queue_selector import QueueSelector, Target
 from orbitmq.client.send.request import RETRY_CODES, EncodedMessage, SendKind, send_header
 from orbitmq.client.send.result import SendResult, decode_results

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from orbitmq.client.routing.routes import Routes
-from orbitmq.client.session.background_tasks import BackgroundTasks
+from orbitmq.client.session.owning_loop import BackgroundTasks
 from orbitmq.errors import OrbitError
 from orbitmq.model.group import Heartbeat
 from orbitmq.model.route import MASTER_ID, TopicRoute

@@ -13,10 +13,9 @@ from typing import Any
 
 from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS, Routes
-from orbitmq.client.session.background_tasks import BackgroundTasks
 from orbitmq.client.session.client_id import client_id, local_ip
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS, Heartbeats
-from orbitmq.client.session.home_loop import HomeLoop
+from orbitmq.client.session.owning_loop import BackgroundTasks, HomeLoop
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, RequestTimeout
 from orbitmq.model.group import Heartbeat

@@ -12,7 +12,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 
-from orbitmq.client.session.background_tasks import BackgroundTasks
+from orbitmq.client.session.owning_loop import BackgroundTasks
 from orbitmq.client.transactions.decision import Decision, answer_header
 from orbitmq.errors import CorruptRecord
 from orbitmq.model.message import PropertyName, StoredMessage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from orbitmq.client.blocking.producer import BlockingProducer
+from orbitmq.client.blocking.producers import BlockingProducer
 from orbitmq.client.send.result import SendStatus
 from orbitmq.errors import ConfigError, RouteNotFound, SendFailed
 from orbitmq.model.message import Message

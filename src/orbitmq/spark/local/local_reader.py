@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 
-from orbitmq.client.consume.pull.pull_result import PullStatus, parse_pull_answer
+from orbitmq.client.consume.pull_request import PullStatus, parse_pull_answer
 from orbitmq.client.routing.route_queues import is_logical
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, CorruptRecord

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 
-from orbitmq.client.consume.pull.pull_result import PullStatus, parse_pull_answer
+from orbitmq.client.consume.pull_request import PullStatus, parse_pull_answer
 from orbitmq.client.routing.nameserver_list import NameServerList
 from orbitmq.client.routing.route_cache import address_of
 from orbitmq.client.routing.route_queues import leaders, readable_queues

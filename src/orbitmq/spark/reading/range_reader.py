@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from orbitmq.client.consume.pull.logical_records import logical_records
-from orbitmq.client.consume.pull.pull_result import PullStatus, parse_pull_answer
+from orbitmq.client.consume.pull_request import PullStatus, parse_pull_answer
+from orbitmq.client.consume.pulled_messages import logical_records
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, RemoteRefused, RequestTimeout
 from orbitmq.net.blocking import BlockingConnection

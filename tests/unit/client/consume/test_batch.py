@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orbitmq.client.consume.batch import Batch
-from orbitmq.client.consume.figures import Figures, TopicFigures
+from orbitmq.client.consume.statistics import Figures, TopicFigures
 from orbitmq.errors import ClientError, InvalidArgument
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.bodies.consumer_info import ConsumeFigures

@@ -6,9 +6,8 @@ from random import Random
 
 import pytest
 
-from orbitmq.client.send.failures.fault_tolerance import FaultTolerance
-from orbitmq.client.send.queue_selector import QueueSelector, Target, choose_by_key
-from orbitmq.client.send.round_robin import RoundRobin
+from orbitmq.client.send.attempts import FaultTolerance
+from orbitmq.client.send.queue_selector import QueueSelector, RoundRobin, Target, choose_by_key
 from orbitmq.errors import NoNameServer, RouteNotFound
 from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
 from unit.client.support import open_session

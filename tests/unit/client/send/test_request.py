@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orbitmq.client.send.places import Places
+from orbitmq.client.send.permits import Places
 from orbitmq.client.send.request import SendKind, encode_message, request_properties, send_header
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message, ReplyTo, SysFlag

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import pytest
 
 from orbitmq.client.routing.routes import Routes
+from orbitmq.client.send.attempts import FaultTolerance
 from orbitmq.client.send.batch import EncodedBatch, batch_body
-from orbitmq.client.send.failures.fault_tolerance import FaultTolerance
 from orbitmq.client.send.queue_selector import QueueSelector, Target
 from orbitmq.client.send.request import RETRY_CODES, encode_message
 from orbitmq.client.send.sender import Sender
@@ -57,8 +57,8 @@ def now_ms():
 
 def pause_for(monkeypatch, pause_ms):
     """Let every pause between two attempts be so long."""
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", pause_ms)
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", pause_ms)
+    monkeypatch.setattr("orbitmq.client.send.attempts.FIRST_PAUSE_MS", pause_ms)
+    monkeypatch.setattr("orbitmq.client.send.attempts.PAUSE_MAX_MS", pause_ms)
 
 
 async def test_one_message_and_several_travel_in_their_own_kind_of_request(cluster):
@@ -120,7 +120,7 @@ async def test_a_refusal_is_tried_elsewhere_when_another_broker_may_not_share_it
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
 async def test_there_are_as_many_attempts_as_are_allowed(cluster, retries, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 0)
+    monkeypatch.setattr("orbitmq.client.send.attempts.FIRST_PAUSE_MS", 0)
     cluster.topic("orders", count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR] * 9
     async with sender_of(cluster, retries=retries) as parts:
@@ -160,7 +160,7 @@ async def test_a_pause_is_no_longer_than_the_time_that_is_left(cluster, monkeypa
 
 
 async def test_a_broker_that_is_away_is_tried_until_the_time_is_over(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 1)
+    monkeypatch.setattr("orbitmq.client.send.attempts.FIRST_PAUSE_MS", 1)
     cluster.topic("orders", count=1)
     async with sender_of(cluster, retries=1) as parts:
         await parts.selector.queues("orders")
@@ -176,7 +176,7 @@ async def test_a_broker_that_is_away_is_tried_until_the_time_is_over(cluster, mo
 
 
 async def test_connections_that_break_after_the_request_are_tried_as_often_as_is_allowed(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 0)
+    monkeypatch.setattr("orbitmq.client.send.attempts.FIRST_PAUSE_MS", 0)
     cluster.topic("orders", count=1)
     cluster.a.silent.add(SendMessageV2)  # it may have stored each of them
 
@@ -333,7 +333,7 @@ async def test_sends_beyond_the_limit_wait_for_their_turn_and_their_time_begins_
 
 
 async def test_a_send_that_has_begun_does_not_wait_behind_those_that_have_not(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 0)
+    monkeypatch.setattr("orbitmq.client.send.attempts.FIRST_PAUSE_MS", 0)
     cluster.topic("orders", count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR]
     async with sender_of(cluster, sends_max=1) as parts:
@@ -349,7 +349,7 @@ async def test_a_send_that_has_begun_does_not_wait_behind_those_that_have_not(cl
 
 
 async def test_a_send_that_has_begun_waits_for_a_place_no_longer_than_its_time(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 0)
+    monkeypatch.setattr("orbitmq.client.send.attempts.FIRST_PAUSE_MS", 0)
     cluster.topic("orders", cluster.a, cluster.b, count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR]
     cluster.b.silent.add(SendMessageV2)
@@ -424,7 +424,7 @@ async def test_a_broker_that_lets_nobody_send_is_asked_once_and_another_one_afte
 
 
 async def test_causes_that_are_alike_are_told_once_with_their_attempts(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 0)
+    monkeypatch.setattr("orbitmq.client.send.attempts.FIRST_PAUSE_MS", 0)
     cluster.topic("orders", count=1)
     busy, down = ResponseCode.SYSTEM_ERROR, ResponseCode.TOPIC_NOT_EXIST
     cluster.a.refusals[SendMessageV2] = [busy, down, busy]
@@ -453,9 +453,7 @@ async def test_failures_and_latencies_are_recorded(cluster, monkeypatch):
 
 
 async def test_a_slow_answer_is_recorded_with_its_time(cluster, monkeypatch):
-    monkeypatch.setattr(
-        "orbitmq.client.send.failures.fault_tolerance.LATENCY_MS", (1, 2, 20, 1_800, 3_000, 5_000, 15_000)
-    )
+    monkeypatch.setattr("orbitmq.client.send.attempts.LATENCY_MS", (1, 2, 20, 1_800, 3_000, 5_000, 15_000))
     cluster.topic("orders", count=1)
     cluster.a.delays[SendMessageV2] = 0.03
     faults = FaultTolerance()

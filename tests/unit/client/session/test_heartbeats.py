@@ -7,8 +7,8 @@ import pytest
 
 from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import Routes
-from orbitmq.client.session.background_tasks import BackgroundTasks
 from orbitmq.client.session.heartbeats import Heartbeats
+from orbitmq.client.session.owning_loop import BackgroundTasks
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import RemoteRefused
 from orbitmq.model.group import ConsumerInfo, Heartbeat

@@ -8,9 +8,8 @@ import weakref
 
 import pytest
 
-from orbitmq.client.session.background_tasks import BackgroundTasks
 from orbitmq.client.session.client_id import client_id, local_ip, unique_instance, unique_key_seed
-from orbitmq.client.session.home_loop import HomeLoop
+from orbitmq.client.session.owning_loop import BackgroundTasks, HomeLoop
 from orbitmq.client.session.session import ClientSession
 from orbitmq.errors import ClientError, ConnectionBroken, ConnectionFailed, RequestTimeout, RouteNotFound
 from orbitmq.model.group import Heartbeat

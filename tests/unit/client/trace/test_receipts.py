@@ -8,12 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from orbitmq.client.trace import receipts
-from orbitmq.client.trace.receipts import TracedReceipts
+from orbitmq.client.trace import settlers
+from orbitmq.client.trace.settlers import TracedReceipts
 from orbitmq.model.message import StoredMessage
 from orbitmq.wire.messages.traces import Outcome
-
-from ..messages import stored
+from unit.client.messages import stored
 
 
 class FakeTracer:
@@ -62,7 +61,7 @@ def test_of_what_others_received_or_nobody_traces_no_end_is_told() -> None:
 
 
 def test_the_oldest_beginnings_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receipts, "COUNT_MAX", 2)
+    monkeypatch.setattr(settlers, "COUNT_MAX", 2)
     found, tracer = traced()
     for name in "ABAC":
         found.received([received(name)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orbitmq.client.consume.pop.popped_messages import decode_popped
+from orbitmq.client.consume.popped_messages import decode_popped
 from orbitmq.model.message import StoredMessage
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import AckMessage, ChangeInvisibleTime, PopMessage

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from orbitmq.client.consume.pop.popped_messages import decode_popped
+from orbitmq.client.consume.popped_messages import decode_popped
 from orbitmq.clock import now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.wire.header import decode_header

@@ -1,1 +1,0 @@
-"""Dispatch: the way of batches from the queues to handlers and loops."""

@@ -1,1 +1,0 @@
-"""Offsets: where queues begin and end, and how far a group has come in them."""

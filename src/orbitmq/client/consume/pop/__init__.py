@@ -1,1 +1,0 @@
-"""Messages that brokers give for a time: answers to pops, handles, acks."""

@@ -1,0 +1,134 @@
+"""The loop that keeps a consumer's assignment right.
+
+It looks at routes and members every 20 s, and at once when a route changes, when a broker says that the group has
+changed, or when the consumer subscribes. While something cannot be told it looks again after 1 s, 2 s, 4 s and so on.
+
+Source: Java RebalanceService, RebalanceImpl.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from orbitmq.client.consume.assignment import Assignment
+from orbitmq.client.consume.queue_allocator import QueueAllocator
+from orbitmq.client.session.session import ClientSession
+from orbitmq.errors import OrbitError, RouteNotFound
+from orbitmq.model.group import Subscription
+from orbitmq.model.route import TopicRoute
+
+log = logging.getLogger(__name__)
+
+REBALANCE_INTERVAL_MS = 20_000
+UNBALANCED_INTERVAL_MS = 1_000
+LOCKED_INTERVAL_MS = 500
+"""While other consumers still hold the locks of queues that are to be read here (Java: rebalanceLater)."""
+
+
+class Rebalancer:
+    """Brings the assignment in line with the subscriptions, the routes and the group.
+
+    Args:
+        session: carries the requests.
+        allocator: computes the queues.
+        assignment: reads them.
+        subscriptions: by topic; the consumer changes them and calls `note_subscriptions` then.
+        optional_topic: a topic that may be missing: the group's retry topic, until `require_all` is called.
+        interval_ms: between two looks when nothing happens.
+    """
+
+    def __init__(
+        self,
+        session: ClientSession,
+        allocator: QueueAllocator,
+        assignment: Assignment,
+        subscriptions: Mapping[str, Subscription],
+        *,
+        optional_topic: str,
+        interval_ms: int,
+    ) -> None:
+        self._session = session
+        self._allocator = allocator
+        self._assignment = assignment
+        self._subscriptions = subscriptions
+        self._optional_topic: str | None = optional_topic
+        self._interval_ms = interval_ms
+        self._due = asyncio.Event()
+        self._assigned = asyncio.Event()
+        self._is_heartbeat_due = True
+        self._is_locked_out = False
+        session.routes.add_listener(self._route_changed)
+
+    def request(self) -> None:
+        """Rebalance soon."""
+        self._due.set()
+
+    def note_subscriptions(self) -> None:
+        """Tell the brokers of changed subscriptions, and rebalance soon."""
+        self._is_heartbeat_due = True
+        self._due.set()
+
+    def require_all(self) -> None:
+        """Look for the topic that was optional until it is there: something is in it now."""
+        if self._optional_topic is not None:
+            self._optional_topic = None
+            self._due.set()
+
+    async def first_assignment(self) -> None:
+        """Wait until every subscribed topic has been assigned once."""
+        await self._assigned.wait()
+
+    async def find_routes(self, *, raises: bool = True) -> None:
+        """Ask for the routes of all subscriptions, so that heartbeats know where to go; topics may be missing.
+
+        Raises:
+            NoNameServer: none answers.
+        """
+        for topic in tuple(self._subscriptions):
+            try:
+                await self._session.routes.find(topic)
+            except RouteNotFound as error:
+                log.debug("topic %s: %s", topic, error)
+            except OrbitError:
+                if raises:
+                    raise
+
+    async def run(self) -> None:
+        """Rebalance for ever."""
+        pause_ms = UNBALANCED_INTERVAL_MS
+        while True:
+            self._due.clear()
+            is_balanced = await self._rebalance()
+            limit_ms = self._interval_ms if is_balanced else min(pause_ms, self._interval_ms)
+            if self._is_locked_out:
+                limit_ms = min(limit_ms, LOCKED_INTERVAL_MS)
+            try:
+                async with asyncio.timeout(limit_ms / 1000):
+                    await self._due.wait()
+            except TimeoutError:
+                pass
+            is_news = is_balanced or self._due.is_set()
+            pause_ms = UNBALANCED_INTERVAL_MS if is_news else min(2 * pause_ms, REBALANCE_INTERVAL_MS)
+
+    async def _rebalance(self) -> bool:
+        """Assign this consumer's queues; False when they could not be told for some topic."""
+        if self._is_heartbeat_due:
+            self._is_heartbeat_due = False
+            await self.find_routes(raises=False)
+            await self._session.send_heartbeats()
+        wanted = await self._allocator.allocate(tuple(self._subscriptions))
+        wanted.update((topic, []) for topic in self._assignment.topics - self._subscriptions.keys())
+        self._is_locked_out = False
+        for topic, queues in wanted.items():
+            if queues is not None and not await self._assignment.assign(topic, self._subscriptions.get(topic), queues):
+                self._is_locked_out = True
+        is_complete = all(queues is not None for topic, queues in wanted.items() if topic != self._optional_topic)
+        if is_complete and wanted.keys() - {self._optional_topic}:
+            self._assigned.set()
+        return is_complete
+
+    def _route_changed(self, topic: str, _route: TopicRoute) -> None:
+        if topic in self._subscriptions:
+            self._due.set()

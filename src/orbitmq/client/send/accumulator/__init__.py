@@ -1,1 +1,0 @@
-"""`send_soon`: messages gather per queue and travel in batches, within a bound on what is in flight."""

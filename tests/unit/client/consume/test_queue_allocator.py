@@ -1,0 +1,138 @@
+import logging
+
+from orbitmq.client.consume.allocation import allocate_average
+from orbitmq.client.consume.queue_allocator import QueueAllocator
+from orbitmq.codes import ResponseCode
+from orbitmq.model.group import MessageModel
+from orbitmq.model.route import MessageQueue, TopicRoute
+from orbitmq.wire.headers import GetConsumerList
+from unit.client.support import describe, open_session
+
+
+def allocator(session, model=MessageModel.CLUSTERING, strategy=allocate_average):
+    return QueueAllocator(session, "g", model, strategy)
+
+
+def queues(topic, broker, *numbers):
+    return [MessageQueue(topic, broker, number) for number in numbers]
+
+
+async def test_queues_are_divided_among_the_members_that_a_broker_names(cluster):
+    cluster.topic("orders", cluster.a, count=4)
+    async with open_session(cluster, describe=describe) as session:
+        cluster.a.members["g"] = {session.id: None, "zz@1": None}
+        assert await allocator(session).allocate(["orders"]) == {"orders": queues("orders", "broker-a", 0, 1)}
+        cluster.a.members["g"] = {session.id: None, "0@1": None}
+        assert await allocator(session).allocate(["orders"]) == {"orders": queues("orders", "broker-a", 2, 3)}
+
+
+async def test_each_topic_has_an_answer_of_its_own(cluster):
+    cluster.topic("orders", count=1)
+    cluster.topic("bills", cluster.b, count=1)
+    async with open_session(cluster, describe=describe) as session:
+        for broker in (cluster.a, cluster.b):
+            broker.members["g"] = {session.id: None}
+        assert await allocator(session).allocate(["orders", "bills", "nowhere"]) == {
+            "orders": queues("orders", "broker-a", 0),
+            "bills": queues("bills", "broker-b", 0),
+            "nowhere": None,
+        }
+
+
+async def test_a_broadcasting_consumer_reads_everything_and_asks_for_no_members(cluster):
+    cluster.topic("orders", count=3)
+    async with open_session(cluster) as session:
+        found = await allocator(session, MessageModel.BROADCASTING).allocate(["orders"])
+    assert found == {"orders": queues("orders", "broker-a", 0, 1, 2)}
+    assert cluster.a.requests == []
+
+
+async def test_the_strategy_is_the_callers(cluster):
+    cluster.topic("orders", count=3)
+
+    def last(found, members, member):
+        assert member in members
+        return found[-1:]
+
+    async with open_session(cluster, describe=describe) as session:
+        cluster.a.members["g"] = {session.id: None}
+        assert await allocator(session, strategy=last).allocate(["orders"]) == {
+            "orders": queues("orders", "broker-a", 2)
+        }
+
+
+async def test_a_broker_that_does_not_know_this_member_gets_a_heartbeat_and_is_asked_again(cluster):
+    cluster.topic("orders", count=1)
+    async with open_session(cluster, "orders", describe=describe) as session:
+        cluster.a.members["g"] = {"other@1": None}
+        found = await allocator(session).allocate(["orders"])
+        assert session.id in cluster.a.members["g"]
+        assert found["orders"] is not None
+
+
+async def test_a_member_that_stays_unknown_is_told_nothing_and_nothing_is_to_change(cluster):
+    cluster.topic("orders", count=1)
+    async with open_session(cluster, "orders") as session:  # without heartbeats
+        assert await allocator(session).allocate(["orders"]) == {"orders": None}
+        cluster.a.members["g"] = {"other@1": None}
+        assert await allocator(session).allocate(["orders"]) == {"orders": None}
+
+
+async def test_all_members_ask_the_same_broker_while_it_answers_and_then_the_next(cluster):
+    cluster.topic("orders", cluster.b, cluster.a, count=1)
+    async with open_session(cluster, describe=describe) as session:
+        for broker in (cluster.a, cluster.b):
+            broker.members["g"] = {session.id: None}
+        await allocator(session).allocate(["orders"])
+        asked = [[r for r in broker.requests if isinstance(r, GetConsumerList)] for broker in (cluster.a, cluster.b)]
+        assert [len(requests) for requests in asked] == [1, 0]
+        await cluster.a.stop()
+        assert (await allocator(session).allocate(["orders"]))["orders"] is not None
+        assert any(isinstance(request, GetConsumerList) for request in cluster.b.requests)
+
+
+async def test_when_no_broker_answers_nothing_is_to_change_and_the_last_error_is_told(cluster, caplog):
+    cluster.topic("orders", cluster.a, cluster.b, count=1)
+    async with open_session(cluster, "orders") as session:
+        await cluster.a.stop()
+        await cluster.b.stop()
+        assert await allocator(session).allocate(["orders"]) == {"orders": None}
+    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert cluster.b.address in warning.getMessage()
+
+
+async def test_a_route_without_brokers_cannot_be_allocated(cluster, caplog):
+    cluster.topic("orders", count=1)
+    cluster.routes["orders"] = TopicRoute(queues=cluster.routes["orders"].queues)
+    async with open_session(cluster) as session:
+        assert await allocator(session).allocate(["orders"]) == {"orders": None}
+    assert "group g: the route names no broker" in caplog.messages
+
+
+async def test_a_refusal_is_warned_of_once_until_the_topic_is_allocated_again(cluster, caplog):
+    cluster.topic("orders", count=1)
+    async with open_session(cluster, describe=describe) as session:
+        cluster.a.members["g"] = {session.id: None}
+        found = allocator(session)
+        for _ in range(2):
+            cluster.a.refusals[GetConsumerList] = [ResponseCode.NO_PERMISSION] * 2
+            assert await found.allocate(["orders"]) == {"orders": None}
+            assert await found.allocate(["orders"]) == {"orders": None}
+            assert (await found.allocate(["orders"]))["orders"] is not None
+    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warnings) == 2
+    assert all("group g: " in record.getMessage() for record in warnings)
+
+
+async def test_a_retry_topic_that_does_not_exist_yet_is_in_order(cluster, caplog):
+    async with open_session(cluster) as session:
+        assert await allocator(session).allocate(["%RETRY%g", "nowhere"]) == {"%RETRY%g": None, "nowhere": None}
+    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert "nowhere" in warning.getMessage()
+
+
+async def test_a_retry_topic_that_cannot_be_asked_for_is_warned_of(cluster, caplog):
+    async with open_session(cluster) as session:
+        await cluster.name_server.stop()
+        await allocator(session).allocate(["%RETRY%g"])
+    assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 1
