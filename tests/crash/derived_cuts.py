@@ -23,7 +23,7 @@ from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.persistence import OffsetFile, parse_offsets
-from orbitmq.broker.pop.ordering.queues import OrderedQueues
+from orbitmq.broker.pop.ordered_queues import OrderedQueues
 from orbitmq.broker.pop.pops import PopLimits, PopRequest, PopResult, Pops
 from orbitmq.broker.pop.revival import Revival
 from orbitmq.broker.pop.revive_log import ReviveLog

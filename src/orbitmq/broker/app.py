@@ -24,8 +24,7 @@ from orbitmq.broker.housekeeping import TURN_MS, Housekeeping, Job
 from orbitmq.broker.limits import port_limits
 from orbitmq.broker.persistence import ConfigFiles, OffsetFile, TableNotes
 from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, ha_port, reserved_port, vip_port
-from orbitmq.broker.registration.name_servers import NameServers
-from orbitmq.broker.registration.other_brokers import OtherBrokers
+from orbitmq.broker.registration.other_servers import NameServers, OtherBrokers
 from orbitmq.broker.registration.registrar import PART_TOPICS_MAX, Identity, Registrar, encode_parts
 from orbitmq.broker.service import BrokerService, StoredTables
 from orbitmq.broker.settings.changes import with_kept_changes

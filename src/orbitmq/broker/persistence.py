@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from orbitmq.broker.groups.configs import GROUPS_MAX, GroupConfigs
 from orbitmq.broker.groups.offsets import SEPARATOR, GroupOffsets, OffsetTable
 from orbitmq.broker.groups.table_file import TableFile, Ticket
-from orbitmq.broker.static_topics.table import MappingTable
+from orbitmq.broker.topics.static_topic_table import MappingTable
 from orbitmq.broker.topics.table import TOPICS_MAX, TopicTable
 from orbitmq.clock import Clock
 from orbitmq.errors import HeaderError, StoreError

@@ -9,21 +9,21 @@ from random import Random
 from typing import Any, NamedTuple
 
 from orbitmq.broker.access.control import AccessControl
-from orbitmq.broker.assignments.modes import RequestModes
-from orbitmq.broker.assignments.routes import Found, RouteLookup
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.delivery.delay import DelayQueues, parse_delay_offsets
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.delivery.filters import Filters, compile_or_error
 from orbitmq.broker.delivery.pulls import Pulls
-from orbitmq.broker.groups.admissions import Admissions
+from orbitmq.broker.groups.auto_creation import Admissions
 from orbitmq.broker.groups.configs import GroupConfigs
+from orbitmq.broker.groups.consumer_queries import Inquiries
 from orbitmq.broker.groups.members import GroupMembers
 from orbitmq.broker.groups.membership import Membership
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.queue_locks import QueueLocks
 from orbitmq.broker.groups.registry import GroupRegistry
-from orbitmq.broker.inquiries.inquiries import Inquiries
+from orbitmq.broker.groups.request_modes import RequestModes
+from orbitmq.broker.groups.topic_routes import Found, RouteLookup
 from orbitmq.broker.monitoring.creations import CreationTimes
 from orbitmq.broker.monitoring.half_counts import HalfCounts, parse_counts
 from orbitmq.broker.monitoring.runtime_info import RuntimeInfo
@@ -36,16 +36,16 @@ from orbitmq.broker.replication.listener import FollowRules, SlaveListener
 from orbitmq.broker.replication.metadata import AskMaster, MasterTables, ask_no_master
 from orbitmq.broker.replication.slow_readers import SlowReaders
 from orbitmq.broker.sending.answers import SendAnswers
-from orbitmq.broker.sending.destinations import Destinations
 from orbitmq.broker.sending.large_batches import LargeBatches
 from orbitmq.broker.sending.properties import StoredProperties
+from orbitmq.broker.sending.queue_resolver import Destinations
 from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.broker.sending.tables import SendTables
 from orbitmq.broker.settings.changes import RunTimeSettings, Use, kept_without_effect
-from orbitmq.broker.static_topics.logical_queues import Ask, StaticTopics, ask_nobody
-from orbitmq.broker.static_topics.table import MappingTable
 from orbitmq.broker.timers.opening import open_timers
+from orbitmq.broker.topics.logical_queues import Ask, StaticTopics, ask_nobody
 from orbitmq.broker.topics.registry import Announced, TopicRegistry
+from orbitmq.broker.topics.static_topic_table import MappingTable
 from orbitmq.broker.topics.system_topics import closed_topics, system_topic_names
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.broker.transactions.checks import TransactionChecks

@@ -24,11 +24,10 @@ from orbitmq.wire.header import request_type
 from orbitmq.wire.headers import CreateTopic, GetBrokerRuntimeInfo, GetMaxOffset
 from orbitmq.wire.messages.record import iter_records
 from orbitmq.wire.signature import Credentials
+from unit.broker.conftest import Rig, pull_header, send_header
+from unit.net.accounts import ADMIN, FORGER, READER, STRANGER, WRITER, write_accounts
+from unit.net.certificates import Authority
 from waiting import until
-
-from ..net.accounts import ADMIN, FORGER, READER, STRANGER, WRITER, write_accounts
-from ..net.certificates import Authority
-from .conftest import Rig, pull_header, send_header
 
 WRITING = {10, 37, 310, 320, 324, 325, 370}
 ADMINISTRATION = {

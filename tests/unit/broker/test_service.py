@@ -15,7 +15,7 @@ from orbitmq.broker.acl import make_server_security
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.delivery.delay import format_delay_offsets, schedule
 from orbitmq.broker.groups.members import HeartbeatSource
-from orbitmq.broker.handlers.consuming.locks import LockTables, lock_queues, unlock_queues
+from orbitmq.broker.handlers.queue_locks import LockTables, lock_queues, unlock_queues
 from orbitmq.broker.housekeeping import Housekeeping, Job
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.registration.addresses import BrokerAddress

@@ -11,7 +11,7 @@ from pathlib import Path
 from orbitmq.broker.access.directory import EMPTY, Directory, add_rules, create_user, draft_of
 from orbitmq.broker.access.directory_file import DirectoryFile
 from orbitmq.broker.access.guard import Guard
-from orbitmq.broker.access.plain.accounts import PlainAcl, parse_plain_acl, trusts
+from orbitmq.broker.access.plain_accounts import PlainAcl, parse_plain_acl, trusts
 from orbitmq.broker.access.settings import AccessSettings, parse_codes, parse_first_user, parse_own_credentials
 from orbitmq.errors import ConfigError, HeaderError, Rejected, StoreError
 from orbitmq.model.access import Acl, User, UserStatus, UserType

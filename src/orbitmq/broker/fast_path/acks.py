@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from orbitmq.broker.fast_path.plain_requests import plain_requests
-from orbitmq.broker.handlers.popping.tables import PopTables, parse_ack
+from orbitmq.broker.handlers.pop import PopTables, parse_ack
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import OrbitError
 from orbitmq.net.dispatch.fast_path import answer_to_failure

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from orbitmq.broker.fast_path.acks import AckFastPath
-from orbitmq.broker.fast_path.ends import EndFastPath
+from orbitmq.broker.fast_path.end_transactions import EndFastPath
 from orbitmq.broker.fast_path.send import SendFastPath
-from orbitmq.broker.handlers.popping.tables import PopTables
+from orbitmq.broker.handlers.pop import PopTables
 from orbitmq.broker.sending.tables import SendTables
 from orbitmq.clock import Clock
 from orbitmq.net.dispatch.peer import Peer

@@ -11,8 +11,8 @@ It takes a third of the long way's time per message: docs/adr/0010-send-fast-pat
 
 from __future__ import annotations
 
-from orbitmq.broker.fast_path.half_forms import HalfForms
-from orbitmq.broker.fast_path.send_forms import SendForms
+from orbitmq.broker.fast_path.half_template import HalfForms
+from orbitmq.broker.fast_path.send_template import SendForms
 from orbitmq.broker.handlers.send import note_waiting, special_form
 from orbitmq.broker.sending.answers import NOT_DURABLE, SendAnswers, remark_of
 from orbitmq.broker.sending.tables import SendTables, host_of

@@ -1,14 +1,37 @@
 """The broker's handlers, one module per family of requests. HANDLERS holds them all, each with the tables that it uses."""
 
-from orbitmq.broker.handlers import admin, cleaning, groups, queries, replies, send, topics, transactions
-from orbitmq.broker.handlers.access import rules, users
-from orbitmq.broker.handlers.administration import clients as all_clients
-from orbitmq.broker.handlers.administration import cold_data, replication, rocksdb, settings, stats
-from orbitmq.broker.handlers.consuming import clients, inquiries, locks, offsets, pull, resets, send_back
-from orbitmq.broker.handlers.popping import acks, assignments, notices, peek, pop
-from orbitmq.broker.handlers.popping.tables import PopTables
-from orbitmq.broker.handlers.static_topics import creation
-from orbitmq.broker.handlers.timers import progress, recall
+from orbitmq.broker.handlers import (
+    admin,
+    assignments,
+    cleaning,
+    clients,
+    consumer_queries,
+    groups,
+    not_supported,
+    notifications,
+    offsets,
+    pop,
+    pop_acks,
+    pull,
+    queries,
+    queue_locks,
+    recall,
+    replication,
+    replies,
+    resets,
+    rules,
+    send,
+    send_back,
+    settings,
+    static_topics,
+    stats,
+    timers,
+    topics,
+    transactions,
+    users,
+)
+from orbitmq.broker.handlers import all_clients as all_clients
+from orbitmq.broker.handlers.pop import PopTables
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.system_topics import system_topic_names
 from orbitmq.net.dispatch.handlers import Handlers
@@ -117,8 +140,8 @@ def _reset_tables(broker: BrokerService) -> resets.ResetTables:
     )
 
 
-def _inquiry_tables(broker: BrokerService) -> inquiries.InquiryTables:
-    return inquiries.InquiryTables(
+def _inquiry_tables(broker: BrokerService) -> consumer_queries.InquiryTables:
+    return consumer_queries.InquiryTables(
         broker.inquiries, broker.store, broker.topics, broker.groups, broker.config.broker_name
     )
 
@@ -180,7 +203,7 @@ HANDLERS.include(
     transactions.handlers, lambda broker: transactions.TransactionTables(broker.store, broker.transactions)
 )
 HANDLERS.include(recall.handlers, _recall_tables)
-HANDLERS.include(progress.handlers, lambda broker: broker.timers)
+HANDLERS.include(timers.handlers, lambda broker: broker.timers)
 HANDLERS.include(send_back.handlers, _send_back_tables)
 HANDLERS.include(pull.handlers, _pull_tables)
 HANDLERS.include(
@@ -189,15 +212,15 @@ HANDLERS.include(
         broker.store, broker.topics, broker.offsets, broker.groups, broker.pop, broker.config.broker_name
     ),
 )
-for _popping in (pop.handlers, acks.handlers, notices.handlers, peek.handlers):
+for _popping in (pop.handlers, pop_acks.handlers, notifications.handlers):
     HANDLERS.include(_popping, pop_tables)
 HANDLERS.include(assignments.handlers, _assignment_tables)
 HANDLERS.include(
     clients.handlers, lambda broker: clients.ClientTables(broker.admissions, broker.membership, broker.filters)
 )
 HANDLERS.include(resets.handlers, _reset_tables)
-HANDLERS.include(inquiries.handlers, _inquiry_tables)
-HANDLERS.include(locks.handlers, lambda broker: locks.LockTables(broker.locks, broker.monotonic))
+HANDLERS.include(consumer_queries.handlers, _inquiry_tables)
+HANDLERS.include(queue_locks.handlers, lambda broker: queue_locks.LockTables(broker.locks, broker.monotonic))
 HANDLERS.include(groups.handlers, _group_tables)
 HANDLERS.include(all_clients.handlers, _all_clients)
 HANDLERS.include(stats.handlers, _stats_tables)
@@ -211,11 +234,10 @@ HANDLERS.include(
         lambda: broker.follower.master if broker.config.is_slave else None,
     ),
 )
-HANDLERS.include(cold_data.handlers)
-HANDLERS.include(rocksdb.handlers)
+HANDLERS.include(not_supported.handlers)
 HANDLERS.include(settings.handlers, lambda broker: broker.settings)
 HANDLERS.include(topics.handlers, _topic_tables)
-HANDLERS.include(creation.handlers, lambda broker: creation.StaticTopicTables(broker.topics, broker.pulls))
+HANDLERS.include(static_topics.handlers, lambda broker: static_topics.StaticTopicTables(broker.topics, broker.pulls))
 HANDLERS.include(queries.handlers, _query_tables)
 HANDLERS.include(cleaning.handlers, lambda broker: cleaning.CleaningTables(broker.store, broker.topics, broker.pulls))
 for _of_access in (users.handlers, rules.handlers):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orbitmq.broker.groups.admissions import Admissions
+from orbitmq.broker.groups.auto_creation import Admissions
 from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX
 from orbitmq.broker.groups.members import GroupMembers
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.monitoring.creations import CreationTimes
 from orbitmq.broker.monitoring.stats import BrokerStats
-from orbitmq.broker.pop.ordering.queues import OrderedQueues
+from orbitmq.broker.pop.ordered_queues import OrderedQueues
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected

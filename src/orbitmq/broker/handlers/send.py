@@ -12,12 +12,12 @@ from collections.abc import Callable
 from functools import partial
 
 from orbitmq.broker.delivery.delay import level_of
-from orbitmq.broker.handlers.static_topics.serving import serve_send
+from orbitmq.broker.handlers.logical_queues import serve_send
 from orbitmq.broker.sending.answers import SendCall, refusal_of
 from orbitmq.broker.sending.batches import store_batch
 from orbitmq.broker.sending.tables import SendTables, check_sizes, host_of
 from orbitmq.broker.timers.times import asks_for_time, without_times
-from orbitmq.broker.transactions.forms import half_form, is_prepared
+from orbitmq.broker.transactions.messages import half_form, is_prepared
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, OrbitError, Rejected, StoreUnavailable
 from orbitmq.model.message import PropertyName, SysFlag

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from orbitmq.broker.health.bad_records import told_of
-from orbitmq.broker.health.findings import Situation
+from orbitmq.broker.health.issues import Situation
 from orbitmq.broker.registration.registrar import Registrar
 from orbitmq.broker.service import BrokerService
 from orbitmq.clock import Clock

@@ -14,10 +14,10 @@ from random import Random
 from typing import NamedTuple
 
 from orbitmq.broker.delivery.filters import Selection
-from orbitmq.broker.delivery.young_queues import is_young
+from orbitmq.broker.delivery.in_memory_check import is_young
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.broker.monitoring.stats import BrokerStats
-from orbitmq.broker.pop.ordering.queues import OrderedQueues
+from orbitmq.broker.pop.ordered_queues import OrderedQueues
 from orbitmq.broker.pop.revive_log import ReviveLog
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.clock import Clock

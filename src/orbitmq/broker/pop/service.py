@@ -10,9 +10,8 @@ from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.monitoring.stats import BrokerStats
-from orbitmq.broker.pop.ordering.batch_file import BatchFile, load_batches
-from orbitmq.broker.pop.ordering.queues import OrderedQueues
-from orbitmq.broker.pop.parked import ANY_QUEUE, Place
+from orbitmq.broker.pop.held import ANY_QUEUE, Place
+from orbitmq.broker.pop.ordered_queues import BatchFile, OrderedQueues, load_batches
 from orbitmq.broker.pop.pops import PopLimits, Pops
 from orbitmq.broker.pop.revival import Revival
 from orbitmq.broker.pop.revive_log import ReviveLog

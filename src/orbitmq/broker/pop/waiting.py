@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from orbitmq.broker.pop.parked import ParkedPop, ParkedPops, Place
+from orbitmq.broker.pop.held import ParkedPop, ParkedPops, Place
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.net.dispatch.handlers import Reply

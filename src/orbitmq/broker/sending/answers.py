@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreBusy, StoreUnavailable
-from orbitmq.ha.copies import Copied
-from orbitmq.ha.copies import Waiter as CopyWaiter
+from orbitmq.ha.replica_acks import Copied
+from orbitmq.ha.replica_acks import Waiter as CopyWaiter
 from orbitmq.model.message import Host, PropertyName
 from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
 from orbitmq.store import Store

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from orbitmq.broker.delivery.delay import level_of
 from orbitmq.broker.timers.times import asks_for_time
-from orbitmq.broker.transactions.forms import is_prepared
+from orbitmq.broker.transactions.messages import is_prepared
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import HeaderError, InvalidArgument, Rejected
 from orbitmq.model.message import PropertyName

@@ -7,14 +7,14 @@ from functools import lru_cache
 
 from orbitmq.address import parse_address
 from orbitmq.broker.delivery.delay_service import DelayService
-from orbitmq.broker.groups.admissions import Admissions
+from orbitmq.broker.groups.auto_creation import Admissions
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.sending.answers import SendAnswers
-from orbitmq.broker.sending.destinations import Destinations
 from orbitmq.broker.sending.large_batches import LargeBatches
 from orbitmq.broker.sending.properties import StoredProperties
-from orbitmq.broker.static_topics.logical_queues import StaticTopics
+from orbitmq.broker.sending.queue_resolver import Destinations
 from orbitmq.broker.timers.service import TimerService
+from orbitmq.broker.topics.logical_queues import StaticTopics
 from orbitmq.broker.transactions.transactions import Transactions
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from orbitmq.broker.static_topics.logical_queues import StaticTopics
-from orbitmq.broker.topics.light import with_light_topics
-from orbitmq.broker.topics.table import TopicTable
+from orbitmq.broker.topics.logical_queues import StaticTopics
+from orbitmq.broker.topics.table import TopicTable, with_light_topics
 from orbitmq.broker.versioned_table import save_or_revert
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected

@@ -1,4 +1,4 @@
-"""The broker's topic table: its topics with their queue counts and permissions. Pure: no clock, no file.
+"""The broker's topic table: its topics with their queue counts and permissions; and LMQ topics, which are in none. Pure.
 
 State: every TopicConfig and the table's DataVersion. In: create, delete, and sends to topics that nobody has created.
 Out: configurations; `version` tells whether anything changed.
@@ -9,7 +9,7 @@ Source: Java TopicConfigManager, TopicValidator.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from orbitmq.broker.topics.attributes import apply_attribute_changes
 from orbitmq.broker.versioned_table import VersionedTable
@@ -24,6 +24,7 @@ from orbitmq.model.topic import (
     TopicConfig,
     check_name,
 )
+from orbitmq.store.lmq import is_light
 
 QUEUES_PER_TOPIC_MAX = 16_384
 """Ours: a topic with more queues is a mistake, and its table would not fit a frame."""
@@ -165,3 +166,21 @@ def plain_topic(
         perm=int(perm),
         topic_filter_type=filter_type,
     )
+
+
+Get = Callable[[str], TopicConfig | None]
+
+
+def with_light_topics(get: Get) -> Get:
+    """Return what finds light topics beside those that `get` finds.
+
+    Nobody sends to them: messages of other topics name them. (Java takes sends, and gives numbers twice then.)
+    """
+
+    def find(topic: str) -> TopicConfig | None:
+        found = get(topic)
+        if found is None and is_light(topic):
+            return plain_topic(topic, 1, int(Perm.READ))
+        return found
+
+    return find

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 from orbitmq.broker.groups.members import GroupMembers
-from orbitmq.broker.transactions.forms import group_of
+from orbitmq.broker.transactions.messages import group_of
 from orbitmq.broker.transactions.transactions import Renewed
 from orbitmq.model.message import Host, PropertyName
 from orbitmq.model.topic import HALF_TOPIC

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from orbitmq.broker.transactions.forms import REMOVED_TAG
+from orbitmq.broker.transactions.messages import REMOVED_TAG
 from orbitmq.wire.messages.properties import find_property
 from orbitmq.wire.messages.record import Record
 

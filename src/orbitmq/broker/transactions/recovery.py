@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from orbitmq.broker.groups.offsets import GroupOffsets
-from orbitmq.broker.transactions.forms import RENEWED_FROM
+from orbitmq.broker.transactions.messages import RENEWED_FROM
 from orbitmq.broker.transactions.ops import OpSpans, removed_offsets
 from orbitmq.broker.transactions.window import EndedOffsets, Renewals
 from orbitmq.errors import CorruptRecord

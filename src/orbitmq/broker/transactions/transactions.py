@@ -18,8 +18,8 @@ from typing import NamedTuple
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.monitoring.half_counts import HalfCounts
 from orbitmq.broker.topics.registry import TopicRegistry
-from orbitmq.broker.transactions import forms
-from orbitmq.broker.transactions.forms import Ending, Place
+from orbitmq.broker.transactions import messages
+from orbitmq.broker.transactions.messages import Ending, Place
 from orbitmq.broker.transactions.ops import OpBatch, OpSpans
 from orbitmq.broker.transactions.recovery import TRANS_GROUP, find_window
 from orbitmq.broker.transactions.rules import CheckRules, Verdict, checked_once_more, renewed_unasked
@@ -157,12 +157,12 @@ class Transactions:
         if result is not None:
             return result
         half = self._find(header, now_ms)
-        place = forms.place_of(half)
+        place = messages.place_of(half)
         if place is None:
             raise Rejected(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
         if decision == SysFlag.TRANSACTION_ROLLBACK:
             return self._roll_back(half.queue_offset, place.topic, now_ms)
-        return self._commit(half.queue_offset, forms.final_form(half, place), now_ms)
+        return self._commit(half.queue_offset, messages.final_form(half, place), now_ms)
 
     def end_remembered(self, offset: int, place: int, group: str, decision: int, now_ms: int) -> AppendResult | None:
         """Do the same for a half message that is remembered, without a look at the log; None: `end` has to find it.
@@ -178,7 +178,7 @@ class Transactions:
             return None
         if decision == SysFlag.TRANSACTION_ROLLBACK:
             return self._roll_back(offset, fresh.place.topic, now_ms)
-        result = self._commit(offset, forms.final_form_of(fresh.half, fresh.place, place), now_ms)
+        result = self._commit(offset, messages.final_form_of(fresh.half, fresh.place, place), now_ms)
         _, physical_offset, size, stored_at_ms = result
         self._store.note_key((physical_offset, size, stored_at_ms, fresh.place.topic, fresh.key, b""))
         return result
@@ -220,10 +220,10 @@ class Transactions:
             StoreUnavailable: the store takes nothing now.
         """
         record = self._store.parsed_at(physical_offset)
-        place = forms.place_of(record) if record is not None and record.topic == GIVEN_UP_TOPIC else None
+        place = messages.place_of(record) if record is not None and record.topic == GIVEN_UP_TOPIC else None
         if record is None or place is None:
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"there is no message of {GIVEN_UP_TOPIC} at {physical_offset}")
-        result = self._store.append(forms.resumed_form(record))
+        result = self._store.append(messages.resumed_form(record))
         self.counts.prepared(place.topic, now_ms)
         return result
 
@@ -236,7 +236,7 @@ class Transactions:
         result = None
         while (message := self._ops.next()) is not None:
             body, count, highest = message
-            result = self._store.append(forms.op_form(body, now_ms))
+            result = self._store.append(messages.op_form(body, now_ms))
             self._ops.written(count)
             self._spans.add(result.queue_offset, highest)
         return result
@@ -304,7 +304,7 @@ class Transactions:
         # Through the queue, not by the place in the log: there a body may hold what looks like a half message.
         if half is None or half.physical_offset != header.commit_log_offset:
             raise Rejected(ResponseCode.SYSTEM_ERROR, self._why_not_found(header))
-        if header.producer_group != forms.group_of(half):
+        if header.producer_group != messages.group_of(half):
             raise Rejected(ResponseCode.SYSTEM_ERROR, _WRONG_GROUP)
         if not header.from_transaction_check and self.rules.is_late(half, now_ms):
             raise Rejected(ResponseCode.ILLEGAL_OPERATION, "the time without checks is over: wait for the check")
@@ -338,7 +338,7 @@ class Transactions:
         record = self._store.parsed_at(header.commit_log_offset)
         if record is None or record.topic != HALF_TOPIC:
             return _NOT_FOUND
-        if header.producer_group != forms.group_of(record):
+        if header.producer_group != messages.group_of(record):
             return _WRONG_GROUP
         return "The transaction state table offset wrong"
 
@@ -361,14 +361,14 @@ class Transactions:
     def _treat(self, half: Record, now_ms: int, asked: list[Renewed]) -> Verdict:
         """Do with a half message what the rules say."""
         properties = parse_properties(half.properties)
-        place = forms.place_of(half)
+        place = messages.place_of(half)
         verdict = Verdict.GIVE_UP if place is None else self.rules.judge(half, properties, now_ms)
         if verdict is Verdict.GIVE_UP:
             self._give_up(half, place, now_ms)
         elif verdict in (Verdict.CHECK, Verdict.RENEW):
             is_asked = verdict is Verdict.CHECK
             changes = checked_once_more(properties) if is_asked else renewed_unasked(half, properties)
-            result = self._store.append(forms.renewed_form(half, changes))
+            result = self._store.append(messages.renewed_form(half, changes))
             self._renewals.add(half.queue_offset, result.queue_offset)
             self._close(half.queue_offset)
             if is_asked and place is not None:
@@ -377,14 +377,14 @@ class Transactions:
 
     def _give_up(self, half: Record, place: Place | None, now_ms: int) -> None:
         self._topics.create_retry_topic(GIVEN_UP_TOPIC, 1, now_ms)
-        result = self._store.append(forms.given_up_form(half))
+        result = self._store.append(messages.given_up_form(half))
         self._close(half.queue_offset)
         self.write_ops(now_ms)
         self.counts.given_up(place.topic if place is not None else "", now_ms)
         log.error(
             "nobody has decided about a transaction, it is given up: topic %s, producer group %s, message %s; it is in %s now, "
             "offset %d",
-            place and place.topic, forms.group_of(half), parse_properties(half.properties).get("UNIQ_KEY"),
+            place and place.topic, messages.group_of(half), parse_properties(half.properties).get("UNIQ_KEY"),
             GIVEN_UP_TOPIC, result.queue_offset,
         )  # fmt: skip
 

@@ -20,7 +20,7 @@ from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.signature import Credentials
 
 from ..parts import HOST, memory_store
-from .plain.test_accounts import FILE
+from unit.broker.access.test_plain_accounts import FILE
 from .samples import FORGER, NOBODY, STRANGER, SUPER, peer, sample
 
 FIRST = '{"username":"root","password":"root-secret"}'

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from orbitmq.broker.delivery import pulls, young_queues
+from orbitmq.broker.delivery import in_memory_check, pulls
+from orbitmq.broker.delivery.in_memory_check import is_young
 from orbitmq.broker.delivery.pulls import PATIENCE_MS, Pulls
-from orbitmq.broker.delivery.young_queues import is_young
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.errors import FileCut, Rejected
 from orbitmq.net.dispatch.handlers import Call, Reply
@@ -513,7 +513,7 @@ def test_a_queue_is_young_while_its_first_message_is_near(monkeypatch: pytest.Mo
     store = memory_store()
     assert is_young(store, "t", 0)
     result = store.append(Draft("t", 0, b"x"))
-    monkeypatch.setattr(young_queues, "YOUNG_SIZE", result.size)
+    monkeypatch.setattr(in_memory_check, "YOUNG_SIZE", result.size)
     assert is_young(store, "t", 0)
     store.append(Draft("u", 0, b"x"))
     assert not is_young(store, "t", 0)

@@ -11,7 +11,7 @@ from orbitmq.wire.command import Command, encode_command
 from orbitmq.wire.messages.record import iter_records
 from orbitmq.wire.pop.revive_log import decode_ack
 
-from ..handlers.popping.support import pop
+from unit.broker.handlers.support import pop
 from ..parts import Serve
 from .support import exchange, exchange_at_once
 

@@ -11,13 +11,13 @@ import pytest
 
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.fast_path.send import SendFastPath
-from orbitmq.broker.groups.admissions import Admissions
+from orbitmq.broker.groups.auto_creation import Admissions
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.sending.answers import SendAnswers
-from orbitmq.broker.sending.destinations import Destinations
 from orbitmq.broker.sending.large_batches import LargeBatches
 from orbitmq.broker.sending.properties import StoredProperties
+from orbitmq.broker.sending.queue_resolver import Destinations
 from orbitmq.broker.sending.tables import SendTables
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.model.topic import TopicConfig

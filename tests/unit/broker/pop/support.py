@@ -8,7 +8,7 @@ from typing import Any
 
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.monitoring.stats import BrokerStats
-from orbitmq.broker.pop.ordering.queues import OrderedQueues
+from orbitmq.broker.pop.ordered_queues import OrderedQueues
 from orbitmq.broker.pop.pops import PopLimits, PopRequest, PopResult, Pops
 from orbitmq.broker.pop.revival import Revival
 from orbitmq.broker.pop.revive_log import ReviveLog

@@ -10,7 +10,7 @@ import pytest
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.registration.addresses import announced_host, broker_address, reserved_port, vip_port
-from orbitmq.broker.registration.other_brokers import OtherBrokers
+from orbitmq.broker.registration.other_servers import OtherBrokers
 from orbitmq.errors import ConfigError, ConnectionFailed, RouteNotFound
 from orbitmq.model.message import Host
 from orbitmq.model.route import BrokerData, TopicRoute

@@ -13,7 +13,7 @@ import pytest
 
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.registration import name_servers
+from orbitmq.broker.registration import other_servers
 from orbitmq.broker.registration.registrar import Identity, Registrar, encode_parts
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
@@ -338,7 +338,7 @@ async def test_a_broker_follows_the_name_of_its_name_server_2042(tmp_path: Path,
             raise OSError("the name service is down")
         return await real(meaning if host == "ns.example" else host, port, **kwargs)
 
-    monkeypatch.setattr(name_servers, "LOOK_UP_MS", 10)
+    monkeypatch.setattr(other_servers, "LOOK_UP_MS", 10)
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo, raising=False)
     async with name_server("127.0.0.1") as first:
         port = int(first.address.partition(":")[2])

@@ -9,12 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
-from orbitmq.broker.delivery import young_queues
+from orbitmq.broker.delivery import in_memory_check
 from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.broker.replication import listener
 from orbitmq.broker.replication.slow_readers import SlowReaders
-from orbitmq.ha.copies import Copied
 from orbitmq.ha.frames import HEADER, REPORT
+from orbitmq.ha.replica_acks import Copied
 from orbitmq.store import Draft
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.stats import SlaveStatus
@@ -264,7 +264,7 @@ class Rig:
         self.store = memory_store()
         self.size = self.store.append(Draft("t", 0, b"x")).size
         self.store.append(Draft("t", 0, b"x"))
-        monkeypatch.setattr(young_queues, "YOUNG_SIZE", self.size)
+        monkeypatch.setattr(in_memory_check, "YOUNG_SIZE", self.size)
         groups = GroupConfigs(auto_create_enable=True, count_max=100)
         groups.update(GroupConfig(group="g", **group), 0)
         follow = [SlaveStatus("h:1", acknowledged, 0, True, 0, acknowledged) for acknowledged in slaves]
@@ -299,7 +299,7 @@ def test_a_group_without_settings_stays_with_the_master(monkeypatch: pytest.Monk
 
 
 async def test_a_pull_says_whom_to_ask_next_if_that_is_enabled(serve: Serve, monkeypatch: Any) -> None:
-    monkeypatch.setattr(young_queues, "YOUNG_SIZE", 0)
+    monkeypatch.setattr(in_memory_check, "YOUNG_SIZE", 0)
     for settings, suggested in ({"slave_read_enable": True}, "1"), ({}, "0"):
         async with serve(ha_listen_port=0, **settings) as rig:
             await rig.send()

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from orbitmq.broker.sending.answers import NOT_DURABLE, SendAnswers
-from orbitmq.ha.copies import Copied, Waiter
+from orbitmq.ha.replica_acks import Copied, Waiter
 from orbitmq.net.dispatch.handlers import LATER
 from orbitmq.store import Draft, FlushMode, Store
 from orbitmq.testing.fake_disk import FakeDisk

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.broker.transactions.forms import op_form
+from orbitmq.broker.transactions.messages import op_form
 from orbitmq.broker.transactions.ops import OpBatch, OpSpans, removed_offsets
 from orbitmq.wire.messages.record import Record, format_record, parse_record
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.transactions import transactions
-from orbitmq.broker.transactions.forms import half_form, plain_ending
+from orbitmq.broker.transactions.messages import half_form, plain_ending
 from orbitmq.errors import Rejected, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, GIVEN_UP_TOPIC, HALF_TOPIC, OP_TOPIC, TopicConfig

@@ -7,7 +7,7 @@ from typing import Any
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.monitoring.half_counts import HalfCounts
 from orbitmq.broker.topics.table import TopicTable
-from orbitmq.broker.transactions.forms import half_form
+from orbitmq.broker.transactions.messages import half_form
 from orbitmq.broker.transactions.rules import CheckRules
 from orbitmq.broker.transactions.transactions import Renewed, Transactions
 from orbitmq.model.topic import HALF_TOPIC, TopicConfig

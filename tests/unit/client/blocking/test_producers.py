@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from orbitmq import Decision, Message
+from orbitmq import Decision
 from orbitmq.blocking import Producer, PushConsumer, TransactionProducer
 from orbitmq.errors import SendFailed
 from orbitmq.model.group import ConsumeFrom

@@ -1,0 +1,95 @@
+"""The forms of half messages: what the halves of one producer have in common is made once.
+
+A half message is stored with properties that were added to its own: where it goes, and its unique key once more. Between
+two halves of one producer for one queue only that key differs. What stands around it is made by the long way's own function,
+for the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from orbitmq.broker.fast_path.send_header import TEXT_SIZE_MAX, TEXTS_MAX
+from orbitmq.broker.sending.answers import UNIQUE_KEY
+from orbitmq.broker.transactions.messages import Ending, plain_ending
+from orbitmq.model.message import SysFlag
+from orbitmq.model.topic import HALF_TOPIC
+from orbitmq.store import Draft
+from orbitmq.store.dispatch import tag_code_of
+
+_KEY_SIZE_MAX = 64
+_KEY_COUNT = 2
+"""UNIQ_KEY, and the id of the transaction."""
+
+_Around = tuple[str, int, bytes, bytes]
+"""A topic, a queue, and the properties as they are sent before the unique key and behind it."""
+
+
+class HalfForm(NamedTuple):
+    """The stored properties of half messages around their unique keys, and their tag's code."""
+
+    pieces: tuple[bytes, ...]
+    tag_code: int
+    ending: Ending | None
+    """What all of them say of their end; None: each has to be looked at then."""
+
+    def fill(self, sent: Draft, key: bytes) -> Draft:
+        """Return the stored form of a half message that has this form."""
+        sys_flag = sent.sys_flag & ~SysFlag.TRANSACTION_MASK
+        half = (
+            HALF_TOPIC, 0, sent.body, key.join(self.pieces), sent.flag, sys_flag, sent.born_at_ms, sent.born_host, 0, 0,
+            self.tag_code,
+        )  # fmt: skip
+        return tuple.__new__(Draft, half)  # a named tuple's own constructor is a Python function
+
+
+_UNSEEN, _SEEN = HalfForm((), 0, None), HalfForm((), 1, None)
+
+
+class HalfForms:
+    """The forms that were made before.
+
+    Args:
+        special_form: the long way's: the stored form of a message that asks for something special, None where it refuses.
+    """
+
+    def __init__(self, special_form: Callable[[Draft], Draft | None]) -> None:
+        self._special_form = special_form
+        self._forms: dict[_Around, HalfForm | None] = {}
+        """None: they have none. `_SEEN`: they came once; somebody's properties differ in every message, and come never again."""
+
+    def find(self, draft: Draft, key: bytes) -> HalfForm | None:
+        """Return the form of a half message, None where it has to be looked at.
+
+        Args:
+            draft: the message as it was sent.
+            key: its unique key, a plain word that is not empty.
+        """
+        before, _, behind = draft.properties.partition(key)
+        around = draft.topic, draft.queue_id, before, behind
+        form = self._forms.get(around, _UNSEEN)
+        if form is _UNSEEN:
+            if len(self._forms) >= TEXTS_MAX:
+                self._forms.clear()
+            if len(before) + len(behind) <= TEXT_SIZE_MAX:
+                self._forms[around] = _SEEN
+            return None
+        if form is _SEEN:
+            form = self._forms[around] = self._form_of(draft, before, behind, key)
+        return form if form is not None and len(key) <= _KEY_SIZE_MAX else None
+
+    def _form_of(self, draft: Draft, before: bytes, behind: bytes, key: bytes) -> HalfForm | None:
+        # The key has to stand where the unique key does, and nowhere else: then so does that of the next message.
+        name = UNIQUE_KEY + b"\x01"
+        is_alone = before == name or before.endswith(b"\x02" + name)
+        if not is_alone or not behind.startswith(b"\x02") or key in behind or name in behind:
+            return None
+        waiting = self._special_form(draft)
+        if waiting is None or waiting.topic != HALF_TOPIC:
+            return None
+        pieces = tuple(waiting.properties.split(key))
+        if len(pieces) != _KEY_COUNT + 1:
+            return None
+        tag_code = tag_code_of(HALF_TOPIC, waiting.properties, 0)
+        return HalfForm(pieces, tag_code, plain_ending(waiting.properties))

@@ -1,1 +1,0 @@
-"""Requests about users and their rules (3001 to 3010)."""

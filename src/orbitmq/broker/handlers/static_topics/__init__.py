@@ -1,1 +1,0 @@
-"""Static topics: made, and served in front of the handlers of plain queues."""

@@ -1,1 +1,0 @@
-"""Handlers of requests about messages that wait for a time of their own."""

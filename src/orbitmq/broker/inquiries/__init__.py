@@ -1,1 +1,0 @@
-"""Questions of administrators to running consumers, which their broker passes on."""

@@ -1,0 +1,89 @@
+"""The NameServers of a broker, looked up again from time to time, and other brokers, found in a topic's route.
+
+NameServers move (apache/rocketmq#2042), and one name may stand for several of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+from orbitmq.broker.registration.registrar import Registrar
+from orbitmq.errors import ConnectionFailed, RequestTimeout, RouteNotFound
+from orbitmq.model.route import MASTER_ID, TopicRoute
+from orbitmq.net.name_lookup import resolve
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.wire.command import Command
+
+LOOK_UP_MS = 30_000
+"""How often the names are looked up again."""
+
+
+class NameServers:
+    """Keeps a registrar's list of addresses in step with names."""
+
+    def __init__(self, registrar: Registrar, names: Iterable[str]) -> None:
+        self._registrar = registrar
+        self._names = tuple(names)
+        self._resolved: dict[str, list[str]] = {}
+
+    def replace(self, names: Iterable[str]) -> None:
+        """Register with the NameServers of these names from now on."""
+        self._names = tuple(names)
+        self._registrar.set_name_servers(self._names)
+
+    async def look_up(self) -> None:
+        """Look every name up, and register with what they stand for now."""
+        found: dict[str, None] = {}
+        for name in self._names:
+            # A name service that is down must not take the NameServers with it.
+            addresses = await resolve(name) or self._resolved.get(name, [name])
+            self._resolved[name] = addresses
+            found.update(dict.fromkeys(addresses))
+        self._registrar.set_name_servers(found)
+
+    async def run(self) -> None:
+        """Look the names up again from time to time. Ends when it is cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_UP_MS / 1000)
+            await self.look_up()
+
+
+class OtherBrokers:
+    """Asks brokers by name.
+
+    Args:
+        ask_route: asks a NameServer for the route of a topic; None: none of them knows it.
+        timeout_ms: for an answer, connecting included.
+    """
+
+    def __init__(
+        self, ask_route: Callable[[str], Awaitable[TopicRoute | None]], pool: ConnectionPool, *, timeout_ms: int
+    ) -> None:
+        self._ask_route = ask_route
+        self._pool = pool
+        self._timeout_ms = timeout_ms
+        self._addresses: dict[str, str] = {}
+
+    async def ask(self, topic: str, broker_name: str, header: object, code: int) -> Command:
+        """Ask the master of a broker name that has the topic.
+
+        Raises:
+            RouteNotFound: no NameServer knows it.
+            ConnectionFailed, RequestTimeout: it does not answer; it is looked for again the next time.
+        """
+        address = self._addresses.get(broker_name) or await self._find(topic, broker_name)
+        try:
+            return await self._pool.request(address, header, timeout_ms=self._timeout_ms, code=code)
+        except (ConnectionFailed, RequestTimeout):
+            self._addresses.pop(broker_name, None)
+            raise
+
+    async def _find(self, topic: str, broker_name: str) -> str:
+        route = await self._ask_route(topic)
+        for broker in () if route is None else route.brokers:
+            if MASTER_ID in broker.addresses:
+                self._addresses[broker.broker_name] = broker.addresses[MASTER_ID]
+        if broker_name not in self._addresses:
+            raise RouteNotFound(f"the master of broker {broker_name} is in no route of topic {topic}")
+        return self._addresses[broker_name]

@@ -1,0 +1,113 @@
+"""Forms of half messages: what is put together is what the long way makes, and nothing else is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbitmq.broker.fast_path import half_template
+from orbitmq.broker.fast_path.half_template import HalfForms
+from orbitmq.broker.transactions.messages import half_form
+from orbitmq.errors import OrbitError
+from orbitmq.model.message import Host
+from orbitmq.store import Draft
+from orbitmq.store.dispatch import tag_code_of
+from orbitmq.wire.messages.properties import parse_properties
+
+HALF = b"TRAN_MSG\x01true\x02PGROUP\x01p\x02UNIQ_KEY\x01%s\x02TAGS\x01a\x02"
+
+
+def made(draft: Draft) -> Draft | None:
+    """Return what the long way makes of a half message."""
+    try:
+        return half_form(draft, parse_properties(draft.properties))
+    except OrbitError:
+        return None
+
+
+def sent(properties: bytes, topic: str = "t", queue_id: int = 3) -> Draft:
+    return Draft(topic, queue_id, b"body", properties, 7, 5, 1_700_000_000_000, Host("10.0.0.1", 9))
+
+
+def taught(*drafts: tuple[Draft, bytes]) -> HalfForms:
+    """Forms that know each of these; a form is made when it comes for the second time."""
+    forms = HalfForms(made)
+    for draft, key in drafts * 2:
+        forms.find(draft, key)
+    return forms
+
+
+def filled(forms: HalfForms, draft: Draft, key: bytes) -> Draft | None:
+    form = forms.find(draft, key)
+    return None if form is None else form.fill(draft, key)
+
+
+def expected(draft: Draft) -> Any:
+    half = made(draft)
+    return half and half._replace(tag_code=tag_code_of(half.topic, half.properties, 0))
+
+
+def test_the_next_message_of_a_form_is_what_the_long_way_makes_of_it() -> None:
+    forms = taught((sent(HALF % b"AA01"), b"AA01"))
+    other = sent(HALF % b"BB22")
+    assert filled(forms, other, b"BB22") == expected(other)
+
+
+def test_a_form_is_made_when_it_comes_again_and_holds_for_its_topic_and_queue() -> None:
+    forms = HalfForms(made)
+    draft = sent(HALF % b"AA01")
+    assert forms.find(draft, b"AA01") is None
+    assert forms.find(draft, b"AA01") is not None
+    assert forms.find(draft._replace(queue_id=2), b"AA01") is None
+    assert forms.find(draft._replace(topic="u"), b"AA01") is None
+
+
+@pytest.mark.parametrize(
+    ("properties", "key"),
+    [
+        (HALF % b"AA01" + b"A\x01AA01\x02", b"AA01"),
+        (b"A\x01AA01\x02" + HALF % b"AA01", b"AA01"),
+        (HALF % b"K", b"K"),
+        (HALF % b"AA01" + b"UNIQ_KEY\x01BB\x02", b"AA01"),
+        (b"X" + b"UNIQ_KEY\x01AA01\x02" + HALF.replace(b"UNIQ_KEY", b"Y") % b"z", b"AA01"),
+        (b"TRAN_MSG\x01true\x02PGROUP\x01p\x02UNIQ_KEY\x01AA01", b"AA01"),
+        (b"TRAN_MSG\x01true\x02UNIQ_KEY\x01AA01\x02", b"AA01"),
+        (HALF % b"AA01" + b"DELAY\x013\x02", b"AA01"),
+        (HALF % (b"A" * 65), b"A" * 65),
+        (HALF % b"AA01" + b"B\x01" + b"x" * 2_000 + b"\x02", b"AA01"),
+    ],
+    ids=[
+        "the key behind", "the key before", "a part of a name", "two keys", "another name", "no end", "no group", "a delay",
+        "a long key", "long",
+    ],
+)  # fmt: skip
+def test_what_more_than_the_key_may_differ_in_has_no_form(properties: bytes, key: bytes) -> None:
+    assert taught((sent(properties), key)).find(sent(properties), key) is None
+
+
+def test_forms_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(half_template, "TEXTS_MAX", 3)
+    forms = taught((sent(HALF % b"AA01"), b"AA01"))
+    for queue_id in range(3):
+        forms.find(sent(HALF % b"AA01", queue_id=10 + queue_id), b"AA01")
+    assert len(forms._forms) <= 3
+    assert forms.find(sent(HALF % b"AA01"), b"AA01") is None
+
+
+NAMES = st.sampled_from(
+    ["TRAN_MSG", "PGROUP", "UNIQ_KEY", "TAGS", "REAL_TOPIC", "TRAN_RENEWED_FROM", "__transactionId__", "A", "DELAY"]
+)
+VALUES = st.sampled_from(["true", "p", "a", "AA01", "x AA01", "", "0"])
+
+
+@given(st.lists(st.tuples(NAMES, VALUES), max_size=6), st.sampled_from([b"AA01", b"BB22", b"true", b"a", b"p"]))
+def test_whatever_is_filled_in_is_what_the_long_way_makes(others: list[tuple[str, str]], key: bytes) -> None:
+    rest = b"".join(b"%s\x01%s\x02" % (name.encode(), value.encode()) for name, value in others)
+    for form in (HALF + rest.replace(b"%", b"%%"), rest.replace(b"%", b"%%") + HALF):
+        forms = taught((sent(form % b"AA01"), b"AA01"))
+        draft = sent(form % key)
+        half = filled(forms, draft, key)
+        assert half is None or half == expected(draft)
