@@ -28,7 +28,7 @@ from examples.quickstart.queries import collect_findings, send_summary, spark_se
 from orbitmq.errors import OrbitError
 from orbitmq.net.loop import run as run_loop
 from orbitmq.process.interrupts import termination_as_interrupt
-from orbitmq.spark.jobs.frame.screen import Screen
+from orbitmq.spark.jobs.runtime.screen import Screen
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

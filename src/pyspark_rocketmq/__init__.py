@@ -53,10 +53,10 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         """Return the columns of a message."""
         from orbitmq.spark.commitlog.options import parse_file_options, reads_files
         from orbitmq.spark.commitlog.reader import file_schema
-        from orbitmq.spark.format.sentences import without_trace
-        from orbitmq.spark.format.tables import readable, table_options, with_options
+        from orbitmq.spark.error_messages import without_trace
         from orbitmq.spark.options import parse_read_options
-        from orbitmq.spark.source.readers import read_schema
+        from orbitmq.spark.reading.readers import read_schema
+        from orbitmq.spark.table_options import readable, table_options, with_options
 
         with without_trace():
             table = table_options(self.options)
@@ -72,10 +72,10 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         """Return a reader of a bounded range."""
         from orbitmq.spark.commitlog.options import parse_file_options, reads_files
         from orbitmq.spark.commitlog.reader import FileReader, FilteringFileReader
-        from orbitmq.spark.format.sentences import without_trace
-        from orbitmq.spark.format.tables import for_reading
+        from orbitmq.spark.error_messages import without_trace
         from orbitmq.spark.options import parse_read_options
-        from orbitmq.spark.source.readers import BatchReader, FilteringReader
+        from orbitmq.spark.reading.readers import BatchReader, FilteringReader
+        from orbitmq.spark.table_options import for_reading
 
         with without_trace():
             options = for_reading(self.options, schema)
@@ -89,11 +89,11 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         """Return a reader that goes on and on."""
         from orbitmq.errors import OrbitError
         from orbitmq.spark.commitlog.options import refuse_files
-        from orbitmq.spark.format.refusals import RefusedStream
-        from orbitmq.spark.format.tables import for_reading
         from orbitmq.spark.options import parse_read_options
-        from orbitmq.spark.source.older_streams import OlderStreamReader
-        from orbitmq.spark.source.readers import StreamReader
+        from orbitmq.spark.reading.older_streams import OlderStreamReader
+        from orbitmq.spark.reading.readers import StreamReader
+        from orbitmq.spark.reading.unsupported import RefusedStream
+        from orbitmq.spark.table_options import for_reading
         from orbitmq.spark.versions import LIMITS_STREAMS
 
         try:
@@ -106,10 +106,10 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a writer of a batch."""
-        from orbitmq.spark.format.sentences import without_trace
-        from orbitmq.spark.format.tables import for_writing
+        from orbitmq.spark.error_messages import without_trace
         from orbitmq.spark.options import parse_write_options
         from orbitmq.spark.sink import BatchWriter
+        from orbitmq.spark.table_options import for_writing
 
         with without_trace():
             options = parse_write_options(for_writing(self.options), streaming=False)
@@ -117,10 +117,10 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Return a writer of micro-batches."""
-        from orbitmq.spark.format.sentences import without_trace
-        from orbitmq.spark.format.tables import for_writing
+        from orbitmq.spark.error_messages import without_trace
         from orbitmq.spark.options import parse_write_options
         from orbitmq.spark.sink import StreamWriter
+        from orbitmq.spark.table_options import for_writing
 
         with without_trace():
             return StreamWriter(schema, parse_write_options(for_writing(self.options), streaming=True))

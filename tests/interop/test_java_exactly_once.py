@@ -12,12 +12,11 @@ from interop.peers import java_servers
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.clock import now_ms
 from orbitmq.spark.exactly_once.answers import Answers, answering
+from orbitmq.spark.exactly_once.commit_markers import Marker
 from orbitmq.spark.exactly_once.delivery import abort, commit, prepare
-from orbitmq.spark.exactly_once.ends import Ends
-from orbitmq.spark.exactly_once.journal import Journal
+from orbitmq.spark.exactly_once.end_transactions import Ends, Patience
+from orbitmq.spark.exactly_once.marker_topic import Journal
 from orbitmq.spark.exactly_once.prepared import marker_parts
-from orbitmq.spark.exactly_once.rules.ledger import Marker
-from orbitmq.spark.exactly_once.rules.patience import Patience
 from orbitmq.spark.options import WriteOptions
 from unit.spark.exactly_once.topics import come, create, rows, stored
 

@@ -13,8 +13,8 @@ from orbitmq.spark.options import parse_read_options
 from orbitmq.spark.reading import metadata_client
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.metadata_client import MetadataClient
+from orbitmq.spark.reading.readers import StreamReader
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
-from orbitmq.spark.source.readers import StreamReader
 from orbitmq.testing import BlockingCluster
 
 ALL = ReadAllAvailable()

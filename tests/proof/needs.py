@@ -10,7 +10,7 @@ from functools import cache
 from cluster.lab import is_available
 from interop.peers import why_unavailable
 from orbitmq.errors import ConfigError
-from orbitmq.spark.driver.java import find_java_home
+from orbitmq.spark.driver.session import find_java_home
 
 
 @cache

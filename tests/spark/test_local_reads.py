@@ -10,10 +10,10 @@ from interop.peers import java_servers
 from orbitmq import Message
 from orbitmq.blocking import Producer
 from orbitmq.spark.options import parse_read_options
+from orbitmq.spark.reading import readers as source
 from orbitmq.spark.reading.range_reader import RangeReader
+from orbitmq.spark.reading.readers import BatchReader
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
-from orbitmq.spark.source import readers as source
-from orbitmq.spark.source.readers import BatchReader
 
 COUNT = 12_000
 NAMES = (*COLUMN_NAMES, "physicalOffset")

@@ -20,8 +20,8 @@ from orbitmq.blocking import Producer
 from orbitmq.model.topic import TopicConfig
 from orbitmq.spark.options import parse_read_options
 from orbitmq.spark.reading import offset_poller
+from orbitmq.spark.reading.readers import BatchReader, StreamReader
 from orbitmq.spark.schema import spark_schema
-from orbitmq.spark.source.readers import BatchReader, StreamReader
 from orbitmq.spark.versions import ReadAllAvailable
 from orbitmq.testing import BlockingCluster, LocalCluster
 

@@ -1,4 +1,4 @@
-"""The writing side of the data source: rows of batches and streams become messages.
+"""The writing side of the data source: rows or Arrow batches, of queries and streams, become messages.
 
 A task succeeds when every one of its messages is acknowledged with SEND_OK; otherwise it fails, and Spark runs it again.
 So rows may arrive twice and never get lost. Each message carries a property that is the same in every attempt, by which
@@ -10,25 +10,29 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from inspect import signature
+from itertools import islice
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from orbitmq.errors import ConfigError
 from orbitmq.net.loop import run
+from orbitmq.spark.error_messages import in_sentences
 from orbitmq.spark.exactly_once import delivery
 from orbitmq.spark.exactly_once.prepared import Prepared
-from orbitmq.spark.format.sentences import in_sentences
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.versions import WRITES_STREAMS_BY_ARROW, DataSourceStreamArrowWriter
-from orbitmq.spark.workers.collector import spare_loaded_modules
+from orbitmq.spark.worker import spare_loaded_modules
 from orbitmq.spark.writing.messages import check_columns
-from orbitmq.spark.writing.row_batches import batches_of
-from orbitmq.spark.writing.sender import send_rows
+from orbitmq.spark.writing.row_producer import send_rows
 
 log = logging.getLogger(__name__)
 
@@ -114,3 +118,30 @@ def _commit(messages: Sequence[WriterCommitMessage | None], options: WriteOption
 def _abort(messages: Sequence[WriterCommitMessage | None], options: WriteOptions) -> None:
     if options.exactly_once:
         delivery.abort([part for part in messages if isinstance(part, Prepared)], options)
+
+
+ROWS_PER_BATCH = 1_000
+
+
+def batches_of(rows: Iterator[Row], schema: StructType) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a task in batches of a thousand, with the types that Spark itself gives them."""
+    arrow = arrow_types(schema)
+    while some := list(islice(rows, ROWS_PER_BATCH)):
+        columns = zip(*some, strict=True) if arrow.names else ()
+        arrays = [pa.array(map(_plain, column), type=field.type) for field, column in zip(arrow, columns, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=arrow)
+
+
+def arrow_types(schema: StructType) -> pa.Schema:
+    """Return the Arrow schema that Spark itself makes of its own."""
+    zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+    return to_arrow_schema(schema, **zone)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as Arrow takes it: a map as its pairs, a time, which Spark gives as this machine's, with its zone."""
+    if isinstance(value, dict):
+        return list(value.items())
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return value.astimezone()
+    return value

@@ -13,8 +13,8 @@ from orbitmq.errors import ConfigError
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.spark.jobs.alerts import AlertPlan, Watcher, read_notices, watch
-from orbitmq.spark.jobs.frame.cluster import Cluster
-from orbitmq.spark.jobs.frame.screen import Screen
+from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.jobs.runtime.screen import Screen
 from orbitmq.testing.cluster import LocalCluster
 from spark.jobs.killing import is_killed, kill_as_soon_as, start_job
 

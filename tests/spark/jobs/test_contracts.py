@@ -13,10 +13,9 @@ from orbitmq.admin.client import AdminClient
 from orbitmq.errors import ConfigError
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
-from orbitmq.spark.jobs.bodies.contract import BodyFormat, load_contract
-from orbitmq.spark.jobs.bodies.judging import judged
+from orbitmq.spark.jobs.contract_checks import BodyFormat, judged, load_contract
 from orbitmq.spark.jobs.contracts import ORIGIN, REASON, ContractPlan, Judge, hold_to_contract
-from orbitmq.spark.jobs.frame.screen import Screen
+from orbitmq.spark.jobs.runtime.screen import Screen
 from spark.jobs.killing import is_killed, kill_when, start_job
 from spark.jobs.publishing import publish_flights
 

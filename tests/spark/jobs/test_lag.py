@@ -11,10 +11,10 @@ from orbitmq.client.pull_consumer import PullConsumer
 from orbitmq.errors import ConfigError, RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.loop import run
-from orbitmq.spark.jobs.frame.cluster import Cluster
-from orbitmq.spark.jobs.frame.screen import Screen
 from orbitmq.spark.jobs.lag import LagPlan, watch_lag
-from orbitmq.spark.jobs.watches.samples import UNKNOWN, append_sample, encode_sample
+from orbitmq.spark.jobs.lag_samples import UNKNOWN, append_sample, encode_sample
+from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.jobs.runtime.screen import Screen
 from orbitmq.wire.bodies.groups import GroupConfig
 from spark.jobs.killing import is_killed, kill_when, start_job
 from spark.jobs.publishing import publish_flights

@@ -16,11 +16,11 @@ from orbitmq.client.producer import Producer
 from orbitmq.errors import ConfigError, JobFailed, RouteNotFound
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
-from orbitmq.spark.jobs.frame.directory import claimed
-from orbitmq.spark.jobs.frame.screen import Screen
 from orbitmq.spark.jobs.replay import ReplayPlan, replay
-from orbitmq.spark.jobs.resending.progress import RESENT_FROM, load_progress
-from orbitmq.spark.jobs.tables.growing import write_part
+from orbitmq.spark.jobs.resend_checkpoint import RESENT_FROM, load_progress
+from orbitmq.spark.jobs.runtime.directory import claimed
+from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.tables import write_part
 from spark.jobs.killing import is_killed, kill_as_soon_as, start_job
 
 pytestmark = pytest.mark.spark

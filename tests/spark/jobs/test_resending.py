@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.spark.jobs.resending import places
-from orbitmq.spark.jobs.resending.places import measure, ordered, part_count
-from orbitmq.spark.jobs.resending.spilling import spilled
+from orbitmq.spark.jobs import resend_positions
+from orbitmq.spark.jobs.resend_positions import measure, ordered, part_count
+from orbitmq.spark.jobs.sorted_files import spilled
 
 pytestmark = pytest.mark.spark
 
@@ -33,7 +33,7 @@ def largest_part(frame):
 
 
 def test_a_part_holds_no_more_rows_of_many_than_of_few(spark, monkeypatch):
-    monkeypatch.setattr(places, "PART_ROWS", 500)
+    monkeypatch.setattr(resend_positions, "PART_ROWS", 500)
     held = []
     for count in (2_000, 16_000):
         found = rows(spark, count)

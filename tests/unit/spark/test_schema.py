@@ -7,7 +7,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, 
 
 from orbitmq.errors import ConfigError
 from orbitmq.spark.schema import COLUMN_NAMES, arrow_schema, chosen_columns, spark_schema
-from orbitmq.spark.writing.row_batches import arrow_types
+from orbitmq.spark.sink import arrow_types
 
 
 def test_arrow_columns_are_exactly_what_spark_derives():

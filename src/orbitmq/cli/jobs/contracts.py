@@ -21,8 +21,8 @@ from orbitmq.cli.terminal.output import Format
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.frame.checks import Verdict
-    from orbitmq.spark.jobs.frame.screen import Screen
+    from orbitmq.spark.jobs.runtime.checks import Verdict
+    from orbitmq.spark.jobs.runtime.screen import Screen
 
 
 class _Bodies(StrEnum):
@@ -74,9 +74,9 @@ def contracts(
     """
 
     def work(spark: SparkSession, screen: Screen) -> list[Verdict]:
-        from orbitmq.spark.jobs.bodies.contract import BodyFormat, load_contract
+        from orbitmq.spark.jobs.contract_checks import BodyFormat, load_contract
         from orbitmq.spark.jobs.contracts import ContractPlan, hold_to_contract
-        from orbitmq.spark.jobs.frame.cluster import Cluster
+        from orbitmq.spark.jobs.runtime.cluster import Cluster
 
         declared = load_contract(BodyFormat(bodies.value), contract.resolve(), message)
         plan = ContractPlan(topic, directory.resolve(), declared, quarantine, start, rows_per_batch)

@@ -15,8 +15,8 @@ from orbitmq.cli.terminal.output import Format
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.frame.checks import Verdict
-    from orbitmq.spark.jobs.frame.screen import Screen
+    from orbitmq.spark.jobs.runtime.checks import Verdict
+    from orbitmq.spark.jobs.runtime.screen import Screen
 
 
 def dead_letters(
@@ -62,7 +62,7 @@ def dead_letters(
 
     def show(spark: SparkSession, screen: Screen) -> list[Verdict]:
         from orbitmq.spark.jobs.dead_letters import inspect_letters
-        from orbitmq.spark.jobs.frame.cluster import Cluster
+        from orbitmq.spark.jobs.runtime.cluster import Cluster
 
         return inspect_letters(spark, Cluster(name_servers, security), group, screen)
 
@@ -71,14 +71,14 @@ def dead_letters(
         return
     if directory is None or quarantine is None:
         raise typer.BadParameter("--fix needs a DIRECTORY and --quarantine")
-    from orbitmq.spark.jobs.letters.fixing import load_fix
+    from orbitmq.spark.jobs.fix_functions import load_fix
 
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it
     function = load_fix(fix)
 
     def work(spark: SparkSession, screen: Screen) -> list[Verdict]:
         from orbitmq.spark.jobs.dead_letters import FixPlan, fix_letters
-        from orbitmq.spark.jobs.frame.cluster import Cluster
+        from orbitmq.spark.jobs.runtime.cluster import Cluster
 
         plan = FixPlan(
             group, function, fix, quarantine, directory.resolve(), rate, rows_per_checkpoint, quarantine_gone

@@ -13,8 +13,8 @@ from orbitmq.cli.terminal.output import Format, show_json
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.frame.checks import Verdict
-    from orbitmq.spark.jobs.frame.screen import Screen
+    from orbitmq.spark.jobs.runtime.checks import Verdict
+    from orbitmq.spark.jobs.runtime.screen import Screen
 
 DEFAULT_MASTER = "local[*,2]"
 """All cores; a task that fails is tried once more."""
@@ -65,8 +65,8 @@ def run_job(
     import sys
 
     from orbitmq.spark.driver.interrupts import plain_interrupts
-    from orbitmq.spark.jobs.frame.screen import Screen
-    from orbitmq.spark.jobs.frame.session import job_session
+    from orbitmq.spark.jobs.runtime.screen import Screen
+    from orbitmq.spark.jobs.runtime.session import job_session
 
     screen = Screen(sys.stderr)
     screen.step("starting Spark")

@@ -68,7 +68,7 @@ def _answer(
 ) -> dict[Decision, int]:
     try:
         from orbitmq.spark.exactly_once.answers import Answers, answering
-        from orbitmq.spark.exactly_once.journal import Journal
+        from orbitmq.spark.exactly_once.marker_topic import Journal
         from orbitmq.spark.options import parse_write_options
     except ModuleNotFoundError as error:
         raise ClientError(f"{error}: settle needs pip install 'orbitmq[spark]'") from error

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from orbitmq.cli.terminal.output import Format, show_json
-from orbitmq.process.collector import short_collections
+from orbitmq.process.garbage_collector import short_collections
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -14,18 +14,18 @@ from pyspark.sql.types import StructType
 
 from orbitmq.errors import CorruptRecord
 from orbitmq.model.message import SysFlag
-from orbitmq.spark.arrow.gather import Flags
-from orbitmq.spark.arrow.records import Records, parse_records
 from orbitmq.spark.commitlog.log import find_log
 from orbitmq.spark.commitlog.options import FileOptions
 from orbitmq.spark.commitlog.scan import Run, SegmentScan
 from orbitmq.spark.commitlog.splits import Segment, Split, split_log
-from orbitmq.spark.format.sentences import in_sentences
+from orbitmq.spark.error_messages import in_sentences
+from orbitmq.spark.gather import Flags
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.pushdown import Narrowing, narrow
+from orbitmq.spark.reading.record_batches import Records, parse_records
 from orbitmq.spark.schema import COLUMN_NAMES, PHYSICAL_OFFSET, chosen_columns, spark_schema
 from orbitmq.spark.versions import Filter
-from orbitmq.spark.workers.collector import spare_loaded_modules
+from orbitmq.spark.worker import spare_loaded_modules
 from orbitmq.store.inspection.reading import ReadOnlyFile
 from orbitmq.wire.messages.record import parse_record
 

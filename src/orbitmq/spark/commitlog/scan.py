@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from orbitmq.spark.arrow.gather import Bytes, Flags, Positions, gather_fields
+from orbitmq.spark.gather import Bytes, Flags, Positions, gather_fields
 from orbitmq.wire.messages.record import (
     MAGIC_BLANK,
     MAGIC_V1,

@@ -13,9 +13,9 @@ from orbitmq.client.blocking.producers import BlockingTransactionProducer
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.clock import now_ms
 from orbitmq.model.message import StoredMessage
-from orbitmq.spark.exactly_once.journal import Journal
-from orbitmq.spark.exactly_once.rules.ledger import Abort, Ledger, decide
-from orbitmq.spark.exactly_once.rules.stamp import Stamp, parse_stamp
+from orbitmq.spark.exactly_once.attempt_ids import Stamp, parse_stamp
+from orbitmq.spark.exactly_once.commit_markers import Abort, Ledger, decide
+from orbitmq.spark.exactly_once.marker_topic import Journal
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.security import read_security
 

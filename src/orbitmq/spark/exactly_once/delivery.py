@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.errors import ClientError, SendFailed
-from orbitmq.spark.exactly_once.ends import Ends
+from orbitmq.spark.exactly_once.commit_markers import Abort, Marker
+from orbitmq.spark.exactly_once.end_transactions import Ends
 from orbitmq.spark.exactly_once.half_sender import HalfSender
-from orbitmq.spark.exactly_once.journal import Journal
+from orbitmq.spark.exactly_once.marker_topic import Journal
 from orbitmq.spark.exactly_once.prepared import Prepared, marker_parts
-from orbitmq.spark.exactly_once.rules.ledger import Abort, Marker
 from orbitmq.spark.exactly_once.settling import settle
 from orbitmq.spark.options import WriteOptions
 

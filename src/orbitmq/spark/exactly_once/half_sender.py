@@ -38,10 +38,10 @@ from orbitmq.errors import (
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.blocking import BlockingConnection
-from orbitmq.spark.exactly_once.journal import read_options
+from orbitmq.spark.exactly_once.attempt_ids import PROPERTY, StampedKeys, format_stamp
+from orbitmq.spark.exactly_once.commit_markers import Filled, ranges
+from orbitmq.spark.exactly_once.marker_topic import read_options
 from orbitmq.spark.exactly_once.prepared import Place, Prepared
-from orbitmq.spark.exactly_once.rules.ledger import Filled, ranges
-from orbitmq.spark.exactly_once.rules.stamp import PROPERTY, StampedKeys, format_stamp
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.spark.security import read_security

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pyspark.sql.datasource import WriterCommitMessage
 
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.exactly_once.rules.ledger import Doubted, Filled
+from orbitmq.spark.exactly_once.commit_markers import Doubted, Filled
 
 
 class Place(NamedTuple):

@@ -8,9 +8,9 @@ import time
 from orbitmq.errors import ClientError, SendFailed
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.exactly_once.answers import Answers, answering
-from orbitmq.spark.exactly_once.journal import Journal, read_options
-from orbitmq.spark.exactly_once.rules.ledger import Filled, Marker
-from orbitmq.spark.exactly_once.rules.stamp import Stamp, parse_stamp
+from orbitmq.spark.exactly_once.attempt_ids import Stamp, parse_stamp
+from orbitmq.spark.exactly_once.commit_markers import Filled, Marker
+from orbitmq.spark.exactly_once.marker_topic import Journal, read_options
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.spark.reading.planning import Range

@@ -13,10 +13,7 @@ import orjson
 
 from orbitmq.clock import now_ms
 from orbitmq.errors import ConfigError, JobFailed, RouteNotFound
-from orbitmq.spark.jobs.frame.checks import Verdict
-from orbitmq.spark.jobs.frame.cluster import Cluster
-from orbitmq.spark.jobs.frame.screen import Screen
-from orbitmq.spark.jobs.incidents.incidents import (
+from orbitmq.spark.jobs.incidents import (
     BEGUN,
     Incident,
     Notice,
@@ -25,7 +22,10 @@ from orbitmq.spark.jobs.incidents.incidents import (
     open_incidents,
     repeated,
 )
-from orbitmq.spark.jobs.incidents.looking import look_at
+from orbitmq.spark.jobs.polling import look_at
+from orbitmq.spark.jobs.runtime.checks import Verdict
+from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.jobs.runtime.screen import Screen
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

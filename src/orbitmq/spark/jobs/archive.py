@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.jobs.frame.checks import QueueCount, Verdict, check_queues
-from orbitmq.spark.jobs.frame.cluster import Cluster
-from orbitmq.spark.jobs.frame.directory import claimed
-from orbitmq.spark.jobs.frame.screen import Screen
-from orbitmq.spark.jobs.tables.growing import Growth, grow, write_part
-from orbitmq.spark.jobs.tables.merging import finish_merges, merge_small_files
+from orbitmq.spark.jobs.runtime.checks import QueueCount, Verdict, check_queues
+from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.jobs.runtime.directory import claimed
+from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.tables import Growth, finish_merges, grow, merge_small_files, write_part
 from orbitmq.wire.bodies.topics import QueueStats
 
 if TYPE_CHECKING:

@@ -18,14 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from orbitmq.errors import ConfigError, RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.archive import EARLIEST, check_archive, count_rows, has_rows
-from orbitmq.spark.jobs.bodies.contract import Contract
-from orbitmq.spark.jobs.bodies.judging import check_contract, judged
-from orbitmq.spark.jobs.frame.checks import QueueCount, Verdict
-from orbitmq.spark.jobs.frame.cluster import Cluster
-from orbitmq.spark.jobs.frame.directory import claimed
-from orbitmq.spark.jobs.frame.screen import Screen
-from orbitmq.spark.jobs.tables.growing import Growth, grow, write_part
-from orbitmq.spark.jobs.tables.merging import batch_name, finish_merges, merge_small_files
+from orbitmq.spark.jobs.contract_checks import Contract, check_contract, judged
+from orbitmq.spark.jobs.runtime.checks import QueueCount, Verdict
+from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.jobs.runtime.directory import claimed
+from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.tables import Growth, batch_name, finish_merges, grow, merge_small_files, write_part
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

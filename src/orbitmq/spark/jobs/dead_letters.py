@@ -17,14 +17,14 @@ from orbitmq.admin.dead_letters import ORIGIN_TOPIC
 from orbitmq.errors import ClientError, ConfigError, JobFailed, RouteNotFound
 from orbitmq.model.message import Message, PropertyName
 from orbitmq.spark.jobs.contracts import REASON as CONTRACT_REASON
-from orbitmq.spark.jobs.frame.checks import Verdict
-from orbitmq.spark.jobs.frame.cluster import Cluster
-from orbitmq.spark.jobs.frame.directory import claimed
-from orbitmq.spark.jobs.frame.screen import Screen
-from orbitmq.spark.jobs.letters.fixing import REASON, Fix, Letter, fix_letter
-from orbitmq.spark.jobs.resending.places import PLACE, QUEUE, check_resent
-from orbitmq.spark.jobs.resending.sending import Work, resend
-from orbitmq.spark.jobs.resending.spilling import Row
+from orbitmq.spark.jobs.fix_functions import REASON, Fix, Letter, fix_letter
+from orbitmq.spark.jobs.resend_positions import PLACE, QUEUE, check_resent
+from orbitmq.spark.jobs.resending import Work, resend
+from orbitmq.spark.jobs.runtime.checks import Verdict
+from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.jobs.runtime.directory import claimed
+from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.sorted_files import Row
 from orbitmq.spark.offsets import format_offsets
 
 if TYPE_CHECKING:

@@ -20,12 +20,8 @@ from orbitmq.files import replace_file
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.loop import run
 from orbitmq.net.security.client_security import load_security
-from orbitmq.spark.jobs.frame.checks import Verdict
-from orbitmq.spark.jobs.frame.cluster import Cluster
-from orbitmq.spark.jobs.frame.directory import claimed
-from orbitmq.spark.jobs.frame.screen import Screen
-from orbitmq.spark.jobs.watches.plot import Point, draw_lag
-from orbitmq.spark.jobs.watches.samples import (
+from orbitmq.spark.jobs.lag_plot import Point, draw_lag
+from orbitmq.spark.jobs.lag_samples import (
     SCHEMA,
     UNKNOWN,
     Place,
@@ -33,6 +29,10 @@ from orbitmq.spark.jobs.watches.samples import (
     encode_sample,
     recover_samples,
 )
+from orbitmq.spark.jobs.runtime.checks import Verdict
+from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.jobs.runtime.directory import claimed
+from orbitmq.spark.jobs.runtime.screen import Screen
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from orbitmq.admin.dead_letters import own_properties
 from orbitmq.errors import ConfigError
 from orbitmq.model.message import Message, PropertyName
-from orbitmq.spark.jobs.frame.checks import Verdict
-from orbitmq.spark.jobs.frame.cluster import Cluster
-from orbitmq.spark.jobs.frame.directory import claimed, held
-from orbitmq.spark.jobs.frame.screen import Screen
-from orbitmq.spark.jobs.resending.places import PLACE, check_resent
-from orbitmq.spark.jobs.resending.sending import Work, resend
-from orbitmq.spark.jobs.resending.spilling import Row
+from orbitmq.spark.jobs.resend_positions import PLACE, check_resent
+from orbitmq.spark.jobs.resending import Work, resend
+from orbitmq.spark.jobs.runtime.checks import Verdict
+from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.jobs.runtime.directory import claimed, held
+from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.sorted_files import Row
 from orbitmq.store.inspection.layout import log_files
 
 if TYPE_CHECKING:

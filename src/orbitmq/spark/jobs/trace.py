@@ -15,21 +15,21 @@ import orjson
 
 from orbitmq.files import replace_file
 from orbitmq.spark.jobs.archive import EARLIEST, check_archive, count_queues, has_rows
-from orbitmq.spark.jobs.frame.checks import Verdict
-from orbitmq.spark.jobs.frame.cluster import Cluster
-from orbitmq.spark.jobs.frame.directory import claimed
-from orbitmq.spark.jobs.frame.screen import Screen
-from orbitmq.spark.jobs.tables.growing import Growth, grow, write_part
-from orbitmq.spark.jobs.tables.merging import finish_merges, merge_small_files
-from orbitmq.spark.jobs.traces.latency import (
+from orbitmq.spark.jobs.latencies import (
+    SCHEMA,
     Consumptions,
     Latency,
     consumptions,
     count_consumptions,
     find_latencies,
+    trace_rows,
 )
-from orbitmq.spark.jobs.traces.plot import draw_latencies
-from orbitmq.spark.jobs.traces.rows import SCHEMA, trace_rows
+from orbitmq.spark.jobs.latency_plot import draw_latencies
+from orbitmq.spark.jobs.runtime.checks import Verdict
+from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.jobs.runtime.directory import claimed
+from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.tables import Growth, finish_merges, grow, merge_small_files, write_part
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

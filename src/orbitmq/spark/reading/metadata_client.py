@@ -30,7 +30,6 @@ from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.model.static_topic import LOGICAL_BROKER_PREFIX
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
-from orbitmq.spark.driver.rounds import Rounds
 from orbitmq.spark.offsets import (
     Bound,
     Committed,
@@ -44,6 +43,7 @@ from orbitmq.spark.offsets import (
 )
 from orbitmq.spark.options import ReadOptions, matches_pattern
 from orbitmq.spark.reading.checkpoint import Origin
+from orbitmq.spark.reading.fan_out import Rounds
 from orbitmq.spark.security import read_security
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.bodies.topics import decode_topic_list, decode_topic_stats

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from orbitmq.errors import ClientError
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.driver.rounds import Rounds
 from orbitmq.spark.offsets import Bound, Offsets
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import Origin
+from orbitmq.spark.reading.fan_out import Rounds
 from orbitmq.spark.reading.metadata_client import ROUND_S, MetadataClient, QueueAddresses, is_passing
 
 log = logging.getLogger(__name__)

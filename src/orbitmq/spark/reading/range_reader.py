@@ -13,12 +13,12 @@ from orbitmq.client.consume.pulled_messages import logical_records
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, RemoteRefused, RequestTimeout
 from orbitmq.net.blocking import BlockingConnection
-from orbitmq.spark.arrow.records import parse_records
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.blocks import BLOCK_SIZE, Block, Blocks
 from orbitmq.spark.reading.continuity import Continuity
 from orbitmq.spark.reading.metadata_client import PASSING_CODES, MetadataClient, queue_addresses
 from orbitmq.spark.reading.planning import Range
+from orbitmq.spark.reading.record_batches import parse_records
 from orbitmq.spark.security import read_security
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import PullMessage, PullResponse, PullSysFlag

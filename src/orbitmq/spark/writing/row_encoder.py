@@ -19,7 +19,7 @@ from orbitmq.client.send.request import COMPRESS_OVER
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import FLAG_LIMIT, PROPERTIES_SIZE_MAX, PropertyName, TimerProperty
 from orbitmq.model.topic import RETRY_PREFIX, check_name
-from orbitmq.spark.arrow.gather import Flags, Positions
+from orbitmq.spark.gather import Flags, Positions
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.writing.messages import ROW_ID, SYSTEM_PROPERTIES
 from orbitmq.wire.messages.batch import ITEM_SIZE_MIN

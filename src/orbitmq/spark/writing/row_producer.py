@@ -1,4 +1,4 @@
-"""A producer of rows: those that are plain travel in batches that are encoded together, the others as messages.
+"""A producer of rows: plain ones travel in batches that are encoded together; a write fails when one was not stored.
 
 Both wait in the same queues' buffers, so that rows of one sharding key keep their order whichever way they go.
 """
@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 from orbitmq.client.producer import Producer
 from orbitmq.client.send.batch import EncodedBatch
 from orbitmq.client.send.queue_selector import Target, choose_by_key
-from orbitmq.client.send.result import SendResult
+from orbitmq.client.send.result import SendResult, SendStatus
 from orbitmq.clock import now_ms
+from orbitmq.errors import SendFailed
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.arrow.gather import Flags, Positions
+from orbitmq.spark.gather import Flags, Positions
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.security import read_security
 from orbitmq.spark.writing.messages import MessageBuilder
@@ -151,3 +152,48 @@ def _queues_of(keys: pa.Array, queues: tuple[MessageQueue, ...]) -> Positions:
     chosen = [index[choose_by_key(queues, key)] for key in found.dictionary.to_pylist()]
     codes = pc.fill_null(found.indices, len(chosen)).to_numpy(zero_copy_only=False)
     return np.asarray(np.array([*chosen, len(queues)], np.int64)[codes])
+
+
+async def send_rows(batches: Iterator[pa.RecordBatch], options: WriteOptions, row_id_prefix: str) -> int:
+    """Send every row and wait for every acknowledgement; return how many rows there were.
+
+    Args:
+        batches: rows with the columns of `messages.COLUMNS`.
+        options: how to send.
+        row_id_prefix: the row ids are `row_id_prefix/row number`.
+
+    Raises:
+        SendFailed: a row was not stored as promised, after every retry.
+        InvalidArgument: a row cannot be a message.
+    """
+    failure = FirstFailure()
+    async with RowProducer(options, row_id_prefix, failure.note) as producer:
+        for batch in batches:
+            await producer.send_rows(batch)
+            failure.check()
+        await producer.flush()
+    failure.check()
+    return producer.count
+
+
+class FirstFailure:
+    """The first failure among the messages that were answered so far."""
+
+    def __init__(self) -> None:
+        self._failure: SendFailed | None = None
+
+    def note(self, future: asyncio.Future[SendResult]) -> None:
+        """Keep what went wrong with one message, if it is the first."""
+        if self._failure is not None:
+            return
+        if future.cancelled():
+            self._failure = SendFailed("the producer was closed before an answer came")
+        elif (error := future.exception()) is not None:
+            self._failure = SendFailed(f"a row was not sent: {error}", [error])
+        elif (result := future.result()).status is not SendStatus.SEND_OK:
+            self._failure = SendFailed(f"{result.queue.broker_name} answered {result.status} for {result.message_id}")
+
+    def check(self) -> None:
+        """Raise the failure."""
+        if self._failure is not None:
+            raise self._failure

@@ -18,9 +18,9 @@ from orbitmq.store import Draft
 from orbitmq.wire.bodies.access import UserChange
 from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.signature import Credentials
+from unit.broker.access.test_plain_accounts import FILE
 
 from ..parts import HOST, memory_store
-from unit.broker.access.test_plain_accounts import FILE
 from .samples import FORGER, NOBODY, STRANGER, SUPER, peer, sample
 
 FIRST = '{"username":"root","password":"root-secret"}'

@@ -10,8 +10,8 @@ from orbitmq.net.time_slices import TURN_COUNT
 from orbitmq.wire.command import Command, encode_command
 from orbitmq.wire.messages.record import iter_records
 from orbitmq.wire.pop.revive_log import decode_ack
-
 from unit.broker.handlers.support import pop
+
 from ..parts import Serve
 from .support import exchange, exchange_at_once
 

@@ -7,8 +7,8 @@ import typer
 
 from orbitmq.cli.jobs.running import parse_conf, run_job
 from orbitmq.cli.terminal.output import Format
-from orbitmq.spark.jobs.frame import session
-from orbitmq.spark.jobs.frame.checks import Verdict
+from orbitmq.spark.jobs.runtime import session
+from orbitmq.spark.jobs.runtime.checks import Verdict
 
 
 @pytest.fixture

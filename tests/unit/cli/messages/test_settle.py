@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
+from orbitmq.spark.exactly_once.commit_markers import Marker
 from orbitmq.spark.exactly_once.delivery import prepare
-from orbitmq.spark.exactly_once.journal import Journal
+from orbitmq.spark.exactly_once.marker_topic import Journal
 from orbitmq.spark.exactly_once.prepared import marker_parts
-from orbitmq.spark.exactly_once.rules.ledger import Marker
 from orbitmq.spark.options import WriteOptions
 from orbitmq.testing import LocalCluster
 from unit.spark.exactly_once.topics import create, rows, stored

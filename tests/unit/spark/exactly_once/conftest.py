@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from orbitmq.spark.exactly_once.journal import Journal
+from orbitmq.spark.exactly_once.marker_topic import Journal
 from orbitmq.spark.options import WriteOptions
 from orbitmq.testing import LocalCluster
 from unit.spark.exactly_once.topics import create

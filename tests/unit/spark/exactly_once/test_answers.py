@@ -11,9 +11,9 @@ from orbitmq.clock import now_ms
 from orbitmq.model.message import Host, StoredMessage
 from orbitmq.net.loop import run
 from orbitmq.spark.exactly_once.answers import READ_EVERY_S, Answers
-from orbitmq.spark.exactly_once.journal import Line
-from orbitmq.spark.exactly_once.rules.ledger import Abort, Entry, Marker
-from orbitmq.spark.exactly_once.rules.stamp import PROPERTY
+from orbitmq.spark.exactly_once.attempt_ids import PROPERTY
+from orbitmq.spark.exactly_once.commit_markers import Abort, Entry, Marker
+from orbitmq.spark.exactly_once.marker_topic import Line
 
 
 class Topic:

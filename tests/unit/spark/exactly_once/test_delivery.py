@@ -11,10 +11,10 @@ import pytest
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.errors import ClientError, ConfigError, RemoteRefused, RouteNotFound, SendFailed
 from orbitmq.spark.exactly_once import delivery
+from orbitmq.spark.exactly_once.commit_markers import Abort, Marker
 from orbitmq.spark.exactly_once.delivery import abort, commit, prepare
-from orbitmq.spark.exactly_once.ends import Ends
+from orbitmq.spark.exactly_once.end_transactions import Ends
 from orbitmq.spark.exactly_once.prepared import marker_parts
-from orbitmq.spark.exactly_once.rules.ledger import Abort, Marker
 from unit.spark.exactly_once.topics import rows, stored
 
 ONCE = Counter(range(100))

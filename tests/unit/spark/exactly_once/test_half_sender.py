@@ -13,9 +13,9 @@ from orbitmq.errors import InvalidArgument, RouteNotFound, SendFailed
 from orbitmq.model.message import PropertyName
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.exactly_once import half_sender
+from orbitmq.spark.exactly_once.attempt_ids import parse_stamp
 from orbitmq.spark.exactly_once.half_sender import HalfSender
 from orbitmq.spark.exactly_once.prepared import Place, Prepared
-from orbitmq.spark.exactly_once.rules.stamp import parse_stamp
 from orbitmq.spark.options import WriteOptions
 from unit.spark.fake_time import FakeTime
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from orbitmq.model.route import MessageQueue
+from orbitmq.spark.exactly_once.commit_markers import Filled
 from orbitmq.spark.exactly_once.prepared import Prepared, marker_parts
-from orbitmq.spark.exactly_once.rules.ledger import Filled
 
 A, B = MessageQueue("t", "broker-a", 0), MessageQueue("t", "broker-a", 1)
 

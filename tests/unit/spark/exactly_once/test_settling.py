@@ -8,11 +8,11 @@ import pytest
 
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.errors import ClientError, SendFailed
+from orbitmq.spark.exactly_once.attempt_ids import PROPERTY
+from orbitmq.spark.exactly_once.commit_markers import Marker
 from orbitmq.spark.exactly_once.delivery import prepare
-from orbitmq.spark.exactly_once.ends import Ends
+from orbitmq.spark.exactly_once.end_transactions import Ends
 from orbitmq.spark.exactly_once.prepared import marker_parts
-from orbitmq.spark.exactly_once.rules.ledger import Marker
-from orbitmq.spark.exactly_once.rules.stamp import PROPERTY
 from orbitmq.spark.exactly_once.settling import Arrivals, settle
 from unit.spark.exactly_once.topics import rows, stored
 

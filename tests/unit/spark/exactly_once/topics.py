@@ -9,7 +9,7 @@ import pyarrow as pa
 from orbitmq.admin.client import AdminClient
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
-from orbitmq.spark.exactly_once.journal import read_options
+from orbitmq.spark.exactly_once.marker_topic import read_options
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.spark.reading.planning import Range

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from orbitmq.spark.jobs.alerts import AlertPlan, Watcher, check_notices
-from orbitmq.spark.jobs.frame.cluster import Cluster
-from orbitmq.spark.jobs.frame.screen import Screen
-from orbitmq.spark.jobs.incidents.incidents import BEGUN, OVER, Notice, open_incidents
+from orbitmq.spark.jobs.incidents import BEGUN, OVER, Notice, open_incidents
+from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.jobs.runtime.screen import Screen
 
 NOTICE = Notice(BEGUN, "r", "s", "", 1, 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.archive import check_archive
-from orbitmq.spark.jobs.frame.checks import QueueCount
+from orbitmq.spark.jobs.runtime.checks import QueueCount
 from orbitmq.wire.bodies.topics import QueueStats
 
 QUEUE, OTHER = MessageQueue("t", "a", 0), MessageQueue("t", "a", 1)

@@ -11,7 +11,7 @@ from orbitmq.admin.groups import QueueLag
 from orbitmq.errors import ClientError
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.lag import Summary, check_samples, look
-from orbitmq.spark.jobs.watches.samples import UNKNOWN, Place
+from orbitmq.spark.jobs.lag_samples import UNKNOWN, Place
 from orbitmq.wire.bodies.topics import QueueStats
 
 FIRST, SECOND, THIRD = (MessageQueue("t", "a", number) for number in range(3))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from orbitmq.spark.jobs.latencies import Consumptions, Latency
 from orbitmq.spark.jobs.trace import check_consumptions
-from orbitmq.spark.jobs.traces.latency import Consumptions, Latency
 
 LATENCY = Latency("t", "g", 3, 1, 2, 3, 4)
 

@@ -14,8 +14,7 @@ from orbitmq.errors import SendFailed
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.loop import run
 from orbitmq.spark.options import WriteOptions
-from orbitmq.spark.writing.row_producer import RUN_COUNT_MAX, TOGETHER_COUNT_MIN
-from orbitmq.spark.writing.sender import send_rows
+from orbitmq.spark.writing.row_producer import RUN_COUNT_MAX, TOGETHER_COUNT_MIN, send_rows
 from orbitmq.wire.headers import SendBatch, SendMessageV2
 
 QUEUES = tuple(MessageQueue("orders", "fake", number) for number in range(4))

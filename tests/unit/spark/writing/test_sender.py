@@ -14,7 +14,7 @@ from orbitmq.errors import InvalidArgument, RequestTimeout, SendFailed
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.loop import run
 from orbitmq.spark.options import WriteOptions
-from orbitmq.spark.writing.sender import FirstFailure, send_rows
+from orbitmq.spark.writing.row_producer import FirstFailure, send_rows
 
 QUEUE = MessageQueue("orders", "fake", 0)
 

@@ -19,8 +19,8 @@ from orbitmq.cli.terminal.output import Format
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.frame.checks import Verdict
-    from orbitmq.spark.jobs.frame.screen import Screen
+    from orbitmq.spark.jobs.runtime.checks import Verdict
+    from orbitmq.spark.jobs.runtime.screen import Screen
 
 
 def alerts(
@@ -40,7 +40,7 @@ def alerts(
 
     def work(spark: SparkSession, screen: Screen) -> list[Verdict]:
         from orbitmq.spark.jobs.alerts import AlertPlan, watch
-        from orbitmq.spark.jobs.frame.cluster import Cluster
+        from orbitmq.spark.jobs.runtime.cluster import Cluster
 
         return watch(spark, Cluster(name_servers, security), AlertPlan(topic, every_s, looks), screen)
 

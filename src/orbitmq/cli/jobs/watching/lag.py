@@ -20,8 +20,8 @@ from orbitmq.cli.terminal.output import Format
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.frame.checks import Verdict
-    from orbitmq.spark.jobs.frame.screen import Screen
+    from orbitmq.spark.jobs.runtime.checks import Verdict
+    from orbitmq.spark.jobs.runtime.screen import Screen
 
 
 def lag(
@@ -43,8 +43,8 @@ def lag(
     """
 
     def work(spark: SparkSession, screen: Screen) -> list[Verdict]:
-        from orbitmq.spark.jobs.frame.cluster import Cluster
         from orbitmq.spark.jobs.lag import LagPlan, watch_lag
+        from orbitmq.spark.jobs.runtime.cluster import Cluster
 
         plan = LagPlan(group, topic, directory.resolve(), count, every)
         return watch_lag(spark, Cluster(name_servers, security), plan, screen)

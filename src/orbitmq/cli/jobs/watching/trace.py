@@ -15,8 +15,8 @@ from orbitmq.cli.terminal.times import TIME_HELP, parse_time
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.frame.checks import Verdict
-    from orbitmq.spark.jobs.frame.screen import Screen
+    from orbitmq.spark.jobs.runtime.checks import Verdict
+    from orbitmq.spark.jobs.runtime.screen import Screen
 
 
 def trace(
@@ -47,7 +47,7 @@ def trace(
     since_ms = parse_time(since, "--since") if since else 0
 
     def work(spark: SparkSession, screen: Screen) -> list[Verdict]:
-        from orbitmq.spark.jobs.frame.cluster import Cluster
+        from orbitmq.spark.jobs.runtime.cluster import Cluster
         from orbitmq.spark.jobs.trace import TracePlan, evaluate_traces
 
         plan = TracePlan(topic, directory.resolve(), start, rows_per_batch, since_ms)

@@ -6,8 +6,8 @@ import pytest
 
 from orbitmq.cli.terminal.output import Format
 from orbitmq.spark.jobs.alerts import AlertPlan
-from orbitmq.spark.jobs.frame.cluster import Cluster
 from orbitmq.spark.jobs.lag import LagPlan
+from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.trace import TracePlan
 
 

@@ -1,1 +1,0 @@
-"""Records in columnar form: bytes of pull answers in, Arrow columns out. Pure."""

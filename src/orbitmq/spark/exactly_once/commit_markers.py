@@ -1,0 +1,153 @@
+"""The ledger of one micro-batch: the records about it in the order of their queue, and what follows for half messages. Pure.
+
+The first marker that counts decides; nothing that comes later changes what was decided. So whoever has read the records up
+to some offset may act on COMMIT and ROLLBACK, and has to read on before UNKNOWN means anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from orbitmq.client.transactions.decision import Decision
+from orbitmq.errors import ConfigError
+from orbitmq.model.route import MessageQueue
+from orbitmq.spark.exactly_once.attempt_ids import Stamp
+
+VERSION = 1
+_MARKER, _ABORT = "marker", "abort"
+
+Doubted = tuple[tuple[int, int], ...]
+"""Ranges of serials, first and last, of messages that were sent a second time because nobody knew of the first."""
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What a micro-batch adds to a queue: `count` messages, none of them before offset `begin`."""
+
+    begin: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Marker:
+    """Says which attempts have won: their half messages are committed, those of all others rolled back.
+
+    Args:
+        id: of this record: a driver recognises its own.
+        attempts: the winners, with the serials that do not count.
+        filled: what the batch adds to which queues, by which a driver sees that all of it is there.
+    """
+
+    id: str
+    query: str
+    batch: int
+    attempts: Mapping[str, Doubted]
+    filled: Mapping[MessageQueue, Filled]
+
+    def takes(self, stamp: Stamp) -> bool:
+        """Say whether a half message of this batch is to be committed."""
+        doubted = self.attempts.get(stamp.attempt)
+        return doubted is not None and not any(first <= stamp.serial <= last for first, last in doubted)
+
+
+@dataclass(frozen=True)
+class Abort:
+    """Says that attempts can no longer win, unless a marker before it has named them."""
+
+    query: str
+    batch: int
+    attempts: frozenset[str]
+
+
+Entry = Marker | Abort
+
+
+@dataclass
+class Ledger:
+    """What is known of one micro-batch."""
+
+    marker: Marker | None = None
+    aborted: set[str] = field(default_factory=set)
+
+    def apply(self, entry: Entry) -> None:
+        """Take the next record of the batch."""
+        if self.marker is not None:
+            return
+        if isinstance(entry, Abort):
+            self.aborted |= entry.attempts
+        elif not self.aborted.intersection(entry.attempts):
+            self.marker = entry
+
+
+def decide(stamp: Stamp, ledger: Ledger) -> Decision:
+    """Say how the transaction of a half message ends.
+
+    Returns:
+        UNKNOWN while no marker names a winner: its driver may be about to write one.
+    """
+    if ledger.marker is not None:
+        return Decision.COMMIT if ledger.marker.takes(stamp) else Decision.ROLLBACK
+    return Decision.ROLLBACK if stamp.attempt in ledger.aborted else Decision.UNKNOWN
+
+
+def ranges(serials: Iterable[int]) -> Doubted:
+    """Return sorted ranges that hold exactly these serials."""
+    found: list[tuple[int, int]] = []
+    for serial in sorted(set(serials)):
+        if found and found[-1][1] == serial - 1:
+            found[-1] = (found[-1][0], serial)
+        else:
+            found.append((serial, serial))
+    return tuple(found)
+
+
+def format_entry(entry: Entry) -> bytes:
+    """Return a record's body."""
+    named = {"version": VERSION, "query": entry.query, "batch": entry.batch}
+    if isinstance(entry, Abort):
+        return orjson.dumps({"kind": _ABORT, **named, "attempts": sorted(entry.attempts)})
+    filled = [
+        [queue.topic, queue.broker_name, queue.queue_id, part.begin, part.count]
+        for queue, part in sorted(entry.filled.items())
+    ]
+    return orjson.dumps({"kind": _MARKER, **named, "id": entry.id, "attempts": entry.attempts, "filled": filled})
+
+
+def parse_entry(body: bytes, offset: int) -> Entry:
+    """Parse a record's body.
+
+    Args:
+        offset: where it lies in the marker topic, for the error.
+
+    Raises:
+        ConfigError: it is none of ours, or of a newer version. Nobody may pass over it: it could be a marker.
+    """
+    try:
+        return _parse(orjson.loads(body))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ConfigError(
+            "markerTopic", f"a topic whose record {offset} is no marker ({error!r})", "a topic for markers alone"
+        ) from error
+
+
+def _parse(found: Any) -> Entry:
+    if found["version"] != VERSION:
+        raise ValueError(f"version {found['version']}, {VERSION} is known")
+    query, batch = str(found["query"]), int(found["batch"])
+    if found["kind"] == _ABORT:
+        return Abort(query, batch, frozenset(found["attempts"]))
+    if found["kind"] != _MARKER:
+        raise ValueError(f"kind {found['kind']}")
+    attempts = {
+        str(attempt): tuple((int(first), int(last)) for first, last in doubted)
+        for attempt, doubted in found["attempts"].items()
+    }
+    filled = {
+        MessageQueue(topic, broker, int(queue_id)): Filled(int(begin), int(count))
+        for topic, broker, queue_id, begin, count in found["filled"]
+    }
+    return Marker(str(found["id"]), query, batch, attempts, filled)

@@ -1,0 +1,129 @@
+"""The marker topic: one queue, whose order decides which marker of a micro-batch is the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from orbitmq.client.blocking.producers import BlockingProducer
+from orbitmq.client.send.result import SendStatus
+from orbitmq.errors import ConfigError, RouteNotFound, SendFailed
+from orbitmq.model.message import Message
+from orbitmq.model.route import MessageQueue
+from orbitmq.spark.exactly_once.commit_markers import Entry, Ledger, format_entry, parse_entry
+from orbitmq.spark.offsets import Earliest
+from orbitmq.spark.options import ReadOptions, WriteOptions
+from orbitmq.spark.reading.metadata_client import MetadataClient
+from orbitmq.spark.reading.planning import Range
+from orbitmq.spark.reading.range_reader import RangeReader
+from orbitmq.spark.security import read_security
+
+
+class Line(NamedTuple):
+    """A record of the marker topic, and its queue offset."""
+
+    offset: int
+    entry: Entry
+
+
+class Found(NamedTuple):
+    """What the marker topic says of one micro-batch.
+
+    Nothing about the batch stands before `begin`: whoever looks again may begin there.
+    """
+
+    ledger: Ledger
+    begin: int
+
+
+class Journal:
+    """Reads and writes the marker topic. Nothing stays open between two calls.
+
+    Args:
+        options: name the topic, and how to reach it.
+    """
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+
+    def find(self, query: str, batch: int, begin: int = 0) -> Found:
+        """Read what the topic says of a micro-batch now.
+
+        Args:
+            begin: nothing about the batch stands before this offset.
+
+        Raises:
+            ConfigError: the topic is none for markers.
+            ClientError: it cannot be read now.
+        """
+        ledger, first, end = Ledger(), None, begin
+        for line in self.read(begin):
+            end = line.offset + 1
+            if (line.entry.query, line.entry.batch) == (query, batch):
+                ledger.apply(line.entry)
+                first = line.offset if first is None else first
+        return Found(ledger, end if first is None else first)
+
+    def read(self, begin: int = 0) -> Iterator[Line]:
+        """Yield every record from an offset on, in order.
+
+        Raises: as `find`.
+        """
+        options = read_options(self._options, self._options.marker_topic)
+        with MetadataClient.of(options) as client:
+            queue, address = self._place(client)
+            begin = max(begin, client.earliest({queue: address})[queue])
+            end = client.latest({queue: address})[queue]
+        if begin >= end:
+            return
+        columns = ("queueOffset", "body")
+        for rows in RangeReader(Range(queue, begin, end), address, options, columns).batches():
+            for offset, body in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+                yield Line(offset, parse_entry(body, offset))
+
+    def append(self, entry: Entry) -> None:
+        """Write a record. Where this fails it may stand in the topic all the same.
+
+        Raises:
+            SendFailed: the broker does not promise to keep it.
+            ClientError: it could not be asked, or refused.
+        """
+        options = self._options
+        with MetadataClient.of(read_options(options, options.marker_topic)) as client:
+            queue, _ = self._place(client)
+        with BlockingProducer(
+            f"{options.group}-markers",
+            options.name_servers,
+            send_timeout_ms=options.send_timeout_ms,
+            retries=options.retries,
+            **read_security(options.security_file)._asdict(),
+        ) as producer:
+            message = Message(options.marker_topic, format_entry(entry), keys=(f"{entry.query}/{entry.batch}",))
+            sent = producer.send(message, queue=queue)
+        if sent.status is not SendStatus.SEND_OK:
+            raise SendFailed(f"the broker does not promise to keep the marker: {sent.status}", [])
+
+    def _place(self, client: MetadataClient) -> tuple[MessageQueue, str]:
+        """Return the topic's only queue: with two of them, which marker is the first would be anybody's guess."""
+        topic = self._options.marker_topic
+        advice = f"one queue on one broker: orbitmq topic create {topic} --broker BROKER --queues 1"
+        try:
+            queues = client.queues([topic])
+        except RouteNotFound as error:
+            raise RouteNotFound(f"{error}. The markers of exactly-once delivery need a topic with {advice}") from error
+        if len(queues) != 1:
+            raise ConfigError("markerTopic", f"{topic}, which has {len(queues)} queues", advice)
+        return next(iter(queues.items()))
+
+
+def read_options(options: WriteOptions, topic: str) -> ReadOptions:
+    """Return how a writer reads a topic: as patiently as it sends."""
+    return ReadOptions(
+        name_servers=options.name_servers,
+        security_file=options.security_file,
+        topics=(topic,),
+        start=Earliest(),
+        group=options.group,
+        pull_timeout_ms=options.send_timeout_ms,
+        retries=options.retries,
+    )

@@ -1,1 +1,0 @@
-"""The way between Spark and the connector: errors as sentences, the options of tables."""

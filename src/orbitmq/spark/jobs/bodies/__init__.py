@@ -1,1 +1,0 @@
-"""Bodies held against a contract: what they say, or why they say nothing."""

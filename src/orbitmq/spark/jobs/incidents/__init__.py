@@ -1,1 +1,0 @@
-"""Incidents: alerts of servers that begin and end, each told once."""

@@ -1,1 +1,0 @@
-"""Dead letters and what a user's function makes of them."""

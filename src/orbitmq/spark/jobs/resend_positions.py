@@ -1,0 +1,169 @@
+"""Places that messages come from, as columns: which are left, which were sent already, and whether all was sent in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+
+from orbitmq.model.message import PropertyName
+from orbitmq.model.route import MessageQueue
+from orbitmq.spark.jobs.resend_checkpoint import RESENT_FROM, Progress
+from orbitmq.spark.jobs.runtime.checks import Verdict
+from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.offsets import Offsets, format_offsets
+from orbitmq.wire.bodies.topics import QueueStats
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+QUEUE = ("topic", "brokerName", "queueId")
+PLACE = (*QUEUE, "queueOffset")
+PART_ROWS = 20_000
+PART_BYTES = 16 * 2**20
+"""Of a part of the rows, which a task sorts and writes: about, where bodies are of about one size."""
+_DONE = "topic string, brokerName string, queueId int, next bigint"
+
+
+class Size(NamedTuple):
+    """How many rows there are, and the bytes of their bodies."""
+
+    row_count: int
+    body_size: int
+
+
+def left_of(spark: SparkSession, rows: DataFrame, done: Offsets) -> DataFrame:
+    """Return the rows that are not done yet."""
+    return _with_next(spark, rows, done).where("queueOffset >= coalesce(next, 0)").drop("next")
+
+
+def done_of(spark: SparkSession, rows: DataFrame, done: Offsets) -> DataFrame:
+    """Return the rows that are done."""
+    return _with_next(spark, rows, done).where("queueOffset < next").drop("next")
+
+
+def measure(rows: DataFrame) -> Size:
+    """Return the size of rows with bodies."""
+    from pyspark.sql import functions as f
+
+    size = f.coalesce(f.sum(f.octet_length("body")), f.lit(0))
+    return Size(*rows.agg(f.count(f.lit(1)), size).collect()[0])
+
+
+def part_count(size: Size) -> int:
+    """Return into how many parts rows are divided, so that each part is small, whatever all of them are."""
+    return max(1, -(-size.row_count // PART_ROWS), -(-size.body_size // PART_BYTES))
+
+
+def ordered(rows: DataFrame, parts: int) -> DataFrame:
+    """Return rows by their store times, those of each queue by their offsets even where a clock went backwards.
+
+    Args:
+        parts: into so many of about the same count they are divided.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    so_far = Window.partitionBy(*QUEUE).orderBy("queueOffset").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    order = ("at", *PLACE)
+    timed = rows.withColumn("at", f.max("storeTimestamp").over(so_far))
+    return timed.repartitionByRange(parts, *order).sortWithinPartitions(*order)
+
+
+def sent_since(
+    spark: SparkSession, cluster: Cluster, topics: Sequence[str], progress: Progress, since: Offsets
+) -> DataFrame:
+    """Return the messages of this job that topics have from some offsets on: `origin`, `key`, and where they are.
+
+    Raises:
+        ClientError: a topic cannot be asked for, or has no route.
+    """
+    from pyspark.sql import functions as f
+
+    starts = starts_of(_stats(cluster, topics), since)
+    options = {**cluster.options(""), "topics": ",".join(topics), "columns": ",".join((*PLACE, "properties"))}
+    del options["topic"]
+    options["startingOffsets"] = orjson.dumps(format_offsets(starts)).decode()
+    told = f.col("properties")
+    return (
+        spark.read.format("rocketmq")
+        .options(**options)
+        .load()
+        .select(told[RESENT_FROM].alias("origin"), told[PropertyName.SHARDING_KEY].alias("key"), *PLACE)
+        .where(f.col("origin").startswith(f"{progress.id}/"))
+    )
+
+
+def starts_of(found: Mapping[MessageQueue, QueueStats], since: Offsets) -> Offsets:
+    """Return where to read from: some offsets, as far as the queues, as they are now, have them."""
+    return {queue: min(max(since.get(queue, 0), stats.min_offset), stats.max_offset) for queue, stats in found.items()}
+
+
+def check_resent(
+    spark: SparkSession,
+    cluster: Cluster,
+    rows: DataFrame,
+    topics: Sequence[str],
+    before: Progress,
+    after: Progress,
+) -> list[Verdict]:
+    """Return whether messages are in their topics once each, and those of each key in order.
+
+    All that the job has ever sent is checked, or what this run had to send where retention has taken some of it.
+
+    Args:
+        topics: those that this run may have sent to.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    stats = _stats(cluster, topics)
+    is_whole = all(queue in stats and stats[queue].min_offset <= offset for queue, offset in after.began.items())
+    sent = sent_since(spark, cluster, topics, after, after.began if is_whole else before.ends).persist()
+    rows = done_of(spark, rows.select(*PLACE), after.done)
+    rows = rows if is_whole else left_of(spark, rows, before.done)
+    try:
+        origin = f.concat_ws("/", f.lit(after.id), *PLACE).alias("origin")
+        wanted = rows.select(origin).distinct().join(sent.groupBy("origin").count(), "origin", "left")
+        count = wanted.agg(f.count(f.lit(1)).alias("all"), f.count_if(f.col("count") == 1).alias("once")).collect()[0]
+        queue = f.substring_index("origin", "/", 4)
+        ways = sent.select(
+            "topic",
+            f.struct("brokerName", "queueId").alias("queue"),
+            "queueOffset",
+            f.coalesce("key", queue).alias("key"),
+            queue.alias("from"),
+            f.substring_index("origin", "/", -1).cast("bigint").alias("offset"),
+        )
+        way = Window.partitionBy("topic", "queue", "key", "from").orderBy("queueOffset")
+        ways = ways.withColumn("is_late", f.col("offset") <= f.lag("offset").over(way))
+        keys = ways.groupBy("topic", "key").agg(
+            (f.count_if("is_late") + f.count_distinct("queue") == 1).alias("is_in_order")
+        )
+        order = keys.agg(f.count(f.lit(1)).alias("all"), f.count_if("is_in_order").alias("kept")).collect()[0]
+    finally:
+        sent.unpersist()
+    part = "" if is_whole else " of this run"
+    return [
+        Verdict(
+            count["once"] == count["all"],
+            f"messages{part}, each in its topic once: {count['once']:,} of {count['all']:,}",
+        ),
+        Verdict(
+            order["kept"] == order["all"],
+            f"keys (or queues, of messages without one) in one queue and in order: {order['kept']:,} of {order['all']:,}",
+        ),
+    ]
+
+
+def _stats(cluster: Cluster, topics: Sequence[str]) -> dict[MessageQueue, QueueStats]:
+    """Return where topics begin and end. One whose brokers are away must not be passed over: what it has would come again."""
+    return {queue: found for topic in topics for queue, found in cluster.readable_stats(topic).items()}
+
+
+def _with_next(spark: SparkSession, rows: DataFrame, done: Offsets) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    noted = spark.createDataFrame([(*queue, offset) for queue, offset in done.items()], _DONE)
+    return rows.join(f.broadcast(noted), list(QUEUE), "left")

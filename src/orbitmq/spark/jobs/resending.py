@@ -1,0 +1,271 @@
+"""The sending of a job's messages again, at a rate: Spark orders them in files, and a file keeps the progress.
+
+Messages of one key go to one queue, one request at a time, and those that a killed run has sent behind its last checkpoint
+are found in the topics: so the order of each key stays, and each message is sent once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
+
+from orbitmq.admin.client import AdminClient
+from orbitmq.client.producer import Producer
+from orbitmq.client.send.queue_selector import choose_by_key
+from orbitmq.errors import ClientError, ConfigError, JobFailed
+from orbitmq.model.message import Message
+from orbitmq.model.route import MessageQueue
+from orbitmq.net.loop import run
+from orbitmq.net.security.client_security import load_security
+from orbitmq.spark.jobs.resend_checkpoint import FILE, RESENT_FROM, Progress, load_progress, save_progress
+from orbitmq.spark.jobs.resend_positions import left_of, measure, ordered, part_count, sent_since
+from orbitmq.spark.jobs.runtime.cluster import TIMEOUT_MS, Cluster, readable_stats
+from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.sorted_files import Row, spilled
+from orbitmq.spark.offsets import Offsets
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+GROUP = "orbitmq-job"
+SPILLED = "_rows"
+"""In the job's directory: what it has still to send, while it runs."""
+ATTEMPTS = 5
+"""Failures one after the other that end the job, where none of its attempts has come to a checkpoint."""
+PORTION_BYTES = 8 * 2**20
+"""Bodies that are sent at a time."""
+PAUSE_S = 2.0
+"""After the first failure; the next ones twice as long each."""
+
+
+class Work(NamedTuple):
+    """What is sent again.
+
+    Args:
+        rows: messages, in any order: `places.PLACE`, `storeTimestamp`, `body`, and what `message` needs.
+        message: makes what is sent of a row; it adds no `RESENT_FROM`.
+        topics: where `message` may send to.
+        directory: the job's.
+        rate: messages in a second.
+        rows_per_checkpoint: messages from one checkpoint to the next.
+    """
+
+    rows: DataFrame
+    message: Callable[[Row], Message]
+    topics: Sequence[str]
+    directory: Path
+    rate: int
+    rows_per_checkpoint: int
+
+    @property
+    def file(self) -> Path:
+        """Where the progress is kept."""
+        return self.directory / FILE
+
+
+def resend(spark: SparkSession, cluster: Cluster, work: Work, screen: Screen) -> tuple[Progress, Progress]:
+    """Send what was not sent yet; return the progress before and after.
+
+    Raises:
+        JobFailed: it could not be sent, or rows could not be read.
+        ClientError: the cluster cannot be asked.
+        ConfigError: a topic has no queue for it.
+        InvalidArgument: a row cannot be a message.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    first = run(_begin(cluster, work, load_progress(work.file) or Progress(uuid4().hex)))
+    left = left_of(spark, work.rows, first.done)
+    try:
+        waiting = measure(left)
+        screen.step(f"{waiting.row_count:,} messages to send")
+        rows = ordered(left, part_count(waiting))
+        with (
+            spilled(rows, work.directory / SPILLED, waiting.row_count) as read,
+            screen.progress({"sent": waiting.row_count}) as advance,
+        ):
+            sender = _Sender(cluster, work, lambda count: advance("sent", count))
+            return first, _send_all(spark, sender, read, first, screen)
+    except PySparkException as error:
+        raise JobFailed(str(error).splitlines()[0]) from error
+    except Py4JJavaError as error:  # of a task that failed, which pyspark does not translate
+        raise JobFailed(str(error.java_exception.getMessage()).splitlines()[0]) from error
+
+
+async def _begin(cluster: Cluster, work: Work, found: Progress) -> Progress:
+    """Note where topics end that were not sent to before."""
+    fresh = [topic for topic in work.topics if not found.queues_of(topic)]
+    access = load_security(cluster.security)._asdict()
+    async with (
+        AdminClient(cluster.name_servers, timeout_ms=TIMEOUT_MS, **access) as admin,
+        Producer(GROUP, cluster.name_servers, **access) as producer,
+    ):
+        ends = await _ends(admin, fresh)
+        targets: set[MessageQueue] = set()
+        for topic in fresh:
+            queues = [queue for queue in await producer.queues(topic) if queue in ends]
+            if not queues:
+                raise ConfigError("topic", topic, "one with queues that can be sent to and read, and no static topic")
+            targets.update(queues)
+    progress = found._replace(
+        targets=found.targets | targets, began={**found.began, **ends}, ends={**found.ends, **ends}
+    )
+    save_progress(work.file, progress)
+    return progress
+
+
+async def _ends(admin: AdminClient, topics: Sequence[str]) -> dict[MessageQueue, int]:
+    stats = [await readable_stats(admin, topic) for topic in topics]
+    return {queue: found.max_offset for topic in stats for queue, found in topic.items()}
+
+
+def take_portion(rows: Iterator[Row], count_max: int) -> list[Row]:
+    """Take the next rows: at most so many, and none after that with which their bodies are `PORTION_BYTES`."""
+    portion, size = [], 0
+    for row in islice(rows, count_max):
+        portion.append(row)
+        size += len(row["body"])
+        if size >= PORTION_BYTES:
+            break
+    return portion
+
+
+def left_in(rows: Iterator[Row], done: Offsets) -> Iterator[Row]:
+    """Yield the rows that are not done yet."""
+    return (row for row in rows if row["queueOffset"] >= done.get(_queue_of(row), 0))
+
+
+def _queue_of(row: Row) -> MessageQueue:
+    return MessageQueue(row["topic"], row["brokerName"], row["queueId"])
+
+
+class _Sender:
+    """Sends rows in their order.
+
+    `sent` has the origins of messages that are behind the newest checkpoint already.
+    """
+
+    def __init__(self, cluster: Cluster, work: Work, on_sent: Callable[[int], None]) -> None:
+        self.sent: set[str] = set()
+        self.cluster = cluster
+        self.work = work
+        self._pace = Pace(work.rate)
+        self._on_sent = on_sent
+        self._counted = 0
+
+    async def send(self, rows: Iterator[Row], begin: Progress) -> Progress:
+        """Send all rows; return the progress then.
+
+        Raises:
+            ClientError: some messages were not sent, and nothing behind them in their queues.
+        """
+        access = load_security(self.cluster.security)._asdict()
+        progress, done, unnoted, counted = begin, dict(begin.done), 0, self._counted
+        loop = asyncio.get_running_loop()
+        async with (
+            AdminClient(self.cluster.name_servers, timeout_ms=TIMEOUT_MS, **access) as admin,
+            # One attempt: after another one a message could be there twice. Whoever calls looks first.
+            Producer(GROUP, self.cluster.name_servers, retries=0, send_timeout_ms=TIMEOUT_MS, **access) as producer,
+        ):
+
+            async def note() -> Progress:
+                ends = await _ends(admin, self.work.topics)
+                noted = progress._replace(ends={**progress.ends, **ends}, done=dict(done))
+                save_progress(self.work.file, noted)
+                self._counted = counted
+                return noted
+
+            def next_portion() -> tuple[int, dict[MessageQueue, list[Message]]]:
+                portion = take_portion(rows, self._pace.portion)
+                return len(portion), self._runs(portion, progress, done)
+
+            while True:
+                # Rows come from files, and `message` may be slow: connections must not suffer from it.
+                row_count, runs = await asyncio.to_thread(next_portion)
+                if not row_count:
+                    return await note()
+                count = sum(map(len, runs.values()))
+                await asyncio.sleep(self._pace.wait_s(count, loop.time()))
+                await _send_runs(producer, runs)
+                unnoted, counted = unnoted + count, counted + row_count
+                self._on_sent(counted)
+                if unnoted >= self.work.rows_per_checkpoint:
+                    progress, unnoted = await note(), 0
+
+    def _runs(
+        self, portion: Sequence[Row], progress: Progress, done: dict[MessageQueue, int]
+    ) -> dict[MessageQueue, list[Message]]:
+        """Return what to send to which queue, and count all rows of the portion as done."""
+        runs: defaultdict[MessageQueue, list[Message]] = defaultdict(list)
+        for row in portion:
+            place = _queue_of(row)
+            origin = progress.origin(place, row["queueOffset"])
+            if row["queueOffset"] < done.get(place, 0):
+                continue  # its archive has it twice
+            done[place] = row["queueOffset"] + 1
+            if origin in self.sent:
+                continue
+            message = self.work.message(row)
+            queue = choose_by_key(progress.queues_of(message.topic), message.sharding_key or str(place[1:]))
+            runs[queue].append(replace(message, properties={**message.properties, RESENT_FROM: origin}))
+        return runs
+
+
+def _send_all(
+    spark: SparkSession, sender: _Sender, read: Callable[[], Iterator[Row]], begin: Progress, screen: Screen
+) -> Progress:
+    """Send all rows, and go on from the newest checkpoint after a failure; return the progress at the end."""
+    failures, now, work = 0, begin, sender.work
+    while True:
+        try:
+            there = sent_since(spark, sender.cluster, work.topics, now, now.ends)
+            sender.sent = {row["origin"] for row in there.collect()}
+            return run(sender.send(left_in(read(), now.done), now))
+        except ClientError as error:
+            found = load_progress(work.file) or now
+            failures, now = (1 if found != now else failures + 1), found
+            if failures == ATTEMPTS:
+                raise JobFailed(f"messages cannot be sent: {error}. Started again, it goes on") from error
+            screen.step(f"tried again: {error}")
+            time.sleep(PAUSE_S * 2 ** (failures - 1))
+
+
+async def _send_runs(producer: Producer, runs: dict[MessageQueue, list[Message]]) -> None:
+    # All are awaited, also when one has failed: one that was still under way would be stored when nobody looks any more.
+    sending = (producer.send_batch(messages, queue=queue) for queue, messages in runs.items())
+    for result in await asyncio.gather(*sending, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
+
+
+PORTION_MAX = 500
+"""Messages that are sent at a time: enough for requests that are worth their way."""
+_PORTIONS_PER_S = 10
+
+
+class Pace:
+    """Says when the next portion may be sent; what was late is not caught up with.
+
+    Args:
+        rate: messages in a second, at least 1.
+    """
+
+    def __init__(self, rate: int) -> None:
+        self.portion = max(1, min(PORTION_MAX, rate // _PORTIONS_PER_S))
+        self._rate = rate
+        self._free_at_s = 0.0
+
+    def wait_s(self, count: int, now_s: float) -> float:
+        """Note that messages are sent as soon as they may be; return how long that still is, in seconds."""
+        begin_s = max(now_s, self._free_at_s)
+        self._free_at_s = begin_s + count / self._rate
+        return begin_s - now_s

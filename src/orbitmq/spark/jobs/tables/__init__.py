@@ -1,1 +1,0 @@
-"""Tables of Parquet files that grow by a topic's messages: their streams, and their small files put together."""

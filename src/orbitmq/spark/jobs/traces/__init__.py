@@ -1,1 +1,0 @@
-"""Message traces of clients: as rows, as latencies, and as a picture."""

@@ -1,1 +1,0 @@
-"""Samples of how a cluster does, kept through kills, and their picture."""

@@ -1,0 +1,424 @@
+"""The reading side of the data source: batches and streams of messages as DataFrames.
+
+Spark pickles readers, so they hold plain values only until they are used. Connections are made where they are used: a
+driver's in `MetadataClient`, a task's in `RangeReader`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from orbitmq.clock import now_ms
+from orbitmq.model.route import MessageQueue
+from orbitmq.spark.error_messages import in_sentences
+from orbitmq.spark.offsets import Offsets, format_offsets
+from orbitmq.spark.options import ReadOptions, is_tag
+from orbitmq.spark.reading.checkpoint import Origin, Origins, Position, format_position, parse_position
+from orbitmq.spark.reading.continuity import DataLoss
+from orbitmq.spark.reading.local_reader import LocalReader
+from orbitmq.spark.reading.metadata_client import MetadataClient, QueueAddresses
+from orbitmq.spark.reading.offset_poller import OffsetPoller, patiently
+from orbitmq.spark.reading.planning import (
+    Range,
+    TriggerGate,
+    advance,
+    backlog,
+    count_of_size,
+    pack,
+    ranges_between,
+    split,
+)
+from orbitmq.spark.reading.pushdown import CLOCK_MARGIN_MS, Narrowing, narrow, narrow_ranges, wants_queue
+from orbitmq.spark.reading.range_reader import RangeReader
+from orbitmq.spark.schema import COLUMN_NAMES, chosen_columns, spark_schema
+from orbitmq.spark.versions import (
+    Filter,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from orbitmq.spark.worker import spare_loaded_modules
+
+log = logging.getLogger(__name__)
+
+ORIGINS_EVERY_S = 10.0
+"""How often queues with new messages are asked what they hold first, one question or two for each: a topic may be made anew."""
+
+Json = dict[str, Any]
+
+
+def read_schema(options: ReadOptions) -> StructType:
+    """Return the columns that a query gets when it does not choose its own."""
+    if options.columns is not None:
+        return spark_schema(options.columns)
+    return spark_schema([name for name in COLUMN_NAMES if options.include_body or name != "body"])
+
+
+@dataclass
+class QueuePartition(InputPartition):  # type: ignore[misc]
+    """One Spark task: a range of one queue, and where the queue was when the task was planned."""
+
+    wanted: Range
+    address: str
+
+
+@dataclass
+class SharedPartition(InputPartition):  # type: ignore[misc]
+    """One Spark task for the ranges of several queues, which are read one after the other."""
+
+    parts: list[QueuePartition]
+
+
+@in_sentences
+class BatchReader(DataSourceReader):  # type: ignore[misc]
+    """Reads the messages between two bounds, which are resolved to offsets when the query is planned."""
+
+    def __init__(self, schema: StructType, options: ReadOptions) -> None:
+        self._names = chosen_columns(schema)
+        self._options = options
+        self._narrowing = Narrowing()
+
+    def partitions(self) -> list[InputPartition]:
+        """Return one task per queue that holds messages, or several for long ones."""
+        options = self._options
+        with MetadataClient.of(options) as client:
+            ranges, queues = patiently(partial(self._ranges, client), options, "what the query reads")
+        # Spark plans one task that gets no range of its own where there is nothing to read.
+        return plan_tasks(ranges, queues, options) or [InputPartition(None)]
+
+    def _ranges(self, client: MetadataClient) -> tuple[list[Range], QueueAddresses]:
+        options = self._options
+        queues = client.queues_at_start(options)
+        begins = client.resolve(queues, options.start, "startingOffsets")
+        ends = client.resolve(queues, options.end, "endingOffsets")
+        ends = self._checked_ends(begins, ends, client.latest(queues))
+        wanted = {queue: address for queue, address in queues.items() if wants_queue(self._narrowing, queue)}
+        since_ms, until_ms = self._narrowing.stored_ms
+        first = client.at(wanted, max(0, since_ms - CLOCK_MARGIN_MS)) if since_ms is not None else {}
+        last = client.at(wanted, max(0, until_ms + CLOCK_MARGIN_MS)) if until_ms is not None else {}
+        ranges = ranges_between(Position(begins), Position(ends))
+        return narrow_ranges(ranges, wanted, self._narrowing, first, last), queues
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of one task."""
+        return read_partition(partition, self._options, self._names)
+
+    def _checked_ends(self, begins: Offsets, ends: Offsets, latest: Offsets) -> Offsets:
+        """Return where the batch ends, not behind the last message of a queue: a task would wait for what is not there.
+
+        Raises:
+            DataLoss: the offsets of a bound lie behind it, which happens to those of a topic that was made anew.
+        """
+        beyond = sorted(queue for queue, last in latest.items() if begins[queue] > last or ends[queue] > last)
+        if not beyond:
+            return ends
+        what = ", ".join(
+            f"{queue.topic}/{queue.broker_name}/{queue.queue_id} ends at {latest[queue]}" for queue in beyond
+        )
+        if self._options.fail_on_data_loss:
+            raise DataLoss(
+                f"the query names offsets behind the last message: {what}. Was the topic deleted and made anew? Set "
+                "failOnDataLoss to false to read what there is."
+            )
+        log.warning("the query names offsets behind the last message, reading what there is: %s", what)
+        return {queue: min(end, latest[queue]) for queue, end in ends.items()}
+
+
+@in_sentences
+class FilteringReader(BatchReader):
+    """A batch reader that hears of the query's filters, where Spark tells them: it fails where it does not."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Take limits from the filters; Spark goes on evaluating each of them."""
+        self._narrowing = narrow(filters)
+        tags = self._narrowing.of("tags").values
+        if tags is not None and self._options.sql is None and all(is_tag(tag) for tag in tags):
+            chosen = self._options.tags
+            self._options = replace(self._options, tags=tags if chosen is None else tags & chosen)
+        return filters
+
+
+@in_sentences
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """Reads micro-batch after micro-batch from where Spark's checkpoint says.
+
+    Spark asks for the latest offset about a hundred times a second while there is nothing to do; it is made to wait, so
+    that the cluster is asked at most every `offsetPollMs`. It asks twice for the initial offset when a query starts: both
+    times it gets the same answer.
+    """
+
+    def __init__(self, schema: StructType, options: ReadOptions) -> None:
+        self._names = chosen_columns(schema)
+        self._options = options
+        self._poller: OffsetPoller | None = None
+        self._initial: Position | None = None
+        self._gate = TriggerGate(options.offsets_per_trigger_min, options.trigger_delay_ms / 1000)
+        self._unchecked: set[MessageQueue] | None = None
+        """Queues of the checkpoint that were not looked at since the query began; None before the first look."""
+        self._moved: set[MessageQueue] = set()
+        """Queues with new messages since it was asked last what they hold first."""
+        self._origins_at = -math.inf
+        self._behind_since = 0.0
+        """When queues were first seen to end before what was read, on the monotonic clock; 0: none do."""
+        self._has_passed_over = False
+        """Whether it was told that they are not waited for any longer."""
+        self._planned: Offsets = {}
+        """Where the last micro-batch ends."""
+
+    def initialOffset(self) -> Json:  # noqa: N802
+        """Return where a new query begins."""
+        if self._initial is None:
+            offsets = self._polled.resolve(self._options.start, "startingOffsets")
+            self._initial = Position(offsets, offsets, held(self._polled.origins(offsets)))
+        return format_position(self._initial)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return the limit that the options set."""
+        options = self._options
+        if options.offsets_per_trigger_max is not None:
+            return ReadMaxRows(options.offsets_per_trigger_max)
+        size_max = options.bytes_per_trigger_max
+        return ReadAllAvailable() if size_max is None else ReadMaxBytes(size_max)
+
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
+        """Return where the next micro-batch ends; `start` itself while there is nothing to read."""
+        position = parse_position(start)
+        # Spark asks when the batch that ends at `start` is done, and once more behind the last one: `commit` of the last
+        # batch would never come.
+        if self._options.commits_offsets and not position.is_initial:
+            self._polled.commit(position.offsets)
+        end = position
+        # A backlog that is known already is read first; brokers are asked when it is used up.
+        if not self._polled.is_fresh or (end := self._advance(position, limit)) is position:
+            self._polled.refresh()
+            end = self._advance(position, limit)
+        self._planned = end.offsets
+        return start if end is position else format_position(end)
+
+    def reportLatestOffset(self) -> Json | None:  # noqa: N802
+        """Return the newest offsets known and how far the query is behind them, for its progress."""
+        newest = self._polled.latest
+        if not newest:
+            return None
+        lag = {queue: max(0, end - self._planned[queue]) for queue, end in newest.items() if queue in self._planned}
+        return {"queues": format_offsets(newest), "lag": format_offsets(lag), "lagTotal": sum(lag.values())}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Fix where the run ends: what arrives later belongs to the next one."""
+        self._polled.fix_end()
+
+    def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
+        """Return the tasks of one micro-batch."""
+        position = parse_position(end)
+        ranges = ranges_between(parse_position(start), position)
+        # A replay after a restart: nobody has asked for the latest offset yet.
+        queues = self._polled.wait_for_queues(found.queue for found in ranges)
+        gone = sorted(found.queue for found in ranges if found.queue not in queues)
+        if gone and self._options.fail_on_data_loss:
+            raise DataLoss(
+                f"the micro-batch reads queues that no broker holds now: {gone}. Start their broker, or set failOnDataLoss to "
+                "false to go on without them."
+            )
+        if gone:
+            log.warning("no broker holds queues of this micro-batch now, their messages are passed over: %s", gone)
+            ranges = [found for found in ranges if found.queue in queues]
+        if self._unchecked is None:  # a replay once more: its topic may have been deleted and made anew meanwhile
+            anew = self._made_anew(position, held(self._polled.origins(found.queue for found in ranges)))
+            ranges = [found for found in ranges if found.queue not in anew]
+        return plan_tasks(ranges, queues, self._options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of one task."""
+        return read_partition(partition, self._options, self._names)
+
+    def stop(self) -> None:
+        """Close the driver's connections."""
+        if self._poller is not None:
+            self._poller.close()
+
+    @property
+    def _polled(self) -> OffsetPoller:
+        """The poller, made at first use: a reader that is pickled for tasks has none."""
+        if self._poller is None:
+            self._poller = OffsetPoller(MetadataClient.of(self._options), self._options)
+        return self._poller
+
+    def _advance(self, position: Position, limit: ReadLimit) -> Position:
+        if self._unchecked is None:
+            self._unchecked = set(position.offsets)
+            self._check_absent(position)
+        self._unchecked -= self._check_queues(position, self._unchecked - self._polled.queues.keys())
+        latest = self._polled.latest
+        moved = {queue for queue, end in latest.items() if end != position.offsets.get(queue)}
+        origins = self._look_for_origins(position, moved)
+        anew = self._made_anew(position, origins)
+        self._wait_for_ends(position, moved - anew)
+        latest = self._polled.latest
+        first = self._polled.earliest({queue for queue in latest if queue not in position.offsets} | anew)
+        begins = {**position.offsets, **first}
+        counts = backlog(begins, latest)
+        # A run that ends with what is there now must not wait for more.
+        if counts and not self._polled.is_fixed and not self._gate.opens(sum(counts.values()), time.monotonic()):
+            return position
+        end = advance(position, latest, first, self._count_max(begins, counts, limit), origins)
+        return end if end is position else end._replace(reached_at_ms=now_ms())
+
+    def _look_for_origins(self, position: Position, moved: set[MessageQueue]) -> Origins:
+        """Return what queues hold first: of the checkpoint's when they answer first, of others that got messages now and then.
+
+        A topic may have been made anew with as many messages while no query ran. While one runs its offsets fall first.
+        """
+        assert self._unchecked is not None
+        latest, now = self._polled.latest, time.monotonic()
+        self._moved |= moved
+        asked = {queue for queue in moved if latest[queue] < position.offsets.get(queue, 0)}
+        asked |= self._unchecked & latest.keys()
+        is_due = now - self._origins_at >= ORIGINS_EVERY_S
+        if is_due:
+            asked |= self._moved
+        if not asked:
+            return {}
+        found = self._polled.origins(asked)
+        self._unchecked -= found.keys()
+        if is_due:
+            self._origins_at = now
+            self._moved -= found.keys()
+        return held(found)
+
+    def _count_max(self, begins: Offsets, counts: dict[MessageQueue, int], limit: ReadLimit) -> int | None:
+        """Return how many messages the next batch may take; None for all."""
+        size_max = None if isinstance(limit, ReadAllAvailable) else self._options.bytes_per_trigger_max
+        limits = [limit.max_rows] if isinstance(limit, ReadMaxRows) else []
+        if size_max is not None and counts:
+            sizes = self._polled.record_sizes({queue: begins[queue] for queue in counts})
+            limits.append(count_of_size(counts, sizes, size_max))
+        return min(limits, default=None)
+
+    def _check_absent(self, position: Position) -> None:
+        """Look after queues that were read before and whose broker no route names: a run with a fixed end waits for it.
+
+        Raises:
+            DataLoss: they are not there, and the run is to end with everything that is.
+        """
+        absent = self._polled.wait_for_absent(position.offsets)
+        if not absent or not self._polled.is_fixed:
+            return
+        what = f"no broker holds queues now that were read before: {sorted(absent)}"
+        if self._options.fail_on_data_loss:
+            raise DataLoss(
+                f"{what}. Start their broker, or, if it or their topic has gone for good, set failOnDataLoss to false to go on "
+                "without them."
+            )
+        log.warning("%s; going on without them", what)
+
+    def _check_queues(self, position: Position, queues: set[MessageQueue]) -> Set[MessageQueue]:
+        """Look after queues that were read before and that no route names any more: the topic may have fewer now.
+
+        Returns:
+            Those whose broker has told.
+
+        Raises:
+            DataLoss: they hold messages that were not read.
+        """
+        ends = self._polled.ends_beside(queues) if queues else {}
+        left = {queue: end - position.offsets[queue] for queue, end in ends.items() if end > position.offsets[queue]}
+        if not left:
+            return ends.keys()
+        what = (
+            f"{sum(left.values())} messages are left in queues that their topic's route names no more: {sorted(left)}"
+        )
+        if self._options.fail_on_data_loss:
+            raise DataLoss(
+                f"{what}. Give the topic its read queues back until they are read, or set failOnDataLoss to false to leave them."
+            )
+        log.warning("%s; going on without them", what)
+        return ends.keys()
+
+    def _made_anew(self, position: Position, origins: Origins) -> set[MessageQueue]:
+        """Return the queues that are others than those of the same name that were read before."""
+        anew = {queue for queue, now in origins.items() if position.is_anew(queue, now)}
+        if not anew:
+            return anew
+        if self._options.fail_on_data_loss:
+            raise DataLoss(
+                f"queues begin anew, with messages that were stored after those that were read: {sorted(anew)}. Was the topic "
+                "deleted and made anew? Set failOnDataLoss to false to read them from their beginning."
+            )
+        log.warning("queues were made anew, they are read from their beginning: %s", sorted(anew))
+        return anew
+
+    def _wait_for_ends(self, position: Position, queues: set[MessageQueue]) -> None:
+        """Wait for queues that end before what was read: a slave is behind, or a broker has lost its last messages.
+
+        Raises:
+            DataLoss: they have ended there for longer than `brokerPatienceMs`.
+        """
+        patience_s = self._options.broker_patience_ms / 1000
+        while behind := {q for q in queues if self._polled.latest.get(q, 0) < position.offsets.get(q, 0)}:
+            now = time.monotonic()
+            if not self._behind_since:
+                self._behind_since = now
+                log.warning("queues end before what was read already, waiting for them: %s", sorted(behind))
+            elif now - self._behind_since >= patience_s:
+                if self._options.fail_on_data_loss:
+                    raise DataLoss(
+                        f"queues have ended before what was read already for {patience_s:g} s: {sorted(behind)}. Did a broker "
+                        "lose its last messages, or was the topic deleted and made anew? Set failOnDataLoss to false to go on "
+                        "where they end by then: messages below what was read are passed over."
+                    )
+                if not self._has_passed_over:
+                    self._has_passed_over = True
+                    log.warning("messages are passed over until queues reach what was read: %s", sorted(behind))
+                return
+            if not self._polled.is_fixed:
+                return
+            self._polled.refix(behind)
+        self._behind_since = 0.0
+        self._has_passed_over = False
+
+
+def held(origins: Mapping[MessageQueue, Origin | None]) -> Origins:
+    """Return what queues hold first, without those that hold nothing."""
+    return {queue: origin for queue, origin in origins.items() if origin is not None}
+
+
+def plan_tasks(ranges: Sequence[Range], queues: QueueAddresses, options: ReadOptions) -> list[InputPartition]:
+    """Return the tasks that read the ranges: several for a long one, one for several short ones where there are many."""
+    parts = split(ranges, options.partition_count_min, options.partition_record_count_max)
+    tasks = [
+        [QueuePartition(part, queues[part.queue]) for part in task]
+        for task in pack(parts, options.partition_count_min, options.partition_record_count_max)
+    ]
+    return [task[0] if len(task) == 1 else SharedPartition(task) for task in tasks]
+
+
+def read_partition(partition: InputPartition, options: ReadOptions, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of one task, nothing for the task that Spark plans for an empty query."""
+    spare_loaded_modules()
+    if isinstance(partition, QueuePartition):
+        yield from read_queue(partition, options, names)
+    elif isinstance(partition, SharedPartition):
+        for part in partition.parts:
+            yield from read_queue(part, options, names)
+
+
+def read_queue(part: QueuePartition, options: ReadOptions, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of one range."""
+    wanted, address = part.wanted, part.address
+    if options.local_stores:
+        begin = yield from LocalReader(wanted, address, options, names).batches()
+        wanted = replace(wanted, begin=begin)
+    if wanted.count:
+        yield from RangeReader(wanted, address, options, names).batches()

@@ -1,1 +1,0 @@
-"""The reading side of the data source, made in the driver."""

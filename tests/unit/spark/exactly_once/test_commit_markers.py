@@ -1,0 +1,140 @@
+"""The first marker decides, and a driver commits by itself only while no check of the broker's can have come between."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbitmq.client.transactions.decision import Decision
+from orbitmq.errors import ConfigError
+from orbitmq.model.route import MessageQueue
+from orbitmq.spark.exactly_once.attempt_ids import Stamp
+from orbitmq.spark.exactly_once.commit_markers import (
+    Abort,
+    Filled,
+    Ledger,
+    Marker,
+    decide,
+    format_entry,
+    parse_entry,
+    ranges,
+)
+from orbitmq.spark.exactly_once.end_transactions import patience_of
+
+QUEUE = MessageQueue("orders", "broker-a", 3)
+
+
+def marker(*attempts, name="id", doubted=()):
+    return Marker(name, "q", 1, dict.fromkeys(attempts, doubted), {QUEUE: Filled(7, 5)})
+
+
+def abort(*attempts):
+    return Abort("q", 1, frozenset(attempts))
+
+
+def decided(attempt, *entries, serial=0):
+    ledger = Ledger()
+    for entry in entries:
+        ledger.apply(entry)
+    return decide(Stamp("q", 1, attempt, serial), ledger)
+
+
+JAVA = "#comment\ntransactionTimeOut=60000\ntransactionCheckInterval=30000\ntransactionOpBatchInterval=3000\ntransactionCheckMax=15\n"
+
+
+def test_a_half_message_without_a_marker_stays_open():
+    assert decided("a") is Decision.UNKNOWN
+    assert decided("a", abort("b")) is Decision.UNKNOWN
+
+
+def test_a_marker_commits_its_attempts_and_rolls_back_all_others():
+    assert decided("a", marker("a", "b")) is Decision.COMMIT
+    assert decided("c", marker("a", "b")) is Decision.ROLLBACK
+
+
+def test_a_doubted_message_of_a_winner_is_rolled_back():
+    found = [decided("a", marker("a", doubted=((2, 3), (5, 5))), serial=serial) for serial in range(7)]
+
+    assert [number for number, decision in enumerate(found) if decision is Decision.ROLLBACK] == [2, 3, 5]
+
+
+def test_the_first_marker_wins():
+    assert decided("a", marker("a"), marker("b")) is Decision.COMMIT
+    assert decided("b", marker("a"), marker("b")) is Decision.ROLLBACK
+
+
+def test_an_aborted_attempt_is_rolled_back_and_its_later_marker_is_void():
+    assert decided("a", abort("a")) is Decision.ROLLBACK
+    assert decided("b", abort("a"), marker("a", "b")) is Decision.UNKNOWN
+    assert decided("c", abort("a"), marker("a", "b"), marker("c")) is Decision.COMMIT
+
+
+def test_an_abort_after_the_marker_changes_nothing():
+    assert decided("a", marker("a"), abort("a")) is Decision.COMMIT
+
+
+ENTRIES = st.lists(
+    st.one_of(
+        st.sets(st.sampled_from("abc"), min_size=1).map(lambda names: marker(*sorted(names))),
+        st.sets(st.sampled_from("abc"), min_size=1).map(lambda names: abort(*sorted(names))),
+    ),
+    max_size=8,
+)
+
+
+@given(ENTRIES, st.integers(0, 8), st.sampled_from("abc"))
+def test_what_was_decided_once_stays_so_whatever_follows(entries, length, attempt):
+    early, late = decided(attempt, *entries[:length]), decided(attempt, *entries)
+
+    assert early in (Decision.UNKNOWN, late)
+
+
+def test_serials_become_ranges():
+    assert ranges([]) == ()
+    assert ranges([5, 3, 4, 9, 3]) == ((3, 5), (9, 9))
+
+
+@pytest.mark.parametrize("entry", [marker("a", "b", doubted=((1, 2),)), marker(), abort("a", "b")])
+def test_records_make_the_round_trip(entry):
+    assert parse_entry(format_entry(entry), 0) == entry
+
+
+@pytest.mark.parametrize(
+    "change", [{"version": 2}, {"kind": "other"}, {"attempts": 3}, {"batch": "x"}, {"filled": [[1]]}]
+)
+def test_a_record_that_cannot_be_understood_is_not_passed_over(change):
+    body = orjson.dumps({**orjson.loads(format_entry(marker("a"))), **change})
+
+    with pytest.raises(ConfigError, match=r"markerTopic.*record 42"):
+        parse_entry(body, 42)
+
+
+@pytest.mark.parametrize("body", [b"hello", b"{}", b"[]", b"3"])
+def test_a_message_that_is_no_record_is_not_passed_over(body):
+    with pytest.raises(ConfigError, match="markerTopic"):
+        parse_entry(body, 0)
+
+
+def test_a_java_broker_takes_direct_ends_until_it_may_have_asked():
+    found = patience_of(JAVA)
+
+    assert found.may_end(54_999)
+    assert not found.may_end(55_000)
+
+
+def test_a_broker_of_ours_takes_them_at_any_time():
+    assert patience_of(JAVA + "topicsMax=9\n").may_end(10**9)
+
+
+def test_a_message_may_be_given_up_after_the_last_check():
+    found = patience_of(JAVA)
+
+    assert not found.may_be_given_up(60_000 + 14 * 30_000 - 2_001)
+    assert found.may_be_given_up(60_000 + 14 * 30_000 - 2_000)
+
+
+def test_settings_that_are_not_told_are_javas_defaults():
+    assert patience_of("") == patience_of("transactionTimeOut=6000\ntransactionCheckMax=x")
+    assert patience_of("").direct_ms == 1_000

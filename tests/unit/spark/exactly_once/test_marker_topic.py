@@ -1,0 +1,64 @@
+"""The marker topic is read in its order, from where a reader was before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from orbitmq import Message
+from orbitmq.blocking import Producer
+from orbitmq.client.send.result import SendStatus
+from orbitmq.errors import ConfigError, SendFailed
+from orbitmq.spark.exactly_once import marker_topic as journal_module
+from orbitmq.spark.exactly_once.commit_markers import Abort, Ledger, Marker
+from orbitmq.spark.exactly_once.marker_topic import Found, Journal, Line
+
+
+def marker(name, query="q", batch=1):
+    return Marker(name, query, batch, {name: ()}, {})
+
+
+def test_records_are_read_in_order_from_an_offset_on(journal):
+    entries = [marker("a"), Abort("q", 1, frozenset("b")), marker("c", batch=2)]
+    for entry in entries:
+        journal.append(entry)
+
+    assert list(journal.read()) == [Line(offset, entry) for offset, entry in enumerate(entries)]
+    assert list(journal.read(2)) == [Line(2, entries[2])]
+    assert list(journal.read(3)) == []
+
+
+def test_a_batch_is_found_among_others_and_from_where_it_begins(journal):
+    for entry in (marker("x", "other"), marker("y", batch=0), marker("a"), marker("b"), marker("z", "other")):
+        journal.append(entry)
+
+    assert journal.find("q", 1) == Found(Ledger(marker("a")), 2)
+    assert journal.find("q", 1, 2) == Found(Ledger(marker("a")), 2)
+    assert journal.find("q", 9) == Found(Ledger(), 5)
+    assert journal.find("q", 9, 5) == Found(Ledger(), 5)
+
+
+def test_a_message_of_somebody_else_in_the_topic_is_an_error(once, journal):
+    with Producer("somebody", once.name_servers) as producer:
+        producer.send(Message(once.marker_topic, b"hello"))
+
+    with pytest.raises(ConfigError, match="markerTopic"):
+        journal.find("q", 1)
+
+
+def test_a_marker_that_the_broker_may_lose_is_none(once, monkeypatch):
+    send = journal_module.BlockingProducer.send
+
+    def send_badly(self, *arguments, **named):
+        return send(self, *arguments, **named)._replace(status=SendStatus.FLUSH_DISK_TIMEOUT)
+
+    monkeypatch.setattr(journal_module.BlockingProducer, "send", send_badly)
+    with pytest.raises(SendFailed, match="FLUSH_DISK_TIMEOUT"):
+        Journal(once).append(marker("a"))
+
+
+def test_the_topic_is_read_as_patiently_as_the_options_say(once):
+    options = journal_module.read_options(replace(once, send_timeout_ms=77, retries=5), "t")
+
+    assert (options.topics, options.pull_timeout_ms, options.retries, options.group) == (("t",), 77, 5, once.group)

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.errors import ConfigError, JobFailed
+from orbitmq.spark.jobs.runtime.directory import claimed, held
+
+SUBJECT = {"job": "archive", "topic": "t"}
+
+
+def test_a_directory_is_made_and_may_be_used_again_for_the_same(tmp_path):
+    for _ in range(2):
+        with claimed(tmp_path / "new" / "one", SUBJECT):
+            (tmp_path / "new" / "one" / "date=2026-11-23").mkdir(exist_ok=True)
+
+
+def test_a_directory_for_something_else_is_refused(tmp_path):
+    with claimed(tmp_path, SUBJECT):
+        pass
+    with pytest.raises(ConfigError, match="which is for"), claimed(tmp_path, SUBJECT | {"topic": "other"}):
+        pass
+
+
+def test_a_directory_with_files_of_others_is_refused_and_left_alone(tmp_path):
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(ConfigError, match="holds other files"), claimed(tmp_path, SUBJECT):
+        pass
+    assert not (tmp_path / "_job.json").exists()
+
+
+def test_a_directory_whose_note_cannot_be_read_is_refused(tmp_path):
+    (tmp_path / "_job.json").write_text("{")
+    with pytest.raises(ConfigError, match=r"_job\.json can be read"), claimed(tmp_path, SUBJECT):
+        pass
+
+
+def test_a_second_run_at_the_same_time_is_refused(tmp_path):
+    with (
+        claimed(tmp_path, SUBJECT),
+        pytest.raises(JobFailed, match="another run is under way"),
+        claimed(tmp_path, SUBJECT),
+    ):
+        pass
+    with claimed(tmp_path, SUBJECT):
+        pass
+
+
+def test_a_directory_that_is_read_is_not_written_and_may_be_read_by_others(tmp_path):
+    with held(tmp_path):  # nobody's: nothing to keep
+        pass
+    with claimed(tmp_path, SUBJECT), pytest.raises(JobFailed, match="a run is under way"), held(tmp_path):
+        pass
+    with held(tmp_path), held(tmp_path), pytest.raises(JobFailed), claimed(tmp_path, SUBJECT):
+        pass

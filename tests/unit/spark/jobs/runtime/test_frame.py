@@ -1,0 +1,154 @@
+"""The frame of a job: its Spark session, its cluster, streams that end, and checks of its work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from orbitmq.admin.client import AdminClient
+from orbitmq.errors import ConfigError, JobFailed, RouteNotFound
+from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import Perm, TopicConfig
+from orbitmq.net.loop import run
+from orbitmq.spark.jobs.runtime import session as module
+from orbitmq.spark.jobs.runtime.checks import QueueCount, check_queues
+from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.jobs.runtime.session import job_session, run_to_end
+
+
+class Spark:
+    stopped = False
+
+    def stop(self):
+        self.stopped = True
+
+
+class Query:
+    """A query that ends after some looks at it."""
+
+    def __init__(self, batches, error=None):
+        self.recentProgress = []
+        self._left, self._error, self.stopped = list(batches), error, False
+
+    def awaitTermination(self, seconds):  # noqa: N802
+        if not self._left:
+            if self._error:
+                raise self._error
+            return True
+        self.recentProgress.append({"numInputRows": self._left.pop(0)})
+        return False
+
+    def stop(self):
+        self.stopped = True
+
+
+def test_a_missing_package_is_told_with_what_to_type(monkeypatch):
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"pip install 'orbitmq\[spark\]'"), job_session("archive", "local"):
+        pass
+
+
+def test_spark_is_stopped_however_the_job_ends(monkeypatch):
+    spark, asked = Spark(), []
+    monkeypatch.setattr(module, "local_session", lambda name, **options: asked.append((name, options)) or spark)
+    session = job_session("archive", "local[3]", {"spark.jars": "a.jar"})
+    assert session.__enter__() is spark
+    assert not spark.stopped
+    interrupt = KeyboardInterrupt()
+    assert not session.__exit__(type(interrupt), interrupt, None)
+    assert spark.stopped
+    assert asked[0][0] == "orbitmq job archive"
+    assert asked[0][1]["master"] == "local[3]"
+    assert asked[0][1]["settings"]["spark.jars"] == "a.jar"
+    assert asked[0][1]["settings"]["spark.sql.windowExec.buffer.in.memory.threshold"] == "64"
+    assert asked[0][1]["java_options"] == "", "jobs run for long: both of Java's compilers are worth their start"
+
+
+def test_rows_are_told_while_a_query_runs_and_at_its_end():
+    query, told = Query([3, 4]), []
+
+    assert run_to_end(lambda: query, told.append) == 7
+
+    assert told == [3, 7, 7]
+    assert query.stopped
+
+
+def test_a_query_that_fails_is_one_sentence():
+    query = Query([3], StreamingQueryException("the topic is gone\nat java.lang.Thread"))
+
+    with pytest.raises(JobFailed, match="the topic is gone") as raised:
+        run_to_end(lambda: query, lambda rows: None)
+
+    assert "Thread" not in str(raised.value)
+    assert query.stopped
+
+
+def test_an_interrupted_query_is_stopped():
+    query = Query([], KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        run_to_end(lambda: query, lambda rows: None)
+    assert query.stopped
+
+
+def test_messages_that_are_there_once_each_pass():
+    verdicts = check_queues([QueueCount(10, 10, 0, 9), QueueCount(1, 1, 7, 7)])
+
+    assert [verdict.holds for verdict in verdicts] == [True, True]
+    assert [verdict.claim for verdict in verdicts] == [
+        "rows = different messages: 11 = 11",
+        "offsets are contiguous in each of 2 queues",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("queue", "holds"),
+    [
+        (QueueCount(11, 10, 0, 9), [False, False]),
+        (QueueCount(9, 9, 0, 9), [True, False]),
+        (QueueCount(10, 9, 0, 9), [False, False]),
+    ],
+    ids=["one twice", "one missing", "one twice and one missing"],
+)
+def test_a_message_that_is_there_twice_or_not_at_all_is_told(queue, holds):
+    assert [verdict.holds for verdict in check_queues([QueueCount(5, 5, 0, 4), queue])] == holds
+
+
+def test_an_empty_archive_is_right():
+    assert all(verdict.holds for verdict in check_queues([]))
+
+
+def test_spark_is_told_of_the_cluster_and_its_security_file():
+    assert Cluster("n:9876").options("t") == {"nameServer": "n:9876", "topic": "t"}
+    assert Cluster("n:9876", Path("/s")).options("t")["securityFile"] == "/s"
+
+
+def test_a_topics_queues_are_asked_for(rocketmq_session):
+    cluster = Cluster(rocketmq_session.name_servers)
+    with pytest.raises(RouteNotFound):
+        cluster.topic_stats("jobs-no-such-topic")
+
+    stats = cluster.topic_stats("TBW102")
+
+    assert MessageQueue("TBW102", "broker-a", 0) in stats
+    assert all(queue.max_offset == 0 for queue in stats.values())
+
+
+def test_queues_that_cannot_be_read_are_left_out(rocketmq_session):
+    async def make():
+        async with AdminClient(rocketmq_session.name_servers) as admin:
+            await admin.create_topic(TopicConfig(topic="jobs-wide", read_queue_count=1, write_queue_count=3))
+            await admin.create_topic(TopicConfig(topic="jobs-closed", perm=Perm.WRITE))
+
+    run(make())
+    cluster = Cluster(rocketmq_session.name_servers)
+    assert len(cluster.topic_stats("jobs-wide")) == 3
+    assert [queue.queue_id for queue in cluster.readable_stats("jobs-wide")] == [0]
+    assert cluster.topic_stats("jobs-closed")
+    assert not cluster.readable_stats("jobs-closed")
+
+
+def test_a_security_file_that_is_not_there_is_told(rocketmq_session, tmp_path):
+    with pytest.raises(ConfigError):
+        Cluster(rocketmq_session.name_servers, tmp_path / "none").topic_stats("TBW102")

@@ -1,0 +1,77 @@
+"""The decisions and the pace; tests/spark/jobs/test_replay.py and test_dead_letters.py run the queries."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from orbitmq.errors import RouteNotFound
+from orbitmq.model.route import MessageQueue
+from orbitmq.spark.jobs.resend_checkpoint import Progress
+from orbitmq.spark.jobs.resend_positions import PART_BYTES, PART_ROWS, Size, part_count, sent_since, starts_of
+from orbitmq.spark.jobs.resending import PORTION_MAX, Pace
+from orbitmq.wire.bodies.topics import QueueStats
+
+QUEUE = MessageQueue("t", "a", 0)
+
+
+@pytest.mark.parametrize(
+    ("since", "start"),
+    [({QUEUE: 5}, 5), ({QUEUE: 1}, 2), ({}, 2), ({QUEUE: 11}, 9)],
+    ids=["there", "trimmed", "a new queue", "of a topic that was made anew"],
+)
+def test_a_topic_is_read_from_an_offset_that_it_has(since, start):
+    assert starts_of({QUEUE: QueueStats(2, 9)}, since) == {QUEUE: start}
+
+
+def test_a_topic_whose_brokers_are_away_is_not_passed_over():
+    def stats(topic):
+        if topic == "away":
+            raise RouteNotFound(topic)
+        return {QUEUE: QueueStats(0, 9)}
+
+    with pytest.raises(RouteNotFound):
+        sent_since(None, SimpleNamespace(readable_stats=stats), ["t", "away"], Progress("0f"), {})
+
+
+@pytest.mark.parametrize(
+    ("rate", "portion"), [(1, 1), (9, 1), (10, 1), (99, 9), (4_990, 499), (1_000_000, PORTION_MAX)]
+)
+def test_a_portion_is_a_tenth_of_a_second_at_most(rate, portion):
+    assert Pace(rate).portion == portion
+
+
+def test_a_portion_waits_until_the_one_before_has_had_its_time():
+    pace = Pace(100)
+    assert pace.wait_s(10, 5.0) == 0
+    assert pace.wait_s(10, 5.02) == pytest.approx(0.08)
+    assert pace.wait_s(10, 5.1) == pytest.approx(0.1)
+
+
+def test_time_that_was_lost_is_not_caught_up_with():
+    pace = Pace(100)
+    pace.wait_s(10, 0.0)
+    assert pace.wait_s(10, 60.0) == 0
+    assert pace.wait_s(10, 60.0) == pytest.approx(0.1)
+
+
+def test_a_portion_of_messages_that_were_all_sent_before_takes_no_time():
+    pace = Pace(1)
+    pace.wait_s(0, 0.0)
+    assert pace.wait_s(1, 0.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "parts"),
+    [
+        (0, 0, 1),
+        (PART_ROWS, PART_BYTES, 1),
+        (PART_ROWS + 1, 0, 2),
+        (2, PART_BYTES + 1, 2),
+        (10_000_000, 10 * 2**30, 640),
+        (50_000_000, 0, 50_000_000 // PART_ROWS),
+    ],
+)
+def test_there_are_as_many_parts_as_keep_each_of_them_small(count, size, parts):
+    assert part_count(Size(count, size)) == parts

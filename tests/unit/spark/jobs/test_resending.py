@@ -1,0 +1,246 @@
+"""The sending of rows; tests/spark/jobs/test_replay.py and test_dead_letters.py run it all."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+from pyspark.errors import PySparkException
+
+from orbitmq.errors import ConfigError, JobFailed, SendFailed
+from orbitmq.model.message import Message
+from orbitmq.model.route import MessageQueue
+from orbitmq.spark.jobs import resending as module
+from orbitmq.spark.jobs.resend_checkpoint import RESENT_FROM, Progress, load_progress
+from orbitmq.spark.jobs.resend_positions import Size
+from orbitmq.spark.jobs.resending import ATTEMPTS, Work, resend
+from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.wire.bodies.topics import QueueStats
+
+TARGETS = frozenset(MessageQueue("new", "a", number) for number in range(4))
+SOURCE = MessageQueue("old", "b", 1)
+ID = "0f"
+
+
+class FakeTopic:
+    """A topic as the job's clients see it: a list of messages for each queue; some sends fail."""
+
+    def __init__(self):
+        self.queues = {queue: [] for queue in TARGETS}
+        self.fails = {}
+        """How often a queue that has three messages still fails."""
+
+    async def topic_stats(self, topic):
+        return {queue: QueueStats(0, len(messages)) for queue, messages in self.queues.items() if queue.topic == topic}
+
+    async def queues_of(self, topic):
+        return tuple(self.queues)
+
+    async def send_batch(self, messages, *, queue):
+        for message in messages:
+            if self.fails.get(queue) and len(self.queues[queue]) >= 3:
+                self.fails[queue] -= 1
+                raise SendFailed("no answer")
+            self.queues[queue].append(message)
+
+    @property
+    def origins(self):
+        return [m.properties[RESENT_FROM] for messages in self.queues.values() for m in messages]
+
+
+class Rows:
+    """Rows as a DataFrame has them."""
+
+    def __init__(self, rows):
+        self.rows = list(rows)
+
+    def measure(self):
+        return Size(len(self.rows), sum(len(row["body"]) for row in self.rows))
+
+
+@contextmanager
+def spilled(rows, directory, count):
+    found = list(rows.rows)
+    yield lambda: iter(found)
+
+
+class Unreadable(Rows):
+    """Rows that are read when somebody asks for them."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def measure(self):
+        return Size(2, 8)
+
+
+def row(offset, key=None, body=b"body"):
+    return {"topic": "old", "brokerName": "b", "queueId": 1, "queueOffset": offset, "key": key, "body": body}
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    there = FakeTopic()
+
+    class Client:
+        def __init__(self, *_, **__):
+            self.topic_stats, self.queues, self.send_batch = there.topic_stats, there.queues_of, there.send_batch
+
+        async def __aenter__(self):
+            return self
+
+        async def __aexit__(self, *_):
+            pass
+
+    async def readable_stats(admin, topic):
+        return await admin.topic_stats(topic)
+
+    monkeypatch.setattr(module, "AdminClient", Client)
+    monkeypatch.setattr(module, "readable_stats", readable_stats)
+    monkeypatch.setattr(module, "Producer", Client)
+    monkeypatch.setattr(module, "time", SimpleNamespace(sleep=lambda _: None))
+    monkeypatch.setattr(module, "uuid4", lambda: SimpleNamespace(hex=ID))
+    monkeypatch.setattr(
+        module,
+        "left_of",
+        lambda spark, rows, done: (
+            rows
+            if isinstance(rows, Unreadable)
+            else Rows(row for row in rows.rows if row["queueOffset"] >= done.get(SOURCE, 0))
+        ),
+    )
+    monkeypatch.setattr(module, "measure", lambda rows: rows.measure())
+    monkeypatch.setattr(module, "ordered", lambda rows, parts: rows)
+    monkeypatch.setattr(module, "spilled", spilled)
+    monkeypatch.setattr(
+        module,
+        "sent_since",
+        lambda *_: SimpleNamespace(collect=lambda: [{"origin": origin} for origin in there.origins]),
+    )
+    return there
+
+
+def work(rows, directory, *, rows_per_checkpoint=5):
+    return Work(
+        rows if isinstance(rows, Rows) else Rows(rows),
+        lambda row: Message("new", b"%d" % row["queueOffset"], sharding_key=row["key"]),
+        ["new"],
+        directory,
+        1_000_000,
+        rows_per_checkpoint,
+    )
+
+
+def run(rows, directory, **changes):
+    return resend(None, Cluster("n:1"), work(rows, directory, **changes), Screen())
+
+
+def bodies(cluster):
+    return [[int(message.body) for message in messages] for messages in cluster.queues.values() if messages]
+
+
+def test_rows_without_a_key_stay_in_the_order_of_their_queue(cluster, tmp_path):
+    before, after = run([row(offset) for offset in range(20)], tmp_path)
+    assert bodies(cluster) == [list(range(20))]
+    assert (before.done, after.done) == ({}, {SOURCE: 20})
+    assert load_progress(tmp_path / "_progress.json") == after
+    assert sum(after.ends.values()) == 20
+    assert sum(after.began.values()) == 0
+
+
+def test_a_key_has_one_queue_and_keys_have_several(cluster, tmp_path):
+    run([row(offset, "abcdefgh"[offset % 8]) for offset in range(80)], tmp_path)
+    found = bodies(cluster)
+    assert len(found) > 1
+    assert all(numbers == sorted(numbers) for numbers in found)
+    assert len([{number % 8 for number in numbers} for numbers in found]) == len(found)
+    assert sum(len({number % 8 for number in numbers}) for numbers in found) == 8
+
+
+def test_what_is_there_twice_is_sent_once(cluster, tmp_path):
+    run([row(0), row(1), row(1), row(0), row(2)], tmp_path)
+    assert bodies(cluster) == [[0, 1, 2]]
+
+
+def test_what_was_sent_after_the_checkpoint_is_not_sent_again(cluster, tmp_path):
+    rows = [row(offset) for offset in range(10)]
+    run(rows[:4], tmp_path)
+    (queue,) = (queue for queue, messages in cluster.queues.items() if messages)
+    origin = Progress(ID).origin
+    cluster.queues[queue] += [Message("new", b"4", properties={RESENT_FROM: origin(SOURCE, 4)})]
+    run(rows, tmp_path)
+    assert bodies(cluster) == [list(range(10))]
+
+
+def test_after_a_failure_it_looks_what_is_there_and_goes_on(cluster, tmp_path, capsys):
+    cluster.fails = dict.fromkeys(TARGETS, 2)
+    run([row(offset, "ab"[offset % 2]) for offset in range(20)], tmp_path)
+    assert sorted(number for numbers in bodies(cluster) for number in numbers) == list(range(20))
+    assert all(numbers == sorted(numbers) for numbers in bodies(cluster))
+    assert "tried again: no answer" in capsys.readouterr().out
+
+
+def test_failures_without_end_end_the_job(cluster, tmp_path):
+    cluster.fails = dict.fromkeys(TARGETS, 1_000)
+    with pytest.raises(JobFailed, match=r"no answer\. Started again, it goes on"):
+        run([row(offset) for offset in range(20)], tmp_path)
+    assert min(cluster.fails.values()) == 1_000 - ATTEMPTS
+
+
+def test_files_that_cannot_be_read_end_the_job_with_one_sentence(cluster, tmp_path):
+    def unreadable():
+        yield row(0)
+        raise PySparkException("the file is gone\nat java.lang.X")
+
+    with pytest.raises(JobFailed, match=r"^the file is gone$"):
+        run(Unreadable(unreadable()), tmp_path)
+    assert load_progress(tmp_path / "_progress.json").done == {}
+
+
+def test_a_topic_without_a_queue_that_can_be_read_is_refused(cluster, tmp_path):
+    with pytest.raises(ConfigError, match="can be sent to and read"):
+        resend(None, Cluster("n:1"), work([row(0)], tmp_path)._replace(topics=["closed"]), Screen())
+
+
+def test_a_queue_that_fails_does_not_leave_others_under_way(cluster):
+    first, second = sorted(TARGETS)[:2]
+    ended = []
+
+    class Producer:
+        async def send_batch(self, messages, *, queue):
+            if queue == first:
+                raise SendFailed("no answer")
+            for _ in range(5):
+                await asyncio.sleep(0)
+            ended.append(queue)
+
+    with pytest.raises(SendFailed):
+        asyncio.run(module._send_runs(Producer(), {first: [], second: []}))
+    assert ended == [second]
+
+
+def test_a_portion_of_large_messages_is_small(cluster, tmp_path, monkeypatch):
+    held = []
+    send_runs = module._send_runs
+
+    async def noting(producer, runs):
+        held.append(sum(map(len, runs.values())))
+        await send_runs(producer, runs)
+
+    monkeypatch.setattr(module, "_send_runs", noting)
+    run([row(offset, body=bytes(3 * 2**20)) for offset in range(9)], tmp_path)
+    assert held == [3, 3, 3], "a portion ends with the message that makes it 8 MiB"
+    assert bodies(cluster) == [list(range(9))]
+
+
+def test_a_checkpoint_is_noted_after_so_many_rows(cluster, tmp_path, monkeypatch):
+    noted = []
+    number = count()
+    monkeypatch.setattr(module, "save_progress", lambda path, progress: noted.append((next(number), progress.done)))
+    monkeypatch.setattr(module, "Pace", lambda rate: SimpleNamespace(portion=2, wait_s=lambda *_: 0))
+    run([row(offset) for offset in range(9)], tmp_path, rows_per_checkpoint=4)
+    assert [done.get(SOURCE) for _, done in noted] == [None, 4, 8, 9]
