@@ -10,7 +10,7 @@ from mutants.mutation import Mutant, mutants_of
 from mutants.rooms import ROOT, SOURCE
 from mutants.sandbox import Sandbox
 
-MODULE = "wire/messages/tags.py"
+MODULE = "wire/messages/properties.py"
 TESTS = ["tests/unit/wire/messages/test_properties.py"]
 LIMIT_S = 120.0
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orbitmq.cli.access import admin_client, check_one_cluster
+from orbitmq.cli.permissions import parse_permission, permission_word
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
@@ -22,9 +23,8 @@ from orbitmq.cli.terminal.options import (
 )
 from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
-from orbitmq.cli.topics.config import QUEUES_MAX
-from orbitmq.cli.topics.config import app as config_app
-from orbitmq.cli.topics.permissions import parse_permission, permission_word
+from orbitmq.cli.topic_config import QUEUES_MAX
+from orbitmq.cli.topic_config import app as config_app
 
 if TYPE_CHECKING:
     from orbitmq.admin import AdminClient

@@ -1,4 +1,4 @@
-"""Where a group's offsets are kept: at the brokers, or for broadcasting in a file of this machine.
+"""The stores of a group's offsets: the brokers, or for broadcasting a file of this machine.
 
 Source: Java OffsetStore.
 """

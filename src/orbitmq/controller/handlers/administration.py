@@ -1,33 +1,26 @@
-"""Requests of administrators: controllers, members of groups, cleaning, health; settings, read and changed remotely.
+"""Requests of administrators: which controllers there are, the members of groups, cleaning, health.
 
 Source: Java ControllerRequestProcessor, DLedgerController, ReplicasInfoManager.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-
 import orjson
 
 from orbitmq.codes import ResponseCode
 from orbitmq.controller.commands import CleanBrokers
-from orbitmq.controller.config import ControllerConfig
 from orbitmq.controller.liveness import BrokerKey
 from orbitmq.controller.service import ControllerService
 from orbitmq.controller.values import Group, Living
-from orbitmq.errors import ConfigError, Rejected
-from orbitmq.files import replace_file
+from orbitmq.errors import Rejected
 from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.controller import Member, SyncState, decode_broker_names, encode_sync_states
 from orbitmq.wire.headers import (
     CleanBrokerData,
-    GetControllerConfig,
     GetControllerMetadata,
     GetControllerMetadataResponse,
     GetHealth,
     GetSyncStates,
-    UpdateControllerConfig,
 )
 
 handlers: Handlers[ControllerService] = Handlers()
@@ -119,72 +112,3 @@ def _ids(text: str) -> frozenset[int] | None:
         remark = "Please set the option <brokerControllerIdsToClean> according to the format: ids, joined with ;"
         raise Rejected(ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA, remark)
     return frozenset(map(int, parts))
-
-
-log = logging.getLogger(__name__)
-
-
-CHANGEABLE = frozenset(
-    [
-        "scanNotActiveBrokerInterval",
-        "scanInactiveMasterInterval",
-        "enableElectUncleanMaster",
-        "notifyBrokerRoleChanged",
-    ]
-)
-"""Every key that a request may change."""
-PROPERTIES_SIZE_MAX = 8 * 1024
-
-
-@handlers.on(UpdateControllerConfig, body_size_max=PROPERTIES_SIZE_MAX)
-def update_config(service: ControllerService, call: Call[UpdateControllerConfig]) -> Later:
-    """Save settings and change them; one forbidden key refuses the whole request. Answered when they count."""
-    properties = _parse(call.command.body)
-    config = service.config
-    forbidden = (set(config.to_properties()) | {"rocketmqHome"}) - CHANGEABLE
-    forbidden |= {key.strip() for key in config.config_black_list.split(";")}
-    if forbidden & properties.keys():
-        raise Rejected(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
-    known = {key: text for key, text in properties.items() if key in CHANGEABLE}
-    if ignored := properties.keys() - known.keys():
-        log.info("%s sent %d settings that have no effect", call.connection.remote, len(ignored))
-
-    async def answer() -> Reply:
-        async with service.config_lock:
-            try:
-                changed = service.config.changed_by(known)
-                await asyncio.to_thread(_save, changed)
-            except (ConfigError, OSError) as error:
-                raise Rejected(ResponseCode.SYSTEM_ERROR, str(error)) from None
-            service.reconfigure(changed)
-        log.info("%s changed the settings %s", call.connection.remote, known)
-        return Reply()
-
-    return service.answer(call, answer() if known else _nothing())
-
-
-@handlers.on(GetControllerConfig)
-def get_config(service: ControllerService, call: Call[GetControllerConfig]) -> Reply:
-    """List the settings in use."""
-    properties = service.config.to_properties()
-    return Reply(body="".join(f"{key}={value}\n" for key, value in properties.items()).encode())
-
-
-async def _nothing() -> Reply:
-    return Reply()
-
-
-def _save(config: ControllerConfig) -> None:
-    import javaproperties  # it loads an XML parser: only who changes settings pays
-
-    config.config_store_path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(config.config_store_path, javaproperties.dumps(config.to_properties()).encode())
-
-
-def _parse(body: bytes) -> dict[str, str]:
-    import javaproperties
-
-    try:
-        return dict(javaproperties.loads(body.decode()))
-    except ValueError:
-        raise Rejected(ResponseCode.SYSTEM_ERROR, "string2Properties error") from None

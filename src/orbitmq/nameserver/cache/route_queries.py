@@ -2,7 +2,7 @@
 
 Clients ask for the same topics all day, and write the same header each time, all but its opaque. So the text before and
 after the opaque stands for the whole query, and its answer is put together from kept bytes and the new opaque. A text is
-learnt from a query that was parsed and answered (`wire.header`), and forgotten at the change that outdates its answer.
+learnt from a query that was parsed and answered (`wire.header_text`), and forgotten at the change that outdates its answer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from orbitmq.codes import RequestCode
-from orbitmq.nameserver.cache.routes import Interned
+from orbitmq.nameserver.cache.interned import Interned
 from orbitmq.nameserver.routing.events import Change
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply
@@ -21,7 +21,7 @@ from orbitmq.wire.frame import PREFIX, Frame
 from orbitmq.wire.header import OPAQUE, OPAQUE_SIZE, PROBE, CutAnswer, cut_answer, is_plain_opaque, split_header
 
 TEXTS_MAX = 20_000
-"""Header texts that are kept: one per topic and kind of client; each has at most `wire.header.TEXT_SIZE_MAX`."""
+"""Header texts that are kept: one per topic and kind of client; each has at most `wire.header_text.TEXT_SIZE_MAX`."""
 BODIES_SIZE_MAX = 64 * 1024 * 1024
 """Bytes of the routes that the kept answers hold; most of them are those that `RouteCache` holds, too."""
 ANSWERS_SIZE_MAX = 1024 * 1024

@@ -1,25 +1,16 @@
 """Requests of administrators to a controller."""
 
-import asyncio
 from typing import Any
 
 import orjson
 import pytest
 
 from golden import golden
-from orbitmq.controller.config import ControllerConfig
 from orbitmq.wire.bodies.controller import decode_sync_states, encode_broker_names
 from orbitmq.wire.command import decode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.header import encode_header
-from orbitmq.wire.headers import (
-    CleanBrokerData,
-    GetControllerConfig,
-    GetControllerMetadata,
-    GetHealth,
-    GetSyncStates,
-    UpdateControllerConfig,
-)
+from orbitmq.wire.headers import CleanBrokerData, GetControllerMetadata, GetHealth, GetSyncStates
 from unit.controller.talk import Talk
 
 THREE: Any = {"controller_d_leger_peers": "n0-a:1;n1-b:2;n2-c:3", "controller_d_leger_group": "g"}
@@ -112,61 +103,3 @@ async def test_an_unknown_group_is_not_cleaned():
 
 async def test_health_is_a_document():
     assert orjson.loads((await Talk().ask(GetHealth())).body) == {"ready": True}
-
-
-async def change(talk, text):
-    return await talk.ask(UpdateControllerConfig(), text.encode())
-
-
-async def test_settings_are_listed():
-    body = (await Talk().ask(GetControllerConfig())).body.decode()
-    assert "enableElectUncleanMaster=false\n" in body
-    assert "controllerDLegerPeers=n0-127.0.0.1:9878\n" in body
-
-
-async def test_a_change_is_on_disk_before_it_is_answered(tmp_path):
-    talk = Talk(tmp_path / "new")
-    assert (await change(talk, "scanInactiveMasterInterval=70\nenableElectUncleanMaster=true")).code == 0
-    assert talk.service.config.scan_inactive_master_interval == 70
-    saved = ControllerConfig.from_properties(tmp_path / "new" / "controller.properties")
-    assert (saved.scan_inactive_master_interval, saved.enable_elect_unclean_master) == (70, True)
-
-
-async def test_two_changes_at_once_are_both_kept(tmp_path):
-    talk = Talk(tmp_path)
-    await asyncio.gather(change(talk, "scanInactiveMasterInterval=70"), change(talk, "scanNotActiveBrokerInterval=80"))
-    saved = ControllerConfig.from_properties(tmp_path / "controller.properties")
-    assert (saved.scan_inactive_master_interval, saved.scan_not_active_broker_interval) == (70, 80)
-
-
-@pytest.mark.parametrize(
-    "text", ["configStorePath=/etc/passwd", "controllerStorePath=/", "aclFile=/x", "rocketmqHome=/", "configBlackList="]
-)
-async def test_no_path_and_no_text_is_changed_from_afar(tmp_path, text):
-    talk = Talk(tmp_path)
-    reply = await change(talk, f"scanInactiveMasterInterval=70\n{text}")
-    assert (reply.code, reply.remark) == (16, "Can not update config in black list.")
-    assert talk.service.config.scan_inactive_master_interval == 500
-
-
-async def test_the_operator_may_forbid_more(tmp_path):
-    talk = Talk(tmp_path, config_black_list="enableElectUncleanMaster")
-    assert (await change(talk, "enableElectUncleanMaster=true")).code == 16
-
-
-async def test_what_has_no_effect_is_taken_as_by_java(tmp_path):
-    assert (await change(Talk(tmp_path), "electMasterMaxRetryCount=4")).code == 0
-
-
-@pytest.mark.parametrize("text", ["scanInactiveMasterInterval=1", "enableElectUncleanMaster=perhaps", "x=\\uZZZZ"])
-async def test_a_bad_value_is_refused(tmp_path, text):
-    talk = Talk(tmp_path)
-    assert (await change(talk, text)).code == 1
-    assert not (tmp_path / "controller.properties").exists()
-
-
-async def test_a_disk_that_refuses_leaves_the_settings_alone(tmp_path):
-    (tmp_path / "file").touch()
-    talk = Talk(tmp_path / "file")
-    assert (await change(talk, "scanInactiveMasterInterval=70")).code == 1
-    assert talk.service.config.scan_inactive_master_interval == 500

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbitmq.nameserver.cache.routes import Interned, RouteCache
+from orbitmq.nameserver.cache.interned import Interned
+from orbitmq.nameserver.cache.routes import RouteCache
 
 
 def test_a_route_is_encoded_once_per_change():

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.accounts.user import access_client, show_brokers
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
@@ -20,6 +19,7 @@ from orbitmq.cli.terminal.options import (
 )
 from orbitmq.cli.terminal.output import Format, Row, say, show_rows
 from orbitmq.cli.terminal.printable import printable
+from orbitmq.cli.user import access_client, show_brokers
 
 if TYPE_CHECKING:
     from orbitmq.model.access import Acl

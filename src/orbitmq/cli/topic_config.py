@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from orbitmq.cli.access import admin_client
+from orbitmq.cli.permissions import parse_permission, permission_word
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     DEFAULT_TIMEOUT_MS,
@@ -21,7 +22,6 @@ from orbitmq.cli.terminal.options import (
 )
 from orbitmq.cli.terminal.output import Format, Row, show_rows
 from orbitmq.cli.terminal.printable import printable
-from orbitmq.cli.topics.permissions import parse_permission, permission_word
 
 if TYPE_CHECKING:
     from orbitmq.model.topic import TopicConfig

@@ -1,1 +1,0 @@
-"""Commands about users of brokers, and their rules."""

@@ -1,1 +1,0 @@
-"""`group`: consumer groups on the command line."""
