@@ -92,7 +92,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         from orbitmq.spark.options import parse_read_options
         from orbitmq.spark.reading.older_streams import OlderStreamReader
         from orbitmq.spark.reading.readers import StreamReader
-        from orbitmq.spark.reading.unsupported import RefusedStream
+        from orbitmq.spark.reading.unsupported import UnsupportedStream
         from orbitmq.spark.table_options import for_reading
         from orbitmq.spark.versions import LIMITS_STREAMS
 
@@ -102,7 +102,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]
             reader = StreamReader if LIMITS_STREAMS else OlderStreamReader
             return reader(schema, parse_read_options(options, streaming=True, query_id=self._query_id))
         except OrbitError as error:
-            return RefusedStream(error)
+            return UnsupportedStream(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a writer of a batch."""

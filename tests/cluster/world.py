@@ -16,7 +16,7 @@ from cluster.lab import Lab
 from interop.peers import JavaBroker
 from orbitmq.admin import AdminClient
 from orbitmq.admin.monitoring import ask_history, take_snapshot
-from orbitmq.admin.route_comparison import Snapshot
+from orbitmq.admin.route_comparison import RouteFacts
 from orbitmq.errors import ClientError
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.pool import ConnectionPool
@@ -92,7 +92,7 @@ class World:
         else:
             await self.start_broker(name)
 
-    async def snapshot(self, name: str) -> Snapshot | None:
+    async def snapshot(self, name: str) -> RouteFacts | None:
         """Return what a NameServer says now, None while it cannot be asked."""
         try:
             return await take_snapshot(self.pool, self.name_servers[name].address, timeout_ms=1000)

@@ -32,7 +32,7 @@ from orbitmq.model.topic import TopicConfig
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.store import ReadStatus
 from orbitmq.store.index.layout import HEADER, SLOT_SIZE
-from orbitmq.store.index.search import Findings, Question
+from orbitmq.store.index.search import IndexQuery, IndexQueryResult
 from orbitmq.testing import FakeClock
 from orbitmq.wire.bodies.access import UserChange
 from orbitmq.wire.headers import UpdateConsumerOffset
@@ -334,7 +334,7 @@ async def _derived(broker: Broker) -> Derived:
     for _ in range(_TRIES):
         found = await _ask(broker)
         pending = broker.service.timers.timers.pending_count
-        if isinstance(found, Findings):
+        if isinstance(found, IndexQueryResult):
             derived = Derived(sum(1 for _ in iter_records(found.body)), pending)
         else:
             derived = Derived(0, pending, str(found))
@@ -344,10 +344,10 @@ async def _derived(broker: Broker) -> Derived:
     return derived
 
 
-async def _ask(broker: Broker) -> Findings | StoreError:
-    store, answers = broker.service.store, list[Findings | StoreError]()
+async def _ask(broker: Broker) -> IndexQueryResult | StoreError:
+    store, answers = broker.service.store, list[IndexQueryResult | StoreError]()
     assert store.read("orders", 0, 0).status is ReadStatus.FOUND
-    store.query(Question("orders", "key", 1_000, 0, 1 << 62), answers.append)
+    store.query(IndexQuery("orders", "key", 1_000, 0, 1 << 62), answers.append)
     await until(lambda: answers, 0.005)
     (answer,) = answers
     return answer

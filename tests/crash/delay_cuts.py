@@ -20,7 +20,7 @@ from orbitmq.model.delay_levels import parse_delay_levels
 from orbitmq.model.message import Host
 from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion
 from orbitmq.store import Draft, FlushMode, ReadStatus, Store, StoreConfig
-from orbitmq.store.sync.delivery_progress import DeliveryNotes
+from orbitmq.store.sync.delivery_progress import DeliveryProgress
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 from orbitmq.wire.messages.record import Record, iter_records
@@ -46,7 +46,7 @@ class Heart:
         if disk.exists(OFFSETS):
             offsets = parse_delay_offsets(disk.read(OFFSETS))
         topics = TopicRegistry(TopicTable([plain_topic(LATER, 1)]), lambda _: None, lambda _: None)
-        notes = DeliveryNotes(disk, ROOT / "delivered")
+        notes = DeliveryProgress(disk, ROOT / "delivered")
         self.queues = DelayQueues(
             self.store, topics, LEVELS, *offsets, notes=notes, wall_ms=wall(), now_ms=monotonic()
         )  # fmt: skip

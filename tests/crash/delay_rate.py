@@ -20,7 +20,7 @@ from orbitmq.model.message import Host
 from orbitmq.net.loop import run
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
 from orbitmq.store.disk import LocalDisk
-from orbitmq.store.sync.delivery_progress import DeliveryNotes
+from orbitmq.store.sync.delivery_progress import DeliveryProgress
 from orbitmq.testing import FakeClock
 from orbitmq.wire.messages.record import iter_records
 
@@ -44,7 +44,7 @@ async def _deliver(store: Store, directory: Path, count: int) -> float:
     store.attach(asyncio.get_running_loop())
     monotonic = FakeClock(5_000)
     topics = TopicRegistry(TopicTable([plain_topic(_LATER, 1)]), lambda _: None, lambda _: None)
-    notes = DeliveryNotes(LocalDisk(), directory / "delivered")
+    notes = DeliveryProgress(LocalDisk(), directory / "delivered")
     queues = DelayQueues(store, topics, _LEVELS, notes=notes, wall_ms=now_ms(), now_ms=monotonic())
     service = DelayService(queues, directory / "delayOffset.json", now_ms, monotonic)
     for number in range(count):

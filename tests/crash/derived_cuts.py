@@ -37,7 +37,7 @@ from orbitmq.errors import StoreError
 from orbitmq.model.message import Host
 from orbitmq.model.topic import TIMER_TOPIC
 from orbitmq.store import Draft, FlushMode, ReadStatus, Store, StoreConfig
-from orbitmq.store.index.search import Findings, Question
+from orbitmq.store.index.search import IndexQuery, IndexQueryResult
 from orbitmq.store.timers.files import TimerFiles
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
@@ -401,8 +401,8 @@ class Life:
 
     def _query(self, key: str) -> list[bytes]:
         heart = self._heart
-        answers: list[Findings | StoreError] = []
-        heart.store.query(Question(KEYED, key, _ALL, *_ALWAYS), answers.append)
+        answers: list[IndexQueryResult | StoreError] = []
+        heart.store.query(IndexQuery(KEYED, key, _ALL, *_ALWAYS), answers.append)
         while not answers:
             while heart.index_thread.work():
                 heart.loop.turn()

@@ -15,7 +15,7 @@ from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.model.message import Host
 from orbitmq.model.route import BrokerData, ClusterInfo, MessageQueue, QueueData, TopicRoute
 from orbitmq.model.topic import DataVersion, TopicConfig
-from orbitmq.net.http import Answer, HttpServer, Page
+from orbitmq.net.http import HttpResponse, HttpServer, Page
 from orbitmq.wire import fastjson, headers
 from orbitmq.wire.bodies import document, groups, heartbeat, registration, route, topic_table, topics
 from orbitmq.wire.command import Command, SerializeType, decode_command, encode_command
@@ -183,7 +183,7 @@ def _compressed_bodies(data: bytes) -> None:
 
 def _http_requests(data: bytes) -> None:
     answer, _ = _HTTP.answer(data)
-    assert isinstance(answer, Answer), "no page of these is made in slices"
+    assert isinstance(answer, HttpResponse), "no page of these is made in slices"
     assert answer.status in (200, 400, 404, 405)
 
 
@@ -192,8 +192,8 @@ def _message_ids(data: bytes) -> None:
         parse_offset_message_id(data.decode("latin-1"))
 
 
-def _http_page(query: Mapping[str, str]) -> Answer:
-    return Answer("".join(f"{name}={value}\n" for name, value in query.items()).encode("utf-8", "replace"))
+def _http_page(query: Mapping[str, str]) -> HttpResponse:
+    return HttpResponse("".join(f"{name}={value}\n" for name, value in query.items()).encode("utf-8", "replace"))
 
 
 _HTTP = HttpServer({path: Page(_http_page, ("topic", "since")) for path in ("/metrics", "/routes/history")})
@@ -228,7 +228,7 @@ _BODIES = [
     heartbeat.encode_heartbeat(_BEAT),
     document.encode_kv_table({"k": "v"}),
     topics.encode_topic_stats({MessageQueue("t", "a", 0): topics.QueueStats(1, 2, 3)}),
-    topics.encode_consume_stats({MessageQueue("t", "a", 0): topics.Progress(1, 2, 3)}),
+    topics.encode_consume_stats({MessageQueue("t", "a", 0): topics.QueueProgress(1, 2, 3)}),
 ]
 
 TARGETS: dict[str, Target] = {

@@ -52,7 +52,7 @@ MIB = 2**20
 SUSPEND_MS = 30_000
 _RESET = struct.pack("ii", 1, 0)
 _AT_ONCE = 200
-_PARKING_S = 12
+_HOLDING_S = 12
 """So long a broker may take to park a hundred thousand pulls, most of which wait in its sockets before."""
 
 
@@ -217,7 +217,7 @@ def parked_and_small(attacker: Attacker) -> Iterator[None]:
         frames = pull_frame("small", offset, suspend_ms=SUSPEND_MS) * _AT_ONCE
         for number in range(count // _AT_ONCE):
             peers[number % len(peers)].sendall(frames)
-        time.sleep(attacker.size.of(_PARKING_S))
+        time.sleep(attacker.size.of(_HOLDING_S))
         attacker.ask(send_frame("small"))
         offset += 1
         time.sleep(1)
@@ -470,8 +470,8 @@ def parked_pops(attacker: Attacker) -> Iterator[None]:
 
 ATTACKS: dict[str, Callable[[Attacker], Iterator[None]]] = {
     "idle-connections": idle_connections,
-    "parked-and-large": parked_and_large,
-    "parked-and-small": parked_and_small,
+    "held-and-large": parked_and_large,
+    "held-and-small": parked_and_small,
     "deaf-pullers": deaf_pullers,
     "half-frames": half_frames,
     "pipelining-non-readers": pipelining_non_readers,
@@ -486,7 +486,7 @@ ATTACKS: dict[str, Callable[[Attacker], Iterator[None]]] = {
     "hundreds-of-groups": hundreds_of_groups,
     "popping-groups": popping_groups,
     "every-request": every_request,
-    "parked-pops": parked_pops,
+    "held-pops": parked_pops,
 }
 
 

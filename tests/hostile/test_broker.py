@@ -108,14 +108,14 @@ async def test_answers_for_deaf_pullers_stay_within_their_budget_and_an_honest_o
             await (await scene.come()).send(pull_frame("full", 0) * 20)
         waiting = scene.broker.running.server._endpoint.waiting_answers
         pulls = scene.broker.service.pulls
-        await until(lambda: waiting.size > 4 * MIB or pulls.parked_count)
+        await until(lambda: waiting.size > 4 * MIB or pulls.held_count)
         for number in range(20):
             assert (await honest.ask(send_frame("honest", b"%d" % number))).code == 0
             assert len((await honest.ask(pull_frame("honest", number))).body) > 0
             assert waiting.size <= 8 * MIB
 
 
-async def test_a_crowd_of_parked_pulls_is_answered_while_others_are_served_in_between(tmp_path: Path):
+async def test_a_crowd_of_held_pulls_is_answered_while_others_are_served_in_between(tmp_path: Path):
     async with attacked(tmp_path) as scene:
         crowd, honest = await scene.come(), await scene.come()
         for topic in ("crowd", "honest"):
@@ -123,22 +123,22 @@ async def test_a_crowd_of_parked_pulls_is_answered_while_others_are_served_in_be
         count = 5_000
         await crowd.send(pull_frame("crowd", 1, suspend_ms=30_000) * count)
         pulls = scene.broker.service.pulls
-        await until(lambda: pulls.parked_count == count)
+        await until(lambda: pulls.held_count == count)
         await honest.ask(send_frame("crowd"))
         assert (await honest.ask(send_frame("honest"))).code == 0
         assert len((await honest.ask(pull_frame("honest", 1))).body) > 0
-        assert pulls.parked_count > 0, "the crowd has not been answered in one piece"
+        assert pulls.held_count > 0, "the crowd has not been answered in one piece"
         assert len(await crowd.receive(count)) == count
 
 
-async def test_pulls_that_found_nothing_are_parked_up_to_the_limit(tmp_path: Path):
+async def test_pulls_that_found_nothing_are_held_up_to_the_limit(tmp_path: Path):
     async with attacked(tmp_path, parked_pulls_max=100) as scene:
         client = await scene.come()
         await client.ask(send_frame("t"))
         await client.ask(pull_frame("t", 0))
         await client.send(pull_frame("t", 1, suspend_ms=30_000) * 80)
         assert [answer.code for answer in await client.receive(5)] == [19] * 5
-        assert scene.broker.service.pulls.parked_count == 75
+        assert scene.broker.service.pulls.held_count == 75
         assert scene.refused == {"parkedPullsMax": 5}
 
 

@@ -10,7 +10,7 @@ import pytest
 from interop.peers import JavaBroker, JavaClients, message
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, Store, StoreConfig
-from orbitmq.store.index.search import Question
+from orbitmq.store.index.search import IndexQuery
 from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.messages.record import iter_records
 
@@ -36,7 +36,7 @@ def open_store(path):
 def bodies(store, key, count_max=64):
     """Ask for a key, and return the bodies of the messages."""
     found = []
-    store.query(Question(TOPIC, key, count_max, *ALWAYS), found.append)
+    store.query(IndexQuery(TOPIC, key, count_max, *ALWAYS), found.append)
     return [bytes(record.body).decode() for record in iter_records(found[0].body)]
 
 

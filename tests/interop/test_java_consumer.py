@@ -39,7 +39,7 @@ def test_a_java_consumer_gets_only_the_tags_it_asked_for(java, producer, ours, n
     assert bodies(read) == sorted(f"{tag}-{n}".encode() for tag in ("red", "green") for n in range(10))
 
 
-def test_a_java_consumer_whose_pulls_are_parked_gets_new_messages(java, producer, ours, name):
+def test_a_java_consumer_whose_pulls_are_held_gets_new_messages(java, producer, ours, name):
     producer.send(Message(name, b"before"))
     consumer = java.consumer(f"{name}-group", ours.name_servers, name)
     consumer.wait_for_messages(1)

@@ -14,8 +14,8 @@ from orbitmq.clock import now_ms
 from orbitmq.spark.exactly_once.answers import Answers, answering
 from orbitmq.spark.exactly_once.commit_markers import Marker
 from orbitmq.spark.exactly_once.delivery import abort, commit, prepare
-from orbitmq.spark.exactly_once.end_transactions import Ends, Patience
-from orbitmq.spark.exactly_once.marker_topic import Journal
+from orbitmq.spark.exactly_once.end_transactions import TransactionEnder, TransactionTimeouts
+from orbitmq.spark.exactly_once.marker_topic import MarkerTopic
 from orbitmq.spark.exactly_once.prepared import marker_parts
 from orbitmq.spark.options import WriteOptions
 from unit.spark.exactly_once.topics import come, create, rows, stored
@@ -52,8 +52,8 @@ def test_what_a_driver_left_is_finished_by_the_brokers_checks_and_not_repeated_b
     for batch in range(2):  # while the second one is checked, a repetition of the first would come
         first, second = (prepare(rows(*part), options, "q", batch) for part in ((0, 60), (60, 100)))
         loser = prepare(rows(0, 60), options, "q", batch)
-        Journal(options).append(Marker("dead driver", "q", batch, *marker_parts([first, second])))
-        assert Ends(options).tell([first], Decision.COMMIT) == 0
+        MarkerTopic(options).append(Marker("dead driver", "q", batch, *marker_parts([first, second])))
+        assert TransactionEnder(options).tell([first], Decision.COMMIT) == 0
         assert loser.count == 60
 
         commit([prepare(rows(0, 100), options, "q", batch)], options)
@@ -65,7 +65,7 @@ def test_a_batch_that_is_too_old_for_direct_commits_comes_by_checks(options):
     prepared = prepare(rows(0, 100), options, "q", 0)
     prepared.born_at_ms = now_ms() - 9_000
 
-    assert Ends(options).tell([prepared], Decision.COMMIT) == 100, "the broker may be asking already"
+    assert TransactionEnder(options).tell([prepared], Decision.COMMIT) == 100, "the broker may be asking already"
     commit([prepared], options)
     assert stored(options) == Counter(range(100))
 
@@ -73,15 +73,15 @@ def test_a_batch_that_is_too_old_for_direct_commits_comes_by_checks(options):
 def test_a_direct_commit_after_the_broker_has_asked_would_deliver_twice(options):
     """Why the driver leaves old half messages to the checks: Java's broker takes both decisions."""
     prepared = prepare(rows(0, 10), options, "q", 0)
-    journal = Journal(options)
+    journal = MarkerTopic(options)
     journal.append(Marker("late driver", "q", 0, *marker_parts([prepared])))
     halves = replace(options, topic="RMQ_SYS_TRANS_HALF_TOPIC")
     (place,) = prepared.halves
     last = max(prepared.halves[place][::2])
     while come(halves) < last + 1 + prepared.count:  # all of them are stored again when the broker asks
         time.sleep(0.2)
-    late = Ends(options)
-    late._patience[place.broker_name] = Patience(direct_ms=None, given_up_ms=10**9)
+    late = TransactionEnder(options)
+    late._patience[place.broker_name] = TransactionTimeouts(direct_ms=None, given_up_ms=10**9)
 
     assert late.tell([prepared], Decision.COMMIT) == 0, "the broker does not refuse"
     with answering(options, Answers(journal), [options.topic]):

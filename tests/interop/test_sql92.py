@@ -57,7 +57,7 @@ def test_a_java_consumer_by_sql_gets_what_its_expression_wants(java, filtering, 
     consumer = java.consumer(f"{name}-group", filtering.name_servers, name, sql=EXPRESSION)
     consumer.wait_for_messages(len(WANTED))
     late = [(b"late cheap", {"price": "1"}), (b"late dear", {"price": "99"})] * 4
-    send(filtering.name_servers, name, late)  # its pulls are parked at all queues now
+    send(filtering.name_servers, name, late)  # its pulls are held at all queues now
     received = consumer.wait_for_messages(len(WANTED) + 4)
     consumer.stop()
     assert bodies(received) == sorted([*WANTED, *[b"late dear"] * 4])

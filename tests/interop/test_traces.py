@@ -6,7 +6,7 @@ import asyncio
 
 from interop.peers import JavaClients, message
 from orbitmq.admin.client import AdminClient
-from orbitmq.admin.traces import Step, find_way
+from orbitmq.admin.traces import TraceStep, find_way
 from orbitmq.blocking import Producer, PushConsumer
 from orbitmq.client.trace.tracer import TRACE_TOPIC
 from orbitmq.errors import RouteNotFound
@@ -15,10 +15,10 @@ from orbitmq.testing import BlockingCluster
 from orbitmq.wire.messages.traces import decode_traces, encode_trace
 
 
-def steps_of(cluster: BlockingCluster, message_id: str) -> list[Step]:
+def steps_of(cluster: BlockingCluster, message_id: str) -> list[TraceStep]:
     """Return what is told of a message."""
 
-    async def ask() -> list[Step]:
+    async def ask() -> list[TraceStep]:
         async with AdminClient(cluster.name_servers) as admin:
             try:
                 return await find_way(admin, TRACE_TOPIC, message_id)
@@ -28,7 +28,7 @@ def steps_of(cluster: BlockingCluster, message_id: str) -> list[Step]:
     return asyncio.run(ask())
 
 
-def is_told(steps: list[Step]) -> bool:
+def is_told(steps: list[TraceStep]) -> bool:
     """Tell whether producer and consumer have told all that they have to tell."""
     ends = {(step.name.partition(",")[0], step.status) for step in steps}
     return {("sent", "success"), ("consumed", "success")} <= ends

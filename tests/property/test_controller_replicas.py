@@ -15,7 +15,7 @@ from orbitmq.controller.commands import (
     encode_command,
 )
 from orbitmq.controller.replicas import Replicas
-from orbitmq.controller.values import Living, Standing
+from orbitmq.controller.values import LiveMembers, Standing
 from orbitmq.errors import UnreadableState
 
 IDS = st.integers(0, 5)
@@ -23,7 +23,7 @@ SETS = st.frozensets(st.integers(1, 4), max_size=4)
 NAMES = st.sampled_from(["a", "b"])
 CODES = st.sampled_from(["x;1", "x;2", "x;3"])
 LIVING = st.builds(
-    Living,
+    LiveMembers,
     st.dictionaries(
         IDS, st.builds(Standing, st.integers(-1, 9), st.integers(-1, 2**40), st.integers(0, 3)), max_size=4
     ),

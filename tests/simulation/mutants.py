@@ -11,7 +11,7 @@ from unittest import mock
 
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.registration.registrar import Registrar
-from orbitmq.client.consume.window import Window
+from orbitmq.client.consume.window import ProcessQueue
 from orbitmq.store import Store
 from orbitmq.store.recovery import Recovery
 from simulation.cluster import live
@@ -52,7 +52,7 @@ def _register_once(real: Any) -> Any:
 
 MUTANTS = (
     Mutant("a broker answers before the sync", Store, "wait_durable", lambda real: lambda *_: True, 12),
-    Mutant("a consumer commits what it has only got", Window, "consumed_offset",
+    Mutant("a consumer commits what it has only got", ProcessQueue, "consumed_offset",
            lambda real: property(lambda self: self.pull_offset), 1),
     Mutant("a group's offset is one too many", GroupOffsets, "commit", _commit_one_more, 1),
     Mutant("what no queue has yet is forgotten at a start", Recovery, "_place_in_queue", lambda real: lambda *_: None, 4),

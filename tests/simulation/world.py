@@ -17,7 +17,7 @@ from typing import Any
 from unittest import mock
 
 from crash.faults import QUICK_DISK
-from orbitmq.net.time_slices import Turns
+from orbitmq.net.time_slices import TimeSlices
 from simulation.loop import PROCESS, SimLoop, Stuck
 from simulation.machines import Machine, SimFlusher, SimThread
 from simulation.network import Network
@@ -149,7 +149,7 @@ def open_world(seed: int, *, keeps_trace: bool = False) -> Iterator[World]:
             **dict.fromkeys(_DISKS, _disk_of_the_running),
             **dict.fromkeys(_names_of(perf_counter), _no_time),
             "orbitmq.net.connection.endpoint.Turns": partial(
-                Turns, _no_time
+                TimeSlices, _no_time
             ),  # its default was bound when it was defined
         }.items():
             stack.enter_context(mock.patch(name, stand_in))

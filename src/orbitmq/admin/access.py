@@ -11,7 +11,7 @@ from types import TracebackType
 
 from orbitmq.admin.client import AdminClient
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.access import Acl, Policy, PolicyType, Rule, User
+from orbitmq.model.access import AccessRule, Acl, Policy, PolicyType, User
 from orbitmq.model.route import MASTER_ID
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.access import UserChange, decode_acls, decode_users, encode_acl, encode_user_change
@@ -107,6 +107,6 @@ class AccessClient:
         return masters
 
 
-def acl_of(name: str, *rules: Rule) -> Acl:
+def acl_of(name: str, *rules: AccessRule) -> Acl:
     """Return custom rules of a user."""
     return Acl(f"User:{name}", (Policy(PolicyType.CUSTOM, rules),))

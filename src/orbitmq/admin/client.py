@@ -24,7 +24,7 @@ from orbitmq.admin.topics import TopicChange, change_configs, create_header, fin
 from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import Routes
 from orbitmq.client.session.arguments import instance, texts
-from orbitmq.client.session.owning_loop import HomeLoop
+from orbitmq.client.session.owning_loop import OwningLoop
 from orbitmq.client.session.validation import INTERVAL_MS, checked
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
@@ -35,7 +35,7 @@ from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.document import decode_kv_table
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.route import decode_cluster_info
-from orbitmq.wire.bodies.stats import StatsFigures, decode_stats
+from orbitmq.wire.bodies.stats import BrokerStatsData, decode_stats
 from orbitmq.wire.bodies.topics import QueueStats, decode_topic_list, decode_topic_stats
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
@@ -84,7 +84,7 @@ class AdminClient:
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._home = HomeLoop("AdminClient")
+        self._home = OwningLoop("AdminClient")
         self._timeout_ms = timeout_ms
         self._pool = ConnectionPool(name="admin", credentials=credentials, tls=tls)
         self._name_servers = NameServerClient(name_servers, self._pool, timeout_ms=timeout_ms)
@@ -222,7 +222,7 @@ class AdminClient:
         body = "".join(f"{key}={value}\n" for key, value in changes.items()).encode()
         return (await self._tell(address, UpdateBrokerConfig(), body)).remark or ""
 
-    async def broker_stats(self, address: str, name: str, key: str) -> StatsFigures:
+    async def broker_stats(self, address: str, name: str, key: str) -> BrokerStatsData:
         """Return what a broker has counted in the last minute, hour and day.
 
         Args:

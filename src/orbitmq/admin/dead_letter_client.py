@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from orbitmq.admin.client import AdminClient
-from orbitmq.admin.dead_letters import DeadLetter, Selection
+from orbitmq.admin.dead_letters import DeadLetter, DeadLetterSelection
 from orbitmq.client.base import Client
 from orbitmq.client.consume.start_offsets import OffsetRange
 from orbitmq.client.producer import Producer
@@ -33,8 +33,8 @@ from orbitmq.wire.signature import Credentials
 
 READER_GROUP = "orbitmq-dlq"
 """Its offset in a queue of dead letters is where the next one is that was not sent again yet."""
-_EVERYTHING = Selection()
-_SELECTION = {"selection": instance(Selection, allowed="a Selection")}
+_EVERYTHING = DeadLetterSelection()
+_SELECTION = {"selection": instance(DeadLetterSelection, allowed="a Selection")}
 _ASKED_AT_ONCE = 16
 READ_TIMEOUT_MS = 10_000
 """How long a broker may take to give the next letters, which it said are there."""
@@ -110,7 +110,7 @@ class DeadLetters:
         return [group for group in found if group.count or group.problem]
 
     async def read(
-        self, group: str, selection: Selection = _EVERYTHING, *, only_unsent: bool = False
+        self, group: str, selection: DeadLetterSelection = _EVERYTHING, *, only_unsent: bool = False
     ) -> AsyncGenerator[DeadLetter, None]:
         """Yield a group's dead letters, queue by queue, up to where the queues end now.
 
@@ -131,7 +131,7 @@ class DeadLetters:
                     yield letter
 
     async def resend(
-        self, group: str, selection: Selection = _EVERYTHING, *, topic: str | None = None, again: bool = False
+        self, group: str, selection: DeadLetterSelection = _EVERYTHING, *, topic: str | None = None, again: bool = False
     ) -> AsyncGenerator[tuple[DeadLetter, SendResult], None]:
         """Send a group's dead letters again, one after the other; yield each one when its broker has it.
 
@@ -209,7 +209,7 @@ class DeadLetters:
             f"`orbitmq topic create '{topic}' --queues 1 --broker {name}`, or mqadmin updateTopicPerm"
         )
 
-    async def _ranges(self, topic: str, selection: Selection) -> dict[MessageQueue, OffsetRange]:
+    async def _ranges(self, topic: str, selection: DeadLetterSelection) -> dict[MessageQueue, OffsetRange]:
         """Return the queues that hold letters which may be meant, with the offsets to look at, in reading order."""
         try:
             problem = await self._unreadable(topic, selection.broker_name)
@@ -249,7 +249,7 @@ def _behind(
 
 
 async def _read(
-    consumer: PullConsumer, ranges: Mapping[MessageQueue, OffsetRange], selection: Selection
+    consumer: PullConsumer, ranges: Mapping[MessageQueue, OffsetRange], selection: DeadLetterSelection
 ) -> AsyncGenerator[DeadLetter, None]:
     count, ids = 0, set(selection.ids)
     for queue, offsets in ranges.items():

@@ -31,7 +31,7 @@ _OF_A_DELIVERY = frozenset(
 """Properties that tell of one delivery, which a message does not take into the next (Java: MessageConst)."""
 
 
-class Place(NamedTuple):
+class DeadLetterPosition(NamedTuple):
     """The place of a dead letter in its topic, written `broker:queue:offset`. Places sort as the letters are read."""
 
     broker_name: str
@@ -42,12 +42,12 @@ class Place(NamedTuple):
         return f"{self.broker_name}:{self.queue_id}:{self.queue_offset}"
 
     @property
-    def next(self) -> Place:
+    def next(self) -> DeadLetterPosition:
         """The place behind this one."""
         return self._replace(queue_offset=self.queue_offset + 1)
 
 
-def parse_place(text: str) -> Place:
+def parse_place(text: str) -> DeadLetterPosition:
     """Parse `broker:queue:offset`.
 
     Raises:
@@ -56,11 +56,11 @@ def parse_place(text: str) -> Place:
     broker_name, *numbers = text.split(":")
     if not broker_name or len(numbers) != 2 or not all(part.isascii() and part.isdecimal() for part in numbers):
         raise InvalidArgument("place", text, "broker:queue:offset")
-    return Place(broker_name, int(numbers[0]), int(numbers[1]))
+    return DeadLetterPosition(broker_name, int(numbers[0]), int(numbers[1]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class DeadLetterSelection:
     """Which of a group's dead letters are meant; all of them, when nothing is said.
 
     Args:
@@ -72,7 +72,7 @@ class Selection:
         count_max: only so many.
     """
 
-    start: Place | None = None
+    start: DeadLetterPosition | None = None
     offset_min: int = 0
     offset_end: int | None = None
     broker_name: str | None = None
@@ -108,9 +108,9 @@ class DeadLetter:
     message: StoredMessage
 
     @property
-    def place(self) -> Place:
+    def place(self) -> DeadLetterPosition:
         """Where it lies."""
-        return Place(self.message.broker_name, self.message.queue_id, self.message.queue_offset)
+        return DeadLetterPosition(self.message.broker_name, self.message.queue_id, self.message.queue_offset)
 
     @property
     def queue(self) -> MessageQueue:

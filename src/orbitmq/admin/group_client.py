@@ -20,7 +20,7 @@ from orbitmq.wire.bodies.groups import (
     decode_group_table,
     encode_group_config,
 )
-from orbitmq.wire.bodies.topics import Progress, QueueStats, decode_consume_stats, decode_topic_stats
+from orbitmq.wire.bodies.topics import QueueProgress, QueueStats, decode_consume_stats, decode_topic_stats
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
@@ -146,7 +146,7 @@ class GroupAdmin:
         """Return how far a group is in every queue of a topic, or of all that it reads, retries included."""
         check_name("group", group, GROUP_LENGTH_MAX)
         masters = await (self._masters(None) if topic is None else self._topic_masters(topic))
-        found: dict[MessageQueue, Progress] = {}
+        found: dict[MessageQueue, QueueProgress] = {}
         for address in masters.values():
             found |= await self._progress(address, group, topic)
         return {
@@ -164,7 +164,7 @@ class GroupAdmin:
             )
         return await self._has_committed(masters[queue.broker_name], group, queue)
 
-    async def _progress(self, address: str, group: str, topic: str | None) -> dict[MessageQueue, Progress]:
+    async def _progress(self, address: str, group: str, topic: str | None) -> dict[MessageQueue, QueueProgress]:
         header = GetConsumeStats(consumer_group=group, topic=topic or "")
         return decode_consume_stats((await self._tell(address, header, b"")).body)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from orbitmq.admin.route_comparison import Snapshot, snapshot_of
+from orbitmq.admin.route_comparison import RouteFacts, snapshot_of
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, RemoteRefused
 from orbitmq.model.route import TopicRoute
@@ -40,7 +40,7 @@ _FIGURES = ("ready", "brokers", "topics", "consumerGroups", "connections", "disk
 """Of a health document: numbers, or missing."""
 
 
-async def take_snapshot(pool: ConnectionPool, address: str, *, timeout_ms: int = 3000) -> Snapshot:
+async def take_snapshot(pool: ConnectionPool, address: str, *, timeout_ms: int = 3000) -> RouteFacts:
     """Return the routes of one NameServer, ours or Java's.
 
     Raises:

@@ -17,7 +17,7 @@ DIGEST_SIZE = 16
 """Hexadecimal digits of a digest: enough to tell snapshots apart, short enough to read aloud."""
 
 
-class Snapshot(NamedTuple):
+class RouteFacts(NamedTuple):
     """A NameServer's routes: every fact is a text, by the text of what it is about."""
 
     facts: Mapping[str, str]
@@ -36,7 +36,7 @@ class Difference(NamedTuple):
     facts: Mapping[str, str | None]
 
 
-def snapshot_of(info: ClusterInfo, routes: Mapping[str, TopicRoute]) -> Snapshot:
+def snapshot_of(info: ClusterInfo, routes: Mapping[str, TopicRoute]) -> RouteFacts:
     """Return the facts that a NameServer's answers consist of."""
     facts = {
         f"broker {name}": _compact([broker.cluster, _addresses(broker.addresses)])
@@ -52,10 +52,10 @@ def snapshot_of(info: ClusterInfo, routes: Mapping[str, TopicRoute]) -> Snapshot
                     "flag": queue.topic_sys_flag,
                 }
             )
-    return Snapshot(facts)
+    return RouteFacts(facts)
 
 
-def differences(snapshots: Mapping[str, Snapshot]) -> Iterator[Difference]:
+def differences(snapshots: Mapping[str, RouteFacts]) -> Iterator[Difference]:
     """Yield every subject on which the NameServers (by address) disagree, in order."""
     subjects = sorted({subject for snapshot in snapshots.values() for subject in snapshot.facts})
     for subject in subjects:

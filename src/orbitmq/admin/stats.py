@@ -10,7 +10,7 @@ from orbitmq.admin.messages import Tell
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import RemoteRefused
 from orbitmq.wire.bodies.groups import decode_group_list
-from orbitmq.wire.bodies.stats import StatsFigures, decode_stats
+from orbitmq.wire.bodies.stats import BrokerStatsData, decode_stats
 from orbitmq.wire.bodies.topics import decode_topic_table
 from orbitmq.wire.headers import GetAllTopicConfig, QueryTopicConsumers, ViewBrokerStats
 
@@ -27,7 +27,7 @@ class Traffic(NamedTuple):
     broker_name: str
     topic: str
     group: str | None
-    figures: StatsFigures
+    figures: BrokerStatsData
 
 
 async def find_traffic(

@@ -9,10 +9,10 @@ from orbitmq.admin.client import AdminClient
 from orbitmq.errors import ClientError, InvalidArgument
 from orbitmq.model.message import StoredMessage
 from orbitmq.wire.messages.traces import (
+    ConsumeReturnType,
     ConsumptionBegun,
     ConsumptionEnded,
     MessageKind,
-    Outcome,
     Published,
     Recalled,
     Trace,
@@ -29,7 +29,7 @@ _KINDS = {
 }
 
 
-class Step(NamedTuple):
+class TraceStep(NamedTuple):
     """One thing that happened to a message.
 
     Args:
@@ -61,7 +61,7 @@ class _Told(NamedTuple):
     client: str
 
 
-async def find_way(admin: AdminClient, trace_topic: str, key: str) -> list[Step]:
+async def find_way(admin: AdminClient, trace_topic: str, key: str) -> list[TraceStep]:
     """Return what is told of the messages of an id or key, oldest first.
 
     Raises:
@@ -79,12 +79,12 @@ async def find_way(admin: AdminClient, trace_topic: str, key: str) -> list[Step]
     return in_order(steps)
 
 
-def in_order(steps: Iterable[Step]) -> list[Step]:
+def in_order(steps: Iterable[TraceStep]) -> list[TraceStep]:
     """Return steps oldest first, but none of a message before it was sent: each host tells by its own clock."""
     steps = sorted(steps, key=lambda step: step.at_ms, reverse=True)
     sent_at_ms = {step.message_id: step.at_ms for step in steps if step.is_sending}  # the first of several
 
-    def place(step: Step) -> tuple[int, int]:
+    def place(step: TraceStep) -> tuple[int, int]:
         rank = 0 if step.is_sending else 1 if step.name == "stored" else 2
         return max(step.at_ms, sent_at_ms.get(step.message_id, 0)), rank
 
@@ -102,7 +102,7 @@ def _told_of(messages: Iterable[StoredMessage], key: str) -> Iterator[_Told]:
                 yield _Told(trace, message.born_host.ip)
 
 
-def way_of(told: Iterable[_Told]) -> Iterator[Step]:
+def way_of(told: Iterable[_Told]) -> Iterator[TraceStep]:
     """Yield the steps that traces tell of; both halves of a consumption are one."""
     begun: dict[tuple[str, str], tuple[ConsumptionBegun, str]] = {}
     ended: list[tuple[ConsumptionEnded, str]] = []
@@ -117,27 +117,29 @@ def way_of(told: Iterable[_Told]) -> Iterator[Step]:
         begin, _ = begun.pop((end.request_id, end.message_id), (None, ""))
         yield _consumed(begin, end, client)
     for begin, client in begun.values():
-        yield Step(_attempt(begin), begin.at_ms, None, begin.group, client, "begun", begin.message_id)
+        yield TraceStep(_attempt(begin), begin.at_ms, None, begin.group, client, "begun", begin.message_id)
 
 
-def _producers_step(trace: Published | TransactionEnded | Recalled, client: str) -> Step:
+def _producers_step(trace: Published | TransactionEnded | Recalled, client: str) -> TraceStep:
     common = trace.at_ms, trace.group, client, trace.message_id, trace.topic
     at_ms, group, place, message_id, topic = common
     if isinstance(trace, Published):
         name = _KINDS.get(trace.kind, _SENT)
         status = "success" if trace.is_success else "failed"
-        return Step(name, at_ms, trace.cost_ms, group, place, status, message_id, topic)
+        return TraceStep(name, at_ms, trace.cost_ms, group, place, status, message_id, topic)
     if isinstance(trace, TransactionEnded):
         name = "decided, when asked" if trace.is_asked else "decided"
-        return Step(name, at_ms, None, group, place, trace.state, message_id, topic)
-    return Step("taken back", at_ms, None, group, place, "success" if trace.is_success else "failed", message_id, topic)
+        return TraceStep(name, at_ms, None, group, place, trace.state, message_id, topic)
+    return TraceStep(
+        "taken back", at_ms, None, group, place, "success" if trace.is_success else "failed", message_id, topic
+    )
 
 
-def _consumed(begin: ConsumptionBegun | None, end: ConsumptionEnded, client: str) -> Step:
+def _consumed(begin: ConsumptionBegun | None, end: ConsumptionEnded, client: str) -> TraceStep:
     status = "success" if end.is_success else _outcome(end.outcome)
     if begin is None:
-        return Step("consumed", end.at_ms, end.cost_ms, end.group, client, status, end.message_id)
-    return Step(_attempt(begin), begin.at_ms, end.cost_ms, begin.group, client, status, end.message_id)
+        return TraceStep("consumed", end.at_ms, end.cost_ms, end.group, client, status, end.message_id)
+    return TraceStep(_attempt(begin), begin.at_ms, end.cost_ms, begin.group, client, status, end.message_id)
 
 
 def _attempt(begin: ConsumptionBegun) -> str:
@@ -145,11 +147,11 @@ def _attempt(begin: ConsumptionBegun) -> str:
 
 
 def _outcome(code: int) -> str:
-    name = Outcome(code).name if code in list(Outcome) else str(code)
-    return "failed" if code == Outcome.FAILED else f"failed: {name.lower().replace('_', ' ')}"
+    name = ConsumeReturnType(code).name if code in list(ConsumeReturnType) else str(code)
+    return "failed" if code == ConsumeReturnType.FAILED else f"failed: {name.lower().replace('_', ' ')}"
 
 
-async def _stored(admin: AdminClient, published: Published) -> Step | None:
+async def _stored(admin: AdminClient, published: Published) -> TraceStep | None:
     """Return where a message lies, by its broker's own clock; None when it is gone, or the broker does not say."""
     try:
         message = await admin.message_by_id(published.topic, published.offset_message_id)
@@ -158,6 +160,6 @@ async def _stored(admin: AdminClient, published: Published) -> Step | None:
     if message is None:
         return None
     status = f"{message.broker_name} queue {message.queue_id} offset {message.queue_offset}"
-    return Step(
+    return TraceStep(
         "stored", message.stored_at_ms, None, None, published.broker, status, published.message_id, published.topic
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.codes import RequestCode
-from orbitmq.net.security.accounts import Role
+from orbitmq.net.security.accounts import AccountRole
 from orbitmq.net.security.server_security import ServerSecurity
 
 _READING = (
@@ -78,12 +78,15 @@ _WRITING = (
     RequestCode.END_TRANSACTION,
     RequestCode.RECALL_MESSAGE,
 )
-_ROLES: dict[int, Role] = {**dict.fromkeys(_READING, Role.READER), **dict.fromkeys(_WRITING, Role.WRITER)}
+_ROLES: dict[int, AccountRole] = {
+    **dict.fromkeys(_READING, AccountRole.READER),
+    **dict.fromkeys(_WRITING, AccountRole.WRITER),
+}
 
 
-def role_for(code: int) -> Role:
+def role_for(code: int) -> AccountRole:
     """Return the role that a request code needs."""
-    return _ROLES.get(code, Role.ADMIN)
+    return _ROLES.get(code, AccountRole.ADMIN)
 
 
 def make_server_security(config: BrokerConfig) -> ServerSecurity:

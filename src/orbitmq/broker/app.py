@@ -20,7 +20,7 @@ from orbitmq.broker.config import CONSUME_QUEUE_UNIT_SIZE, BrokerConfig
 from orbitmq.broker.fast_path.paths import FastPaths, broker_fast_path
 from orbitmq.broker.handlers import HANDLERS, pop_tables
 from orbitmq.broker.health.monitor import BrokerMonitor
-from orbitmq.broker.housekeeping import TURN_MS, Housekeeping, Job
+from orbitmq.broker.housekeeping import TURN_MS, Housekeeping, PeriodicJob
 from orbitmq.broker.limits import port_limits
 from orbitmq.broker.persistence import ConfigFiles, OffsetFile, TableNotes
 from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, ha_port, reserved_port, vip_port
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 DRAIN_MS = 3_000
 SWEEP_MS = 5_000
-"""How often parked pulls (Java: PullRequestHoldService), accounts and certificates are looked through."""
+"""How often held pulls (Java: PullRequestHoldService), accounts and certificates are looked through."""
 CLIENT_SCAN_MS = 10_000
 
 
@@ -448,17 +448,17 @@ class Broker:
         clock = self._clock
         return Housekeeping(
             [
-                Job(TURN_MS, lambda: service.stats.sample(clock())),
-                Job(TURN_MS, lambda: service.stats.sample_flows(self._monotonic())),
-                Job(TURN_MS, lambda: service.pulls.answer_expired(self._monotonic())),
-                Job(SWEEP_MS, service.pulls.answer_overtaken),
-                Job(SWEEP_MS, service.pop.wake_overtaken),
-                Job(SWEEP_MS, self._server_security.reload_if_changed),
-                Job(CLIENT_SCAN_MS, service.membership.expire),
-                Job(CLIENT_SCAN_MS, lambda: service.locks.expire(self._monotonic())),
-                Job(self.config.flush_consumer_offset_interval, offset_file.save),
-                Job(self.config.flush_consumer_offset_interval, service.pop.batch_file.save),
-                Job(self.config.flush_consumer_offset_interval, table_notes.save),
+                PeriodicJob(TURN_MS, lambda: service.stats.sample(clock())),
+                PeriodicJob(TURN_MS, lambda: service.stats.sample_flows(self._monotonic())),
+                PeriodicJob(TURN_MS, lambda: service.pulls.answer_expired(self._monotonic())),
+                PeriodicJob(SWEEP_MS, service.pulls.answer_overtaken),
+                PeriodicJob(SWEEP_MS, service.pop.wake_overtaken),
+                PeriodicJob(SWEEP_MS, self._server_security.reload_if_changed),
+                PeriodicJob(CLIENT_SCAN_MS, service.membership.expire),
+                PeriodicJob(CLIENT_SCAN_MS, lambda: service.locks.expire(self._monotonic())),
+                PeriodicJob(self.config.flush_consumer_offset_interval, offset_file.save),
+                PeriodicJob(self.config.flush_consumer_offset_interval, service.pop.batch_file.save),
+                PeriodicJob(self.config.flush_consumer_offset_interval, table_notes.save),
             ]
         )
 

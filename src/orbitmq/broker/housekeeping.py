@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 TURN_MS = 1_000
 
 
-class Job(NamedTuple):
+class PeriodicJob(NamedTuple):
     """Something to do every `period_ms`; shorter periods than a turn mean every turn."""
 
     period_ms: int
@@ -27,7 +27,7 @@ class Housekeeping:
     What keeps it from being done, a full disk for hours, is logged once.
     """
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
+    def __init__(self, jobs: Sequence[PeriodicJob]) -> None:
         sentence = "a job of the housekeeping failed, it is tried again"
         self._jobs = [(job, RepeatedFailure(log, sentence)) for job in jobs]
 

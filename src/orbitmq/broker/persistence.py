@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from orbitmq.broker.groups.configs import GROUPS_MAX, GroupConfigs
 from orbitmq.broker.groups.offsets import SEPARATOR, GroupOffsets, OffsetTable
 from orbitmq.broker.groups.table_file import TableFile, Ticket
-from orbitmq.broker.topics.static_topic_table import MappingTable
+from orbitmq.broker.topics.static_topic_table import StaticTopicTable
 from orbitmq.broker.topics.table import TOPICS_MAX, TopicTable
 from orbitmq.clock import Clock
 from orbitmq.errors import HeaderError, StoreError
@@ -92,12 +92,12 @@ class ConfigFiles:
         table = topic_bodies.TopicTable(topics.version, topics.all)
         return self._topics_file.ticket(partial(topic_bodies.topic_table_parts, table, pretty=True))
 
-    def load_mappings(self) -> MappingTable:
+    def load_mappings(self) -> StaticTopicTable:
         """Return the mappings of static topics, none at most brokers."""
         found = read_table(self.mappings_path, mapping_bodies.decode_mapping_table)
-        return MappingTable() if found is None else MappingTable(found.mappings.values(), found.data_version)
+        return StaticTopicTable() if found is None else StaticTopicTable(found.mappings.values(), found.data_version)
 
-    def save_mappings(self, mappings: MappingTable) -> None:
+    def save_mappings(self, mappings: StaticTopicTable) -> None:
         """Store the mappings of static topics."""
         table = mapping_bodies.MappingTable(mappings.version, mappings.all)
         self._mappings_file.ticket(partial(mapping_bodies.encode_mapping_table, table)).write()
@@ -219,7 +219,7 @@ class OffsetFile:
         self._clock = clock
         self._durable_offset = durable_offset
         self._saved_change_count = 0
-        self._waiting: _Snapshot | None = None
+        self._waiting: _OffsetSnapshot | None = None
 
     async def save(self) -> None:
         """Write the offsets when they changed. A thread syncs the bytes, so that a slow disk stops nobody."""
@@ -235,11 +235,11 @@ class OffsetFile:
         if snapshot is not None:
             self._write(snapshot)
 
-    def _write(self, snapshot: _Snapshot) -> None:
+    def _write(self, snapshot: _OffsetSnapshot) -> None:
         """Encode and write, on any thread: many offsets take longer than the event loop may be held."""
         replace_file(self._path, self._format(snapshot.version, snapshot.offsets))
 
-    def _take(self, *, is_last: bool) -> _Snapshot | None:
+    def _take(self, *, is_last: bool) -> _OffsetSnapshot | None:
         """Return what may be written now: the offsets as they are, or as they were when one before was to be written."""
         offsets, durable = self._offsets, self._durable_offset()
         waiting = self._waiting
@@ -252,13 +252,13 @@ class OffsetFile:
             offsets.version = offsets.version.next(self._clock())
         if offsets.log_end <= durable:
             self._waiting = None
-            return _Snapshot.of(offsets)
+            return _OffsetSnapshot.of(offsets)
         if waiting is None:
-            self._waiting = _Snapshot.of(offsets)
+            self._waiting = _OffsetSnapshot.of(offsets)
         return None
 
 
-class _Snapshot(NamedTuple):
+class _OffsetSnapshot(NamedTuple):
     """The offsets as they were once, and up to where the log has to be on the disk before they are written."""
 
     change_count: int
@@ -267,7 +267,7 @@ class _Snapshot(NamedTuple):
     offsets: OffsetTable
 
     @classmethod
-    def of(cls, offsets: GroupOffsets) -> _Snapshot:
+    def of(cls, offsets: GroupOffsets) -> _OffsetSnapshot:
         return cls(offsets.change_count, offsets.log_end, offsets.version, offsets.copy())
 
 

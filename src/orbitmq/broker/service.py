@@ -14,9 +14,9 @@ from orbitmq.broker.delivery.delay import DelayQueues, parse_delay_offsets
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.delivery.filters import Filters, compile_or_error
 from orbitmq.broker.delivery.pulls import Pulls
-from orbitmq.broker.groups.auto_creation import Admissions
+from orbitmq.broker.groups.auto_creation import AutoCreation
 from orbitmq.broker.groups.configs import GroupConfigs
-from orbitmq.broker.groups.consumer_queries import Inquiries
+from orbitmq.broker.groups.consumer_queries import ConsumerQueries
 from orbitmq.broker.groups.members import GroupMembers
 from orbitmq.broker.groups.membership import Membership
 from orbitmq.broker.groups.offsets import GroupOffsets
@@ -38,14 +38,14 @@ from orbitmq.broker.replication.slow_readers import SlowReaders
 from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.large_batches import LargeBatches
 from orbitmq.broker.sending.properties import StoredProperties
-from orbitmq.broker.sending.queue_resolver import Destinations
+from orbitmq.broker.sending.queue_resolver import QueueResolver
 from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.broker.sending.tables import SendTables
 from orbitmq.broker.settings.changes import RunTimeSettings, Use, kept_without_effect
 from orbitmq.broker.timers.opening import open_timers
 from orbitmq.broker.topics.logical_queues import Ask, StaticTopics, ask_nobody
 from orbitmq.broker.topics.registry import Announced, TopicRegistry
-from orbitmq.broker.topics.static_topic_table import MappingTable
+from orbitmq.broker.topics.static_topic_table import StaticTopicTable
 from orbitmq.broker.topics.system_topics import closed_topics, system_topic_names
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.broker.transactions.checks import TransactionChecks
@@ -61,7 +61,7 @@ from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.store import Store
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.retention.rules import HOUR_MS
-from orbitmq.store.sync.delivery_progress import DeliveryNotes
+from orbitmq.store.sync.delivery_progress import DeliveryProgress
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class StoredTables(NamedTuple):
     topics: TopicTable
     groups: GroupConfigs
     offsets: GroupOffsets
-    mappings: MappingTable
+    mappings: StaticTopicTable
 
 
 class BrokerService:
@@ -147,7 +147,7 @@ class BrokerService:
             tables.topics, files.save_topics, announce, static, has_light_queues=config.enable_lmq
         )
         self.groups = GroupRegistry(tables.groups, files.save_groups)
-        self.admissions = Admissions(self.groups, self.topics, files.topic_ticket, files.group_ticket)
+        self.admissions = AutoCreation(self.groups, self.topics, files.topic_ticket, files.group_ticket)
         self.offsets = tables.offsets
         self.membership = Membership(
             GroupMembers(),
@@ -165,7 +165,7 @@ class BrokerService:
             clock,
         )
         """Of a slave: what takes over the master's tables."""
-        self.inquiries = Inquiries(self.membership.members)
+        self.inquiries = ConsumerQueries(self.membership.members)
         self.locks = QueueLocks(config.rebalance_lock_max_live_time)
         self.filters = Filters(
             takes_sql92=config.enable_property_filter,
@@ -179,14 +179,14 @@ class BrokerService:
             store,
             self.stats,
             monotonic,
-            parked_max=config.parked_pulls_max,
-            parked_size_max=config.parked_pulls_size_max,
+            held_max=config.parked_pulls_max,
+            held_size_max=config.parked_pulls_size_max,
             count_max=config.max_transfer_count_on_message_in_memory,
             size_max=config.max_transfer_bytes_on_message_in_memory,
             suggest=slow_readers.suggest if config.slave_read_enable else None,
         )
         delayed = read_table(files.delays_path, parse_delay_offsets) or ()
-        notes = DeliveryNotes(LocalDisk(), files.delivered_path)
+        notes = DeliveryProgress(LocalDisk(), files.delivered_path)
         queues = DelayQueues(
             store, self.topics, config.delay_levels, *delayed, notes=notes, wall_ms=clock(), now_ms=monotonic()
         )
@@ -237,7 +237,7 @@ class BrokerService:
             store,
             self.stats,
             security,
-            parked_count=lambda: self.pulls.parked_count,
+            held_count=lambda: self.pulls.held_count,
             timers=self.timers.figures,
             delays=self.delays.progress,
         )
@@ -272,7 +272,7 @@ class BrokerService:
         config, host = self.config, self.address.host
         return SendTables(
             self.store,
-            Destinations(
+            QueueResolver(
                 self.topics,
                 self.groups,
                 ip=host.ip,

@@ -153,7 +153,7 @@ def _add(
     timeout_ms: int,
 ) -> list[str]:
     from orbitmq.admin.access import acl_of
-    from orbitmq.model.access import Action, Decision, Rule, by_name, parse_resource
+    from orbitmq.model.access import AccessDecision, AccessRule, Action, by_name, parse_resource
     from orbitmq.net.loop import run
 
     found = parse_resource(resource)
@@ -164,7 +164,7 @@ def _add(
     if len(known) != len(words):
         allowed = ", ".join(action for action in Action if action not in (Action.ANY, Action.UNKNOWN))
         raise typer.BadParameter(f"expected {allowed}", param_hint="ACTIONS")
-    acl = acl_of(user, Rule(found, known, tuple(source or ()), Decision(decision)))
+    acl = acl_of(user, AccessRule(found, known, tuple(source or ()), AccessDecision(decision)))
 
     async def work() -> list[str]:
         async with access_client(name_servers, timeout_ms, security) as client:

@@ -22,7 +22,7 @@ from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
     from orbitmq.admin.dead_letter_client import DeadLetterGroup, DeadLetters
-    from orbitmq.admin.dead_letters import DeadLetter, Selection
+    from orbitmq.admin.dead_letters import DeadLetter, DeadLetterSelection
     from orbitmq.client.send.result import SendResult
 
 app = typer.Typer(help="List and show dead letters, and send them again.", no_args_is_help=True, rich_markup_mode=None)
@@ -206,13 +206,13 @@ class _Report:
 
 def parse_selection(
     start: str, end: str | None, broker: str | None, ids: list[str] | None, count: int | None
-) -> Selection:
+) -> DeadLetterSelection:
     """Return the selection that the options spell.
 
     Raises:
         typer.BadParameter: `start` is neither an offset nor a place, or `end` no offset.
     """
-    from orbitmq.admin.dead_letters import Selection, parse_place
+    from orbitmq.admin.dead_letters import DeadLetterSelection, parse_place
     from orbitmq.errors import InvalidArgument
 
     offset_min, place = 0, None
@@ -227,7 +227,7 @@ def parse_selection(
             ) from error
     if end is not None and not (end.isascii() and end.isdecimal()):
         raise typer.BadParameter(f"{end!r} is no offset: a whole number from 0 on", param_hint="--to")
-    return Selection(
+    return DeadLetterSelection(
         start=place,
         offset_min=offset_min,
         offset_end=None if end is None else int(end),

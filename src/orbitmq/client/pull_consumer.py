@@ -31,7 +31,7 @@ from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNot
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.messages.traces import Outcome
+from orbitmq.wire.messages.traces import ConsumeReturnType
 from orbitmq.wire.signature import Credentials
 
 POLL_TIMEOUT_MS = 1_000
@@ -303,7 +303,7 @@ class PullConsumer(Client):
         """Tell of messages as Java does: whoever polls for them does not say how it ends."""
         request_id = tracer.begun(taken)
         if request_id is not None:
-            tracer.ended(taken, request_id, Outcome.SUCCESS, 0)
+            tracer.ended(taken, request_id, ConsumeReturnType.SUCCESS, 0)
 
     def _offer(self, queue: MessageQueue) -> None:
         if queue not in self._ready:

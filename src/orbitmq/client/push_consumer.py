@@ -26,12 +26,12 @@ from orbitmq.client.consume.inspection import DirectConsumption, Inspection
 from orbitmq.client.consume.offset_stores import BrokerOffsets, LocalOffsets
 from orbitmq.client.consume.pull_request import PULL_COUNT_MAX, PullSettings
 from orbitmq.client.consume.queue_allocator import QueueAllocator
-from orbitmq.client.consume.queue_locks import QueueLocks
+from orbitmq.client.consume.queue_locks import HeldQueueLocks
 from orbitmq.client.consume.rebalancer import REBALANCE_INTERVAL_MS, Rebalancer
 from orbitmq.client.consume.redelivery import MAX_ATTEMPTS, RETRY_DELAY_MS, RedeliveryPolicy
 from orbitmq.client.consume.send_backs import Drops, SendBacks
 from orbitmq.client.consume.start_offsets import QueueOffsets, StartOffsets, check_start
-from orbitmq.client.consume.statistics import Figures
+from orbitmq.client.consume.statistics import ConsumeStatistics
 from orbitmq.client.consume.subscriptions import subscribe
 from orbitmq.client.consume.window import COUNT_MAX, SIZE_MAX, SPAN_MAX
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
@@ -216,7 +216,7 @@ class PushConsumer(Client):
                 timeout_ms=consume_timeout_ms,
                 tasks=session.tasks,
             )
-        figures = Figures(time.monotonic())
+        figures = ConsumeStatistics(time.monotonic())
         self._replies = ConsumerReplies(session, self.group)
         directory = Path(offset_dir) if offset_dir is not None else Path.home() / ".orbitmq" / "offsets"
         self._local_offsets = LocalOffsets(directory, self.group) if is_broadcasting else None
@@ -247,7 +247,7 @@ class PushConsumer(Client):
                 window_span_max=None if message_handler is None else window_span_max,
             ),
             commits_with_pulls=not is_broadcasting,
-            locks=QueueLocks(session, self.group) if self._locks_queues else None,
+            locks=HeldQueueLocks(session, self.group) if self._locks_queues else None,
             on_lost=lambda: self._rebalancer.request(),
         )
         self._rebalancer = Rebalancer(

@@ -58,7 +58,7 @@ from orbitmq.wire.headers import (
     PopNotification,
     PopNotificationResponse,
 )
-from orbitmq.wire.messages.traces import Outcome
+from orbitmq.wire.messages.traces import ConsumeReturnType
 from orbitmq.wire.pop.handles import format_handle, pop_retry_topic
 from orbitmq.wire.pop.revive_log import COUNT_MAX
 from orbitmq.wire.signature import Credentials
@@ -76,7 +76,7 @@ _INIT_MIN, _INIT_MAX = 0, 1
 log = logging.getLogger(__name__)
 
 
-class _Place(NamedTuple):
+class _PopTarget(NamedTuple):
     """A broker that has messages of a subscription."""
 
     subscription: Subscription
@@ -139,7 +139,7 @@ class SimpleConsumer(Client):
         self._init_mode = _INIT_MIN if consume_from == ConsumeFrom.FIRST else _INIT_MAX
         self._invisible_ms = invisible_ms
         self._is_ordered = ordered
-        self._attempts: dict[_Place, str] = {}
+        self._attempts: dict[_PopTarget, str] = {}
         """In order: attempts whose answers never came. The same attempt gets the same messages from its broker."""
         # No heartbeats: they would make this a member of the group, and its push consumers would leave queues to it.
         session = ClientSession(
@@ -261,7 +261,7 @@ class SimpleConsumer(Client):
         if self._receipts is not None:
             failed = {one.broker_name for one, failure in zip(requests, outcomes, strict=True) if failure is not None}
             done = [message for message in found if handle_of(message).broker_name not in failed]
-            self._receipts.settled(done, Outcome.SUCCESS)
+            self._receipts.settled(done, ConsumeReturnType.SUCCESS)
         for failure in outcomes:
             if failure is not None:
                 raise failure
@@ -292,7 +292,7 @@ class SimpleConsumer(Client):
         answer = await self._session.call(handle.broker_name, header, only_this=True)
         expect(answer, self._session.routes.address(handle.broker_name))
         if self._receipts is not None and invisible_ms == 0:
-            self._receipts.settled((message,), Outcome.FAILED)
+            self._receipts.settled((message,), ConsumeReturnType.FAILED)
         return with_new_time(message, handle, decode_header(ChangeInvisibleTimeResponse, answer.ext_fields))
 
     async def reject(self, message: StoredMessage) -> None:
@@ -319,7 +319,7 @@ class SimpleConsumer(Client):
         except OrbitError as error:
             log.warning("group %s: message %s is not given up yet: %s", self.group, message.message_id, error)
 
-    async def _places(self) -> list[_Place]:
+    async def _places(self) -> list[_PopTarget]:
         """Return every broker of every subscription, in an order that gives each its turn to be asked first."""
         if not self._subscriptions:
             raise InvalidArgument("subscriptions", "none", "at least one; subscribe() comes first")
@@ -329,7 +329,7 @@ class SimpleConsumer(Client):
             if (route := self._session.routes.known.routes.get(topic)) is None:
                 continue
             names = sorted(data.broker_name for data in route.queues if data.perm & Perm.READ and data.read_queue_count)
-            found += [_Place(subscription, name) for name in names]
+            found += [_PopTarget(subscription, name) for name in names]
         if not found:
             raise unknown or ClientError(f"no broker lets anybody read {', '.join(self._subscriptions)}")
         self._turn = (self._turn + 1) % len(found)
@@ -354,7 +354,7 @@ class SimpleConsumer(Client):
         return error
 
     async def _receive_any(
-        self, places: list[_Place], count_max: int, invisible_ms: int, deadline: float
+        self, places: list[_PopTarget], count_max: int, invisible_ms: int, deadline: float
     ) -> list[StoredMessage]:
         """Ask one broker after another; when none has messages, wait for the first one that gets some, or comes back."""
         asked = [place for place in places if place.broker_name not in self._absent]
@@ -374,7 +374,7 @@ class SimpleConsumer(Client):
             return await self._pop_if_there(ready, count_max, invisible_ms, 0)
         return []
 
-    async def _first_with_messages(self, places: list[_Place], poll_ms: int) -> _Place | None:
+    async def _first_with_messages(self, places: list[_PopTarget], poll_ms: int) -> _PopTarget | None:
         back = self._absent.returns(place.broker_name for place in places)
         asked = [place for place in places if place.broker_name not in self._absent]
         waiting = {asyncio.ensure_future(self._has_messages(place, poll_ms)): place for place in asked}
@@ -395,7 +395,7 @@ class SimpleConsumer(Client):
                 task.cancel()
 
     async def _pop_if_there(
-        self, place: _Place, count_max: int, invisible_ms: int, poll_ms: int
+        self, place: _PopTarget, count_max: int, invisible_ms: int, poll_ms: int
     ) -> list[StoredMessage]:
         """Pop of a broker; nothing when it does not answer, which is noted."""
         try:
@@ -404,17 +404,17 @@ class SimpleConsumer(Client):
             self._note_absence(place, error)
             return []
 
-    def _note_absence(self, place: _Place, error: ClientError) -> None:
+    def _note_absence(self, place: _PopTarget, error: ClientError) -> None:
         self._check_open()  # its connections break where the consumer is closed meanwhile
         self._absent.note(place.broker_name, error, self._notification(place, 0))
 
-    def _notification(self, place: _Place, poll_ms: int) -> PopNotification:
+    def _notification(self, place: _PopTarget, poll_ms: int) -> PopNotification:
         return PopNotification(
             consumer_group=self.group, topic=place.subscription.topic, queue_id=-1, poll_ms=poll_ms,
             order=self._is_ordered, attempt_id=self._attempts.get(place), broker_name=place.broker_name,
         )  # fmt: skip
 
-    async def _has_messages(self, place: _Place, poll_ms: int) -> bool:
+    async def _has_messages(self, place: _PopTarget, poll_ms: int) -> bool:
         header = self._notification(place, poll_ms)
         try:
             answer = await self._session.call(place.broker_name, header, timeout_ms=poll_ms + REQUEST_TIMEOUT_MS)
@@ -428,7 +428,7 @@ class SimpleConsumer(Client):
             return False
         return decode_header(PopNotificationResponse, answer.ext_fields).has_message
 
-    async def _pop(self, place: _Place, count_max: int, invisible_ms: int, poll_ms: int) -> list[StoredMessage]:
+    async def _pop(self, place: _PopTarget, count_max: int, invisible_ms: int, poll_ms: int) -> list[StoredMessage]:
         subscription, broker_name = place
         # Two receives at a time are two attempts: of the same name, the second would get the first one's messages.
         attempt_id = (self._attempts.pop(place, None) or uuid4().hex) if self._is_ordered else None
@@ -455,7 +455,7 @@ class SimpleConsumer(Client):
             raise
         return await self._take(answer, place)
 
-    async def _take(self, answer: Command, place: _Place) -> list[StoredMessage]:
+    async def _take(self, answer: Command, place: _PopTarget) -> list[StoredMessage]:
         """Return the messages of an answer that are wanted; others, whose tag's hash clashes, are done.
 
         Those that were tried often enough are given up.

@@ -12,7 +12,7 @@ from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.codes import RequestCode
 from orbitmq.controller.config import ControllerConfig
 from orbitmq.controller.handlers import handlers
-from orbitmq.controller.monitoring import ControllerMetrics, Monitor
+from orbitmq.controller.monitoring import ControllerMetrics, ControllerMonitor
 from orbitmq.controller.notices import NOTICE_TIMEOUT_MS, Notices
 from orbitmq.controller.replicas import Replicas
 from orbitmq.controller.service import Consensus, ControllerService
@@ -21,7 +21,7 @@ from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits, affordable_connections, descriptor_limit, tell_of_few_descriptors
 from orbitmq.net.pool import ConnectionPool
-from orbitmq.net.security.accounts import Role
+from orbitmq.net.security.accounts import AccountRole
 from orbitmq.net.security.client_security import load_security
 from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.net.server import Server
@@ -64,7 +64,7 @@ class Controller:
             **load_security(config.security_file)._asdict(),
         )
         self._notices = Notices(self._pool)
-        self.monitor = Monitor()
+        self.monitor = ControllerMonitor()
         self.replicas = Replicas()
         self.consensus = make_consensus(config, self.replicas, self._lead)
         self.service = ControllerService(
@@ -186,7 +186,7 @@ class Controller:
             self.service.disconnect(connection.id)
 
 
-_ROLES: dict[int, Role] = {
+_ROLES: dict[int, AccountRole] = {
     **dict.fromkeys(
         (
             RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET,
@@ -198,7 +198,7 @@ _ROLES: dict[int, Role] = {
             RequestCode.UPDATE_CONTROLLER_CONFIG,
             RequestCode.CLEAN_BROKER_DATA,
         ),
-        Role.ADMIN,
+        AccountRole.ADMIN,
     ),
     **dict.fromkeys(
         (
@@ -208,7 +208,7 @@ _ROLES: dict[int, Role] = {
             RequestCode.GET_CONTROLLER_CONFIG,
             RequestCode.ORBITMQ_HEALTH,
         ),
-        Role.READER,
+        AccountRole.READER,
     ),
 }
 

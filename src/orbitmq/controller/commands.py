@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from orbitmq.codes import ResponseCode
-from orbitmq.controller.values import REPLICAS_MAX, TEXT_SIZE_MAX, Living, Standing
+from orbitmq.controller.values import REPLICAS_MAX, TEXT_SIZE_MAX, LiveMembers, Standing
 from orbitmq.errors import Rejected, UnreadableState
 
 VERSION = 1
@@ -50,7 +50,7 @@ class ElectMaster:
     asker: int | None = None
     designated: int | None = None
     is_unclean: bool = False
-    living: Living
+    living: LiveMembers
     now_ms: int
 
 
@@ -63,7 +63,7 @@ class AlterSyncSet:
     master_epoch: int
     sync_set: frozenset[int]
     sync_set_epoch: int
-    living: Living
+    living: LiveMembers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class CleanBrokers:
     name: str
     broker_ids: frozenset[int] | None = None
     is_forced: bool = False
-    living: Living
+    living: LiveMembers
     now_ms: int
 
 
@@ -158,18 +158,18 @@ def optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else read(value)
 
 
-def _living(value: Any) -> Living:
+def _living(value: Any) -> LiveMembers:
     alive, unheard = value
     if not isinstance(alive, dict) or len(alive) > REPLICAS_MAX:
         raise ValueError(f"at most {REPLICAS_MAX} living members are expected")
     standings = {natural(int(key)): Standing(*map(number, values)) for key, values in alive.items()}
-    return Living(standings, broker_ids(unheard))
+    return LiveMembers(standings, broker_ids(unheard))
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, frozenset):
         return sorted(value)
-    if isinstance(value, Living):
+    if isinstance(value, LiveMembers):
         return [{str(key): list(value.alive[key]) for key in sorted(value.alive)}, sorted(value.unheard)]
     return value
 

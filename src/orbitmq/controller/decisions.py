@@ -18,16 +18,16 @@ from orbitmq.controller.commands import (
     ElectMaster,
     RegisterBroker,
 )
-from orbitmq.controller.values import GROUPS_MAX, REPLICAS_MAX, Group, Living, Outcome, Replica
+from orbitmq.controller.values import GROUPS_MAX, REPLICAS_MAX, CommandResult, LiveMembers, Replica, ReplicaGroup
 
 
-def decide(groups: Mapping[str, Group], command: Command) -> Outcome:
+def decide(groups: Mapping[str, ReplicaGroup], command: Command) -> CommandResult:
     """Return what a command does to its group."""
     group = groups.get(command.name)
     if isinstance(command, ApplyBrokerId):
         if group is None and len(groups) >= GROUPS_MAX:
-            return Outcome(ResponseCode.CONTROLLER_INVALID_REQUEST, f"there are {GROUPS_MAX} broker-sets already")
-        return _apply_broker_id(group or Group(cluster=command.cluster, name=command.name), command)
+            return CommandResult(ResponseCode.CONTROLLER_INVALID_REQUEST, f"there are {GROUPS_MAX} broker-sets already")
+        return _apply_broker_id(group or ReplicaGroup(cluster=command.cluster, name=command.name), command)
     if group is None or not group.replicas:
         return _unknown(command)
     if isinstance(command, RegisterBroker):
@@ -39,31 +39,31 @@ def decide(groups: Mapping[str, Group], command: Command) -> Outcome:
     return _clean(group, command)
 
 
-def _unknown(command: Command) -> Outcome:
+def _unknown(command: Command) -> CommandResult:
     if isinstance(command, AlterSyncSet):
-        return Outcome(ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED, "Broker metadata is not existed")
+        return CommandResult(ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED, "Broker metadata is not existed")
     if isinstance(command, CleanBrokers):
         remark = f"Broker {command.name} is not existed,clean broker data failure."
-        return Outcome(ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA, remark)
+        return CommandResult(ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA, remark)
     if isinstance(command, ElectMaster):
-        return Outcome(ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED, "Broker hasn't been registered")
+        return CommandResult(ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED, "Broker hasn't been registered")
     remark = f"Broker-set: {command.name} hasn't been registered in controller"
-    return Outcome(ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED, remark)
+    return CommandResult(ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED, remark)
 
 
-def _apply_broker_id(group: Group, command: ApplyBrokerId) -> Outcome:
+def _apply_broker_id(group: ReplicaGroup, command: ApplyBrokerId) -> CommandResult:
     if group.replicas and group.cluster != command.cluster:
         remark = f"Broker-set: {group.name} is of the cluster {group.cluster}, not of {command.cluster}"
-        return Outcome(ResponseCode.CONTROLLER_BROKER_ID_INVALID, remark, group)
+        return CommandResult(ResponseCode.CONTROLLER_BROKER_ID_INVALID, remark, group)
     member = group.replicas.get(command.broker_id)
     if member is not None and member.check_code == command.check_code:
-        return Outcome(group=group)
+        return CommandResult(group=group)
     if command.broker_id != group.next_id:
         remark = f"Fail to apply brokerId: {command.broker_id} in broker-set: {group.name}"
-        return Outcome(ResponseCode.CONTROLLER_BROKER_ID_INVALID, remark, group)
+        return CommandResult(ResponseCode.CONTROLLER_BROKER_ID_INVALID, remark, group)
     if len(group.replicas) >= REPLICAS_MAX:
         remark = f"Broker-set: {group.name} has {REPLICAS_MAX} members already"
-        return Outcome(ResponseCode.CONTROLLER_INVALID_REQUEST, remark, group)
+        return CommandResult(ResponseCode.CONTROLLER_INVALID_REQUEST, remark, group)
     return _changed(
         group,
         cluster=command.cluster,
@@ -72,16 +72,16 @@ def _apply_broker_id(group: Group, command: ApplyBrokerId) -> Outcome:
     )
 
 
-def _register(group: Group, command: RegisterBroker) -> Outcome:
+def _register(group: ReplicaGroup, command: RegisterBroker) -> CommandResult:
     member = group.replicas.get(command.broker_id)
     if member is None:
         return _stranger(group, command.broker_id)
     if member.address == command.address:
-        return Outcome(group=group)
+        return CommandResult(group=group)
     return _changed(group, replicas={**group.replicas, command.broker_id: replace(member, address=command.address)})
 
 
-def _elect(group: Group, command: ElectMaster) -> Outcome:
+def _elect(group: ReplicaGroup, command: ElectMaster) -> CommandResult:
     wanted = command.designated if command.designated is not None else command.asker
     if wanted is not None and wanted not in group.replicas:
         return _stranger(group, wanted)
@@ -93,7 +93,7 @@ def _elect(group: Group, command: ElectMaster) -> Outcome:
         return _nobody(group, command)
     if elected == group.master:
         remark = f"The old master {elected} is still alive, not need to elect new master for broker {group.name}"
-        return Outcome(ResponseCode.CONTROLLER_MASTER_STILL_EXIST, remark, group)
+        return CommandResult(ResponseCode.CONTROLLER_MASTER_STILL_EXIST, remark, group)
     return _changed(
         group,
         master=elected,
@@ -105,23 +105,23 @@ def _elect(group: Group, command: ElectMaster) -> Outcome:
     )
 
 
-def _nobody(group: Group, command: ElectMaster) -> Outcome:
+def _nobody(group: ReplicaGroup, command: ElectMaster) -> CommandResult:
     if command.asker is not None or command.designated is not None:
-        return Outcome(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, "Failed to elect a new master", group)
+        return CommandResult(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, "Failed to elect a new master", group)
     remark = "Old master has down and failed to elect a new broker master"
     # The sync set stays: whoever of it returns may lead.
-    outcome = _without_master(group, command.now_ms) if group.master is not None else Outcome(group=group)
+    outcome = _without_master(group, command.now_ms) if group.master is not None else CommandResult(group=group)
     return outcome._replace(code=ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, remark=remark)
 
 
-def _alter(group: Group, command: AlterSyncSet) -> Outcome:
+def _alter(group: ReplicaGroup, command: AlterSyncSet) -> CommandResult:
     code, remark = _check_sync_set(group, command)
     if code:
-        return Outcome(code, remark, group)
+        return CommandResult(code, remark, group)
     return _changed(group, sync_set=command.sync_set, sync_set_epoch=group.sync_set_epoch + 1)
 
 
-def _check_sync_set(group: Group, command: AlterSyncSet) -> tuple[int, str]:
+def _check_sync_set(group: ReplicaGroup, command: AlterSyncSet) -> tuple[int, str]:
     """Return why a set cannot be, in the order in which Java looks."""
     begin = "Rejecting alter syncStateSet request because the "
     if command.sync_set == group.sync_set:
@@ -150,22 +150,22 @@ def _check_sync_set(group: Group, command: AlterSyncSet) -> tuple[int, str]:
     return ResponseCode.SUCCESS, ""
 
 
-def _clean(group: Group, command: CleanBrokers) -> Outcome:
+def _clean(group: ReplicaGroup, command: CleanBrokers) -> CommandResult:
     if not command.is_forced and (remark := _still_needed(group, command)):
-        return Outcome(ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA, remark, group)
+        return CommandResult(ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA, remark, group)
     gone = group.replicas.keys() if command.broker_ids is None else command.broker_ids
     left = {broker_id: member for broker_id, member in group.replicas.items() if broker_id not in gone}
     if len(left) == len(group.replicas):
-        return Outcome(group=group)
+        return CommandResult(group=group)
     after = replace(group, replicas=left, sync_set=group.sync_set - gone, was_led=group.was_led and bool(left))
     if after.sync_set != group.sync_set:
         after = replace(after, sync_set_epoch=group.sync_set_epoch + 1)
     if group.master in gone:
         return _without_master(after, command.now_ms)
-    return Outcome(group=after, is_change=True)
+    return CommandResult(group=after, is_change=True)
 
 
-def _still_needed(group: Group, command: CleanBrokers) -> str:
+def _still_needed(group: ReplicaGroup, command: CleanBrokers) -> str:
     if command.broker_ids is None:
         return f"Broker {group.name} is still alive, clean up failure" if group.master is not None else ""
     for broker_id in sorted(command.broker_ids):
@@ -174,20 +174,22 @@ def _still_needed(group: Group, command: CleanBrokers) -> str:
     return ""
 
 
-def _without_master(group: Group, now_ms: int) -> Outcome:
+def _without_master(group: ReplicaGroup, now_ms: int) -> CommandResult:
     return _changed(group, master=None, master_epoch=group.master_epoch + 1, elected_at_ms=now_ms)
 
 
-def _stranger(group: Group, broker_id: int) -> Outcome:
+def _stranger(group: ReplicaGroup, broker_id: int) -> CommandResult:
     remark = f"BrokerId: {broker_id} hasn't been registered in broker-set: {group.name}"
-    return Outcome(ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED, remark, group)
+    return CommandResult(ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED, remark, group)
 
 
-def _changed(group: Group, **values: object) -> Outcome:
-    return Outcome(group=replace(group, **values), is_change=True)  # type: ignore[arg-type]
+def _changed(group: ReplicaGroup, **values: object) -> CommandResult:
+    return CommandResult(group=replace(group, **values), is_change=True)  # type: ignore[arg-type]
 
 
-def elect(group: Group, living: Living, *, designated: int | None = None, is_unclean: bool = False) -> int | None:
+def elect(
+    group: ReplicaGroup, living: LiveMembers, *, designated: int | None = None, is_unclean: bool = False
+) -> int | None:
     """Return the id of the member that shall lead; the old master when it need not change, None when nobody can.
 
     Args:
@@ -200,7 +202,9 @@ def elect(group: Group, living: Living, *, designated: int | None = None, is_unc
     return elected
 
 
-def _elect_among(members: Collection[int], group: Group, living: Living, designated: int | None) -> int | None:
+def _elect_among(
+    members: Collection[int], group: ReplicaGroup, living: LiveMembers, designated: int | None
+) -> int | None:
     master = group.master
     is_kept = master in living.alive or master in living.unheard
     if master in members and is_kept and designated in (None, master):
@@ -211,6 +215,6 @@ def _elect_among(members: Collection[int], group: Group, living: Living, designa
     return min(alive, key=lambda broker_id: _rank(broker_id, living), default=None)
 
 
-def _rank(broker_id: int, living: Living) -> tuple[int, int, int, int]:
+def _rank(broker_id: int, living: LiveMembers) -> tuple[int, int, int, int]:
     standing = living.alive[broker_id]
     return -standing.epoch, -standing.max_offset, standing.priority, broker_id

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from orbitmq.controller.values import Group, Living, Standing
+from orbitmq.controller.values import LiveMembers, ReplicaGroup, Standing
 
 HEARTBEAT_TIMEOUT_MS = 10_000
 """Of a broker that does not say it; also how long a new controller listens before it counts silent brokers as lost."""
@@ -82,7 +82,7 @@ class Liveness:
         self._lives.pop(key, None)
         self._lost.discard(key)
 
-    def living(self, group: Group, now_ms: int) -> Living:
+    def living(self, group: ReplicaGroup, now_ms: int) -> LiveMembers:
         """Return the members of a group that are alive, and those of whom that cannot be said yet."""
         alive, unheard = {}, []
         knows_all = now_ms >= self._knows_all_from_ms
@@ -93,7 +93,7 @@ class Liveness:
                 alive[broker_id] = life.standing
             elif life is None and not knows_all and key not in self._lost:
                 unheard.append(broker_id)
-        return Living(alive, frozenset(unheard))
+        return LiveMembers(alive, frozenset(unheard))
 
     def _lose(self, keys: Iterable[BrokerKey]) -> list[BrokerKey]:
         lost = list(keys)

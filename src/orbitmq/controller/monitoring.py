@@ -12,10 +12,10 @@ from prometheus_client.core import Metric
 
 from orbitmq.codes import ResponseCode
 from orbitmq.controller.service import ControllerService
-from orbitmq.controller.values import Outcome
+from orbitmq.controller.values import CommandResult
 from orbitmq.monitoring.alerts import Alert, AlertLog
 from orbitmq.monitoring.families import Families
-from orbitmq.monitoring.server_metrics import ServerFigures
+from orbitmq.monitoring.server_metrics import ServerMetrics
 from orbitmq.net.server import Server
 from orbitmq.process.stats import ProcessStats
 
@@ -27,7 +27,7 @@ _RESULTS = {
 }
 
 
-class Monitor:
+class ControllerMonitor:
     """Observes one controller. `elections` counts them by their ends, as Java's metrics name these."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Monitor:
         """End what `start` began."""
         self.process_stats.stop()
 
-    def note(self, outcome: Outcome) -> None:
+    def note(self, outcome: CommandResult) -> None:
         """Count the end of an election."""
         self.elections[_RESULTS.get(ResponseCode(outcome.code), "no_master_elected")] += 1
 
@@ -75,9 +75,9 @@ class Monitor:
 class ControllerMetrics:
     """The figures of one controller."""
 
-    def __init__(self, server: Server[Any], service: ControllerService, monitor: Monitor) -> None:
+    def __init__(self, server: Server[Any], service: ControllerService, monitor: ControllerMonitor) -> None:
         self._make = Families("rocketmq_controller")
-        self._figures = ServerFigures(self._make, server, monitor.process_stats)
+        self._figures = ServerMetrics(self._make, server, monitor.process_stats)
         self._service = service
         self._monitor = monitor
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from orbitmq.controller.values import Group, Living
+from orbitmq.controller.values import LiveMembers, ReplicaGroup
 from orbitmq.errors import ClientError
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.bodies.controller import SyncSet, encode_sync_set
@@ -37,7 +37,7 @@ class Notices:
         self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._connecting: set[asyncio.Task[None]] = set()
 
-    def tell(self, group: Group, living: Living) -> None:
+    def tell(self, group: ReplicaGroup, living: LiveMembers) -> None:
         """Tell every living member who leads; what they were not told yet of this group is outdated."""
         header = NotifyBrokerRoleChanged(
             master_address=group.address_of(group.master),

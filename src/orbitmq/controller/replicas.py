@@ -22,7 +22,7 @@ from orbitmq.controller.commands import (
     optional,
     text,
 )
-from orbitmq.controller.values import GROUPS_MAX, REPLICAS_MAX, Group, Outcome, Replica
+from orbitmq.controller.values import GROUPS_MAX, REPLICAS_MAX, CommandResult, Replica, ReplicaGroup
 from orbitmq.errors import UnreadableState
 
 VERSION = 1
@@ -43,30 +43,30 @@ class Replicas:
     """Every broker group, and the only code that changes one."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, ReplicaGroup] = {}
 
     @property
-    def groups(self) -> Mapping[str, Group]:
+    def groups(self) -> Mapping[str, ReplicaGroup]:
         """The groups by name; those without members were cleaned away."""
         return self._groups
 
-    def find(self, name: str) -> Group | None:
+    def find(self, name: str) -> ReplicaGroup | None:
         """Return a group that has members; None when there is none."""
         group = self._groups.get(name)
         return group if group is not None and group.replicas else None
 
-    def decide(self, command: Command) -> Outcome:
+    def decide(self, command: Command) -> CommandResult:
         """Return the outcome that a command would have now."""
         return decisions.decide(self._groups, command)
 
-    def apply(self, command: bytes) -> Outcome:
+    def apply(self, command: bytes) -> CommandResult:
         """Carry a command out. An empty one changes nothing.
 
         Raises:
             UnreadableState: it is none of this version; who goes on without it would differ from the others.
         """
         if not command:
-            return Outcome()
+            return CommandResult()
         outcome = self.decide(decode_command(command))
         if outcome.is_change and outcome.group is not None:
             self._groups[outcome.group.name] = outcome.group
@@ -95,7 +95,7 @@ class Replicas:
         self._groups = {group.name: group for group in groups}
 
 
-def _plain(group: Group) -> dict[str, Any]:
+def _plain(group: ReplicaGroup) -> dict[str, Any]:
     document = {name: getattr(group, name) for name in _READERS}
     document["sync_set"] = sorted(group.sync_set)
     members = group.replicas
@@ -103,9 +103,9 @@ def _plain(group: Group) -> dict[str, Any]:
     return document
 
 
-def _group(document: dict[str, Any]) -> Group:
+def _group(document: dict[str, Any]) -> ReplicaGroup:
     members = document["replicas"]
     if len(members) > REPLICAS_MAX:
         raise ValueError(f"more than {REPLICAS_MAX} members")
     replicas = {natural(int(key)): Replica(*map(text, values)) for key, values in members.items()}
-    return Group(replicas=replicas, **{name: read(document[name]) for name, read in _READERS.items()})
+    return ReplicaGroup(replicas=replicas, **{name: read(document[name]) for name, read in _READERS.items()})

@@ -17,7 +17,7 @@ from orbitmq.controller.commands import Command, ElectMaster, encode_command
 from orbitmq.controller.config import ControllerConfig
 from orbitmq.controller.liveness import BrokerKey, Liveness
 from orbitmq.controller.replicas import Replicas
-from orbitmq.controller.values import Group, Living, Outcome, Standing
+from orbitmq.controller.values import CommandResult, LiveMembers, ReplicaGroup, Standing
 from orbitmq.errors import NotLeader, ProposalsFull, RaftError, Rejected
 from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
 
@@ -74,9 +74,9 @@ class ControllerService:
         *,
         clock: Clock,
         pause_aware_clock: Clock,
-        on_election: Callable[[Group, Living], None] = lambda group, living: None,
+        on_election: Callable[[ReplicaGroup, LiveMembers], None] = lambda group, living: None,
         on_newcomer: Callable[[str], None] = lambda address: None,
-        on_decision: Callable[[Outcome], None] = lambda outcome: None,
+        on_decision: Callable[[CommandResult], None] = lambda outcome: None,
         health: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         self.config = config
@@ -101,7 +101,7 @@ class ControllerService:
         self._run(self._answer(call, work))
         return LATER
 
-    async def change(self, command: Command) -> Outcome:
+    async def change(self, command: Command) -> CommandResult:
         """Carry a command out, on a majority when it changes something.
 
         Raises:
@@ -110,7 +110,7 @@ class ControllerService:
         if not await self._decide_now(command):
             return self.replicas.decide(command)
         async with _Agreement():
-            outcome: Outcome = await self.consensus.propose(encode_command(command))
+            outcome: CommandResult = await self.consensus.propose(encode_command(command))
         return outcome
 
     async def read(self) -> None:
@@ -124,14 +124,14 @@ class ControllerService:
         async with _Agreement():
             await self.consensus.read()
 
-    async def elect(self, name: str, *, asker: int | None = None, designated: int | None = None) -> Outcome:
+    async def elect(self, name: str, *, asker: int | None = None, designated: int | None = None) -> CommandResult:
         """Elect a group's master, for a broker, an administrator or (without either) because the old one is lost.
 
         Raises:
             Rejected: as `change`.
         """
         group = self.replicas.find(name)
-        living = self.living(group) if group is not None else Living()
+        living = self.living(group) if group is not None else LiveMembers()
         command = ElectMaster(
             name=name,
             asker=asker,
@@ -153,7 +153,7 @@ class ControllerService:
                 self._on_election(outcome.group, living)
         return outcome
 
-    def living(self, group: Group) -> Living:
+    def living(self, group: ReplicaGroup) -> LiveMembers:
         """Return the members of a group that are alive."""
         return self.liveness.living(group, self._pause_aware_clock())
 
@@ -202,7 +202,7 @@ class ControllerService:
         if group is not None and group.master == key.broker_id and self.consensus.is_leader:
             self._elect_if_needed(group)
 
-    def _elect_if_needed(self, group: Group) -> None:
+    def _elect_if_needed(self, group: ReplicaGroup) -> None:
         if not group.was_led or group.name in self._electing:
             return
         living = self.living(group)

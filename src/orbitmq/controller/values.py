@@ -25,7 +25,7 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class ReplicaGroup:
     """The brokers of one name: ids are given once, epochs only grow, also when all members are cleaned away.
 
     Args:
@@ -63,7 +63,7 @@ class Standing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Living:
+class LiveMembers:
     """The members of one group as the leader sees them.
 
     Args:
@@ -75,7 +75,7 @@ class Living:
     unheard: frozenset[int] = frozenset()
 
 
-class Outcome(NamedTuple):
+class CommandResult(NamedTuple):
     """The end of a command.
 
     Args:
@@ -85,5 +85,5 @@ class Outcome(NamedTuple):
 
     code: int = ResponseCode.SUCCESS
     remark: str | None = None
-    group: Group | None = None
+    group: ReplicaGroup | None = None
     is_change: bool = False

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from orbitmq.errors import FrameError
 
 
-class Run(NamedTuple):
+class LogChunk(NamedTuple):
     """Bytes of the log: of one segment."""
 
     offset: int
@@ -71,12 +71,12 @@ class SlaveFeed:
             )
         return offset
 
-    def next_run(self, log_end: int) -> Run | None:
+    def next_run(self, log_end: int) -> LogChunk | None:
         """Return what is to be sent now, None when the slave has been sent everything."""
         if self.sent < 0 or self.sent >= log_end:
             return None
         segment_end = self.sent - self.sent % self._segment_size + self._segment_size
-        return Run(self.sent, min(self._run_size_max, segment_end - self.sent, log_end - self.sent))
+        return LogChunk(self.sent, min(self._run_size_max, segment_end - self.sent, log_end - self.sent))
 
     def note_sent(self, size: int, now_ms: int) -> None:
         """Take note that the next `size` bytes of the log were sent, 0 for a heartbeat."""

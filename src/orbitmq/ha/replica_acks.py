@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 
 
-class Copied(Enum):
+class ReplicaAckResult(Enum):
     """What came of waiting for slaves."""
 
     DONE = auto()
@@ -24,10 +24,10 @@ class Copied(Enum):
     """Too few slaves follow, or they are too far behind to be waited for."""
 
 
-Waiter = Callable[[Copied], None]
+Waiter = Callable[[ReplicaAckResult], None]
 
 
-class Copies:
+class ReplicaAcks:
     """Who waits for slaves, in the order of the log.
 
     Args:
@@ -46,7 +46,7 @@ class Copies:
         """Count the waiters."""
         return len(self._waiting)
 
-    def wait(self, end: int, acknowledged: Iterable[int], now_ms: int, waiter: Waiter) -> Copied | None:
+    def wait(self, end: int, acknowledged: Iterable[int], now_ms: int, waiter: Waiter) -> ReplicaAckResult | None:
         """Queue `waiter` until enough slaves have the log up to `end`; None: it is called later.
 
         Args:
@@ -54,9 +54,9 @@ class Copies:
         """
         at = self._reached(acknowledged)
         if at >= end:
-            return Copied.DONE
+            return ReplicaAckResult.DONE
         if end - at > self._gap_max or at < 0:
-            return Copied.NOBODY
+            return ReplicaAckResult.NOBODY
         self._waiting.append((end, now_ms + self._timeout_ms, waiter))
         return None
 

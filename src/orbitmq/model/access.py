@@ -107,21 +107,21 @@ class Resource(NamedTuple):
         return asked.name.startswith(self.name) if self.pattern is Pattern.PREFIXED else asked.name == self.name
 
 
-class Decision(StrEnum):
+class AccessDecision(StrEnum):
     """What a rule says."""
 
     ALLOW = "Allow"
     DENY = "Deny"
 
 
-class Rule(NamedTuple):
+class AccessRule(NamedTuple):
     """Who asks for one of these actions on such a resource, from one of these addresses, is allowed or denied it."""
 
     resource: Resource
     actions: tuple[Action, ...]
     source_ips: tuple[str, ...]
     """Addresses, or networks as `10.0.0.0/8`; none: from everywhere."""
-    decision: Decision
+    decision: AccessDecision
 
 
 class PolicyType(StrEnum):
@@ -135,7 +135,7 @@ class Policy(NamedTuple):
     """Rules of one type."""
 
     type: PolicyType
-    rules: tuple[Rule, ...]
+    rules: tuple[AccessRule, ...]
 
 
 class Acl(NamedTuple):
@@ -145,7 +145,7 @@ class Acl(NamedTuple):
     """`User:` and the user's name."""
     policies: tuple[Policy, ...]
 
-    def rules(self, kind: PolicyType) -> tuple[Rule, ...]:
+    def rules(self, kind: PolicyType) -> tuple[AccessRule, ...]:
         """Return the rules of one type."""
         return next((policy.rules for policy in self.policies if policy.type is kind), ())
 

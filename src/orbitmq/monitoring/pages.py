@@ -10,7 +10,7 @@ from prometheus_client import ProcessCollector, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from orbitmq.net.http import JSON, Answer, Page
+from orbitmq.net.http import JSON, HttpResponse, Page
 from orbitmq.wire.slices import Slices
 
 
@@ -22,16 +22,16 @@ def server_pages(metrics: Source, health: Callable[[], Mapping[str, Any]], unrea
         unready: says why a server is not ready, where the document has no `notReady`.
     """
 
-    def show_health(_query: Mapping[str, str]) -> Answer:
+    def show_health(_query: Mapping[str, str]) -> HttpResponse:
         # Alive and answering: alerts are for people to look at, not for a supervisor to restart.
-        return Answer(orjson.dumps(health()), content_type=JSON)
+        return HttpResponse(orjson.dumps(health()), content_type=JSON)
 
-    def show_readiness(_query: Mapping[str, str]) -> Answer:
+    def show_readiness(_query: Mapping[str, str]) -> HttpResponse:
         document = health()
         if document["ready"]:
-            return Answer(b"ready\n")
+            return HttpResponse(b"ready\n")
         reasons = document.get("notReady") or [unready]
-        return Answer("".join(f"{reason}\n" for reason in reasons).encode(), 503)
+        return HttpResponse("".join(f"{reason}\n" for reason in reasons).encode(), 503)
 
     return {
         "/metrics": Page(lambda _query: metrics_page(metrics)),
@@ -46,7 +46,7 @@ _HEAD_LINES = 2
 Source = Callable[[], Iterable[Metric]]
 
 
-def metrics_page(source: Source) -> Slices[Answer]:
+def metrics_page(source: Source) -> Slices[HttpResponse]:
     """Make the page from a source's families and the figures of the process.
 
     A family that follows one of its own name is a further part of it.
@@ -59,7 +59,7 @@ def metrics_page(source: Source) -> Slices[Answer]:
         texts.append(text.split(b"\n", _HEAD_LINES)[_HEAD_LINES] if family.name == last else text)
         last = family.name
         yield
-    return Answer(b"".join(texts), content_type=CONTENT_TYPE)
+    return HttpResponse(b"".join(texts), content_type=CONTENT_TYPE)
 
 
 def _families(source: Source) -> Iterator[Metric]:

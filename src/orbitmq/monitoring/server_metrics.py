@@ -14,7 +14,7 @@ from orbitmq.net.server import Server
 from orbitmq.process.stats import ProcessStats, memory_anonymous
 
 
-class ServerFigures:
+class ServerMetrics:
     """What every server counts.
 
     Args:

@@ -12,7 +12,7 @@ from orbitmq.errors import ClientError
 from orbitmq.nameserver.cache.route_queries import RouteQueryCache
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.handlers import handlers
-from orbitmq.nameserver.monitoring.monitor import Monitor
+from orbitmq.nameserver.monitoring.monitor import NameServerMonitor
 from orbitmq.nameserver.registration.fast_path import RegistrationFastPath
 from orbitmq.nameserver.routing.events import MinIdNotice
 from orbitmq.nameserver.routing.leases import Lease
@@ -25,7 +25,7 @@ from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits, affordable_connections, descriptor_limit, tell_of_few_descriptors
 from orbitmq.net.loop import do_all, failure_of
 from orbitmq.net.pool import CONNECT_TIMEOUT_MS, ConnectionPool
-from orbitmq.net.security.accounts import Role
+from orbitmq.net.security.accounts import AccountRole
 from orbitmq.net.security.client_security import load_security
 from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.net.server import Server
@@ -93,7 +93,7 @@ class NameServer:
         )
         self.server.on_connection_lost(self._lose_connection)
         self.shadow = self._make_shadow()
-        self.monitor = Monitor(
+        self.monitor = NameServerMonitor(
             self.server,
             self.service.tables,
             self.service.unknown_topics,
@@ -288,21 +288,21 @@ def limits_of(config: NameServerConfig, descriptors: int = 0) -> Limits:
     )
 
 
-_ROLES: dict[int, Role] = {
-    RequestCode.PUT_KV_CONFIG: Role.ADMIN,
-    RequestCode.DELETE_KV_CONFIG: Role.ADMIN,
-    RequestCode.WIPE_WRITE_PERM_OF_BROKER: Role.ADMIN,
-    RequestCode.ADD_WRITE_PERM_OF_BROKER: Role.ADMIN,
-    RequestCode.DELETE_TOPIC_IN_NAMESRV: Role.ADMIN,
-    RequestCode.UPDATE_NAMESRV_CONFIG: Role.ADMIN,
-    RequestCode.GET_NAMESRV_CONFIG: Role.READER,
-    RequestCode.GET_KV_CONFIG: Role.READER,
-    RequestCode.GET_KVLIST_BY_NAMESPACE: Role.READER,
-    RequestCode.ORBITMQ_HEALTH: Role.READER,
-    RequestCode.ORBITMQ_ROUTE_HISTORY: Role.READER,
-    RequestCode.ORBITMQ_ROUTE_DIFFERENCE: Role.READER,
+_ROLES: dict[int, AccountRole] = {
+    RequestCode.PUT_KV_CONFIG: AccountRole.ADMIN,
+    RequestCode.DELETE_KV_CONFIG: AccountRole.ADMIN,
+    RequestCode.WIPE_WRITE_PERM_OF_BROKER: AccountRole.ADMIN,
+    RequestCode.ADD_WRITE_PERM_OF_BROKER: AccountRole.ADMIN,
+    RequestCode.DELETE_TOPIC_IN_NAMESRV: AccountRole.ADMIN,
+    RequestCode.UPDATE_NAMESRV_CONFIG: AccountRole.ADMIN,
+    RequestCode.GET_NAMESRV_CONFIG: AccountRole.READER,
+    RequestCode.GET_KV_CONFIG: AccountRole.READER,
+    RequestCode.GET_KVLIST_BY_NAMESPACE: AccountRole.READER,
+    RequestCode.ORBITMQ_HEALTH: AccountRole.READER,
+    RequestCode.ORBITMQ_ROUTE_HISTORY: AccountRole.READER,
+    RequestCode.ORBITMQ_ROUTE_DIFFERENCE: AccountRole.READER,
 }
-_REGISTRATION: dict[int, Role] = dict.fromkeys(
+_REGISTRATION: dict[int, AccountRole] = dict.fromkeys(
     (
         RequestCode.REGISTER_BROKER,
         RequestCode.UNREGISTER_BROKER,
@@ -310,7 +310,7 @@ _REGISTRATION: dict[int, Role] = dict.fromkeys(
         RequestCode.QUERY_DATA_VERSION,
         RequestCode.BROKER_HEARTBEAT,
     ),
-    Role.ADMIN,
+    AccountRole.ADMIN,
 )
 
 

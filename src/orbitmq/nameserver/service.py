@@ -13,9 +13,9 @@ from typing import Any, Literal
 from orbitmq.clock import Clock, monotonic_ms
 from orbitmq.model.route import TopicRoute
 from orbitmq.nameserver.cache.route_queries import RouteQueryCache
-from orbitmq.nameserver.cache.routes import RouteCache
+from orbitmq.nameserver.cache.routes import EncodedRouteCache
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.nameserver.monitoring.route_history import Journal
+from orbitmq.nameserver.monitoring.route_history import RouteHistory
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopics
 from orbitmq.nameserver.persistence.config_store import ConfigStore
 from orbitmq.nameserver.persistence.kv_config import KvConfig
@@ -24,7 +24,7 @@ from orbitmq.nameserver.registration.changes import Changes
 from orbitmq.nameserver.registration.fast_path import RegistrationFastPath
 from orbitmq.nameserver.registration.pipeline import ORDER_TOPIC_NAMESPACE, RegistrationPipeline
 from orbitmq.nameserver.registration.queue import Concerns, RegistrationQueue
-from orbitmq.nameserver.routing.events import Cause, Change, MinIdNotice, Trigger
+from orbitmq.nameserver.routing.events import Cause, MinIdNotice, RouteChange, Trigger
 from orbitmq.nameserver.routing.leases import Lease
 from orbitmq.nameserver.routing.route_table import SLICE_TOPICS, RouteTable
 from orbitmq.nameserver.routing.tables import Tables
@@ -62,7 +62,7 @@ class NameServerService:
         lease_clock: Clock = monotonic_ms,
         upstream: Upstream | None = None,
         health: Callable[[], dict[str, Any]] = dict,
-        on_change: Callable[[Change], None] = lambda change: None,
+        on_change: Callable[[RouteChange], None] = lambda change: None,
         on_notice: Callable[[MinIdNotice], None] = lambda notice: None,
         on_unfinished: Callable[[], None] = lambda: None,
         slice_topics: int = SLICE_TOPICS,
@@ -74,9 +74,9 @@ class NameServerService:
         self.health = health
         self.kv = KvConfig(config.kv_config_path, on_change=self._forget_order)
         self.config_store = ConfigStore(lambda: self.config, self.reconfigure)
-        self.journal = Journal(config.route_history_size, started_at_ms)
+        self.journal = RouteHistory(config.route_history_size, started_at_ms)
         self.unknown_topics = UnknownTopics()
-        self.routes = RouteCache(self._encode_route, is_on=memories)
+        self.routes = EncodedRouteCache(self._encode_route, is_on=memories)
         self.route_queries = RouteQueryCache()
         self.tables = Tables()
         self.route_table = RouteTable(

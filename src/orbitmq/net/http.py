@@ -20,7 +20,7 @@ JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """A page's answer to one query."""
 
     body: bytes
@@ -37,10 +37,10 @@ class Page:
         parameters: their names; a query with another one is refused, because it would be answered otherwise than meant.
     """
 
-    show: Callable[[Mapping[str, str]], Answer | Slices[Answer]]
+    show: Callable[[Mapping[str, str]], HttpResponse | Slices[HttpResponse]]
     parameters: tuple[str, ...] = ()
 
-    def __call__(self, query: Mapping[str, str]) -> Answer | Slices[Answer]:
+    def __call__(self, query: Mapping[str, str]) -> HttpResponse | Slices[HttpResponse]:
         """Answer a query.
 
         Raises:
@@ -136,25 +136,25 @@ class HttpServer:
         """Forget a connection that ended."""
         self._connections.pop(connection, None)
 
-    def answer(self, request: bytes) -> tuple[Answer | Slices[Answer], bool]:
+    def answer(self, request: bytes) -> tuple[HttpResponse | Slices[HttpResponse], bool]:
         """Return the answer to a request, or the work of making it, and whether its body is wanted (not for HEAD)."""
         try:
             method, target, version = request.split(b"\r\n", 1)[0].decode("ascii").split(" ")
             url = urlsplit(target)
             query = dict(parse_qsl(url.query, keep_blank_values=True, max_num_fields=32))
         except ValueError:
-            return Answer(b"not an HTTP request\n", 400), True
+            return HttpResponse(b"not an HTTP request\n", 400), True
         if not version.startswith("HTTP/1."):
-            return Answer(b"HTTP/1.1 is spoken here\n", 400), True
+            return HttpResponse(b"HTTP/1.1 is spoken here\n", 400), True
         if method not in ("GET", "HEAD"):
-            return Answer(b"only GET is answered here\n", 405), True
+            return HttpResponse(b"only GET is answered here\n", 405), True
         return self._show(url.path, query), method == "GET"
 
-    def _show(self, path: str, query: Mapping[str, str]) -> Answer | Slices[Answer]:
+    def _show(self, path: str, query: Mapping[str, str]) -> HttpResponse | Slices[HttpResponse]:
         page = self._pages.get(path)
         if page is None:
             known = "\n".join(sorted(self._pages)) + "\n"
-            return Answer(known.encode(), 200 if path == "/" else 404)
+            return HttpResponse(known.encode(), 200 if path == "/" else 404)
         try:
             return page(query)
         except Exception as error:
@@ -165,12 +165,12 @@ def _affordable_connections(descriptors: int) -> int:
     return min(CONNECTIONS_MAX, max(2, descriptors // DESCRIPTORS_SHARE)) if descriptors else CONNECTIONS_MAX
 
 
-def failure(error: Exception) -> Answer:
+def failure(error: Exception) -> HttpResponse:
     """Return the answer where a page could not be made: the reason of a refusal, the name alone of an error of ours."""
     if isinstance(error, OrbitError):
-        return Answer(f"{error}\n".encode(), 400)
+        return HttpResponse(f"{error}\n".encode(), 400)
     log.error("a page failed", exc_info=error)
-    return Answer(f"{type(error).__name__}\n".encode(), 500)
+    return HttpResponse(f"{type(error).__name__}\n".encode(), 500)
 
 
 class _HttpConnection(asyncio.Protocol):
@@ -197,7 +197,7 @@ class _HttpConnection(asyncio.Protocol):
             self._is_asked = True
             self._answer(*self._server.answer(bytes(self._request)))
         elif len(self._request) > REQUEST_SIZE_MAX:
-            self._write(Answer(f"a request has at most {REQUEST_SIZE_MAX} bytes\n".encode(), 400), True)
+            self._write(HttpResponse(f"a request has at most {REQUEST_SIZE_MAX} bytes\n".encode(), 400), True)
 
     def connection_lost(self, _error: Exception | None) -> None:
         if self._deadline is not None:
@@ -208,10 +208,10 @@ class _HttpConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _answer(self, answer: Answer | Slices[Answer], with_body: bool) -> None:
+    def _answer(self, answer: HttpResponse | Slices[HttpResponse], with_body: bool) -> None:
         transport = self._transport
         assert transport is not None
-        if isinstance(answer, Answer):
+        if isinstance(answer, HttpResponse):
             self._write(answer, with_body)
             return
         self._server.sliced_pages.begin(
@@ -223,7 +223,7 @@ class _HttpConnection(asyncio.Protocol):
             )
         )
 
-    def _write(self, answer: Answer, with_body: bool) -> None:
+    def _write(self, answer: HttpResponse, with_body: bool) -> None:
         assert self._transport is not None
         head = (
             f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\n"
@@ -246,8 +246,8 @@ class SlicedPage(NamedTuple):
         is_wanted: False once whoever asked is gone.
     """
 
-    slices: Slices[Answer]
-    done: Callable[[Answer], None]
+    slices: Slices[HttpResponse]
+    done: Callable[[HttpResponse], None]
     failed: Callable[[Exception], None]
     is_wanted: Callable[[], bool]
 

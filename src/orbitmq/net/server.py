@@ -133,7 +133,7 @@ class Server(Generic[S]):
         """
         self._stop_listening()
         self._dispatcher.drain()
-        return await self._endpoint.wait_until(lambda: not self._endpoint.parked_count, timeout_ms)
+        return await self._endpoint.wait_until(lambda: not self._endpoint.pending_count, timeout_ms)
 
     async def close(self) -> None:
         """Stop listening and close every connection, after what was written has left or been given up."""

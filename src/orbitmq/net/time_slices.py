@@ -17,7 +17,7 @@ _COST_SIZE = 16 * 1024
 """Bytes of answers that cost as much as a request does."""
 
 
-class Turns:
+class TimeSlices:
     """Connections with requests that were read and not served yet; one after another serves some of them.
 
     In each turn of the loop a few connections serve, and then everybody else who has something to do: a new request waits

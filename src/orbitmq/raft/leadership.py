@@ -22,7 +22,7 @@ from orbitmq.raft.messages import (
     InstallSnapshot,
     Message,
 )
-from orbitmq.raft.progress import Flow, Progress
+from orbitmq.raft.progress import Progress, ProgressState
 from orbitmq.raft.quorum import majority, reached_by_majority
 from orbitmq.raft.values import Entry, ReadState, Settings
 
@@ -103,7 +103,7 @@ class Leadership:
     def doubt_snapshots(self) -> None:
         """Give up the snapshots that have had no answer for one to two calls: they may be lost."""
         for progress in self._followers.values():
-            if progress.flow is Flow.SNAPSHOT:
+            if progress.flow is ProgressState.SNAPSHOT:
                 progress.snapshot_age += 1
                 if progress.snapshot_age > 1:
                     progress.probe()
@@ -117,13 +117,13 @@ class Leadership:
 
     def report_unreachable(self, follower: int) -> None:
         """Take note that a connection broke, so that what was sent ahead is lost perhaps."""
-        if self._followers[follower].flow is Flow.REPLICATE:
+        if self._followers[follower].flow is ProgressState.REPLICATE:
             self._followers[follower].probe()
 
     def report_snapshot(self, follower: int, is_delivered: bool) -> None:
         """Take note of how the sending of a snapshot ended."""
         progress = self._followers[follower]
-        if progress.flow is Flow.SNAPSHOT:
+        if progress.flow is ProgressState.SNAPSHOT:
             if not is_delivered:
                 progress.snapshot_index = 0
             progress.probe()
@@ -149,11 +149,11 @@ class Leadership:
         if answer.index > self._log.last.index:
             return  # Of another leader's log, which only a broken peer would say in this term.
         is_news = progress.matched(answer.index)
-        if not is_news and not (progress.match == answer.index and progress.flow is Flow.PROBE):
+        if not is_news and not (progress.match == answer.index and progress.flow is ProgressState.PROBE):
             return
-        if progress.flow is Flow.REPLICATE:
+        if progress.flow is ProgressState.REPLICATE:
             progress.free(answer.index)
-        elif progress.flow is Flow.PROBE or progress.match >= self._log.base.index:
+        elif progress.flow is ProgressState.PROBE or progress.match >= self._log.base.index:
             progress.replicate()
         if self._commit():
             self._send_to_all()
@@ -174,7 +174,7 @@ class Leadership:
 
     def _on_heartbeat_answer(self, answer: HeartbeatAnswer, progress: Progress) -> None:
         progress.resume()
-        if progress.match < self._log.last.index or progress.flow is Flow.PROBE:
+        if progress.match < self._log.last.index or progress.flow is ProgressState.PROBE:
             self._send_append(answer.sender)
         self._reads.confirm(answer.sender, answer.read_round)
 
@@ -231,7 +231,7 @@ class Leadership:
         if previous is None:
             return self._send_snapshot(follower, progress)
         entries: tuple[Entry, ...] = ()
-        if progress.flow is Flow.PROBE or not progress.is_full:
+        if progress.flow is ProgressState.PROBE or not progress.is_full:
             entries = self._log.between(progress.next, self._log.last.index, self._settings.batch_size_max)
         if not entries and not is_empty_worth_it:
             return False

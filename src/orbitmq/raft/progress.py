@@ -15,7 +15,7 @@ from enum import Enum
 from orbitmq.raft.values import Entry
 
 
-class Flow(Enum):
+class ProgressState(Enum):
     """The three ways of sending to a follower."""
 
     PROBE = "probe"
@@ -29,7 +29,7 @@ class Progress:
     def __init__(self, next_index: int, inflight_max: int) -> None:
         self.match = 0
         self.next = next_index
-        self.flow = Flow.PROBE
+        self.flow = ProgressState.PROBE
         self.is_active = False
         """It has answered since the leader last looked whether a majority does."""
         self.sent_commit = 0
@@ -44,7 +44,7 @@ class Progress:
     @property
     def is_paused(self) -> bool:
         """Say whether nothing may be sent before an answer, or a heartbeat's, comes."""
-        return self.flow is Flow.SNAPSHOT or self._is_waiting
+        return self.flow is ProgressState.SNAPSHOT or self._is_waiting
 
     @property
     def is_full(self) -> bool:
@@ -54,16 +54,16 @@ class Progress:
     def probe(self) -> None:
         """Find out where the logs agree. After a snapshot, they may do so behind it."""
         self.next = max(self.match, self.snapshot_index) + 1
-        self._change(Flow.PROBE)
+        self._change(ProgressState.PROBE)
 
     def replicate(self) -> None:
         """Send entries ahead of the answers."""
         self.next = self.match + 1
-        self._change(Flow.REPLICATE)
+        self._change(ProgressState.REPLICATE)
 
     def install(self, snapshot_index: int) -> None:
         """Take note that a snapshot is under way."""
-        self._change(Flow.SNAPSHOT)
+        self._change(ProgressState.SNAPSHOT)
         self.snapshot_index = snapshot_index
         self.next = snapshot_index + 1
         self.sent_commit = snapshot_index
@@ -71,7 +71,7 @@ class Progress:
     def sent(self, entries: tuple[Entry, ...], commit: int) -> None:
         """Take note that an Append was sent."""
         self.sent_commit = commit
-        if self.flow is Flow.REPLICATE:
+        if self.flow is ProgressState.REPLICATE:
             if entries:
                 self.next = entries[-1].index + 1
                 self._inflight.append(entries[-1].index)
@@ -103,7 +103,7 @@ class Progress:
 
     def rejected(self, index: int, match_hint: int) -> bool:
         """Go back because the follower has no entry like the leader's at `index`. False: an old answer, nothing changes."""
-        if self.flow is Flow.REPLICATE:
+        if self.flow is ProgressState.REPLICATE:
             if index <= self.match:
                 return False
             self.probe()
@@ -119,7 +119,7 @@ class Progress:
         """Say whether a message with this commit index would tell the follower anything."""
         return commit > self.sent_commit and self.sent_commit < self.next - 1
 
-    def _change(self, flow: Flow) -> None:
+    def _change(self, flow: ProgressState) -> None:
         self.flow = flow
         self.snapshot_index = self.snapshot_age = 0
         self._is_waiting = False

@@ -19,8 +19,8 @@ from orbitmq.store.values import (
     ReadResult,
     ReadStatus,
     StoreConfig,
-    Trouble,
-    TroubleKind,
+    StoreIssue,
+    StoreIssueKind,
 )
 
 __all__ = [
@@ -34,6 +34,6 @@ __all__ = [
     "ReadStatus",
     "Store",
     "StoreConfig",
-    "Trouble",
-    "TroubleKind",
+    "StoreIssue",
+    "StoreIssueKind",
 ]

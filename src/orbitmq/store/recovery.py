@@ -26,7 +26,7 @@ from orbitmq.model.topic import LIGHT_PREFIX
 from orbitmq.store.dispatch import dispatched_of, is_queued
 from orbitmq.store.lmq import LIGHT_QUEUE_ID, light_forms, light_places
 from orbitmq.store.log.commit_log import CommitLog
-from orbitmq.store.log.start_offset import Beginning
+from orbitmq.store.log.start_offset import LogStartOffset
 from orbitmq.store.quarantine import Quarantine, SetAside
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
 from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 _WARNINGS_MAX = 10
 
 
-class End(Enum):
+class LogEnd(Enum):
     """What the place where the log ends means."""
 
     WHOLE = "whole"
@@ -54,7 +54,7 @@ class End(Enum):
     """They are, and somebody has said that this very end will do."""
 
 
-def judge_end(end: int, durable: int, accepted_end: int | None) -> End:
+def judge_end(end: int, durable: int, accepted_end: int | None) -> LogEnd:
     """Judge where the log ends, all in bytes. Pure.
 
     Args:
@@ -62,8 +62,8 @@ def judge_end(end: int, durable: int, accepted_end: int | None) -> End:
         accepted_end: the end that will do although more was; it holds for this end alone.
     """
     if end >= durable:
-        return End.WHOLE
-    return End.ACCEPTED if end == accepted_end else End.LOST
+        return LogEnd.WHOLE
+    return LogEnd.ACCEPTED if end == accepted_end else LogEnd.LOST
 
 
 class Recovered(NamedTuple):
@@ -80,7 +80,7 @@ class Recovered(NamedTuple):
 
 
 @dataclass(slots=True)
-class Findings:
+class RecoveryReport:
     """What recovery met that a good store does not have: for whoever watches the broker."""
 
     set_aside: list[SetAside] = field(default_factory=list)
@@ -127,12 +127,12 @@ class Recovery:
         quarantine: Quarantine,
         mark: RebuildMark,
         deletions: Deletions,
-        beginning: Beginning,
+        beginning: LogStartOffset,
         ends: QueueEnds,
         accepted_end: int | None,
         lower_checkpoint: Callable[[int, int | None], None],
     ) -> None:
-        self.findings = Findings()
+        self.findings = RecoveryReport()
         self._commit_log = commit_log
         self._queues = queues
         self._quarantine = quarantine
@@ -270,9 +270,9 @@ class Recovery:
     def _check_end(self, end: int, durable: int, reason: str) -> None:
         """Refuse a log that has lost what was on the disk, unless somebody has accepted exactly this end."""
         verdict = judge_end(end, durable, self._accepted_end)
-        if verdict is End.LOST:
+        if verdict is LogEnd.LOST:
             raise _missing_end(self._commit_log, end, durable, reason)
-        if verdict is End.ACCEPTED:
+        if verdict is LogEnd.ACCEPTED:
             self.findings.lost_size = durable - end
             log.warning("going on without %d bytes of the commitlog behind %d, as accepted", durable - end, end)
             self._lower_checkpoint(0, end)

@@ -23,20 +23,20 @@ from orbitmq.store.dispatch import Dispatch, DispatchConsumer, dispatched_of, is
 from orbitmq.store.index.index import Answer, Index
 from orbitmq.store.index.keys import NotedKeys
 from orbitmq.store.index.layout import IndexSizes
-from orbitmq.store.index.search import Question
+from orbitmq.store.index.search import IndexQuery
 from orbitmq.store.lmq import NAMES, light_forms
 from orbitmq.store.log.commit_log import CommitLog, record_size_max
 from orbitmq.store.log.open_files import OpenFiles, affordable_files, allowed_descriptors, allowed_maps
-from orbitmq.store.log.start_offset import Beginning
+from orbitmq.store.log.start_offset import LogStartOffset
 from orbitmq.store.quarantine import Quarantine
 from orbitmq.store.queues.consume_queue import ConsumeQueue, Entry
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.deletions import Deletions
-from orbitmq.store.queues.lmq_queues import LightQueues
+from orbitmq.store.queues.lmq_queues import LmqQueues
 from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.reading import offset_at, read_matching, read_message, read_messages
 from orbitmq.store.queues.rebuild import RebuildMark
-from orbitmq.store.recovery import Findings, Recovered, Recovery
+from orbitmq.store.recovery import Recovered, Recovery, RecoveryReport
 from orbitmq.store.retention.retention import Retention
 from orbitmq.store.retention.rules import JAVA_RULES, RetentionRules
 from orbitmq.store.sync.checkpoint import format_checkpoint, parse_checkpoint
@@ -52,8 +52,8 @@ from orbitmq.store.values import (
     ReadResult,
     ReadStatus,
     StoreConfig,
-    Trouble,
-    TroubleKind,
+    StoreIssue,
+    StoreIssueKind,
 )
 from orbitmq.wire.messages.record import Blank, Record
 
@@ -120,13 +120,13 @@ class Store:
         self._delay_levels = config.delay_levels
         self._table = self._queues.table
         self._deletions = Deletions(self._disk, path / "deleted")
-        self._beginning = Beginning(self._disk, path / "begin")
+        self._beginning = LogStartOffset(self._disk, path / "begin")
         self._quarantine = Quarantine(self._disk, path / "quarantine", "commitlog")
         self._dispatch = Dispatch()
-        self.light: LightQueues | None = None
+        self.light: LmqQueues | None = None
         """The light queues, where messages may name some."""
         if config.light_queues_max:
-            self.light = LightQueues(self._queues, self._deletions, self._tell, config.light_queues_max)
+            self.light = LmqQueues(self._queues, self._deletions, self._tell, config.light_queues_max)
         self._durability = Durability()
         self._syncing = Syncing(
             self._commit_log,
@@ -204,7 +204,7 @@ class Store:
 
     recovered: Recovered
     """What opening the store found."""
-    findings: Findings
+    findings: RecoveryReport
     """What was wrong with it."""
 
     @property
@@ -218,23 +218,23 @@ class Store:
         return self._refusal is None
 
     @property
-    def troubles(self) -> list[Trouble]:
+    def troubles(self) -> list[StoreIssue]:
         """What its operator should know: why it is read-only, what waits for the disk, and what was set aside."""
         syncing = self._syncing
         reason = None if self._refusal is _COPY else self._refusal
-        refusing = TroubleKind.BUSY if self._refusal in _PASSING else TroubleKind.CLOSED
+        refusing = StoreIssueKind.BUSY if self._refusal in _PASSING else StoreIssueKind.CLOSED
         if self._refusal is not None and self._refusal == self._full:
-            refusing = TroubleKind.DISK_FULL
+            refusing = StoreIssueKind.DISK_FULL
         said = (
-            (TroubleKind.FENCED if self._durability.is_fenced else refusing, reason),
-            (TroubleKind.DISK_HANGS, syncing.hang),
-            (TroubleKind.UNSYNCED, syncing.shortage),
-            (TroubleKind.CHECKPOINT_UNSAVED, syncing.checkpoint_failure),
-            (TroubleKind.UNDELETED, self.retention.failure),
-            (TroubleKind.INDEX, None if self.index is None else self.index.warning),
-            (TroubleKind.QUARANTINE, self._quarantine.warning()),
+            (StoreIssueKind.FENCED if self._durability.is_fenced else refusing, reason),
+            (StoreIssueKind.DISK_HANGS, syncing.hang),
+            (StoreIssueKind.UNSYNCED, syncing.shortage),
+            (StoreIssueKind.CHECKPOINT_UNSAVED, syncing.checkpoint_failure),
+            (StoreIssueKind.UNDELETED, self.retention.failure),
+            (StoreIssueKind.INDEX, None if self.index is None else self.index.warning),
+            (StoreIssueKind.QUARANTINE, self._quarantine.warning()),
         )
-        return [Trouble(kind, reason) for kind, reason in said if reason is not None]
+        return [StoreIssue(kind, reason) for kind, reason in said if reason is not None]
 
     @property
     def warnings(self) -> list[str]:
@@ -558,7 +558,7 @@ class Store:
         """Yield the records of committed transactions from there to the log's end: for starts, it takes a while."""
         return self._commit_log.committed_records(physical_offset, self._commit_log.end)
 
-    def query(self, question: Question, answer: Answer) -> None:
+    def query(self, question: IndexQuery, answer: Answer) -> None:
         """Search for the messages of a key; `answer` gets what was found, or a StoreError, at once or later on the loop."""
         if self.index is None:
             answer(StoreUnavailable("messages are not indexed here (messageIndexEnable)"))

@@ -22,7 +22,7 @@ class FlushMode(Enum):
     SYNC = "SYNC_FLUSH"
 
 
-class TroubleKind(StrEnum):
+class StoreIssueKind(StrEnum):
     """What may be wrong with a store; metrics show each kind by this name."""
 
     FENCED = "fenced"
@@ -44,10 +44,10 @@ class TroubleKind(StrEnum):
     """Recovery has cut something off the log, now or earlier, and it is kept still."""
 
 
-class Trouble(NamedTuple):
+class StoreIssue(NamedTuple):
     """Something that is wrong with a store, and the sentence that says why."""
 
-    kind: TroubleKind
+    kind: StoreIssueKind
     reason: str
 
 

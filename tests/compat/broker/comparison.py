@@ -178,7 +178,7 @@ class Comparison:
         self.tally.counts[step.code] += 1
         for side in self._sides:
             side.send(step)
-        if step.is_oneway or step.way is Way.PARK:
+        if step.is_oneway or step.way is Way.HOLD:
             self._wait_for_turn(step)
             return None
         return self._compare(step, step.number)

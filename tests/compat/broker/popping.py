@@ -64,10 +64,10 @@ def wait_for_a_pop(story: Story) -> list[Step]:
     if code == POP:
         fields |= {"expType": "TAG", "exp": story.random.choice(("*", "red", "red || blue"))}
         story.pops.append((story.next_number(), "\u00a7a", str(queue)))
-    steps = [Step(code, fields, link=1, way=Way.PARK)]
-    parked = story.next_number()
+    steps = [Step(code, fields, link=1, way=Way.HOLD)]
+    held = story.next_number()
     steps.append(story.plain_send("\u00a7a", queue, "red"))
-    return [*steps, Step(parked, link=1, way=Way.FETCH)]
+    return [*steps, Step(held, link=1, way=Way.FETCH)]
 
 
 def acknowledge(story: Story) -> Step:

@@ -23,10 +23,10 @@ class Way(Enum):
 
     ASK = auto()
     """Send and wait for the answer."""
-    PARK = auto()
+    HOLD = auto()
     """Send; the answer is fetched by a later step of the way FETCH on the same link."""
     FETCH = auto()
-    """Wait for the answer of the parked step that `code` names by its number."""
+    """Wait for the answer of the held step that `code` names by its number."""
     MARK = auto()
     """Nothing is sent: the moment is remembered, and lies between what was stored before and after it."""
     REOPEN = auto()

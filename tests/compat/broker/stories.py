@@ -325,12 +325,12 @@ class Story:
             "expressionType": "TAG",
         }
         # A new group is made first: its first pull might wait for that, and see what comes meanwhile.
-        steps = [self._group_settings("\u00a7g"), Step(11, fields, link=1, way=Way.PARK)]
-        parked = self.next_number() + 1
+        steps = [self._group_settings("\u00a7g"), Step(11, fields, link=1, way=Way.HOLD)]
+        held = self.next_number() + 1
         if fields["subscription"] != "*" and random.random() < 0.6:
             steps.append(self.plain_send(topic, queue, "green"))
         steps.append(self.plain_send(topic, queue, "red"))
-        return [*steps, Step(parked, link=1, way=Way.FETCH)]
+        return [*steps, Step(held, link=1, way=Way.FETCH)]
 
     def plain_send(self, topic: str, queue: int, tag: str) -> Step:
         self.sent[topic, queue] += 1

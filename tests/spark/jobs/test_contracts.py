@@ -14,7 +14,7 @@ from orbitmq.errors import ConfigError
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.spark.jobs.contract_checks import BodyFormat, judged, load_contract
-from orbitmq.spark.jobs.contracts import ORIGIN, REASON, ContractPlan, Judge, hold_to_contract
+from orbitmq.spark.jobs.contracts import ORIGIN, REASON, ContractChecker, ContractPlan, hold_to_contract
 from orbitmq.spark.jobs.runtime.screen import Screen
 from spark.jobs.killing import is_killed, kill_when, start_job
 from spark.jobs.publishing import publish_flights
@@ -82,9 +82,9 @@ def test_a_batch_that_comes_again_sends_only_what_is_not_in_quarantine_yet(spark
 
     send([Message(plan.topic, body, tag="t") for body in (b"{", b'{"carrier":"UA"}')])
     first = read().where("body = cast('{' as binary)")
-    Judge(spark, cluster, plan).write(first, 0)  # and here it was killed, with one of two sent
+    ContractChecker(spark, cluster, plan).write(first, 0)  # and here it was killed, with one of two sent
 
-    Judge(spark, cluster, plan).write(read(), 0)
+    ContractChecker(spark, cluster, plan).write(read(), 0)
 
     letters = quarantined(spark, cluster, plan)
     reasons = sorted(letter["properties"][REASON] for letter in letters)

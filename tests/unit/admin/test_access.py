@@ -11,7 +11,7 @@ from orbitmq.admin.access import AccessClient, acl_of
 from orbitmq.admin.monitoring import set_write_perm
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected, RemoteRefused, RequestTimeout
-from orbitmq.model.access import Action, Decision, Resource, ResourceType, Rule, User, UserStatus
+from orbitmq.model.access import AccessDecision, AccessRule, Action, Resource, ResourceType, User, UserStatus
 from orbitmq.net.dispatch.handlers import LATER, Handlers, Reply
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.server import Server
@@ -28,7 +28,7 @@ ON: dict[str, Any] = {
     "authorization_enabled": True,
     "init_authentication_user": '{"username":"root","password":"root-secret"}',
 }
-RULE = Rule(Resource(ResourceType.TOPIC, "orders"), (Action.PUB,), ("10.0.0.1",), Decision.ALLOW)
+RULE = AccessRule(Resource(ResourceType.TOPIC, "orders"), (Action.PUB,), ("10.0.0.1",), AccessDecision.ALLOW)
 
 
 async def test_users_and_rules_of_two_brokers():

@@ -7,7 +7,7 @@ import pytest
 
 from orbitmq.admin import AdminClient
 from orbitmq.admin.dead_letter_client import DeadLetters
-from orbitmq.admin.dead_letters import Place, Selection
+from orbitmq.admin.dead_letters import DeadLetterPosition, DeadLetterSelection
 from orbitmq.client.producer import Producer
 from orbitmq.client.pull_consumer import PullConsumer
 from orbitmq.errors import ClientError, InvalidArgument, RequestTimeout, RouteNotFound, SendFailed
@@ -74,12 +74,12 @@ async def test_letters_are_read_broker_by_broker_and_tell_their_origin():
 @pytest.mark.parametrize(
     ("selection", "found"),
     [
-        (Selection(count_max=2), [b"a0", b"a1"]),
-        (Selection(broker_name="broker-b"), [b"b0", b"b1"]),
-        (Selection(offset_min=1), [b"a1", b"a2", b"b1"]),
-        (Selection(offset_end=1), [b"a0", b"b0"]),
-        (Selection(start=Place("broker-a", 0, 2)), [b"a2", b"b0", b"b1"]),
-        (Selection(offset_min=9), []),
+        (DeadLetterSelection(count_max=2), [b"a0", b"a1"]),
+        (DeadLetterSelection(broker_name="broker-b"), [b"b0", b"b1"]),
+        (DeadLetterSelection(offset_min=1), [b"a1", b"a2", b"b1"]),
+        (DeadLetterSelection(offset_end=1), [b"a0", b"b0"]),
+        (DeadLetterSelection(start=DeadLetterPosition("broker-a", 0, 2)), [b"a2", b"b0", b"b1"]),
+        (DeadLetterSelection(offset_min=9), []),
     ],
 )
 async def test_a_selection_is_what_is_read(selection, found):
@@ -93,7 +93,7 @@ async def test_ids_of_each_kind_find_their_letter():
         for letter in (letters[0], letters[4]):
             assert len(letter.ids) == 3
             for one in letter.ids:
-                found = await bodies(dead_letters.read("billing", Selection(ids=frozenset((one,)))))
+                found = await bodies(dead_letters.read("billing", DeadLetterSelection(ids=frozenset((one,)))))
                 assert found == [letter.message.body]
 
 
@@ -115,24 +115,24 @@ async def test_what_was_stopped_goes_on_at_the_next_place_with_nothing_lost_or_d
     async with buried() as (cluster, dead_letters):
         done, start = [], None
         for _ in range(5):  # stopped after each letter
-            async for letter, _sent in dead_letters.resend("billing", Selection(start=start)):
+            async for letter, _sent in dead_letters.resend("billing", DeadLetterSelection(start=start)):
                 done.append(letter.message.body)
                 start = letter.place.next
                 break
         assert done == [b"a0", b"a1", b"a2", b"b0", b"b1"]
         assert len(await orders(cluster)) == 10
-        assert [one async for one in dead_letters.resend("billing", Selection(start=start))] == []
+        assert [one async for one in dead_letters.resend("billing", DeadLetterSelection(start=start))] == []
 
 
 async def test_letters_that_were_sent_are_sent_once_more_only_where_that_is_asked_for():
     async with buried() as (_cluster, dead_letters):
 
-        async def resent(selection=Selection(), **options):  # noqa: B008
+        async def resent(selection=DeadLetterSelection(), **options):  # noqa: B008
             return [letter.message.body async for letter, _ in dead_letters.resend("billing", selection, **options)]
 
-        assert await resent(Selection(offset_min=1)) == [b"a1", b"a2", b"b1"], "which leaves a gap"
-        assert await resent(Selection(ids=frozenset(["nowhere"]))) == []
-        assert await resent(Selection(count_max=2)) == [b"a0", b"a1"]
+        assert await resent(DeadLetterSelection(offset_min=1)) == [b"a1", b"a2", b"b1"], "which leaves a gap"
+        assert await resent(DeadLetterSelection(ids=frozenset(["nowhere"]))) == []
+        assert await resent(DeadLetterSelection(count_max=2)) == [b"a0", b"a1"]
         assert await bodies(dead_letters.read("billing", only_unsent=True)) == [b"a2", b"b0", b"b1"]
         for left in ([b"a2"], [b"b0"]):  # stopped after each letter
             async for letter, _sent in dead_letters.resend("billing"):
@@ -140,7 +140,7 @@ async def test_letters_that_were_sent_are_sent_once_more_only_where_that_is_aske
                 break
         assert await resent() == [b"b1"]
         assert await resent() == []
-        assert await resent(Selection(offset_min=2)) == [b"a2"]
+        assert await resent(DeadLetterSelection(offset_min=2)) == [b"a2"]
         assert await resent(again=True) == [b"a0", b"a1", b"a2", b"b0", b"b1"]
         assert await bodies(dead_letters.read("billing")) == [b"a0", b"a1", b"a2", b"b0", b"b1"]
 
@@ -190,7 +190,11 @@ async def test_a_topic_that_nobody_may_read_is_named_with_what_helps():
             assert "cannot be read on broker-b: the topic is write-only there" in str(found.problem)
             with pytest.raises(ClientError, match=r"topic create '%DLQ%billing' --queues 1 --broker broker-b"):
                 await bodies(fresh.read("billing"))
-            assert await bodies(fresh.read("billing", Selection(broker_name="broker-a"))) == [b"a0", b"a1", b"a2"]
+            assert await bodies(fresh.read("billing", DeadLetterSelection(broker_name="broker-a"))) == [
+                b"a0",
+                b"a1",
+                b"a2",
+            ]
 
 
 async def test_a_group_whose_broker_is_away_is_told_with_the_reason(monkeypatch):

@@ -1,6 +1,6 @@
 import pytest
 
-from orbitmq.admin.dead_letters import DeadLetter, Place, Selection, parse_place
+from orbitmq.admin.dead_letters import DeadLetter, DeadLetterPosition, DeadLetterSelection, parse_place
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Host, Message, StoredMessage
 from orbitmq.model.route import MessageQueue
@@ -35,18 +35,18 @@ def test_what_is_no_place_is_refused(text):
 @pytest.mark.parametrize(
     ("selection", "offsets"),
     [
-        (Selection(), range(5, 20)),
-        (Selection(offset_min=7, offset_end=9), range(7, 9)),
-        (Selection(offset_min=1, offset_end=99), range(5, 20)),
-        (Selection(broker_name="broker-b"), range(5, 20)),
-        (Selection(broker_name="broker-a"), range(0)),
-        (Selection(start=Place("broker-b", 1, 8)), range(8, 20)),
-        (Selection(start=Place("broker-b", 0, 8)), range(5, 20)),
-        (Selection(start=Place("broker-a", 7, 8)), range(5, 20)),
-        (Selection(start=Place("broker-b", 2, 0)), range(0)),
-        (Selection(start=Place("broker-c", 0, 0)), range(0)),
-        (Selection(start=Place("broker-b", 1, 8), offset_min=10), range(10, 20)),
-        (Selection(start=Place("broker-b", 1, 30)), range(0)),
+        (DeadLetterSelection(), range(5, 20)),
+        (DeadLetterSelection(offset_min=7, offset_end=9), range(7, 9)),
+        (DeadLetterSelection(offset_min=1, offset_end=99), range(5, 20)),
+        (DeadLetterSelection(broker_name="broker-b"), range(5, 20)),
+        (DeadLetterSelection(broker_name="broker-a"), range(0)),
+        (DeadLetterSelection(start=DeadLetterPosition("broker-b", 1, 8)), range(8, 20)),
+        (DeadLetterSelection(start=DeadLetterPosition("broker-b", 0, 8)), range(5, 20)),
+        (DeadLetterSelection(start=DeadLetterPosition("broker-a", 7, 8)), range(5, 20)),
+        (DeadLetterSelection(start=DeadLetterPosition("broker-b", 2, 0)), range(0)),
+        (DeadLetterSelection(start=DeadLetterPosition("broker-c", 0, 0)), range(0)),
+        (DeadLetterSelection(start=DeadLetterPosition("broker-b", 1, 8), offset_min=10), range(10, 20)),
+        (DeadLetterSelection(start=DeadLetterPosition("broker-b", 1, 30)), range(0)),
     ],
 )
 def test_a_selection_cuts_a_queue(selection, offsets):
@@ -56,9 +56,9 @@ def test_a_selection_cuts_a_queue(selection, offsets):
 def test_a_letter_is_known_by_its_own_id_its_origins_and_its_clients():
     found = letter({"UNIQ_KEY": "U", "ORIGIN_MESSAGE_ID": "O", "DLQ_ORIGIN_MESSAGE_ID": "D"})
     assert found.ids == {"U", "D", "7F00000100002A9F00000000000000FF"}
-    assert Selection(ids=frozenset(("D", "x"))).takes(found)
-    assert not Selection(ids=frozenset(("x",))).takes(found)
-    assert Selection().takes(found)
+    assert DeadLetterSelection(ids=frozenset(("D", "x"))).takes(found)
+    assert not DeadLetterSelection(ids=frozenset(("x",))).takes(found)
+    assert DeadLetterSelection().takes(found)
     assert letter().ids == {"7F00000100002A9F00000000000000FF"}
 
 

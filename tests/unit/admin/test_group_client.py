@@ -19,7 +19,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.groups import GroupConfig
-from orbitmq.wire.bodies.topics import Progress, encode_consume_stats
+from orbitmq.wire.bodies.topics import QueueProgress, encode_consume_stats
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import GetConsumeStats, ResetGroupOffset
 from waiting import until
@@ -193,7 +193,7 @@ async def test_a_copy_has_no_offset_where_the_group_has_none() -> None:
 
 
 async def test_a_queue_whose_broker_has_no_master_is_named_before_anything_is_set() -> None:
-    place = {MessageQueue("t", "broker-b", 0): Progress(8, 5, 0)}
+    place = {MessageQueue("t", "broker-b", 0): QueueProgress(8, 5, 0)}
 
     async def tell(_address: str, header: object, _body: bytes) -> Command:
         assert isinstance(header, GetConsumeStats), "something was changed"

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbitmq.admin.route_comparison import Snapshot, differences, snapshot_of
+from orbitmq.admin.route_comparison import RouteFacts, differences, snapshot_of
 from orbitmq.model.route import BrokerData, ClusterInfo, QueueData, TopicRoute
 
 
@@ -13,7 +13,7 @@ def queue(name: str, perm: int = 6) -> QueueData:
     return QueueData(broker_name=name, read_queue_count=4, write_queue_count=4, perm=perm)
 
 
-def snapshot(brokers: list[BrokerData], **topics: list[QueueData]) -> Snapshot:
+def snapshot(brokers: list[BrokerData], **topics: list[QueueData]) -> RouteFacts:
     info = ClusterInfo(brokers={each.broker_name: each for each in brokers}, clusters={})
     return snapshot_of(info, {topic: TopicRoute(queues=tuple(queues)) for topic, queues in topics.items()})
 
@@ -41,7 +41,7 @@ facts = st.dictionaries(st.text("abc", max_size=3), st.text("xyz", max_size=2), 
 
 @given(facts, facts)
 def test_digests_are_equal_exactly_when_nothing_differs(one, two):
-    snapshots = {"x": Snapshot(one), "y": Snapshot(two)}
+    snapshots = {"x": RouteFacts(one), "y": RouteFacts(two)}
     is_equal = not list(differences(snapshots))
     assert is_equal == (one == two)
-    assert (Snapshot(one).digest == Snapshot(two).digest) == is_equal
+    assert (RouteFacts(one).digest == RouteFacts(two).digest) == is_equal

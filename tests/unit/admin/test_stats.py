@@ -13,14 +13,14 @@ from orbitmq.errors import RemoteRefused
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.wire.bodies.groups import encode_group_list
-from orbitmq.wire.bodies.stats import StatsFigures, WindowFigures, encode_stats
+from orbitmq.wire.bodies.stats import BrokerStatsData, BrokerStatsItem, encode_stats
 from orbitmq.wire.bodies.topics import TopicTable, encode_topic_table
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import GetAllTopicConfig, QueryTopicConsumers, ViewBrokerStats
 
 
-def figures(count: int) -> StatsFigures:
-    return StatsFigures(*(WindowFigures(count, 1.0, 1.0),) * 3)
+def figures(count: int) -> BrokerStatsData:
+    return BrokerStatsData(*(BrokerStatsItem(count, 1.0, 1.0),) * 3)
 
 
 class Broker:

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from orbitmq.admin import traces
-from orbitmq.admin.traces import Step, find_way, in_order, way_of
+from orbitmq.admin.traces import TraceStep, find_way, in_order, way_of
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Host, StoredMessage
 from orbitmq.net.loop import run
 from orbitmq.wire.messages.traces import (
+    ConsumeReturnType,
     ConsumptionBegun,
     ConsumptionEnded,
     MessageKind,
-    Outcome,
     Published,
     Recalled,
     Trace,
@@ -25,7 +25,7 @@ from orbitmq.wire.messages.traces import (
 
 SENT = Published(1_000, "r", "makers", "orders", "ID", "t", "k1 k2", "b:1", 5, 3, MessageKind.NORMAL, "OFF", True)
 BEGUN = ConsumptionBegun(2_000, "r", "readers", "R", "ID", 0, "k1 k2")
-ENDED = ConsumptionEnded("R", "ID", 9, True, "k1 k2", Outcome.SUCCESS, 2_009, "readers")
+ENDED = ConsumptionEnded("R", "ID", 9, True, "k1 k2", ConsumeReturnType.SUCCESS, 2_009, "readers")
 
 
 def stored(body: bytes = b"", *, stored_at_ms: int = 0) -> StoredMessage:
@@ -72,8 +72,8 @@ def test_a_message_was_sent_before_it_was_stored_whatever_the_clocks_say() -> No
 
 
 def test_a_second_message_of_a_key_keeps_its_own_order() -> None:
-    def step(name: str, at_ms: int, message_id: str) -> Step:
-        return Step(name, at_ms, None, None, "", "", message_id)
+    def step(name: str, at_ms: int, message_id: str) -> TraceStep:
+        return TraceStep(name, at_ms, None, None, "", "", message_id)
 
     steps = [
         step("sent, for later", 20, "A"),
@@ -110,8 +110,11 @@ CASES: list[tuple[Trace, tuple[str, str]]] = [
     (BEGUN, ("consumed", "begun")),
     (BEGUN._replace(retries=2), ("consumed again (2)", "begun")),
     (ENDED, ("consumed", "success")),
-    (ENDED._replace(is_success=False, outcome=Outcome.FAILED), ("consumed", "failed")),
-    (ENDED._replace(is_success=False, outcome=Outcome.NOTHING_RETURNED), ("consumed", "failed: nothing returned")),
+    (ENDED._replace(is_success=False, outcome=ConsumeReturnType.FAILED), ("consumed", "failed")),
+    (
+        ENDED._replace(is_success=False, outcome=ConsumeReturnType.NOTHING_RETURNED),
+        ("consumed", "failed: nothing returned"),
+    ),
     (ENDED._replace(is_success=False, outcome=77), ("consumed", "failed: 77")),
     (
         TransactionEnded(1, "r", "g", "t", "ID", None, None, "b", MessageKind.COMMIT, "ID", "UNKNOW", False),
@@ -135,7 +138,7 @@ def test_each_kind_of_trace_is_a_step(trace: Trace, expected: tuple[str, str]) -
 
 def test_each_attempt_of_a_consumption_is_a_step_of_its_own() -> None:
     again = BEGUN._replace(request_id="SECOND", retries=1, at_ms=9_000)
-    failed = ENDED._replace(is_success=False, outcome=Outcome.EXCEPTION)
+    failed = ENDED._replace(is_success=False, outcome=ConsumeReturnType.EXCEPTION)
     done = ENDED._replace(request_id="SECOND", at_ms=9_009)
     told = [traces._Told(trace, "c") for trace in (BEGUN, again, failed, done)]
     assert [(step.name, step.at_ms, step.status) for step in way_of(told)] == [

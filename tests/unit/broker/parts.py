@@ -27,7 +27,7 @@ from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.session import Waiter
 from orbitmq.store import FlushMode, ReadResult, ReadStatus, Store, StoreConfig
 from orbitmq.store.disk import Disk
-from orbitmq.store.sync.delivery_progress import DeliveryNotes
+from orbitmq.store.sync.delivery_progress import DeliveryProgress
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.command import Command
@@ -47,7 +47,7 @@ class FakePeer:
 
     def __init__(self) -> None:
         self.counters = Counters()
-        self.parked_count = 0
+        self.pending_count = 0
         self.turns = 0
         self.waited_ms = 0
         self.room = 1 << 40
@@ -68,7 +68,7 @@ class FakePeer:
     def send_request(self, command: Command, waiter: Waiter, *, timeout_ms: int) -> None:
         self.asked.append((command, waiter))
 
-    def answer_later(self, command: Command, reply: Reply, *, was_parked: bool) -> None:
+    def answer_later(self, command: Command, reply: Reply, *, was_pending: bool) -> None:
         self.replies.append(reply)
 
     def work_on(self, work: Iterator[None]) -> None:
@@ -100,7 +100,7 @@ def delay_queues(
     now_ms: int | None = None,
 ) -> DelayQueues:
     """Delay queues whose clocks agree unless both are told; their notes go to a disk of their own unless one is given."""
-    notes = DeliveryNotes(disk or FakeDisk(), Path("/store/delivered"))
+    notes = DeliveryProgress(disk or FakeDisk(), Path("/store/delivered"))
     now_ms = wall_ms if now_ms is None else now_ms
     return DelayQueues(store, topics, levels, *offsets, notes=notes, wall_ms=wall_ms, now_ms=now_ms)
 

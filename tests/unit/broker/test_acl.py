@@ -17,7 +17,7 @@ from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.handlers import HANDLERS
 from orbitmq.broker.monitoring.runtime_info import WARNINGS
 from orbitmq.errors import ConfigError, ConnectionFailed
-from orbitmq.net.security.accounts import Role
+from orbitmq.net.security.accounts import AccountRole
 from orbitmq.net.security.tls import TlsFiles, client_context
 from orbitmq.wire.bodies.document import decode_kv_table
 from orbitmq.wire.header import request_type
@@ -41,12 +41,12 @@ CREATE = CreateTopic(
 
 def test_every_request_has_its_role():
     needs = {code: role_for(code) for code in HANDLERS.codes}
-    assert {code for code, role in needs.items() if role is Role.ADMIN} == ADMINISTRATION & needs.keys()
-    assert {code for code, role in needs.items() if role is Role.WRITER} == WRITING & needs.keys()
+    assert {code for code, role in needs.items() if role is AccountRole.ADMIN} == ADMINISTRATION & needs.keys()
+    assert {code for code, role in needs.items() if role is AccountRole.WRITER} == WRITING & needs.keys()
 
 
 def test_a_request_that_nobody_thought_of_is_administration():
-    assert role_for(4711) is Role.ADMIN
+    assert role_for(4711) is AccountRole.ADMIN
 
 
 def any_header(code: int) -> object:
@@ -112,7 +112,7 @@ async def test_a_permissive_broker_serves_both_kinds(serve: Any, tmp_path: Path)
         assert rig.broker.running.server.counters.connections_encrypted == 1
 
 
-async def test_a_parked_pull_is_answered_over_tls(serve: Any, tmp_path: Path):
+async def test_a_held_pull_is_answered_over_tls(serve: Any, tmp_path: Path):
     files = Authority(tmp_path).issue("broker")
 
     async with serve(**tls_settings("enforcing", files)) as rig:
@@ -120,7 +120,7 @@ async def test_a_parked_pull_is_answered_over_tls(serve: Any, tmp_path: Path):
         assert (await sending.request(rig.broker.address, send_header("orders"), b"first")).code == 0
         header = pull_header("orders", queue_offset=1, sys_flag=6, suspend_timeout_ms=20_000)
         pull = asyncio.ensure_future(waiting.request(rig.broker.address, header, timeout_ms=30_000))
-        await until(lambda: rig.broker.service.pulls.parked_count == 1)
+        await until(lambda: rig.broker.service.pulls.held_count == 1)
         assert (await sending.request(rig.broker.address, send_header("orders"), b"second")).code == 0
         assert [record.body for record in iter_records((await pull).body)] == [b"second"]
 

@@ -271,7 +271,7 @@ async def test_a_broker_that_stops_answers_the_pulls_that_wait(tmp_path: Path) -
         await pool.request(broker.address, send_header("t"), b"x", timeout_ms=20_000)
         header = pull_header("t", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000)
         waiting = asyncio.create_task(pool.request(broker.address, header, timeout_ms=60_000))
-        await until(lambda: broker.service.pulls.parked_count == 1)
+        await until(lambda: broker.service.pulls.held_count == 1)
         await broker.stop()
         assert (await waiting).code == 19
     finally:
@@ -288,10 +288,10 @@ async def test_the_pulls_and_members_of_a_connection_that_closed_are_forgotten(t
         await pool.request(broker.address, HeartbeatRequest(), beat, timeout_ms=20_000)
         header = pull_header("t", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000)
         waiting = asyncio.create_task(pool.request(broker.address, header, timeout_ms=60_000))
-        await until(lambda: broker.service.pulls.parked_count == 1)
+        await until(lambda: broker.service.pulls.held_count == 1)
         await pool.close()
         await asyncio.gather(waiting, return_exceptions=True)
-        await until(lambda: broker.service.pulls.parked_count == 0)
+        await until(lambda: broker.service.pulls.held_count == 0)
         await until(lambda: broker.service.membership.members.consumer_ids("g") == [])
     finally:
         await broker.stop()

@@ -53,8 +53,8 @@ async def test_every_limit_has_a_setting_and_a_count_of_its_own(tmp_path: Path) 
         service.stats.fast_failure_count = 14
         service.sending.large_batches.over_count = 3
         counters.refusals.update({(310, 2): 20, (36, 2): 9, (310, 1): 99, (324, 2): 99})
-        service.pulls.parked.over_count, service.pulls.parked.over_size = 12, 13
-        service.pop.waiting.parked.over_count, service.pop.notices.parked.over_count = 18, 2
+        service.pulls.held.over_count, service.pulls.held.over_size = 12, 13
+        service.pop.waiting.held.over_count, service.pop.notices.held.over_count = 18, 2
         service.pop.pops.over_checkpoints, service.pop.pops.over_in_flight = 21, 22
         service.reply_pushes.over_count, service.reply_pushes.over_size = 16, 17
         assert limit_refusals(service, counters) == {

@@ -16,7 +16,7 @@ from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.delivery.delay import format_delay_offsets, schedule
 from orbitmq.broker.groups.members import HeartbeatSource
 from orbitmq.broker.handlers.queue_locks import LockTables, lock_queues, unlock_queues
-from orbitmq.broker.housekeeping import Housekeeping, Job
+from orbitmq.broker.housekeeping import Housekeeping, PeriodicJob
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.registration.addresses import BrokerAddress
 from orbitmq.broker.service import BrokerService, StoredTables
@@ -177,13 +177,13 @@ def test_pulls_keep_the_brokers_limits(tmp_path: Path) -> None:
     assert len(pulls.read(pull_header("t"), None).body) == 2 * size
     assert len(pulls.read(pull_header("t", queue_id=1), None).body) == large
     waiting = call(pull_header("t", queue_offset=5), now_ms=0)
-    assert [pulls.park(waiting, None, 1_000) for _ in range(2)] == [True, False]
+    assert [pulls.hold(waiting, None, 1_000) for _ in range(2)] == [True, False]
     assert rig.service.runtime_info.values(0)["parkedPullCount"] == "1"
 
 
 def test_an_arrival_wakes_the_pulls_of_the_same_broker(tmp_path: Path) -> None:
     rig, peer = Rig(tmp_path), FakePeer()
-    rig.service.pulls.park(call(pull_header("t"), peer=peer), None, 1_000)
+    rig.service.pulls.hold(call(pull_header("t"), peer=peer), None, 1_000)
     rig.store.append(Draft("t", 1, b"another queue"))
     rig.service.pulls.answer_overtaken()
     assert peer.replies == []
@@ -281,7 +281,7 @@ def test_counts_of_open_transactions_are_read_again(tmp_path: Path) -> None:
     assert Rig(tmp_path).service.transactions.counts.open == {"t": 3}
 
 
-async def turns(*jobs: Job, count: int) -> None:
+async def turns(*jobs: PeriodicJob, count: int) -> None:
     house = Housekeeping(jobs)
     for turn in range(1, count + 1):
         await house.do_due(turn * 1_000)
@@ -290,7 +290,7 @@ async def turns(*jobs: Job, count: int) -> None:
 async def test_each_job_runs_at_its_own_period_and_none_more_often_than_a_turn() -> None:
     done: list[str] = []
     periods = {"tiny": 100, "turn": 1_000, "odd": 2_500, "long": 5_000}
-    jobs = [Job(period_ms, lambda name=name: done.append(name)) for name, period_ms in periods.items()]  # type: ignore[misc]
+    jobs = [PeriodicJob(period_ms, lambda name=name: done.append(name)) for name, period_ms in periods.items()]  # type: ignore[misc]
     await turns(*jobs, count=10)
     assert {name: done.count(name) for name in periods} == {"tiny": 10, "turn": 10, "odd": 4, "long": 2}
 
@@ -305,7 +305,9 @@ async def test_a_job_that_fails_stops_no_other_and_is_tried_again(caplog: pytest
     def fail() -> None:
         raise ValueError("a fault")
 
-    await turns(Job(1_000, fail), Job(1_000, fail_later), Job(1_000, lambda: done.append(1)), count=2)
+    await turns(
+        PeriodicJob(1_000, fail), PeriodicJob(1_000, fail_later), PeriodicJob(1_000, lambda: done.append(1)), count=2
+    )
     assert done == [1, 1]
     failures = [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
     assert failures == ["a fault", "no space left"]
@@ -319,14 +321,14 @@ async def test_a_failure_is_logged_once_until_the_job_was_done(caplog: pytest.Lo
         if outcome is not None:
             raise outcome
 
-    await turns(Job(1_000, act), count=5)
+    await turns(PeriodicJob(1_000, act), count=5)
     assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["full", "broken", "broken"]
 
 
 async def test_the_task_does_turn_after_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(housekeeping, "TURN_MS", 1)
     done: list[int] = []
-    task = asyncio.create_task(Housekeeping([Job(2, lambda: done.append(1))]).run())
+    task = asyncio.create_task(Housekeeping([PeriodicJob(2, lambda: done.append(1))]).run())
     await until(lambda: len(done) == 3)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -117,14 +117,14 @@ class FakeBroker(FakeServer):
         self.refusals = defaultdict(list)
         self.silent = set()
         self.delays = {}
-        self.parked = []
+        self.held = []
         self.holds_pulls = True
         self.suggested_broker_id = 0
 
     async def stop(self):
         await super().stop()
         self.locks = QueueLocks(60_000)
-        self.parked.clear()
+        self.held.clear()
         self.members.clear()
         self.clients.clear()
 
@@ -148,7 +148,7 @@ class FakeBroker(FakeServer):
             reconsume_times=reconsume_times,
         )  # fmt: skip
         queue.append((body, record, (properties.get("TAGS"), stored_at_ms)))
-        waiting, self.parked = self.parked, []
+        waiting, self.held = self.held, []
         for call in waiting:
             self.pull(call)
         return offset
@@ -176,7 +176,7 @@ class FakeBroker(FakeServer):
             return
         if start == end:
             if self.holds_pulls:
-                self.parked.append(call)
+                self.held.append(call)
             else:
                 call.answer(reply(ResponseCode.PULL_NOT_FOUND, start))
             return

@@ -52,7 +52,7 @@ async def test_a_poll_waits_for_messages_and_gives_up_in_time(cluster):
         reader.assign([queue(0)])
         assert await reader.poll(timeout_ms=1) == []
         polling = asyncio.create_task(reader.poll(timeout_ms=20_000))
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
         cluster.a.put("orders", 0, b"1")
         assert [message.body for message in await polling] == [b"1"]
 
@@ -89,7 +89,7 @@ async def test_a_seek_counts_at_once_while_a_pull_is_held(cluster):
     async with consumer(cluster) as reader:
         reader.assign([queue(0)])
         assert await poll(reader, 1) == [b"1"]
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
         reader.seek(queue(0), 0)
         assert await poll(reader, 1) == [b"1"]
 
@@ -162,7 +162,7 @@ async def test_whoever_polls_or_commits_gets_to_know_that_the_consumer_was_close
     async with consumer(cluster) as reader:
         reader.assign([queue(0)])
         polling = asyncio.ensure_future(reader.poll(timeout_ms=600_000))
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
     with pytest.raises(ClientError, match="PullConsumer is not open"):
         await polling
     with pytest.raises(ClientError, match="PullConsumer is not open"):
@@ -173,7 +173,7 @@ async def test_one_queue_that_is_refused_leaves_the_others_to_poll(cluster):
     cluster.topic("orders", count=2)
     async with consumer(cluster) as reader:
         reader.assign([queue(0)])
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
         cluster.a.refusals[PullMessage] = [ResponseCode.TOPIC_NOT_EXIST] * 10_000
         reader.assign([queue(0), queue(1)])
         await until(lambda: reader._puller(queue(1)).refusal is not None)
@@ -198,7 +198,7 @@ async def test_without_an_offset_the_settings_say_where_to_begin(cluster):
     cluster.fill(b"1")
     async with consumer(cluster, consume_from=ConsumeFrom.LAST) as reader:
         reader.assign([queue(0)])
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
         cluster.a.put("orders", 0, b"2")
         assert await poll(reader, 1) == [b"2"]
 
@@ -233,8 +233,8 @@ async def test_an_expression_goes_to_the_broker_with_every_pull(cluster):
         consumer(cluster, sql="price >")
     async with consumer(cluster, sql="price > 10") as reader:
         reader.assign([queue(0)])
-        await until(lambda: cluster.a.parked)
-        pull = cluster.a.parked[0].header
+        await until(lambda: cluster.a.held)
+        pull = cluster.a.held[0].header
         assert (pull.subscription, pull.expression_type) == ("price > 10", "SQL92")
 
 

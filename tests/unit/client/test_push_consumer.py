@@ -319,7 +319,7 @@ async def test_pulls_carry_the_offset_so_that_little_is_repeated_after_a_crash(c
     cluster.fill(b"1", b"2")
     async with consumer(cluster, batch_count_max=1, commit_interval_ms=3_600_000) as reader:
         await take(reader, 1)
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
         cluster.a.put("orders", 0, b"3")  # lets the next pull begin
         await until(lambda: cluster.a.offsets.get(("takers", "orders", 0)) == 1)
 
@@ -485,7 +485,7 @@ async def test_topics_may_come_and_go_while_consuming(cluster):
 async def test_a_changed_subscription_counts_from_the_next_pull(cluster):
     cluster.topic("orders", count=1)
     async with consumer(cluster, tag="A") as reader:
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
         reader.subscribe("orders", "B")
         cluster.a.put("orders", 0, b"1", tag="A")
         cluster.a.put("orders", 0, b"2", tag="B")
@@ -498,8 +498,8 @@ async def test_an_expression_goes_to_the_broker_with_pulls_and_heartbeats(cluste
         with pytest.raises(InvalidExpression, match="line 1, column 8"):
             reader.subscribe("orders", sql="price >")
         reader.subscribe("orders", sql="price > 10")
-        await until(lambda: cluster.a.parked and cluster.a.heartbeats)
-        pull = next(call.header for call in cluster.a.parked if call.header.topic == "orders")
+        await until(lambda: cluster.a.held and cluster.a.heartbeats)
+        pull = next(call.header for call in cluster.a.held if call.header.topic == "orders")
         assert (pull.subscription, pull.expression_type) == ("price > 10", "SQL92")
         (info,) = cluster.a.heartbeats[-1].consumers
         told = {found.topic: (found.expression, found.expression_type) for found in info.subscriptions}
@@ -543,7 +543,7 @@ async def test_an_offset_beyond_the_end_is_moved_back(cluster):
     cluster.fill(b"1")
     cluster.a.offsets["takers", "orders", 0] = 100
     async with consumer(cluster) as reader:
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
         cluster.a.put("orders", 0, b"2")
         assert await take(reader, 1) == [b"2"]
 

@@ -15,7 +15,7 @@ from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.headers import PopMessage
 from orbitmq.wire.messages.record import iter_records, to_stored_message
-from orbitmq.wire.messages.traces import ConsumptionBegun, ConsumptionEnded, Outcome, decode_traces
+from orbitmq.wire.messages.traces import ConsumeReturnType, ConsumptionBegun, ConsumptionEnded, decode_traces
 from orbitmq.wire.pop.handles import format_handle
 from waiting import until
 
@@ -82,7 +82,7 @@ async def test_whoever_waits_gets_the_first_message_of_any_broker():
         found = set()
         for _ in range(4):
             receiving = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
-            while not any(service_of(cluster, name).pop.notices.parked.count for name in ("broker-a", "broker-b")):
+            while not any(service_of(cluster, name).pop.notices.held.count for name in ("broker-a", "broker-b")):
                 await asyncio.sleep(0.001)
             await producer.send(Message("orders", b"x"))
             (message,) = await receiving
@@ -165,7 +165,7 @@ async def test_whoever_receives_gets_to_know_that_the_consumer_was_closed():
         async with consumer(cluster) as reader:
             reader.subscribe("orders")
             receiving = asyncio.ensure_future(reader.receive(timeout_ms=600_000))
-            await until(lambda: service_of(cluster).pop.waiting.parked.count, 0.001)
+            await until(lambda: service_of(cluster).pop.waiting.held.count, 0.001)
         with pytest.raises(ClientError, match="SimpleConsumer is not open"):
             await receiving
 
@@ -251,7 +251,7 @@ async def test_in_order_nobody_gets_more_of_a_queue_until_all_before_is_acknowle
             again, third = await other.receive(2, timeout_ms=60_000)
             assert [(message.body, message.reconsume_times) for message in (again, third)] == [(b"1", 1), (b"2", 0)]
             waiting = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
-            while not service_of(cluster).pop.waiting.parked.count:
+            while not service_of(cluster).pop.waiting.held.count:
                 await asyncio.sleep(0.001)
             await other.ack([again, third])
             assert [message.body for message in await waiting] == [b"3"]
@@ -261,7 +261,7 @@ async def test_in_order_a_receive_that_got_no_answer_asks_for_the_same_messages_
     async with scene(ordered=True) as (cluster, producer, reader):
         reader.subscribe("orders")
         waiting = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
-        while not service_of(cluster).pop.waiting.parked.count:
+        while not service_of(cluster).pop.waiting.held.count:
             await asyncio.sleep(0.001)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
@@ -276,7 +276,7 @@ async def test_in_order_receives_at_the_same_time_do_not_get_one_anothers_messag
     async with scene(ordered=True) as (cluster, producer, reader):
         reader.subscribe("orders")
         receiving = [asyncio.ensure_future(reader.receive(1, timeout_ms=60_000)) for _ in range(2)]
-        while service_of(cluster).pop.waiting.parked.count < 2:
+        while service_of(cluster).pop.waiting.held.count < 2:
             await asyncio.sleep(0.001)
         await producer.send_batch([Message("orders", b"0"), Message("orders", b"1")])
         bodies = []
@@ -340,7 +340,7 @@ async def test_a_trace_begins_with_a_receive_and_ends_with_what_is_said_of_the_m
         begun = [trace for trace in told(cluster) if isinstance(trace, ConsumptionBegun)]
         ended = {trace.message_id: trace.outcome for trace in told(cluster) if isinstance(trace, ConsumptionEnded)}
         assert [trace.message_id for trace in begun] == [one.message_id for one in sent]
-        assert ended == {done.message_id: Outcome.SUCCESS, back.message_id: Outcome.FAILED}
+        assert ended == {done.message_id: ConsumeReturnType.SUCCESS, back.message_id: ConsumeReturnType.FAILED}
 
 
 async def test_a_consumer_that_is_closed_takes_no_subscriptions():

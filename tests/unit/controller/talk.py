@@ -12,7 +12,7 @@ from orbitmq.controller.config import ControllerConfig
 from orbitmq.controller.handlers import handlers
 from orbitmq.controller.replicas import Replicas
 from orbitmq.controller.service import ControllerService
-from orbitmq.controller.values import Group, Living, Outcome
+from orbitmq.controller.values import CommandResult, LiveMembers, ReplicaGroup
 from orbitmq.errors import Rejected
 from orbitmq.net.dispatch.handlers import LATER, Call, Reply
 from orbitmq.net.session import make_request
@@ -26,7 +26,7 @@ class Talk:
 
     def __init__(self, folder: Path = Path("nowhere"), **settings: Any) -> None:
         self.now_ms = 0
-        self.told: list[tuple[Group, Living]] = []
+        self.told: list[tuple[ReplicaGroup, LiveMembers]] = []
         self.newcomers: list[str] = []
         self.decisions: list[int] = []
         self.replicas = Replicas()
@@ -51,7 +51,7 @@ class Talk:
         peer: Any = SimpleNamespace(
             id=connection_id,
             remote="10.0.0.9:5",
-            answer_later=lambda _command, reply, was_parked: answers.set_result(reply),
+            answer_later=lambda _command, reply, was_pending: answers.set_result(reply),
         )
         _, handler, part, _ = self._handlers[code_of(type(header))]
         try:
@@ -73,7 +73,7 @@ class Talk:
         header = BrokerHeartbeat(cluster_name="c", broker_name=name, broker_addr=address, broker_id=broker_id, **values)
         return await self.ask(header, connection_id=broker_id)
 
-    async def led(self, *broker_ids: int) -> Group:
+    async def led(self, *broker_ids: int) -> ReplicaGroup:
         """Make brokers members, of which the first leads and all are in the sync set."""
         from orbitmq.controller.commands import AlterSyncSet, encode_command
 
@@ -95,7 +95,7 @@ class Talk:
         return self.group
 
     @property
-    def group(self) -> Group:
+    def group(self) -> ReplicaGroup:
         """The group of all tests."""
         return self.replicas.groups["orders"]
 
@@ -104,5 +104,5 @@ class Talk:
         while self.service._tasks:
             await asyncio.gather(*self.service._tasks)
 
-    def _note(self, outcome: Outcome) -> None:
+    def _note(self, outcome: CommandResult) -> None:
         self.decisions.append(outcome.code)

@@ -1,21 +1,21 @@
 """Figures, alerts and health of a controller."""
 
 from orbitmq.controller.handlers import handlers
-from orbitmq.controller.monitoring import ControllerMetrics, Monitor
-from orbitmq.controller.values import Outcome
+from orbitmq.controller.monitoring import ControllerMetrics, ControllerMonitor
+from orbitmq.controller.values import CommandResult
 from orbitmq.net.server import Server
 from unit.controller.talk import Talk
 
 
 def test_elections_are_counted_by_their_ends_under_javas_names():
-    monitor = Monitor()
+    monitor = ControllerMonitor()
     for code in (0, 2011, 2004, 2012, 0):
-        monitor.note(Outcome(code))
+        monitor.note(CommandResult(code))
     assert monitor.elections == {"new_master_elected": 2, "keep_current_master": 1, "no_master_elected": 2}
 
 
 async def test_a_group_without_a_master_is_an_alert_at_the_leader(caplog):
-    talk, monitor = Talk(), Monitor()
+    talk, monitor = Talk(), ControllerMonitor()
     await talk.led(1)
     await talk.join(2)
     assert monitor.health(talk.service)["alerts"] == []
@@ -28,7 +28,7 @@ async def test_a_group_without_a_master_is_an_alert_at_the_leader(caplog):
 
 
 def test_without_a_leader_a_controller_is_not_ready():
-    talk, monitor = Talk(), Monitor()
+    talk, monitor = Talk(), ControllerMonitor()
     talk.consensus.lead(False)
     document = monitor.health(talk.service)
     assert (document["ready"], document["notReady"]) == (False, ["no controller leads"])
@@ -36,9 +36,9 @@ def test_without_a_leader_a_controller_is_not_ready():
 
 
 async def test_the_figures_have_names():
-    talk, monitor = Talk(), Monitor()
+    talk, monitor = Talk(), ControllerMonitor()
     await talk.led(1)
-    monitor.note(Outcome())
+    monitor.note(CommandResult())
     server = Server(handlers, talk.service, name="controller")
     found = {family.name: family for family in ControllerMetrics(server, talk.service, monitor).collect()}
     values = {name: found[f"rocketmq_controller_{name}"].samples[0].value for name in ("leader", "brokers_alive")}

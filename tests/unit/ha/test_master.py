@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbitmq.errors import FrameError
-from orbitmq.ha.master import Run, SlaveFeed
+from orbitmq.ha.master import LogChunk, SlaveFeed
 
 
 def feed(segment_size: int = 100, run_size_max: int = 30) -> SlaveFeed:
     return SlaveFeed(segment_size, run_size_max, now_ms=0)
 
 
-def follow(log: int, start: int, slave: SlaveFeed) -> list[Run]:
+def follow(log: int, start: int, slave: SlaveFeed) -> list[LogChunk]:
     slave.report(start, 0, log, 0)
     runs = []
     while (run := slave.next_run(log)) is not None:
@@ -42,7 +42,7 @@ def test_an_empty_slave_begins_with_the_last_file_and_no_earlier_than_the_log(
 
 
 def test_a_slave_goes_on_where_its_log_ends() -> None:
-    assert follow(250, 190, feed()) == [Run(190, 10), Run(200, 30), Run(230, 20)]
+    assert follow(250, 190, feed()) == [LogChunk(190, 10), LogChunk(200, 30), LogChunk(230, 20)]
 
 
 @given(st.integers(0, 2000), st.integers(0, 2000), st.integers(1, 50))

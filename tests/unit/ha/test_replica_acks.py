@@ -3,15 +3,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbitmq.ha.replica_acks import Copied, Copies
+from orbitmq.ha.replica_acks import ReplicaAckResult, ReplicaAcks
 
 
-def copies(slave_count: int = 1, gap_max: int = 1_000) -> Copies:
-    return Copies(slave_count, timeout_ms=3_000, gap_max=gap_max)
+def copies(slave_count: int = 1, gap_max: int = 1_000) -> ReplicaAcks:
+    return ReplicaAcks(slave_count, timeout_ms=3_000, gap_max=gap_max)
 
 
-def wait(waiting: Copies, end: int, acknowledged: list[int], now_ms: int = 0) -> tuple[Copied | None, list[Copied]]:
-    told: list[Copied] = []
+def wait(
+    waiting: ReplicaAcks, end: int, acknowledged: list[int], now_ms: int = 0
+) -> tuple[ReplicaAckResult | None, list[ReplicaAckResult]]:
+    told: list[ReplicaAckResult] = []
     return waiting.wait(end, acknowledged, now_ms, told.append), told
 
 
@@ -24,12 +26,12 @@ def test_who_waits_is_told_when_a_slave_has_the_place() -> None:
 
 
 def test_nobody_waits_for_what_a_slave_has() -> None:
-    assert wait(copies(), 10, [10, 3])[0] is Copied.DONE
+    assert wait(copies(), 10, [10, 3])[0] is ReplicaAckResult.DONE
 
 
 def test_without_a_slave_there_is_nobody_to_wait_for() -> None:
-    assert wait(copies(), 10, [])[0] is Copied.NOBODY
-    assert wait(copies(slave_count=2), 10, [10])[0] is Copied.NOBODY
+    assert wait(copies(), 10, [])[0] is ReplicaAckResult.NOBODY
+    assert wait(copies(slave_count=2), 10, [10])[0] is ReplicaAckResult.NOBODY
 
 
 def test_of_two_wanted_slaves_the_slower_one_counts() -> None:
@@ -41,7 +43,7 @@ def test_of_two_wanted_slaves_the_slower_one_counts() -> None:
 
 def test_a_slave_that_is_too_far_behind_is_not_waited_for() -> None:
     assert wait(copies(gap_max=100), 200, [100])[0] is None
-    assert wait(copies(gap_max=100), 201, [100])[0] is Copied.NOBODY
+    assert wait(copies(gap_max=100), 201, [100])[0] is ReplicaAckResult.NOBODY
 
 
 def test_a_slave_that_has_just_come_with_nothing_is_waited_for() -> None:

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from orbitmq.errors import InvalidArgument
 from orbitmq.monitoring.families import SERIES_PER_PART, Families
 from orbitmq.monitoring.pages import metrics_page, server_pages
-from orbitmq.net.http import JSON, Answer
+from orbitmq.net.http import JSON, HttpResponse
 from orbitmq.process.histogram import Histogram
 from orbitmq.wire.slices import finish
 
@@ -81,10 +81,10 @@ def test_a_histogram_may_have_been_counted_elsewhere() -> None:
     assert [value for _, _, value in samples(family)] == [2, 3, 5, 5, 40]
 
 
-def answers(document: dict[str, Any]) -> dict[str, Answer]:
+def answers(document: dict[str, Any]) -> dict[str, HttpResponse]:
     pages = server_pages(lambda: [Families("p").gauge("size", "", 1)], lambda: document, "not yet")
     found = {path: page({}) for path, page in pages.items()}
-    return {path: answer if isinstance(answer, Answer) else finish(answer) for path, answer in found.items()}
+    return {path: answer if isinstance(answer, HttpResponse) else finish(answer) for path, answer in found.items()}
 
 
 def test_a_server_that_is_not_healthy_answers_all_the_same() -> None:
@@ -95,9 +95,9 @@ def test_a_server_that_is_not_healthy_answers_all_the_same() -> None:
 
 
 def test_readiness_is_a_status_and_the_reasons() -> None:
-    assert answers({"ready": True})["/readyz"] == Answer(b"ready\n", 200)
-    assert answers({"ready": False})["/readyz"] == Answer(b"not yet\n", 503)
-    assert answers({"ready": False, "notReady": ["a", "b"]})["/readyz"] == Answer(b"a\nb\n", 503)
+    assert answers({"ready": True})["/readyz"] == HttpResponse(b"ready\n", 200)
+    assert answers({"ready": False})["/readyz"] == HttpResponse(b"not yet\n", 503)
+    assert answers({"ready": False, "notReady": ["a", "b"]})["/readyz"] == HttpResponse(b"a\nb\n", 503)
 
 
 def test_metrics_come_from_their_source() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from orbitmq.monitoring.alerts import Alert, AlertLog
 from orbitmq.monitoring.families import Families
-from orbitmq.monitoring.server_metrics import ServerFigures
+from orbitmq.monitoring.server_metrics import ServerMetrics
 from orbitmq.net.counters import Counters
 from orbitmq.process.stats import ProcessStats
 
@@ -22,7 +22,7 @@ def test_codes_have_names_where_they_are_known() -> None:
     counters.refusals[310, 14] = 3
     counters.refusals[4711, 4712] = 4
     server: Any = SimpleNamespace(counters=counters, connections=[1], partial_frames_size=6, waiting_answers_size=7)
-    figures = ServerFigures(Families("p", {"node": "a"}), server, ProcessStats())
+    figures = ServerMetrics(Families("p", {"node": "a"}), server, ProcessStats())
     found = {
         (sample.name, *sample.labels.values()): sample.value
         for source in (figures.requests(), figures.connections(), figures.process([Alert("Hot", "")]))

@@ -14,7 +14,7 @@ from orbitmq.nameserver import service as service_module
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.handlers import handlers
 from orbitmq.nameserver.registration.pipeline import ORDER_TOPIC_NAMESPACE
-from orbitmq.nameserver.routing.events import Cause, Change, MinIdNotice, Trigger
+from orbitmq.nameserver.routing.events import Cause, MinIdNotice, RouteChange, Trigger
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.net.dispatch.handlers import Call
@@ -41,7 +41,7 @@ class Listeners:
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.lease_ms = 0
-        self.changes: list[Change] = []
+        self.changes: list[RouteChange] = []
         self.notices: list[MinIdNotice] = []
         self.service = NameServerService(
             NameServerConfig(kv_config_path=folder / "kv.json", **settings),

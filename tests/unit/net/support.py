@@ -29,7 +29,7 @@ class EchoService:
     """What the test handlers share: calls to be answered later, and what came one-way."""
 
     def __init__(self) -> None:
-        self.parked: list[Call[Any]] = []
+        self.held: list[Call[Any]] = []
         self.seen: list[str] = []
         self.arrived = asyncio.Event()
 
@@ -45,8 +45,8 @@ def echo(service: EchoService, call: Call[GetRouteInfo]) -> Reply:
 
 
 @handlers.on(GetClusterInfo)
-def park(service: EchoService, call: Call[GetClusterInfo]) -> Any:
-    service.parked.append(call)
+def hold(service: EchoService, call: Call[GetClusterInfo]) -> Any:
+    service.held.append(call)
     service.arrived.set()
     return LATER
 

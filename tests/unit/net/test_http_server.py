@@ -9,7 +9,7 @@ import pytest
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.net import http as module
-from orbitmq.net.http import Answer, HttpServer, _HttpConnection
+from orbitmq.net.http import HttpResponse, HttpServer, _HttpConnection
 from unit.net.connection.fakes import FakeLoop, FakeTransport
 
 pytestmark = pytest.mark.real
@@ -24,11 +24,11 @@ def fail(_query):
 
 
 PAGES = {
-    "/healthz": lambda _: Answer(b"fine\n"),
-    "/echo": lambda query: Answer(repr(query).encode()),
+    "/healthz": lambda _: HttpResponse(b"fine\n"),
+    "/echo": lambda query: HttpResponse(repr(query).encode()),
     "/bad": refuse,
     "/fail": fail,
-    "/down": lambda _: Answer(b"starting\n", 503),
+    "/down": lambda _: HttpResponse(b"starting\n", 503),
 }
 
 

@@ -201,7 +201,7 @@ async def test_a_connection_that_waits_for_an_answer_is_not_idle(server: Server)
     waiting = asyncio.ensure_future(pool.request(server.address, GetClusterInfo(), timeout_ms=60_000))
     await server.service.arrived.wait()
     await asyncio.sleep(0.15)
-    server.service.parked[0].answer(Reply(body=b"patience"))
+    server.service.held[0].answer(Reply(body=b"patience"))
     assert (await waiting).body == b"patience"
     await until(lambda: pool.counters.closed_by_us["idle"] == 1, pause_s=0.005)
     await pool.close()

@@ -62,7 +62,7 @@ async def test_draining_waits_for_late_answers_and_sends_new_requests_away():
         away = await peer.receive()
         assert (away.code, away.remark) == (1500, "please go away")
         assert not draining.done()
-        server.service.parked[0].answer(_reply(b"late"))
+        server.service.held[0].answer(_reply(b"late"))
         assert await draining
         assert (await peer.receive()).body == b"late"
 

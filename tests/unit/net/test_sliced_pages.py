@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.net.http import Answer, HttpServer, Page
+from orbitmq.net.http import HttpResponse, HttpServer, Page
 from orbitmq.wire.slices import Slices
 
 pytestmark = pytest.mark.real
@@ -25,13 +25,13 @@ class Work:
         self._count = count
         self._error = error
 
-    def page(self, query: Mapping[str, str]) -> Slices[Answer]:
+    def page(self, query: Mapping[str, str]) -> Slices[HttpResponse]:
         for _ in range(self._count):
             self.made.append(query.get("who", ""))
             yield
         if self._error is not None:
             raise self._error
-        return Answer(f"made {self._count}".encode())
+        return HttpResponse(f"made {self._count}".encode())
 
 
 async def asked(work: Work, ask: Callable[[str, int], object]) -> object:

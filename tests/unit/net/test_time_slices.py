@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
-from orbitmq.net.time_slices import TURN_COUNT, Turns, cost_of
+from orbitmq.net.time_slices import TURN_COUNT, TimeSlices, cost_of
 from unit.net.connection.fakes import FakeLoop
 
 ROUND_COST = 4 * TURN_COUNT
@@ -17,7 +17,7 @@ class Rig:
 
     def __init__(self, **left: int) -> None:
         self.loop, self.now_s, self.took_s = FakeLoop(), 0.0, 0.0
-        self.turns = Turns(lambda: self.now_s)
+        self.turns = TimeSlices(lambda: self.now_s)
         self.left = left
         self.served: list[str] = []
         for name in left:

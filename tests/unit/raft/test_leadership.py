@@ -18,7 +18,7 @@ from orbitmq.raft import (
     VoteAnswer,
 )
 from orbitmq.raft.leadership import Reads
-from orbitmq.raft.progress import Flow
+from orbitmq.raft.progress import ProgressState
 from unit.raft.group import Group, drain, never, said, saved, settings
 
 
@@ -85,7 +85,7 @@ def test_entries_of_older_terms_are_committed_with_one_of_the_own_term():
 def test_a_new_leader_probes_with_its_mark():
     raft = leader(1)
     raft.tick()
-    assert raft.progress(2).flow is Flow.PROBE
+    assert raft.progress(2).flow is ProgressState.PROBE
     assert raft.progress(2).is_paused
 
 
@@ -195,21 +195,21 @@ def test_a_follower_that_is_behind_the_log_gets_the_snapshot_once():
     assert [message for message in sent if isinstance(message, InstallSnapshot)] == [
         InstallSnapshot(1, 3, 1, raft.log.snapshot)
     ]
-    assert raft.progress(3).flow is Flow.SNAPSHOT
+    assert raft.progress(3).flow is ProgressState.SNAPSHOT
 
 
 def with_snapshot_under_way():
     raft = behind()
     raft.step(HeartbeatAnswer(3, 1, 1))
     drain(raft)
-    assert raft.progress(3).flow is Flow.SNAPSHOT
+    assert raft.progress(3).flow is ProgressState.SNAPSHOT
     return raft
 
 
 def test_after_a_snapshot_the_rest_is_replicated():
     raft = with_snapshot_under_way()
     raft.step(Appended(3, 1, 1, 4))
-    assert raft.progress(3).flow is Flow.REPLICATE
+    assert raft.progress(3).flow is ProgressState.REPLICATE
     (rest,) = to(3, said(raft))
     assert (rest.previous, rest.entries) == (Position(4, 1), (Entry(5, 1, b"a"),))
 
@@ -217,7 +217,7 @@ def test_after_a_snapshot_the_rest_is_replicated():
 def test_an_answer_from_before_the_snapshot_does_not_end_it():
     raft = with_snapshot_under_way()
     raft.step(Appended(3, 1, 1, 1))
-    assert raft.progress(3).flow is Flow.SNAPSHOT
+    assert raft.progress(3).flow is ProgressState.SNAPSHOT
 
 
 @pytest.mark.parametrize(("is_delivered", "next_index"), [(True, 5), (False, 1)])
@@ -225,15 +225,15 @@ def test_a_report_ends_the_waiting_for_a_snapshot(is_delivered, next_index):
     raft = with_snapshot_under_way()
     raft.report_snapshot(3, is_delivered=is_delivered)
     progress = raft.progress(3)
-    assert (progress.flow, progress.next, progress.is_paused) == (Flow.PROBE, next_index, True)
+    assert (progress.flow, progress.next, progress.is_paused) == (ProgressState.PROBE, next_index, True)
 
 
 def test_a_snapshot_without_an_answer_is_doubted_in_the_second_round():
     raft = with_snapshot_under_way()
     raft._leadership.doubt_snapshots()
-    assert raft.progress(3).flow is Flow.SNAPSHOT
+    assert raft.progress(3).flow is ProgressState.SNAPSHOT
     raft._leadership.doubt_snapshots()
-    assert (raft.progress(3).flow, raft.progress(3).next) == (Flow.PROBE, 5)
+    assert (raft.progress(3).flow, raft.progress(3).next) == (ProgressState.PROBE, 5)
 
 
 # Limits

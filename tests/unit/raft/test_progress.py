@@ -3,7 +3,7 @@
 import pytest
 
 from orbitmq.raft import Entry
-from orbitmq.raft.progress import Flow, Progress
+from orbitmq.raft.progress import Progress, ProgressState
 
 
 def entries(first, count=1):
@@ -105,7 +105,7 @@ def test_a_rejection_while_replicating_means_that_something_was_lost():
     progress.sent(entries(5), 5)
     assert not progress.rejected(4, 4)
     assert progress.rejected(5, 4)
-    assert (progress.flow, progress.next, progress.sent_commit) == (Flow.PROBE, 5, 4)
+    assert (progress.flow, progress.next, progress.sent_commit) == (ProgressState.PROBE, 5, 4)
 
 
 def test_nothing_is_sent_beside_a_snapshot():
@@ -120,7 +120,7 @@ def test_after_a_snapshot_the_logs_may_agree_behind_it():
     progress = Progress(3, 8)
     progress.install(20)
     progress.probe()
-    assert (progress.flow, progress.next, progress.snapshot_index) == (Flow.PROBE, 21, 0)
+    assert (progress.flow, progress.next, progress.snapshot_index) == (ProgressState.PROBE, 21, 0)
 
 
 def test_a_new_flow_begins_with_an_empty_window():

@@ -7,7 +7,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from orbitmq.errors import ConfigError
-from orbitmq.spark.reading.unsupported import RefusedStream
+from orbitmq.spark.reading.unsupported import UnsupportedStream
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
 from orbitmq.spark.table_options import for_reading, for_writing, readable, table_options, with_options
 from pyspark_rocketmq import DefaultSource
@@ -72,7 +72,7 @@ def test_every_question_is_answered_with_what_was_wrong(method):
     error = ConfigError("topic", "a b", "a topic's name")
     arguments = {"partitions": ({}, {}), "read": (None,)}.get(method, ())
     with pytest.raises(ConfigError) as raised:
-        getattr(RefusedStream(error), method)(*arguments)
+        getattr(UnsupportedStream(error), method)(*arguments)
     assert raised.value is error
 
 

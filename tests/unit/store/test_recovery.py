@@ -13,8 +13,8 @@ from orbitmq.model.message import Host
 from orbitmq.model.topic import SCHEDULE_TOPIC
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
 from orbitmq.store.queues.consume_queue import BLANK_UNIT
-from orbitmq.store.recovery import End, judge_end
-from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint
+from orbitmq.store.recovery import LogEnd, judge_end
+from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 from orbitmq.wire.messages.record import iter_records
 
@@ -48,7 +48,7 @@ class World:
             self.sync_queues()
         self.disk = self.disk.after_kill()
         if checkpoint_ms is not None:
-            self.disk.write(ROOT / "checkpoint", format_checkpoint(Checkpoint(checkpoint_ms, checkpoint_ms)))
+            self.disk.write(ROOT / "checkpoint", format_checkpoint(StoreCheckpoint(checkpoint_ms, checkpoint_ms)))
         return self.open()
 
     def sync_queues(self):
@@ -215,7 +215,7 @@ def test_an_entry_that_a_torn_sector_made_up_is_not_believed(world):
     # And the records themselves are lost, so that no replay writes over it.
     log = world.disk.files[FIRST_SEGMENT].buffer
     log[300:] = bytes(2048 - 300)
-    world.disk.write(ROOT / "checkpoint", format_checkpoint(Checkpoint(2**60, 2**60)))
+    world.disk.write(ROOT / "checkpoint", format_checkpoint(StoreCheckpoint(2**60, 2**60)))
     for entry in range(103):  # the bisection is led there by units that look filled
         if entry < 102:
             world.queue_file()[entry * 20 : entry * 20 + 20] = (
@@ -583,13 +583,13 @@ def test_an_accepted_end_is_no_leave_for_another(world):
 @pytest.mark.parametrize(
     ("end", "durable", "accepted", "verdict"),
     [
-        (100, 100, None, End.WHOLE),
-        (200, 100, None, End.WHOLE),
-        (200, 100, 50, End.WHOLE),
-        (99, 100, None, End.LOST),
-        (99, 100, 98, End.LOST),
-        (99, 100, 99, End.ACCEPTED),
-        (0, 100, 0, End.ACCEPTED),
+        (100, 100, None, LogEnd.WHOLE),
+        (200, 100, None, LogEnd.WHOLE),
+        (200, 100, 50, LogEnd.WHOLE),
+        (99, 100, None, LogEnd.LOST),
+        (99, 100, 98, LogEnd.LOST),
+        (99, 100, 99, LogEnd.ACCEPTED),
+        (0, 100, 0, LogEnd.ACCEPTED),
     ],
 )
 def test_a_log_that_ends_before_what_was_on_the_disk_has_lost_something(end, durable, accepted, verdict):

@@ -6,7 +6,7 @@ import pytest
 
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, Store, StoreConfig
-from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint, parse_checkpoint
+from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint, parse_checkpoint
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.record import iter_records
 
@@ -40,7 +40,9 @@ def damage(disk, number):
 
 
 def vouch(disk, commit_log_ms, consume_queue_ms=None):
-    checkpoint = Checkpoint(commit_log_ms, commit_log_ms if consume_queue_ms is None else consume_queue_ms, 7, 8, 9)
+    checkpoint = StoreCheckpoint(
+        commit_log_ms, commit_log_ms if consume_queue_ms is None else consume_queue_ms, 7, 8, 9
+    )
     disk.write(ROOT / "checkpoint", format_checkpoint(checkpoint))
 
 

@@ -9,7 +9,7 @@ import pytest
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, Store, StoreConfig, recovery
 from orbitmq.store.sync import entry_sync
-from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint
+from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 
 ROOT = Path("/store")
@@ -33,7 +33,7 @@ def left_by(random, *, is_clean, checkpoint_share):
     disk = disk.after_kill()
     if not is_clean:
         vouched = T0 + int((now_ms - T0) * checkpoint_share)
-        disk.write(ROOT / "checkpoint", format_checkpoint(Checkpoint(vouched, vouched)))
+        disk.write(ROOT / "checkpoint", format_checkpoint(StoreCheckpoint(vouched, vouched)))
     return disk
 
 

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from orbitmq.errors import DescriptorShortage, InvalidArgument, StoreError, StoreUnavailable
-from orbitmq.store import FlushMode, ReadStatus, Store, TroubleKind
+from orbitmq.store import FlushMode, ReadStatus, Store, StoreIssueKind
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 from orbitmq.testing import FakeClock
@@ -425,11 +425,11 @@ def test_a_store_that_a_failed_sync_has_fenced_is_told_from_one_that_is_closed(d
     disk.failures["sync"] = OSError(errno.EIO, "Input/output error")
     store.flush()
     (trouble,) = store.troubles
-    assert trouble.kind is TroubleKind.FENCED
+    assert trouble.kind is StoreIssueKind.FENCED
     assert "Input/output error" in trouble.reason
     good = store_of()
     good.close()
-    assert good.troubles == [(TroubleKind.CLOSED, "the store is closed")]
+    assert good.troubles == [(StoreIssueKind.CLOSED, "the store is closed")]
 
 
 def test_what_recovery_has_cut_is_a_trouble_as_long_as_it_is_kept(disk, store):
@@ -437,7 +437,7 @@ def test_what_recovery_has_cut_is_a_trouble_as_long_as_it_is_kept(disk, store):
     disk.files[ROOT / "commitlog" / f"{0:020}"].buffer[end : end + 9] = b"no record"
     again = store_of(disk.after_kill())
     assert again.findings.cut_size == again.quarantine_size == 9
-    assert [trouble.kind for trouble in again.troubles] == [TroubleKind.QUARANTINE]
+    assert [trouble.kind for trouble in again.troubles] == [StoreIssueKind.QUARANTINE]
 
 
 def test_readers_of_an_asynchronous_store_see_everything_at_once(store):

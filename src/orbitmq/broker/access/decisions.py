@@ -15,7 +15,7 @@ from __future__ import annotations
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-from orbitmq.model.access import Acl, Action, Decision, Need, Pattern, PolicyType, ResourceType, Rule
+from orbitmq.model.access import AccessDecision, AccessRule, Acl, Action, Need, Pattern, PolicyType, ResourceType
 
 NO_RULE = "no matched policies."
 DENIED = "the decision is deny."
@@ -28,7 +28,7 @@ def objection(need: Need, acl: Acl | None, source_ip: str) -> str | None:
     rule = None if acl is None else _deciding_rule(need, acl, source_ip)
     if rule is None:
         return NO_RULE
-    return DENIED if rule.decision is Decision.DENY else None
+    return DENIED if rule.decision is AccessDecision.DENY else None
 
 
 def parse_network(text: str) -> IPv4Network | IPv6Network:
@@ -54,7 +54,7 @@ def plain_address(text: str) -> IPv4Address | IPv6Address:
     return address if mapped is None else mapped
 
 
-def _deciding_rule(need: Need, acl: Acl, source_ip: str) -> Rule | None:
+def _deciding_rule(need: Need, acl: Acl, source_ip: str) -> AccessRule | None:
     for kind in (PolicyType.CUSTOM, PolicyType.DEFAULT):
         fitting = [rule for rule in acl.rules(kind) if _fits(rule, need, source_ip)]
         if fitting:
@@ -62,7 +62,7 @@ def _deciding_rule(need: Need, acl: Acl, source_ip: str) -> Rule | None:
     return None
 
 
-def _fits(rule: Rule, need: Need, source_ip: str) -> bool:
+def _fits(rule: AccessRule, need: Need, source_ip: str) -> bool:
     if not rule.resource.includes(need.resource):
         return False
     if Action.ALL not in rule.actions and not any(action in rule.actions for action in need.actions):
@@ -70,13 +70,13 @@ def _fits(rule: Rule, need: Need, source_ip: str) -> bool:
     return not rule.source_ips or any(_is_within(source_ip, text) for text in rule.source_ips)
 
 
-def _rank(rule: Rule) -> tuple[bool, int, int, bool]:
+def _rank(rule: AccessRule) -> tuple[bool, int, int, bool]:
     resource = rule.resource
     return (
         resource.type is ResourceType.ANY,
         _PATTERNS[resource.pattern],
         -len(resource.name or ""),
-        rule.decision is not Decision.DENY,
+        rule.decision is not AccessDecision.DENY,
     )
 
 

@@ -14,12 +14,12 @@ from orbitmq.broker.access.decisions import parse_network
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.access import (
+    AccessRule,
     Acl,
     Action,
     Policy,
     PolicyType,
     Resource,
-    Rule,
     User,
     UserStatus,
     UserType,
@@ -176,7 +176,7 @@ def list_rules(directory: Directory, subject_filter: str | None, resource_filter
 
 def _merged(old: Acl | None, policies: Iterable[Policy]) -> tuple[Policy, ...]:
     """Return policies in which new rules replace those about the same resources, in place; others come behind."""
-    rules: dict[PolicyType, dict[Resource, Rule]] = {}
+    rules: dict[PolicyType, dict[Resource, AccessRule]] = {}
     for policy in (*(old.policies if old is not None else ()), *policies):
         rules.setdefault(policy.type, {}).update({rule.resource: rule for rule in policy.rules})
     return tuple(Policy(kind, tuple(found.values())) for kind, found in rules.items())
@@ -190,7 +190,7 @@ def _without(acl: Acl, kind: PolicyType, resource: Resource) -> tuple[Policy, ..
     return tuple(policy for policy in left if policy.rules)
 
 
-def _checked_rule(draft: RuleDraft) -> Rule:
+def _checked_rule(draft: RuleDraft) -> AccessRule:
     if draft.resource is None:
         raise _refusal("The resource is null.")
     if not draft.actions:
@@ -206,7 +206,7 @@ def _checked_rule(draft: RuleDraft) -> Rule:
     name = draft.resource.name or ""
     if len(name) > NAME_LENGTH_MAX or not name.isprintable():
         raise _refusal(f"The resource {name!r:.40} is not up to {NAME_LENGTH_MAX} printable characters")
-    return Rule(draft.resource, tuple(dict.fromkeys(draft.actions)), draft.source_ips, draft.decision)
+    return AccessRule(draft.resource, tuple(dict.fromkeys(draft.actions)), draft.source_ips, draft.decision)
 
 
 def _check_source_ip(text: str) -> None:

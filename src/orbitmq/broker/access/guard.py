@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from orbitmq.broker.access.decisions import objection, plain_address
 from orbitmq.broker.access.directory import NAME_LENGTH_MAX, Directory
-from orbitmq.broker.access.requirements import Asking, TopicAt, requirements_of
+from orbitmq.broker.access.requirements import RequestView, TopicAt, requirements_of
 from orbitmq.codes import ResponseCode, Version
 from orbitmq.errors import OrbitError, Rejected
 from orbitmq.model.access import Need, User, UserStatus, UserType
@@ -120,7 +120,7 @@ class Guard:
         raise self._denied(command, peer, "signature", remark)
 
     def _check_rules(self, command: Command, peer: Peer, user: User) -> None:
-        asking = Asking(command.ext_fields or {}, command.body, self._cluster, self._topic_at)
+        asking = RequestView(command.ext_fields or {}, command.body, self._cluster, self._topic_at)
         try:
             needs = requirements_of(command.code, asking)
         except (OrbitError, RecursionError):

@@ -13,15 +13,15 @@ from orbitmq.broker.access.decisions import parse_network, plain_address
 from orbitmq.broker.access.yaml_lines import parse_yaml
 from orbitmq.errors import HeaderError
 from orbitmq.model.access import (
+    AccessDecision,
+    AccessRule,
     Acl,
     Action,
-    Decision,
     Pattern,
     Policy,
     PolicyType,
     Resource,
     ResourceType,
-    Rule,
     User,
     UserType,
     group_resource,
@@ -100,14 +100,14 @@ def _account(account: Mapping[str, Any], number: int) -> tuple[User, Acl]:
     return User(name, secret, kind), Acl(f"User:{name}", tuple(policy for policy in policies if policy.rules))
 
 
-def _rule(resource: Resource, word: str) -> Rule:
+def _rule(resource: Resource, word: str) -> AccessRule:
     word = word.replace(" ", "")
     actions = _PERMISSIONS.get(word)
     if actions is None:
         raise HeaderError(
             f"plain_acl.yml: the permission of {resource} is {word!r:.40}, expected one of {', '.join(_PERMISSIONS)}"
         )
-    return Rule(resource, actions, (), Decision.DENY if word == "DENY" else Decision.ALLOW)
+    return AccessRule(resource, actions, (), AccessDecision.DENY if word == "DENY" else AccessDecision.ALLOW)
 
 
 def _permissions(account: Mapping[str, Any], key: str) -> list[tuple[str, str]]:

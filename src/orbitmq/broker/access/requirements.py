@@ -29,7 +29,7 @@ TopicAt = Callable[[int], str | None]
 """Returns the topic that the message at an offset of the log was sent to; None when there is no message."""
 
 
-class Asking(NamedTuple):
+class RequestView(NamedTuple):
     """A request as far as its requirements need it."""
 
     fields: Mapping[str, str]
@@ -38,7 +38,7 @@ class Asking(NamedTuple):
     topic_at: TopicAt
 
 
-Requirement = Callable[[Asking], Iterable[Need]]
+Requirement = Callable[[RequestView], Iterable[Need]]
 
 _PUB, _SUB, _GET, _UPDATE = (Action.PUB,), (Action.SUB,), (Action.GET,), (Action.UPDATE,)
 _CREATE, _DELETE = (Action.CREATE,), (Action.DELETE,)
@@ -47,7 +47,7 @@ _LIST = (Action.GET, Action.LIST)
 _MAKE = (Action.CREATE, Action.UPDATE)
 
 
-def requirements_of(code: int, asking: Asking) -> tuple[Need, ...] | None:
+def requirements_of(code: int, asking: RequestView) -> tuple[Need, ...] | None:
     """Return what a user has to be allowed for a request, all of it; None when the request is for super users alone.
 
     Raises:
@@ -58,7 +58,7 @@ def requirements_of(code: int, asking: Asking) -> tuple[Need, ...] | None:
 
 
 def _topic(field: str, actions: tuple[Action, ...], *, is_optional: bool = False) -> Requirement:
-    def needs(asking: Asking) -> Iterator[Need]:
+    def needs(asking: RequestView) -> Iterator[Need]:
         name = asking.fields.get(field)
         if name is not None or not is_optional:
             yield Need(topic_resource(name), actions)
@@ -67,7 +67,7 @@ def _topic(field: str, actions: tuple[Action, ...], *, is_optional: bool = False
 
 
 def _group(field: str, actions: tuple[Action, ...], *, is_optional: bool = False) -> Requirement:
-    def needs(asking: Asking) -> Iterator[Need]:
+    def needs(asking: RequestView) -> Iterator[Need]:
         name = asking.fields.get(field)
         if name is not None or not is_optional:
             yield Need(group_resource(name), actions)
@@ -76,7 +76,7 @@ def _group(field: str, actions: tuple[Action, ...], *, is_optional: bool = False
 
 
 def _each(field: str, separator: str, resource: Callable[[str], Resource], actions: tuple[Action, ...]) -> Requirement:
-    def needs(asking: Asking) -> Iterator[Need]:
+    def needs(asking: RequestView) -> Iterator[Need]:
         for name in filter(None, asking.fields.get(field, "").split(separator)):
             yield Need(resource(name), actions)
 
@@ -84,14 +84,14 @@ def _each(field: str, separator: str, resource: Callable[[str], Resource], actio
 
 
 def _cluster(actions: tuple[Action, ...]) -> Requirement:
-    def needs(asking: Asking) -> Iterator[Need]:
+    def needs(asking: RequestView) -> Iterator[Need]:
         yield Need(Resource(ResourceType.CLUSTER, asking.cluster), actions)
 
     return needs
 
 
 def _all(*requirements: Requirement) -> Requirement:
-    def needs(asking: Asking) -> Iterator[Need]:
+    def needs(asking: RequestView) -> Iterator[Need]:
         for requirement in requirements:
             yield from requirement(asking)
 
@@ -101,7 +101,7 @@ def _all(*requirements: Requirement) -> Requirement:
 def _send(field: str) -> Requirement:
     """Return what a send needs: a consumer that stores a retry itself acts for its group."""
 
-    def needs(asking: Asking) -> Iterator[Need]:
+    def needs(asking: RequestView) -> Iterator[Need]:
         name = asking.fields.get(field)
         yield Need(topic_resource(name), _SUB if name is not None and name.startswith(RETRY_PREFIX) else _PUB)
 
@@ -111,7 +111,7 @@ def _send(field: str) -> Requirement:
 def _message_at(field: str, actions: tuple[Action, ...]) -> Requirement:
     """Return what it needs to do something with the message at an offset of the log."""
 
-    def needs(asking: Asking) -> Iterator[Need]:
+    def needs(asking: RequestView) -> Iterator[Need]:
         try:
             physical_offset = parse_int64(asking.fields.get(field, ""))  # read as the header will be
         except ValueError:
@@ -126,7 +126,7 @@ def _message_at(field: str, actions: tuple[Action, ...]) -> Requirement:
 def _message_of_id(field: str, actions: tuple[Action, ...]) -> Requirement:
     """The same for a message that is named by its broker's id."""
 
-    def needs(asking: Asking) -> Iterator[Need]:
+    def needs(asking: RequestView) -> Iterator[Need]:
         try:
             _, physical_offset = parse_offset_message_id(asking.fields.get(field, ""))
         except OrbitError:
@@ -138,50 +138,50 @@ def _message_of_id(field: str, actions: tuple[Action, ...]) -> Requirement:
     return needs
 
 
-def _heartbeat(asking: Asking) -> Iterator[Need]:
+def _heartbeat(asking: RequestView) -> Iterator[Need]:
     for consumer in decode_heartbeat(asking.body).consumers:
         yield Need(group_resource(consumer.group), _SUB)
         for subscription in consumer.subscriptions:
             yield Need(topic_resource(subscription.topic), _SUB)
 
 
-def _queue_lock(asking: Asking) -> Iterator[Need]:
+def _queue_lock(asking: RequestView) -> Iterator[Need]:
     lock = decode_queue_lock(asking.body)
     yield Need(group_resource(lock.group), _SUB)
     for topic in {queue.topic for queue in lock.queues}:
         yield Need(topic_resource(topic), _SUB)
 
 
-def _subscription_check(asking: Asking) -> Iterator[Need]:
+def _subscription_check(asking: RequestView) -> Iterator[Need]:
     check = decode_subscription_check(asking.body)
     yield Need(group_resource(check.group), _SUB)
     yield Need(topic_resource(check.subscription.topic), _SUB)
 
 
-def _assignment(asking: Asking) -> Iterator[Need]:
+def _assignment(asking: RequestView) -> Iterator[Need]:
     query = decode_assignment_query(asking.body)
     yield Need(group_resource(query.group), _SUB)
     yield Need(topic_resource(query.topic), _SUB)
 
 
-def _request_mode(asking: Asking) -> Iterator[Need]:
+def _request_mode(asking: RequestView) -> Iterator[Need]:
     mode = decode_request_mode(asking.body)
     yield Need(group_resource(mode.group), _MAKE)
     yield Need(topic_resource(mode.topic), _MAKE)
 
 
-def _batch_ack(asking: Asking) -> Iterator[Need]:
+def _batch_ack(asking: RequestView) -> Iterator[Need]:
     for group, topic in {(ack.group, ack.topic) for ack in decode_batch_acks(asking.body).acks()}:
         yield Need(group_resource(group), _SUB)
         yield Need(topic_resource(topic), _SUB)
 
 
-def _group_config(asking: Asking) -> Iterator[Need]:
+def _group_config(asking: RequestView) -> Iterator[Need]:
     yield Need(group_resource(decode_group_config(asking.body).group), _MAKE)
 
 
 def _listed(key: str, name: str, resource: Callable[[str], Resource], actions: tuple[Action, ...]) -> Requirement:
-    def needs(asking: Asking) -> Iterator[Need]:
+    def needs(asking: RequestView) -> Iterator[Need]:
         def names(document: dict[str, Any]) -> list[str]:
             return [_name(entry, name) for entry in document[key]]
 

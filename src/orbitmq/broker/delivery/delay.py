@@ -23,7 +23,7 @@ from orbitmq.model.delay_levels import DelayLevels
 from orbitmq.model.message import PropertyName
 from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion
 from orbitmq.store import AppendResult, Draft, ReadStatus, Store
-from orbitmq.store.sync.delivery_progress import DeliveryNote, DeliveryNotes
+from orbitmq.store.sync.delivery_progress import DeliveryProgress, LevelProgress
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
 from orbitmq.wire.messages.properties import format_properties, parse_properties
@@ -97,7 +97,7 @@ class DelayQueues:
         offsets: Mapping[int, int] | None = None,
         version: DataVersion = DataVersion(),  # noqa: B008 - frozen
         *,
-        notes: DeliveryNotes,
+        notes: DeliveryProgress,
         wall_ms: int,
         now_ms: int,
     ) -> None:
@@ -119,7 +119,7 @@ class DelayQueues:
         self._turns = deque(self._offsets)
         self._delivered_end = store.max_physical_offset
         self._delivered: deque[Delivered] = deque()
-        self._copies: dict[int, DeliveryNote] = {}
+        self._copies: dict[int, LevelProgress] = {}
         """Those that are still to be noted, the last one of each level."""
         self._noting = RepeatedFailure(log, "delivered messages cannot be noted: a kill -9 would repeat them")
         self.undeliverable_count = 0
@@ -209,7 +209,7 @@ class DelayQueues:
             self._offsets |= found
             self._note_delivered()
 
-    def _has_copy(self, note: DeliveryNote) -> bool:
+    def _has_copy(self, note: LevelProgress) -> bool:
         """Say whether the message was sent on, by what lies in the log where its copy should be.
 
         A power cut may leave the note and take the copy, and another message may have come to its place since.
@@ -277,7 +277,7 @@ class DelayQueues:
                 self._pass_over(level, queue_offset, error)
             self._offsets[level] = queue_offset + 1
             if copy is not None:
-                self._copies[level] = DeliveryNote(
+                self._copies[level] = LevelProgress(
                     level, queue_offset, record.physical_offset, copy.physical_offset, copy.stored_at_ms
                 )
         return self._offsets[level] - offset

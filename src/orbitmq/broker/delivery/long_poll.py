@@ -1,10 +1,10 @@
-"""Parked pulls: those that found nothing and wait for messages. Pure.
+"""Held pulls: those that found nothing and wait for messages. Pure.
 
-State: parked pulls by queue and by connection, and those that arrivals have woken. In: pulls that found nothing,
+State: held pulls by queue and by connection, and those that arrivals have woken. In: pulls that found nothing,
 arrivals from the store's dispatch, the clock, closed connections. Out: pulls to be tried again, or whose time is over.
 
-A pull is parked with what wakes it: an offset and, for a tag filter, the tags' codes. It is not answered here; whoever
-parked it reads again, and parks it again when another filter than the code rejects the message.
+A pull is held with what wakes it: an offset and, for a tag filter, the tags' codes. It is not answered here; whoever
+held it reads again, and holds it again when another filter than the code rejects the message.
 
 Source: Java PullRequestHoldService.
 """
@@ -25,7 +25,7 @@ CONNECTION_SHARE = 0.75
 
 
 @dataclass(eq=False, slots=True)
-class ParkedPull(Generic[T]):
+class HeldPull(Generic[T]):
     """One pull that waits.
 
     Args:
@@ -57,24 +57,24 @@ class ParkedPull(Generic[T]):
 class _Waiting(Generic[T]):
     """The pulls that wait at one queue. Dictionaries, for their order and because taking one out costs the same always."""
 
-    every: dict[ParkedPull[T], None] = field(default_factory=dict)
+    every: dict[HeldPull[T], None] = field(default_factory=dict)
     """Those that take any message."""
-    by_code: dict[int, dict[ParkedPull[T], None]] = field(default_factory=dict)
+    by_code: dict[int, dict[HeldPull[T], None]] = field(default_factory=dict)
     """The others, by each of their tags: a message that nobody wants is compared with nobody."""
 
-    def __iter__(self) -> Iterator[ParkedPull[T]]:
+    def __iter__(self) -> Iterator[HeldPull[T]]:
         yield from self.every
         if self.by_code:
             yield from dict.fromkeys(pull for pulls in self.by_code.values() for pull in pulls)
 
-    def add(self, pull: ParkedPull[T]) -> None:
+    def add(self, pull: HeldPull[T]) -> None:
         if pull.tag_codes is None:
             self.every[pull] = None
         else:
             for code in pull.tag_codes:
                 self.by_code.setdefault(code, {})[pull] = None
 
-    def remove(self, pull: ParkedPull[T]) -> None:
+    def remove(self, pull: HeldPull[T]) -> None:
         """Take out a pull, if it is there."""
         self.every.pop(pull, None)
         for code in pull.tag_codes or ():
@@ -83,7 +83,7 @@ class _Waiting(Generic[T]):
             if not pulls:
                 self.by_code.pop(code, None)
 
-    def take(self, queue_offset: int, tag_code: int) -> list[ParkedPull[T]]:
+    def take(self, queue_offset: int, tag_code: int) -> list[HeldPull[T]]:
         """Take out those that want a message."""
         wanting = [pull for pull in self.every if pull.queue_offset <= queue_offset]
         if len(wanting) == len(self.every):
@@ -97,7 +97,7 @@ class _Waiting(Generic[T]):
         return wanting + tagged
 
 
-class ParkedPulls(Generic[T]):
+class HeldPulls(Generic[T]):
     """All pulls that wait, limited in number and in bytes; one connection may have three quarters of both.
 
     Those that were woken are handed out queue by queue in turns: who waits at a quiet queue does not wait for the crowd of
@@ -108,21 +108,21 @@ class ParkedPulls(Generic[T]):
         self._count_max = count_max
         self._size_max = size_max
         self._by_queue: dict[QueueKey, _Waiting[T]] = {}
-        self._by_connection: dict[Hashable, dict[ParkedPull[T], None]] = {}
+        self._by_connection: dict[Hashable, dict[HeldPull[T], None]] = {}
         self._size_by_connection: dict[Hashable, int] = {}
-        self._ready: dict[QueueKey, deque[ParkedPull[T]]] = {}
+        self._ready: dict[QueueKey, deque[HeldPull[T]]] = {}
         self._turns: deque[QueueKey] = deque()
-        self._put_off: deque[ParkedPull[T]] = deque()
+        self._put_off: deque[HeldPull[T]] = deque()
         self._closed: dict[Hashable, None] = {}
         """Connections that closed and whose pulls are still here: one may have tens of thousands."""
         self.count = 0
         self.size = 0
         self.over_count = 0
-        """Pulls that were not parked because too many were."""
+        """Pulls that were not held because too many were."""
         self.over_size = 0
         """Those for which there was no memory left."""
 
-    def park(self, pull: ParkedPull[T]) -> bool:
+    def hold(self, pull: HeldPull[T]) -> bool:
         """Let a pull wait. False: there are too many, answer it now."""
         if not self._admit(pull):
             return False
@@ -133,14 +133,14 @@ class ParkedPulls(Generic[T]):
         waiting.add(pull)
         return True
 
-    def line_up(self, pull: ParkedPull[T]) -> bool:
+    def line_up(self, pull: HeldPull[T]) -> bool:
         """Take a pull in that is to be tried in its turn, without waiting for a message. False: there are too many."""
         if not self._admit(pull):
             return False
         self._make_ready((pull.topic, pull.queue_id), (pull,))
         return True
 
-    def _admit(self, pull: ParkedPull[T]) -> bool:
+    def _admit(self, pull: HeldPull[T]) -> bool:
         own = self._by_connection.get(pull.connection, ())
         if self.count >= self._count_max or len(own) >= max(1, self._count_max * CONNECTION_SHARE):
             self.over_count += 1
@@ -175,7 +175,7 @@ class ParkedPulls(Generic[T]):
         """Say whether pulls are to be tried again."""
         return bool(self._turns)
 
-    def next_ready(self) -> ParkedPull[T] | None:
+    def next_ready(self) -> HeldPull[T] | None:
         """Hand out a pull that is to be tried again: the first of the queue whose turn it is."""
         while self._turns:
             key = self._turns.popleft()
@@ -193,14 +193,14 @@ class ParkedPulls(Generic[T]):
             pull.is_gone = True
         return None
 
-    def take_ready(self) -> list[ParkedPull[T]]:
+    def take_ready(self) -> list[HeldPull[T]]:
         """Hand out all pulls that are to be tried again."""
         ready = []
         while (pull := self.next_ready()) is not None:
             ready.append(pull)
         return ready
 
-    def put_off(self, pull: ParkedPull[T]) -> bool:
+    def put_off(self, pull: HeldPull[T]) -> bool:
         """Let a pull wait until clients read: no message wakes it, `resume` does. False: too many wait, answer it now."""
         if not self._admit(pull):
             return False
@@ -241,8 +241,8 @@ class ParkedPulls(Generic[T]):
                     pull.deadline_ms = 0
                 self._wake(key, ended)
 
-    def close(self) -> list[ParkedPull[T]]:
-        """Hand out every pull and park no more: the broker stops."""
+    def close(self) -> list[HeldPull[T]]:
+        """Hand out every pull and hold no more: the broker stops."""
         self._count_max = 0
         self.resume(len(self._put_off))
         for key, waiting in tuple(self._by_queue.items()):
@@ -273,14 +273,14 @@ class ParkedPulls(Generic[T]):
                 self._drop_empty(key, waiting)
         return bool(self._closed)
 
-    def _enter(self, pull: ParkedPull[T]) -> None:
+    def _enter(self, pull: HeldPull[T]) -> None:
         connection = pull.connection
         self._by_connection.setdefault(connection, {})[pull] = None
         self._size_by_connection[connection] = self._size_by_connection.get(connection, 0) + pull.size
         self.count += 1
         self.size += pull.size
 
-    def _leave(self, pull: ParkedPull[T]) -> None:
+    def _leave(self, pull: HeldPull[T]) -> None:
         own = self._by_connection[pull.connection]
         del own[pull]
         self._size_by_connection[pull.connection] -= pull.size
@@ -290,7 +290,7 @@ class ParkedPulls(Generic[T]):
         self.count -= 1
         self.size -= pull.size
 
-    def _wake(self, key: QueueKey, pulls: list[ParkedPull[T]]) -> None:
+    def _wake(self, key: QueueKey, pulls: list[HeldPull[T]]) -> None:
         waiting = self._by_queue[key]
         for pull in pulls:
             waiting.remove(pull)
@@ -298,7 +298,7 @@ class ParkedPulls(Generic[T]):
         if pulls:
             self._make_ready(key, pulls)
 
-    def _make_ready(self, key: QueueKey, pulls: Iterable[ParkedPull[T]]) -> None:
+    def _make_ready(self, key: QueueKey, pulls: Iterable[HeldPull[T]]) -> None:
         ready = self._ready.get(key)
         if ready is None:
             self._ready[key] = deque(pulls)

@@ -1,4 +1,4 @@
-"""Pulls under way: each is read and answered, or parked and read again when something has come.
+"""Pulls under way: each is read and answered, or held and read again when something has come.
 
 Source: Java PullMessageProcessor, PullRequestHoldService.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from orbitmq.broker.delivery.filters import Selection
-from orbitmq.broker.delivery.long_poll import ParkedPull, ParkedPulls
+from orbitmq.broker.delivery.long_poll import HeldPull, HeldPulls
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.clock import Clock
 from orbitmq.codes import ResponseCode
@@ -40,8 +40,8 @@ _CODES = {
 
 _FORGOTTEN_COUNT = 1_000
 """Pulls of connections that closed that are forgotten in one turn."""
-_PARKED_SIZE = 800
-"""Bytes that a parked pull takes of memory beside its tags, measured."""
+_HELD_SIZE = 800
+"""Bytes that a held pull takes of memory beside its tags, measured."""
 _TAG_SIZE = 200
 _SHARED_SIZE_MAX = 8 * 1024 * 1024
 """Bytes of what was read that pulls of one crowd share."""
@@ -59,7 +59,7 @@ _ReadKey = tuple[_Place, Selection]
 """What a read depends on."""
 
 
-class _Asked(NamedTuple):
+class _HeldRequest(NamedTuple):
     """What is kept of a request that waits: no more than its answer needs."""
 
     peer: Peer
@@ -79,8 +79,8 @@ class Pulls:
 
     Args:
         clock: the monotonic one, which deadlines are counted on.
-        parked_max: pulls that may wait, all queues together.
-        parked_size_max: bytes that they may take of memory.
+        held_max: pulls that may wait, all queues together.
+        held_size_max: bytes that they may take of memory.
         count_max: messages of one answer.
         size_max: bytes of one answer.
         suggest: returns the id of the broker that a reader should ask next; None: always this one.
@@ -92,8 +92,8 @@ class Pulls:
         stats: BrokerStats,
         clock: Clock,
         *,
-        parked_max: int,
-        parked_size_max: int,
+        held_max: int,
+        held_size_max: int,
         count_max: int,
         size_max: int,
         suggest: Suggest | None = None,
@@ -102,7 +102,7 @@ class Pulls:
         self._suggest = suggest
         self._stats = stats
         self._clock = clock
-        self.parked: ParkedPulls[_Asked] = ParkedPulls(parked_max, parked_size_max)
+        self.held: HeldPulls[_HeldRequest] = HeldPulls(held_max, held_size_max)
         self._count_max = count_max
         self._size_max = size_max
         self._reads: dict[_ReadKey, ReadResult] = {}
@@ -114,14 +114,14 @@ class Pulls:
         store.on_arrived.append(self._arrived)
 
     @property
-    def parked_count(self) -> int:
+    def held_count(self) -> int:
         """Pulls that wait."""
-        return self.parked.count
+        return self.held.count
 
     @property
     def is_busy(self) -> bool:
         """Say whether this turn of the loop has read enough properties: pulls that test them are for a turn to come."""
-        return self._turn_work >= _TURN_WORK or self.parked.has_ready
+        return self._turn_work >= _TURN_WORK or self.held.has_ready
 
     def read(self, header: PullMessage, selection: Selection) -> Reply:
         """Return the answer to a pull as the queue is now.
@@ -173,14 +173,14 @@ class Pulls:
         count_max = min(header.count_max, self._count_max)
         return header.topic, header.queue_id, header.queue_offset, count_max, size_max
 
-    def park(self, call: Call[PullMessage], selection: Selection, suspend_ms: int) -> bool:
+    def hold(self, call: Call[PullMessage], selection: Selection, suspend_ms: int) -> bool:
         """Let a pull wait for messages for so long. False: too many wait, answer it now."""
-        return self.parked.park(self._parked_pull(call, selection, suspend_ms))
+        return self.held.hold(self._held_pull(call, selection, suspend_ms))
 
     def line_up(self, call: Call[PullMessage], selection: Selection, suspend_ms: int) -> bool:
         """Read for a pull in a turn to come, and let it wait for so long. False: too many wait."""
-        was_idle = not self.parked.has_ready
-        is_taken = self.parked.line_up(self._parked_pull(call, selection, suspend_ms))
+        was_idle = not self.held.has_ready
+        is_taken = self.held.line_up(self._held_pull(call, selection, suspend_ms))
         if is_taken and was_idle:
             asyncio.get_running_loop().call_soon(self._answer_ready)
         return is_taken
@@ -191,28 +191,28 @@ class Pulls:
         Args:
             size: bytes of its answer.
         """
-        return self._has_to_wait(self._parked_pull(call, selection, 0), size)
+        return self._has_to_wait(self._held_pull(call, selection, 0), size)
 
-    def _parked_pull(self, call: Call[PullMessage], selection: Selection, suspend_ms: int) -> ParkedPull[_Asked]:
+    def _held_pull(self, call: Call[PullMessage], selection: Selection, suspend_ms: int) -> HeldPull[_HeldRequest]:
         header = call.header
         topic = sys.intern(header.topic)  # one text for all who wait for it
         place = (topic, *self._place(header)[1:])
         tag_codes = selection.tag_codes if isinstance(selection, PropertyTest) else selection
-        return ParkedPull(
+        return HeldPull(
             topic,
             header.queue_id,
             header.queue_offset,
             tag_codes,
             self._clock() + suspend_ms,
             call.connection,
-            _Asked(
+            _HeldRequest(
                 call.connection,
                 call.command._replace(ext_fields=None, body=b""),
                 (place, selection),
                 sys.intern(header.consumer_group),
                 call.rewrite,
             ),
-            _PARKED_SIZE + _TAG_SIZE * len(tag_codes or ()),
+            _HELD_SIZE + _TAG_SIZE * len(tag_codes or ()),
         )
 
     def answer_expired(self, now_ms: int) -> None:
@@ -221,75 +221,75 @@ class Pulls:
         Args:
             now_ms: by the monotonic clock.
         """
-        self.parked.wake_expired(now_ms)
+        self.held.wake_expired(now_ms)
         self._answer_ready()
 
     def answer_overtaken(self) -> None:
         """Answer the pulls whose queue has grown past them: the safety net under lost wake-ups."""
-        self.parked.wake_overtaken(self._store.max_offset)
+        self.held.wake_overtaken(self._store.max_offset)
         self._answer_ready()
 
     def answer_topic(self, topic: str) -> None:
         """Answer the pulls of a topic that was deleted."""
         self._forget_reads()
-        self.parked.wake_topic(topic)
+        self.held.wake_topic(topic)
         self._answer_ready()
 
     def end_waits(self, topic: str, connections: Collection[Peer] | None = None) -> None:
         """Let some clients' pulls of a topic, or all, wait no longer: there is something to be told that is no message."""
-        self.parked.end_waits(topic, connections)
+        self.held.end_waits(topic, connections)
         self._answer_ready()
 
     def drop_connection(self, connection: Peer) -> None:
         """Forget the pulls of a connection that closed, some in each turn: nobody is there to be answered."""
-        self.parked.drop_connection(connection)
+        self.held.drop_connection(connection)
         self._forget_some()
 
     def _forget_some(self) -> None:
-        if self.parked.forget_some(_FORGOTTEN_COUNT):
+        if self.held.forget_some(_FORGOTTEN_COUNT):
             asyncio.get_running_loop().call_soon(self._forget_some)
 
     def close(self) -> None:
         """Answer every pull that waits, and let none wait from now on."""
-        for pull in self.parked.close():
+        for pull in self.held.close():
             self._answer(pull, self._read_again(pull))
         self._forget_reads()
 
     def _arrived(self, topic: str, queue_id: int, queue_offset: int, tag_code: int) -> None:
-        """Wake parked pulls at the end of this turn, so that a burst answers each of them once."""
-        parked = self.parked
+        """Wake held pulls at the end of this turn, so that a burst answers each of them once."""
+        held = self.held
         # Most messages come while nobody waits: they pay for one look at a number.
-        if parked.count and parked.arrived(topic, queue_id, queue_offset, tag_code):
+        if held.count and held.arrived(topic, queue_id, queue_offset, tag_code):
             asyncio.get_running_loop().call_soon(self._answer_ready)
 
     def _answer_ready(self) -> None:
         """Answer some of the pulls that are ready, and the others in turns of the loop to come."""
         size = 0
         for _ in range(_TURN_COUNT):
-            if size >= _TURN_SIZE or (pull := self.parked.next_ready()) is None:
+            if size >= _TURN_SIZE or (pull := self.held.next_ready()) is None:
                 break
             size += self._try_again(pull)
             if self._turn_work >= _TURN_WORK:
                 break
-        if self.parked.has_ready:
+        if self.held.has_ready:
             asyncio.get_running_loop().call_soon(self._answer_ready)
         else:
             self._forget_reads()
 
-    def _try_again(self, pull: ParkedPull[_Asked]) -> int:
+    def _try_again(self, pull: HeldPull[_HeldRequest]) -> int:
         """Answer a pull or let it wait on; return the bytes that it was sent."""
         if self._has_to_wait(pull, pull.answer_size):
             return 0
         reply = self._read_again(pull)
         is_waiting = reply.code == ResponseCode.PULL_NOT_FOUND and self._clock() < pull.deadline_ms
-        if is_waiting and self.parked.park(pull):
+        if is_waiting and self.held.hold(pull):
             return 0
         if self._has_to_wait(pull, len(reply.body)):
             return 0
         self._answer(pull, reply)
         return len(reply.body)
 
-    def _has_to_wait(self, pull: ParkedPull[_Asked], size: int) -> bool:
+    def _has_to_wait(self, pull: HeldPull[_HeldRequest], size: int) -> bool:
         """Put a pull off whose client does not read, or for whose large answer there is no room: for a second at most."""
         peer = pull.call.peer
         if peer.has_room(size):
@@ -300,7 +300,7 @@ class Pulls:
         elif now_ms >= pull.put_off_ms + PATIENCE_MS and peer.has_room(0):
             return False
         pull.answer_size = size
-        if not self.parked.put_off(pull):
+        if not self.held.put_off(pull):
             return False
         if not self._is_waiting_for_room:
             self._is_waiting_for_room = True
@@ -308,19 +308,19 @@ class Pulls:
         return True
 
     def _resume(self) -> None:
-        self._is_waiting_for_room = self.parked.resume(_TURN_COUNT)
+        self._is_waiting_for_room = self.held.resume(_TURN_COUNT)
         if self._is_waiting_for_room:
             asyncio.get_running_loop().call_later(_PUT_OFF_S, self._resume)
         self._answer_ready()
 
     @staticmethod
-    def _answer(pull: ParkedPull[_Asked], reply: Reply) -> None:
+    def _answer(pull: HeldPull[_HeldRequest], reply: Reply) -> None:
         asked = pull.call
         if asked.rewrite is not None:
             reply = asked.rewrite(reply)
-        asked.peer.answer_later(asked.command, reply, was_parked=True)
+        asked.peer.answer_later(asked.command, reply, was_pending=True)
 
-    def _read_again(self, pull: ParkedPull[_Asked]) -> Reply:
+    def _read_again(self, pull: HeldPull[_HeldRequest]) -> Reply:
         """Read for a pull that waited. Whatever goes wrong is its own answer: the pulls beside it are answered, too."""
         key = pull.call.key
         try:
@@ -340,7 +340,7 @@ class Pulls:
         except OrbitError as error:  # files that somebody has cut: told as a pull is told that has not waited
             return Reply(ResponseCode.SYSTEM_ERROR, str(error))
         except Exception as error:
-            log.exception("a parked pull of %s queue %d failed", pull.topic, pull.queue_id)
+            log.exception("a held pull of %s queue %d failed", pull.topic, pull.queue_id)
             return Reply(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
 
     def _share(self, key: _ReadKey, result: ReadResult) -> None:
@@ -382,7 +382,7 @@ class Pulls:
         )
 
 
-def _pass_over(pull: ParkedPull[_Asked], result: ReadResult) -> ReadResult:
+def _pass_over(pull: HeldPull[_HeldRequest], result: ReadResult) -> ReadResult:
     """Let a pull wait on behind messages that did not pass its test: nobody reads them for it again.
 
     Its client hears of them when its time is over. Java asks each message by itself, as it comes.

@@ -32,7 +32,7 @@ _DIGITS_MAX = 18
 
 
 @dataclass(slots=True)
-class _Run:
+class _CheckpointAcks:
     """Acks of one checkpoint that follow one another in a read.
 
     Args:
@@ -79,7 +79,7 @@ class AckFastPath:
             done = run.end
         return done
 
-    def _read(self, run: _Run) -> CheckpointKey | None:
+    def _read(self, run: _CheckpointAcks) -> CheckpointKey | None:
         """Return what a run's checkpoint is found by; None: its messages have to be looked at one by one."""
         tables = self._tables
         header = decode_header(AckMessage, run.fields)
@@ -98,7 +98,7 @@ class AckFastPath:
             tables.store.bound_unsynced(result.end)
 
 
-def _runs(data: bytes) -> Iterator[_Run]:
+def _runs(data: bytes) -> Iterator[_CheckpointAcks]:
     """Yield the acks at the start of a read, those together that name the same checkpoint."""
     run = None
     for fields, opaque, end in plain_requests(data, _CODE):
@@ -111,7 +111,7 @@ def _runs(data: bytes) -> Iterator[_Run]:
         if run is None or place != run.place:
             if run is not None:
                 yield run
-            run = _Run(place, fields)
+            run = _CheckpointAcks(place, fields)
         run.offsets.append(int(offset))
         run.opaques.append(opaque)
         run.end = end

@@ -38,7 +38,7 @@ _TURN_SIZE = 1024 * 1024
 """Bytes of the log after which a read has had its turn: a decision of 300 bytes commits a message of megabytes."""
 
 
-class EndFastPath:
+class EndTransactionFastPath:
     """Carries out decisions straight from a read's bytes, where nothing waits for the disk (ASYNC_FLUSH)."""
 
     def __init__(self, store: Store, transactions: Transactions, clock: Clock) -> None:

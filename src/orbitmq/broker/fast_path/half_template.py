@@ -26,7 +26,7 @@ _Around = tuple[str, int, bytes, bytes]
 """A topic, a queue, and the properties as they are sent before the unique key and behind it."""
 
 
-class HalfForm(NamedTuple):
+class HalfTemplate(NamedTuple):
     """The stored properties of half messages around their unique keys, and their tag's code."""
 
     pieces: tuple[bytes, ...]
@@ -44,10 +44,10 @@ class HalfForm(NamedTuple):
         return tuple.__new__(Draft, half)  # a named tuple's own constructor is a Python function
 
 
-_UNSEEN, _SEEN = HalfForm((), 0, None), HalfForm((), 1, None)
+_UNSEEN, _SEEN = HalfTemplate((), 0, None), HalfTemplate((), 1, None)
 
 
-class HalfForms:
+class HalfTemplates:
     """The forms that were made before.
 
     Args:
@@ -56,10 +56,10 @@ class HalfForms:
 
     def __init__(self, special_form: Callable[[Draft], Draft | None]) -> None:
         self._special_form = special_form
-        self._forms: dict[_Around, HalfForm | None] = {}
+        self._forms: dict[_Around, HalfTemplate | None] = {}
         """None: they have none. `_SEEN`: they came once; somebody's properties differ in every message, and come never again."""
 
-    def find(self, draft: Draft, key: bytes) -> HalfForm | None:
+    def find(self, draft: Draft, key: bytes) -> HalfTemplate | None:
         """Return the form of a half message, None where it has to be looked at.
 
         Args:
@@ -79,7 +79,7 @@ class HalfForms:
             form = self._forms[around] = self._form_of(draft, before, behind, key)
         return form if form is not None and len(key) <= _KEY_SIZE_MAX else None
 
-    def _form_of(self, draft: Draft, before: bytes, behind: bytes, key: bytes) -> HalfForm | None:
+    def _form_of(self, draft: Draft, before: bytes, behind: bytes, key: bytes) -> HalfTemplate | None:
         # The key has to stand where the unique key does, and nowhere else: then so does that of the next message.
         name = UNIQUE_KEY + b"\x01"
         is_alone = before == name or before.endswith(b"\x02" + name)
@@ -92,4 +92,4 @@ class HalfForms:
         if len(pieces) != _KEY_COUNT + 1:
             return None
         tag_code = tag_code_of(HALF_TOPIC, waiting.properties, 0)
-        return HalfForm(pieces, tag_code, plain_ending(waiting.properties))
+        return HalfTemplate(pieces, tag_code, plain_ending(waiting.properties))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from orbitmq.broker.fast_path.acks import AckFastPath
-from orbitmq.broker.fast_path.end_transactions import EndFastPath
+from orbitmq.broker.fast_path.end_transactions import EndTransactionFastPath
 from orbitmq.broker.fast_path.send import SendFastPath
 from orbitmq.broker.handlers.pop import PopTables
 from orbitmq.broker.sending.tables import SendTables
@@ -57,5 +57,5 @@ def broker_fast_path(sends: SendTables, pops: PopTables, clock: Clock) -> FastPa
     if not sends.is_sync:
         ways[b"200"] = AckFastPath(pops).answer
         if sends.transactions is not None:
-            ways[b"37,"] = EndFastPath(sends.store, sends.transactions, clock).answer
+            ways[b"37,"] = EndTransactionFastPath(sends.store, sends.transactions, clock).answer
     return FastPaths(ways)

@@ -11,8 +11,8 @@ It takes a third of the long way's time per message: docs/adr/0010-send-fast-pat
 
 from __future__ import annotations
 
-from orbitmq.broker.fast_path.half_template import HalfForms
-from orbitmq.broker.fast_path.send_template import SendForms
+from orbitmq.broker.fast_path.half_template import HalfTemplates
+from orbitmq.broker.fast_path.send_template import SendTemplates
 from orbitmq.broker.handlers.send import note_waiting, special_form
 from orbitmq.broker.sending.answers import NOT_DURABLE, SendAnswers, remark_of
 from orbitmq.broker.sending.tables import SendTables, host_of
@@ -51,8 +51,8 @@ class SendFastPath:
         self._tables = tables
         self._version: DataVersion | None = None
         self._queue_counts: dict[str, int] = {}
-        self._forms = SendForms(tables.properties)
-        self._halves = HalfForms(self._special_form)
+        self._forms = SendTemplates(tables.properties)
+        self._halves = HalfTemplates(self._special_form)
         self._answer = _answer_form(tables.answers, _KEY_SENTINEL)
         self._keyless_answer = _answer_form(tables.answers, None)
         self._id_start = offset_message_id(tables.answers.host, 0)[:-_OFFSET_DIGITS]
@@ -197,7 +197,7 @@ class SendFastPath:
         """Take this read's answers back until its messages are as safe as SYNC_FLUSH and SYNC_MASTER promise."""
         held = answers[first:]
         del answers[first:]
-        connection.parked_count += 1
+        connection.pending_count += 1
 
         def safe(code: ResponseCode) -> None:
             if code == ResponseCode.SUCCESS:

@@ -60,7 +60,7 @@ class _Form(NamedTuple):
     is_special: bool
 
 
-class SendForms:
+class SendTemplates:
     """The forms that were seen before."""
 
     def __init__(self, properties: StoredProperties) -> None:

@@ -41,7 +41,7 @@ OVERTAKEN_MAX = 3
 
 
 @dataclass(slots=True, eq=False)
-class _Arrival:
+class _PendingCreation:
     """A client that came with something new.
 
     Args:
@@ -56,7 +56,7 @@ class _Arrival:
     has_left: bool = False
 
 
-class Admissions:
+class AutoCreation:
     """Makes what clients come with and is not there: groups with the topic of their retries, and topics that are sent to.
 
     Args:
@@ -75,8 +75,8 @@ class Admissions:
         self._topics = topics
         self._topic_ticket = topic_ticket
         self._group_ticket = group_ticket
-        self._arrivals: list[_Arrival] = []
-        self._under_way: list[_Arrival] = []
+        self._arrivals: list[_PendingCreation] = []
+        self._under_way: list[_PendingCreation] = []
         self._task: asyncio.Task[None] | None = None
         self.count = self.size = 0
         """Clients that wait, and bytes of their requests."""
@@ -115,7 +115,7 @@ class Admissions:
         def add(configs: GroupConfigs, topics: TopicTable) -> Generator[None, None, Rejected | None]:
             return _add_groups(groups, now_ms, configs, topics, needs_retries=needs_retries)
 
-        self._enter(_Arrival(peer, add, then, is_reader=True, size=size))
+        self._enter(_PendingCreation(peer, add, then, is_reader=True, size=size))
 
     def admit_topic(
         self, peer: Peer, make: Callable[[TopicTable], Rejected | None], then: Admitted, *, size: int = 0
@@ -134,9 +134,9 @@ class Admissions:
             yield
             return make(topics)
 
-        self._enter(_Arrival(peer, add, then, is_reader=False, size=size))
+        self._enter(_PendingCreation(peer, add, then, is_reader=False, size=size))
 
-    def _enter(self, arrival: _Arrival) -> None:
+    def _enter(self, arrival: _PendingCreation) -> None:
         if self.count >= COUNT_MAX or self.size + arrival.size > SIZE_MAX:
             raise Rejected(ResponseCode.SYSTEM_BUSY, f"{self.count} new groups and topics wait for the disk")
         self.count += 1
@@ -155,7 +155,7 @@ class Admissions:
         try:
             while self._arrivals:
                 self._under_way, self._arrivals = self._arrivals, []
-                pace = _Pace()
+                pace = _TimeSlice()
                 for arrival, refusal in await self._make(self._under_way):
                     await pace.keep()
                     self.count -= 1
@@ -166,7 +166,7 @@ class Admissions:
             self._under_way = []
             self._task = None
 
-    async def _make(self, arrivals: list[_Arrival]) -> list[tuple[_Arrival, Rejected | None]]:
+    async def _make(self, arrivals: list[_PendingCreation]) -> list[tuple[_PendingCreation, Rejected | None]]:
         """Make what is missing, and return what to tell whom; nobody yet when another change came in between."""
         begun = self._groups.configs.version, self._topics.table.version
         configs, topics = self._groups.configs.draft(), self._topics.table.draft()
@@ -201,7 +201,7 @@ class Admissions:
         return list(zip(arrivals, refusals, strict=True))
 
 
-class _Pace:
+class _TimeSlice:
     """Lets others have their turn every few milliseconds."""
 
     def __init__(self) -> None:
@@ -215,10 +215,10 @@ class _Pace:
 
 
 async def _add_all(
-    arrivals: list[_Arrival], configs: GroupConfigs, topics: TopicTable, *, in_steps: bool
+    arrivals: list[_PendingCreation], configs: GroupConfigs, topics: TopicTable, *, in_steps: bool
 ) -> list[Rejected | None]:
     """Add to drafts what clients lack; return why of whom it may not be."""
-    refusals, pace = [], _Pace()
+    refusals, pace = [], _TimeSlice()
     for arrival in arrivals:
         adding = arrival.add(configs, topics)
         while True:
@@ -233,8 +233,8 @@ async def _add_all(
 
 
 def _refuse_senders(
-    arrivals: list[_Arrival], refusals: list[Rejected | None], error: OSError
-) -> list[tuple[_Arrival, Rejected | None]]:
+    arrivals: list[_PendingCreation], refusals: list[Rejected | None], error: OSError
+) -> list[tuple[_PendingCreation, Rejected | None]]:
     """Nothing is there that the disk has not; but who only reads need not wait until it has room."""
     refused = Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, f"the topic table cannot be saved: {error.strerror}")
     return [
@@ -259,7 +259,7 @@ def _add_groups(
     return None
 
 
-def _tell(arrival: _Arrival, refusal: Rejected | None) -> None:
+def _tell(arrival: _PendingCreation, refusal: Rejected | None) -> None:
     try:
         arrival.then(refusal)
     except Exception:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from orbitmq.broker.groups.members import GroupMembers, Member
+from orbitmq.broker.groups.members import GroupMember, GroupMembers
 from orbitmq.codes import ResponseCode, Version
 from orbitmq.errors import ClientError, Rejected, RequestTimeout
 from orbitmq.net.dispatch.peer import Peer
@@ -29,7 +29,7 @@ Answers = Mapping[str, Command]
 """What clients have answered, by client id; without those that gave no answer."""
 
 
-class Inquiries:
+class ConsumerQueries:
     """Asks the consumers of groups, which are found by the client ids of their heartbeats.
 
     Args:
@@ -96,13 +96,13 @@ class Inquiries:
 
     @staticmethod
     def _ask_one(
-        member: Member[Peer], command: Command, answered: Callable[[str, Command | ClientError], None]
+        member: GroupMember[Peer], command: Command, answered: Callable[[str, Command | ClientError], None]
     ) -> None:
         member.connection.send_request(
             command, lambda answer: answered(member.client_id, answer), timeout_ms=OFFSETS_TIMEOUT_MS
         )
 
-    def _find(self, group: str, client_id: str | None) -> Member[Peer]:
+    def _find(self, group: str, client_id: str | None) -> GroupMember[Peer]:
         found = self._members.find(group)
         member = None if found is None or client_id is None else found.members.get(client_id)
         if member is None:
@@ -117,7 +117,7 @@ class Inquiries:
         self.count += count
 
 
-def _check_version(member: Member[Peer], oldest: int, remark: str) -> None:
+def _check_version(member: GroupMember[Peer], oldest: int, remark: str) -> None:
     if member.version < oldest:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"{remark}. version={member.version}")
 

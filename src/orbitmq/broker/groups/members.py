@@ -23,7 +23,7 @@ MEMBERS_PER_GROUP_MAX = 10_000
 
 
 @dataclass(slots=True)
-class Member(Generic[C]):
+class GroupMember(Generic[C]):
     """One client in one group."""
 
     client_id: str
@@ -42,7 +42,7 @@ class ConsumerGroup(Generic[C]):
     message_model: MessageModel = MessageModel.CLUSTERING
     consume_from: ConsumeFrom = ConsumeFrom.LAST
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
-    members: dict[str, Member[C]] = field(default_factory=dict)
+    members: dict[str, GroupMember[C]] = field(default_factory=dict)
 
 
 class HeartbeatSource(NamedTuple, Generic[C]):
@@ -65,8 +65,8 @@ class GroupMembers(Generic[C]):
 
     def __init__(self) -> None:
         self._consumers: dict[str, ConsumerGroup[C]] = {}
-        self._producers: dict[str, dict[str, Member[C]]] = {}
-        self._producers_by_client: dict[str, dict[str, Member[C]]] = {}
+        self._producers: dict[str, dict[str, GroupMember[C]]] = {}
+        self._producers_by_client: dict[str, dict[str, GroupMember[C]]] = {}
         self._connections: set[C] = set()
         self.find = self._consumers.get
         """Return a consumer group that has members, or None; bound once, since every pull asks."""
@@ -77,7 +77,7 @@ class GroupMembers(Generic[C]):
         return MappingProxyType(self._consumers)
 
     @property
-    def producers(self) -> Mapping[str, Mapping[str, Member[C]]]:
+    def producers(self) -> Mapping[str, Mapping[str, GroupMember[C]]]:
         """A read-only view of the producer groups: name -> client id -> member."""
         return MappingProxyType(self._producers)
 
@@ -149,7 +149,7 @@ class GroupMembers(Generic[C]):
         """Return the consumer groups that subscribe to `topic` now."""
         return [name for name, group in self._consumers.items() if topic in group.subscriptions]
 
-    def _members(self, group: str) -> Mapping[str, Member[C]]:
+    def _members(self, group: str) -> Mapping[str, GroupMember[C]]:
         found = self._consumers.get(group)
         return {} if found is None else found.members
 
@@ -175,7 +175,7 @@ class GroupMembers(Generic[C]):
                 member.seen_at_ms = now_ms
         return HeartbeatOutcome(needs_subscriptions=not is_known)
 
-    def _drop(self, is_gone: Callable[[Member[C]], bool]) -> tuple[str, ...]:
+    def _drop(self, is_gone: Callable[[GroupMember[C]], bool]) -> tuple[str, ...]:
         for name, members in list(self._producers.items()):
             self._leave_producers(name, [client_id for client_id, member in members.items() if is_gone(member)])
         changed = []
@@ -205,20 +205,20 @@ class GroupMembers(Generic[C]):
             del self._consumers[name]
 
 
-def _is_on(member: Member[C] | None, connection: C) -> bool:
+def _is_on(member: GroupMember[C] | None, connection: C) -> bool:
     return member is not None and member.connection == connection
 
 
-def _seen_at_ms(member: Member[C]) -> int:
+def _seen_at_ms(member: GroupMember[C]) -> int:
     return member.seen_at_ms
 
 
-def _member(client_id: str, peer: HeartbeatSource[C], now_ms: int, old: Member[C] | None) -> Member[C]:
+def _member(client_id: str, peer: HeartbeatSource[C], now_ms: int, old: GroupMember[C] | None) -> GroupMember[C]:
     """Return a client as it is known from now on. What it says of itself counts once for each connection, as in Java."""
     if old is not None and old.connection == peer.connection:
         old.seen_at_ms = now_ms
         return old
-    return Member(client_id, peer.connection, peer.language, peer.version, now_ms)
+    return GroupMember(client_id, peer.connection, peer.language, peer.version, now_ms)
 
 
 def _subscribe(group: ConsumerGroup[C], subscriptions: Iterable[Subscription]) -> bool:

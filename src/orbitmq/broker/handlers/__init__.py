@@ -140,8 +140,8 @@ def _reset_tables(broker: BrokerService) -> resets.ResetTables:
     )
 
 
-def _inquiry_tables(broker: BrokerService) -> consumer_queries.InquiryTables:
-    return consumer_queries.InquiryTables(
+def _inquiry_tables(broker: BrokerService) -> consumer_queries.ConsumerQueryTables:
+    return consumer_queries.ConsumerQueryTables(
         broker.inquiries, broker.store, broker.topics, broker.groups, broker.config.broker_name
     )
 

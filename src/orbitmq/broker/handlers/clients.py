@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orbitmq.broker.delivery.filters import Filters
-from orbitmq.broker.groups.auto_creation import Admissions
+from orbitmq.broker.groups.auto_creation import AutoCreation
 from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX
-from orbitmq.broker.groups.members import HeartbeatSource, Member
+from orbitmq.broker.groups.members import GroupMember, HeartbeatSource
 from orbitmq.broker.groups.membership import Membership
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
@@ -32,7 +32,7 @@ from orbitmq.wire.headers import (
 class ClientTables:
     """What clients come, go and are asked for in."""
 
-    admissions: Admissions
+    admissions: AutoCreation
     membership: Membership
     filters: Filters
 
@@ -130,5 +130,5 @@ def get_producer_connections(tables: ClientTables, call: Call[GetProducerConnect
     return Reply(body=encode_producer_connections(map(_connection, members.values())))
 
 
-def _connection(member: Member[Peer]) -> ClientConnection:
+def _connection(member: GroupMember[Peer]) -> ClientConnection:
     return ClientConnection(member.client_id, member.connection.remote, member.language, member.version)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from orbitmq.broker.groups.consumer_queries import Answers, Inquiries
+from orbitmq.broker.groups.consumer_queries import Answers, ConsumerQueries
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import ResponseCode
@@ -31,25 +31,25 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class InquiryTables:
+class ConsumerQueryTables:
     """What questions need.
 
     Args:
         broker_name: this broker's, as a message's consumer is told it.
     """
 
-    inquiries: Inquiries
+    inquiries: ConsumerQueries
     store: Store
     topics: TopicRegistry
     groups: GroupRegistry
     broker_name: str
 
 
-handlers: Handlers[InquiryTables] = Handlers()
+handlers: Handlers[ConsumerQueryTables] = Handlers()
 
 
 @handlers.on(GetRunningInfo)
-def get_running_info(tables: InquiryTables, call: Call[GetRunningInfo]) -> Later:
+def get_running_info(tables: ConsumerQueryTables, call: Call[GetRunningInfo]) -> Later:
     """Ask one consumer what it does."""
     header = call.header
     # Encoded anew: the administrator's signature is nobody else's business.
@@ -58,7 +58,7 @@ def get_running_info(tables: InquiryTables, call: Call[GetRunningInfo]) -> Later
 
 
 @handlers.on(ConsumeMessageDirectly)
-def consume_message_directly(tables: InquiryTables, call: Call[ConsumeMessageDirectly]) -> Later:
+def consume_message_directly(tables: ConsumerQueryTables, call: Call[ConsumeMessageDirectly]) -> Later:
     """Give one consumer one message of this broker, whatever its group's offset is."""
     header = call.header
     topic = tables.topics.get(header.topic) if header.topic else None
@@ -74,7 +74,7 @@ def consume_message_directly(tables: InquiryTables, call: Call[ConsumeMessageDir
     return LATER
 
 
-def _record(tables: InquiryTables, header: ConsumeMessageDirectly) -> bytes:
+def _record(tables: ConsumerQueryTables, header: ConsumeMessageDirectly) -> bytes:
     """Return the message as it is stored.
 
     Raises:
@@ -91,7 +91,7 @@ def _record(tables: InquiryTables, header: ConsumeMessageDirectly) -> bytes:
 
 
 @handlers.on(GetClientsOffsets)
-def get_clients_offsets(tables: InquiryTables, call: Call[GetClientsOffsets]) -> Later:
+def get_clients_offsets(tables: ConsumerQueryTables, call: Call[GetClientsOffsets]) -> Later:
     """Ask the consumers of a group how far they are in a topic."""
     header = call.header
     asked = make_request(GetClientOffsets(topic=header.topic, group=header.group))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orbitmq.broker.groups.auto_creation import Admissions
+from orbitmq.broker.groups.auto_creation import AutoCreation
 from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX
 from orbitmq.broker.groups.members import GroupMembers
 from orbitmq.broker.groups.offsets import GroupOffsets
@@ -43,7 +43,7 @@ class GroupTables:
     """What is kept of a group that has no members: its settings, its offsets, and what it popped in order."""
 
     groups: GroupRegistry
-    admissions: Admissions
+    admissions: AutoCreation
     offsets: GroupOffsets
     ordered: OrderedQueues
     topics: TopicRegistry

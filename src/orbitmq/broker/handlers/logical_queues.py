@@ -11,7 +11,7 @@ from functools import partial, wraps
 from typing import Any, Protocol, TypeVar
 
 from orbitmq.broker.topics.logical_pulls import logical_answer
-from orbitmq.broker.topics.logical_queue_steps import LogicalQueue, Step, Steps
+from orbitmq.broker.topics.logical_queue_steps import ItemRequest, LogicalQueue, Steps
 from orbitmq.broker.topics.logical_queues import StaticTopics
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import RequestCode, ResponseCode
@@ -138,7 +138,7 @@ def _of_item(static: StaticTopics, queue: LogicalQueue, item: MappingItem, heade
 
 def _forwarded(item: MappingItem, own: PullMessage, answer: Callable[[Reply], Reply]) -> Steps:
     header = ForwardedPullMessage(**{field.name: getattr(own, field.name) for field in fields(PullMessage)})
-    return answer((yield Step(item, RequestCode.PULL_MESSAGE, header, PullResponse)))
+    return answer((yield ItemRequest(item, RequestCode.PULL_MESSAGE, header, PullResponse)))
 
 
 def _no_pull(header: object) -> Reply:

@@ -27,7 +27,7 @@ def _notify(tables: PopTables, call: Call[PopNotification]) -> Reply | Later:
         return reply
     if header.poll_ms <= 0:
         return _nothing()
-    is_parked = tables.pop.notices.park(
+    is_held = tables.pop.notices.hold(
         call.connection,
         call.command,
         (header.topic, header.consumer_group, header.queue_id),
@@ -36,7 +36,7 @@ def _notify(tables: PopTables, call: Call[PopNotification]) -> Reply | Later:
         lambda: _attempt(tables, header),
         lambda: _last_attempt(tables, header),
     )
-    return LATER if is_parked else Reply(header=PopNotificationResponse(has_message=False, polling_full=True))
+    return LATER if is_held else Reply(header=PopNotificationResponse(has_message=False, polling_full=True))
 
 
 def _attempt(tables: PopTables, header: PopNotification) -> Reply | None:
@@ -69,6 +69,6 @@ def get_polling_count(tables: PopTables, call: Call[GetPollingCount]) -> Reply |
 
     def answer() -> Reply:
         place = header.topic, header.consumer_group, header.queue_id
-        return Reply(header=PollingCountResponse(polling_count=tables.pop.waiting.parked.count_at(place)))
+        return Reply(header=PollingCountResponse(polling_count=tables.pop.waiting.held.count_at(place)))
 
     return with_group(tables, call, answer)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from orbitmq.broker.delivery.filters import Filters, Selection
-from orbitmq.broker.groups.auto_creation import Admissions
+from orbitmq.broker.groups.auto_creation import AutoCreation
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.pop.pops import PopRequest, PopResult
@@ -64,7 +64,7 @@ class PopTables:
     filters: Filters
     topics: TopicRegistry
     groups: GroupRegistry
-    admissions: Admissions
+    admissions: AutoCreation
     broker_name: str
     ip: str
     is_readable: bool
@@ -260,7 +260,7 @@ def _wait(tables: PopTables, call: Call[PopMessage], asked: PopRequest, *, is_pu
     header = call.header
     selection = asked.selection
     if header.poll_ms > 0:
-        is_parked = tables.pop.waiting.park(
+        is_held = tables.pop.waiting.hold(
             call.connection,
             call.command,
             (asked.topic, asked.group, asked.queue_id),
@@ -269,7 +269,7 @@ def _wait(tables: PopTables, call: Call[PopMessage], asked: PopRequest, *, is_pu
             lambda: _attempt(tables, header, asked),
             lambda: _nothing(tables, header, ResponseCode.POLLING_TIMEOUT),
         )
-        if not is_parked:
+        if not is_held:
             return _nothing(tables, header, ResponseCode.POLLING_FULL)
         if is_put_off:
             tables.pop.waiting.wake(asked.topic, asked.group, asked.queue_id)

@@ -18,7 +18,7 @@ from orbitmq.wire.headers import AckMessage, BatchAckMessages, ChangeInvisibleTi
 from orbitmq.wire.pop.batch_acks import decode_batch_acks
 from orbitmq.wire.pop.handles import ORDER_REVIVE_QUEUE, pop_retry_topic
 from orbitmq.wire.pop.ordered_batches import OrderedPlace
-from orbitmq.wire.pop.revive_log import Checkpoint, CheckpointKey
+from orbitmq.wire.pop.revive_log import CheckpointKey, PopCheckpoint
 
 handlers: Handlers[PopTables] = Handlers()
 
@@ -125,7 +125,7 @@ def change_invisible_time(tables: PopTables, call: Call[ChangeInvisibleTime]) ->
     now_ms = max(tables.pop.pops.now_ms(), handle.pop_time_ms + 1)
     new_key = key._replace(start_offset=header.queue_offset, pop_time_ms=now_ms)
     try:
-        log.add(Checkpoint(new_key, (header.queue_offset,), header.invisible_ms), found.revive_queue_id)
+        log.add(PopCheckpoint(new_key, (header.queue_offset,), header.invisible_ms), found.revive_queue_id)
         result = log.acknowledge(key, (header.queue_offset,))
     except StoreUnavailable as error:
         raise refusal_of(error) from None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from orbitmq.broker.delivery.filters import Filters, Selection
 from orbitmq.broker.delivery.pulls import Pulls
-from orbitmq.broker.groups.auto_creation import Admissions
+from orbitmq.broker.groups.auto_creation import AutoCreation
 from orbitmq.broker.groups.members import ConsumerGroup, GroupMembers
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
@@ -42,7 +42,7 @@ class PullTables:
     filters: Filters
     topics: TopicRegistry
     groups: GroupRegistry
-    admissions: Admissions
+    admissions: AutoCreation
     members: GroupMembers[Peer]
     offsets: GroupOffsets
     ip: str
@@ -111,7 +111,7 @@ def _read(tables: PullTables, call: Call[PullMessage], group: GroupConfig, *, is
     reply = tables.pulls.read(header, selection)
     if reply.code == ResponseCode.PULL_NOT_FOUND:
         suspend_ms = _suspend_ms(tables, header)
-        if suspend_ms > 0 and tables.pulls.park(call, selection, suspend_ms):
+        if suspend_ms > 0 and tables.pulls.hold(call, selection, suspend_ms):
             return LATER
     # What others have not read yet leaves large answers no room: those wait here, and not in memory.
     size = len(reply.body)

@@ -13,7 +13,7 @@ from orbitmq.errors import Rejected, StoreBusy, StoreError
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.store import Store
-from orbitmq.store.index.search import Findings, Question
+from orbitmq.store.index.search import IndexQuery, IndexQueryResult
 from orbitmq.wire.bodies.topics import QueueEntries, QueueEntry, encode_queue_entries
 from orbitmq.wire.headers import QueryConsumeQueue, QueryMessage, QueryMessageResponse, ViewMessage
 
@@ -55,11 +55,11 @@ def query_message(tables: QueryTables, call: Call[QueryMessage]) -> Reply | Late
     wanted = tables.unique_count_max if header.is_unique_key else header.count_max
     if wanted < 0:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"maxNum {wanted} is not allowed, expected 0 or more")
-    question = Question(header.topic, header.key, min(wanted, tables.count_max), header.begin_ms, header.end_ms)
+    question = IndexQuery(header.topic, header.key, min(wanted, tables.count_max), header.begin_ms, header.end_ms)
     found: list[Reply] = []
     is_late = False
 
-    def answer(outcome: Findings | StoreError) -> None:
+    def answer(outcome: IndexQueryResult | StoreError) -> None:
         reply = _reply_of(outcome)
         if is_late:
             call.answer(reply)
@@ -73,7 +73,7 @@ def query_message(tables: QueryTables, call: Call[QueryMessage]) -> Reply | Late
     return LATER
 
 
-def _reply_of(outcome: Findings | StoreError) -> Reply:
+def _reply_of(outcome: IndexQueryResult | StoreError) -> Reply:
     if isinstance(outcome, StoreError):
         code = ResponseCode.SYSTEM_BUSY if isinstance(outcome, StoreBusy) else ResponseCode.SYSTEM_ERROR
         return Reply(code, str(outcome))

@@ -32,7 +32,7 @@ from orbitmq.wire.bodies.static_topics import (
     encode_topic_and_mapping_table,
 )
 from orbitmq.wire.bodies.topics import (
-    Progress,
+    QueueProgress,
     QueueStats,
     TopicTable,
     decode_topic_configs,
@@ -243,7 +243,7 @@ def get_topic_stats(tables: TopicTables, call: Call[GetTopicStats]) -> Reply:
 def get_consume_stats(tables: TopicTables, call: Call[GetConsumeStats]) -> Reply:
     """Answer with how far a group is behind in every queue of its topics."""
     group = call.header.consumer_group
-    stats: dict[MessageQueue, Progress] = {}
+    stats: dict[MessageQueue, QueueProgress] = {}
     rate = 0.0
     for topic in _topics_of(tables, call.header):
         config = tables.topics.get(topic)

@@ -48,8 +48,8 @@ class DeliveryMetrics:
 
     def _of_waiting(self) -> Iterator[Metric]:
         own, service = self._own, self._service
-        yield own.gauge("parked_pulls", "Pulls that wait for messages", service.pulls.parked_count)
-        yield own.gauge("parked_pulls_bytes", "Memory that they take, estimated", service.pulls.parked.size)
+        yield own.gauge("parked_pulls", "Pulls that wait for messages", service.pulls.held_count)
+        yield own.gauge("parked_pulls_bytes", "Memory that they take, estimated", service.pulls.held.size)
         waiting = [((str(level),), count) for level, count in service.delays.backlog().items()]
         yield from self._of_pop()
         yield from own.gauges("delayed_messages", "Messages that wait for their time, by level", ("level",), waiting)
@@ -135,4 +135,4 @@ class DeliveryMetrics:
         yield java.gauge("pop_checkpoint_buffer_size", "Checkpoints that have messages left", checkpoints.count)
         yield own.gauge("popped_messages", "PopResult messages not acknowledged yet", checkpoints.message_count)
         yield own.gauge("ordered_batches", "Batches in order that are not all acknowledged", pop.ordered.count)
-        yield own.gauge("parked_pops", "Pops that wait for messages", pop.waiting.parked.count)
+        yield own.gauge("parked_pops", "Pops that wait for messages", pop.waiting.held.count)

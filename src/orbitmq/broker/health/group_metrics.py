@@ -13,7 +13,7 @@ from typing import NamedTuple
 from prometheus_client.core import Metric
 
 from orbitmq.broker.groups.offsets import SEPARATOR
-from orbitmq.broker.health.series import Work, first_of, is_system_group, look, truth
+from orbitmq.broker.health.series import SeriesWork, first_of, is_system_group, look, truth
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.system_topics import is_system_topic
 from orbitmq.clock import Clock
@@ -40,7 +40,7 @@ _TIMES = (
 )
 
 
-class Standing(NamedTuple):
+class GroupLag(NamedTuple):
     """Where a group stands in a topic.
 
     Args:
@@ -79,7 +79,7 @@ class GroupMetrics:
 
     def collect(self) -> Iterator[Metric]:
         """Yield every family, in parts."""
-        found: list[tuple[tuple[str, ...], Standing]] = []
+        found: list[tuple[tuple[str, ...], GroupLag]] = []
         gauges = self._families.gauges
         (name, text), *others = _MESSAGES
         yield from gauges(name, text, _LABELS, self._lags(found))
@@ -91,9 +91,9 @@ class GroupMetrics:
             ages = ((labels, max(0, now_ms - at_ms) if at_ms else 0) for labels, at_ms in since)
             yield from gauges(name, text, _LABELS, ages)
 
-    def _lags(self, found: list[tuple[tuple[str, ...], Standing]]) -> Series:
+    def _lags(self, found: list[tuple[tuple[str, ...], GroupLag]]) -> Series:
         """Yield the lags, and keep all that was found for the families to come."""
-        work = Work()
+        work = SeriesWork()
         stored: dict[Place, int] = {}
         for key, offsets in first_of(self._service.offsets.all, self._series_max):
             topic, _, group = key.partition(SEPARATOR)
@@ -107,7 +107,7 @@ class GroupMetrics:
                 yield None
         self._stored = stored
 
-    def _standing(self, topic: str, group: str, offsets: Mapping[int, int], stored: dict[Place, int]) -> Standing:
+    def _standing(self, topic: str, group: str, offsets: Mapping[int, int], stored: dict[Place, int]) -> GroupLag:
         store, pulled = self._service.store, self._service.stats.pulled
         popped = self._service.pop.revive_log.checkpoints.in_flight
         lag = in_flight = ready = 0
@@ -124,7 +124,7 @@ class GroupMetrics:
                 lag_since.append(self._stored_at_ms(topic, queue_id, committed - out, stored))
             if got < end:
                 ready_since.append(self._stored_at_ms(topic, queue_id, got, stored))
-        return Standing(lag, in_flight, ready, _earliest(lag_since), _earliest(ready_since))
+        return GroupLag(lag, in_flight, ready, _earliest(lag_since), _earliest(ready_since))
 
     def _stored_at_ms(self, topic: str, queue_id: int, queue_offset: int, stored: dict[Place, int]) -> int:
         store = self._service.store

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from orbitmq.monitoring.alerts import Alert
-from orbitmq.store.values import Trouble, TroubleKind
+from orbitmq.store.values import StoreIssue, StoreIssueKind
 
 
-class Rule(StrEnum):
+class BrokerAlertRule(StrEnum):
     """The names of the rules, as Prometheus shows them."""
 
     STORE_FENCED = "RocketmqBrokerStoreFenced"
@@ -29,21 +29,21 @@ class Rule(StrEnum):
 
 
 RULES = {
-    TroubleKind.FENCED: Rule.STORE_FENCED,
-    TroubleKind.DISK_HANGS: Rule.DISK_HANGS,
-    TroubleKind.UNSYNCED: Rule.UNSYNCED,
-    TroubleKind.CHECKPOINT_UNSAVED: Rule.CHECKPOINT_UNSAVED,
-    TroubleKind.UNDELETED: Rule.FILES_UNDELETED,
-    TroubleKind.QUARANTINE: Rule.RECOVERY_CUT,
-    TroubleKind.DISK_FULL: Rule.DISK_FULL,
+    StoreIssueKind.FENCED: BrokerAlertRule.STORE_FENCED,
+    StoreIssueKind.DISK_HANGS: BrokerAlertRule.DISK_HANGS,
+    StoreIssueKind.UNSYNCED: BrokerAlertRule.UNSYNCED,
+    StoreIssueKind.CHECKPOINT_UNSAVED: BrokerAlertRule.CHECKPOINT_UNSAVED,
+    StoreIssueKind.UNDELETED: BrokerAlertRule.FILES_UNDELETED,
+    StoreIssueKind.QUARANTINE: BrokerAlertRule.RECOVERY_CUT,
+    StoreIssueKind.DISK_FULL: BrokerAlertRule.DISK_FULL,
 }
 """The rules about the store. A trouble that is not among them is a warning."""
-READ_ONLY = frozenset((TroubleKind.FENCED, TroubleKind.DISK_FULL, TroubleKind.CLOSED))
+READ_ONLY = frozenset((StoreIssueKind.FENCED, StoreIssueKind.DISK_FULL, StoreIssueKind.CLOSED))
 """Troubles that a short wait does not end: a broker that has one is not ready."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class BrokerState:
     """What is known of a broker at one moment.
 
     Args:
@@ -54,7 +54,7 @@ class Situation:
         unreachable: those of them that did not answer the last time.
     """
 
-    troubles: Sequence[Trouble] = ()
+    troubles: Sequence[StoreIssue] = ()
     disk_used_ratio: float | None = None
     disk_ratio_max: float = 1.0
     name_servers: Sequence[str] = ()
@@ -69,11 +69,11 @@ class Situation:
         ratio = self.disk_used_ratio
         if ratio is not None and ratio > self.disk_ratio_max:
             yield Alert(
-                Rule.DISK_NEARLY_FULL,
+                BrokerAlertRule.DISK_NEARLY_FULL,
                 f"{ratio:.1%} of the disk are used: above {self.disk_ratio_max:.0%} messages go before their time",
             )
         if self.name_servers and len(self.unreachable) == len(self.name_servers):
-            yield Alert(Rule.NO_NAME_SERVER, f"no NameServer can be reached: {', '.join(self.unreachable)}")
+            yield Alert(BrokerAlertRule.NO_NAME_SERVER, f"no NameServer can be reached: {', '.join(self.unreachable)}")
 
     def warnings(self) -> Iterator[str]:
         """Yield what an operator should know besides."""

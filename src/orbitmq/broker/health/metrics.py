@@ -17,7 +17,7 @@ from orbitmq.broker.access.guard import DENIALS
 from orbitmq.broker.health.delivery_metrics import STORAGE, STORAGE_LABELS, DeliveryMetrics
 from orbitmq.broker.health.group_metrics import GroupMetrics
 from orbitmq.broker.health.monitor import BrokerMonitor
-from orbitmq.broker.health.series import Work, first_of, is_system_group, look, truth
+from orbitmq.broker.health.series import SeriesWork, first_of, is_system_group, look, truth
 from orbitmq.broker.limits import limit_refusals
 from orbitmq.broker.monitoring.runtime_info import earliest_message_ms
 from orbitmq.broker.registration.registrar import Registrar
@@ -27,9 +27,9 @@ from orbitmq.clock import Clock
 from orbitmq.codes import version_name
 from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX
 from orbitmq.monitoring.families import Families, Series
-from orbitmq.monitoring.server_metrics import ServerFigures
+from orbitmq.monitoring.server_metrics import ServerMetrics
 from orbitmq.net.server import Server
-from orbitmq.store import TroubleKind
+from orbitmq.store import StoreIssueKind
 from orbitmq.store.log.open_files import allowed_maps
 
 _SIZE_BOUNDS = tuple((1 << bits, bits) for bits in (10, 12, 19, 20, 21, 22))
@@ -51,7 +51,7 @@ class BrokerMetrics:
         labels = {"cluster": config.broker_cluster_name, "node_type": "broker", "node_id": config.broker_name}
         self._java = Families("rocketmq", labels)
         self._own = Families("rocketmq_broker", labels)
-        self._figures = ServerFigures(self._own, server, monitor.process_stats)
+        self._figures = ServerMetrics(self._own, server, monitor.process_stats)
         self._service = service
         self._server = server
         self._registrar = registrar
@@ -118,7 +118,7 @@ class BrokerMetrics:
 
     def _messages_by_topic(self) -> Series:
         max_offset = self._service.store.max_offset
-        work = Work()
+        work = SeriesWork()
         for topic, config in first_of(self._service.topics.table.all, self._series_max):
             queues = max(config.read_queue_count, config.write_queue_count)
             count = sum(max_offset(topic, queue_id) for queue_id in range(queues))
@@ -128,7 +128,7 @@ class BrokerMetrics:
 
     def _dead_letters(self) -> Series:
         max_offset = self._service.store.max_offset
-        work = Work()
+        work = SeriesWork()
         for topic, config in first_of(self._service.topics.table.all, self._series_max):
             if topic.startswith(DLQ_PREFIX):
                 group = topic.removeprefix(DLQ_PREFIX)
@@ -152,7 +152,7 @@ class BrokerMetrics:
 
     def _producers(self) -> Series:
         found: dict[tuple[str, str], int] = {}
-        work = Work()
+        work = SeriesWork()
         for _, members in tuple(self._service.membership.members.producers.items()):
             for member in members.values():
                 _count(found, (member.language.lower(), version_name(member.version)))
@@ -161,7 +161,7 @@ class BrokerMetrics:
         yield from (((*client, "remoting"), count) for client, count in islice(found.items(), self._series_max))
 
     def _consumers(self) -> Series:
-        work = Work()
+        work = SeriesWork()
         for name, group in first_of(self._service.membership.members.consumers, self._series_max):
             found: dict[tuple[str, str], int] = {}
             for member in group.members.values():
@@ -193,7 +193,7 @@ class BrokerMetrics:
         own, store, disk = self._own, self._service.store, self._monitor.disk
         kinds = {trouble.kind for trouble in store.troubles}
         text = "1 while something is wrong with the store, by kind; `orbitmq health` says why"
-        yield from own.gauges("store_trouble", text, ("kind",), [((kind,), kind in kinds) for kind in TroubleKind])
+        yield from own.gauges("store_trouble", text, ("kind",), [((kind,), kind in kinds) for kind in StoreIssueKind])
         yield own.gauge("store_writable", "1 while messages are taken", store.is_writable)
         yield own.gauge("log_start_offset", "Where the CommitLog begins, in bytes", store.min_physical_offset)
         yield own.gauge("log_durable_offset", "Up to where it is on the disk", store.durable_offset)

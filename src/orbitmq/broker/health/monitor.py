@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from orbitmq.broker.health.bad_records import told_of
-from orbitmq.broker.health.issues import Situation
+from orbitmq.broker.health.issues import BrokerState
 from orbitmq.broker.registration.registrar import Registrar
 from orbitmq.broker.service import BrokerService
 from orbitmq.clock import Clock
@@ -17,7 +17,7 @@ from orbitmq.monitoring.alerts import Alert, AlertLog
 from orbitmq.net.server import Server
 from orbitmq.process.stats import ProcessStats, memory_used
 from orbitmq.store.disk_usage import DiskUsage, ask_aside, disk_usage
-from orbitmq.store.recovery import Findings
+from orbitmq.store.recovery import RecoveryReport
 
 log = logging.getLogger(__name__)
 
@@ -93,9 +93,9 @@ class BrokerMonitor:
         self._alert_log.update(self.situation().alerts())
         return self._alert_log.alerts
 
-    def situation(self) -> Situation:
+    def situation(self) -> BrokerState:
         """Return what is known of the broker now."""
-        return Situation(
+        return BrokerState(
             troubles=self._service.store.troubles,
             disk_used_ratio=None if self.disk is None else self.disk.used_ratio,
             disk_ratio_max=self._service.config.disk_space_clean_forcibly_ratio / 100,
@@ -132,7 +132,7 @@ class BrokerMonitor:
             "topics": len(service.topics.table.all),
             "consumerGroups": len(service.groups.configs.all),
             "connections": len(self._server.connections),
-            "parkedPulls": service.pulls.parked_count,
+            "parkedPulls": service.pulls.held_count,
             "logEndOffset": store.max_physical_offset,
             "logDurableOffset": store.durable_offset,
             "diskUsedRatio": None if self.disk is None else round(self.disk.used_ratio, 4),
@@ -149,7 +149,7 @@ class BrokerMonitor:
         }
 
 
-def _told_of(findings: Findings) -> list[str]:
+def _told_of(findings: RecoveryReport) -> list[str]:
     """Return in words what the last start met that a good store does not have, beside what it has cut."""
     said = []
     if findings.lost_size:

@@ -17,7 +17,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Work:
+class SeriesWork:
     """What was looked at since the last part."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ def first_of(table: Mapping[K, V], count_max: int) -> Iterable[tuple[K, V]]:
 
 def by_topic(table: Mapping[str, float], count_max: int) -> Series:
     """Yield what is counted of each topic."""
-    work = Work()
+    work = SeriesWork()
     for topic, count in first_of(table, count_max):
         yield (topic,), count
         if work.is_a_part_done(1):

@@ -12,24 +12,24 @@ from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
-from orbitmq.wire.bodies.stats import StatsFigures, WindowFigures
+from orbitmq.wire.bodies.stats import BrokerStatsData, BrokerStatsItem
 
 K = TypeVar("K", bound=Hashable)
 
 
-class Window(NamedTuple):
+class StatsWindow(NamedTuple):
     """A stretch of time that figures are told of: so many steps, at the end of each of which is sampled."""
 
     step_ms: int
     steps: int
 
 
-WINDOWS = (Window(10_000, 6), Window(600_000, 6), Window(3_600_000, 24))
+WINDOWS = (StatsWindow(10_000, 6), StatsWindow(600_000, 6), StatsWindow(3_600_000, 24))
 """The minute, the hour and the day."""
 STEP_MS = WINDOWS[0].step_ms
 
 
-class Sample(NamedTuple):
+class StatsSample(NamedTuple):
     """What a flow had counted when a step ended."""
 
     step: int
@@ -38,7 +38,7 @@ class Sample(NamedTuple):
     size: int
 
 
-class Flow:
+class StatsItem:
     """What was counted of one thing."""
 
     __slots__ = ("count", "is_touched", "samples", "size", "times")
@@ -53,18 +53,18 @@ class Flow:
         self.is_touched = False
         # It was 0 when the step before its first ended.
         # Lists: the block of an empty deque takes 600 bytes, most flows are at rest, and none has over 25 samples.
-        self.samples = tuple([Sample(step, 0, 0, 0)] for step in steps)
+        self.samples = tuple([StatsSample(step, 0, 0, 0)] for step in steps)
 
     def sample(self, window: int, step: int) -> None:
         """Remember the counts at the end of a step, and forget what no window reaches back to."""
         samples = self.samples[window]
-        samples.append(Sample(step, self.times, self.count, self.size))
+        samples.append(StatsSample(step, self.times, self.count, self.size))
         first_step = step - WINDOWS[window].steps
         while len(samples) > 1 and samples[1].step <= first_step:
             del samples[0]
 
 
-class Flows(Generic[K]):
+class StatsItems(Generic[K]):
     """The flows of one kind, by topic or by topic and group.
 
     Args:
@@ -73,17 +73,17 @@ class Flows(Generic[K]):
 
     def __init__(self, count_max: int, now_ms: int = 0) -> None:
         self._count_max = count_max
-        self._flows: dict[K, Flow] = {}
+        self._flows: dict[K, StatsItem] = {}
         self._steps = [now_ms // window.step_ms for window in WINDOWS]
-        self._touched: list[Flow] = []
-        self._changed: tuple[set[Flow], set[Flow]] = (set(), set())
+        self._touched: list[StatsItem] = []
+        self._changed: tuple[set[StatsItem], set[StatsItem]] = (set(), set())
         """Flows that have changed since the last step of the hour's window, and of the day's."""
 
     def __len__(self) -> int:
         return len(self._flows)
 
     @property
-    def all(self) -> Mapping[K, Flow]:
+    def all(self) -> Mapping[K, StatsItem]:
         """A read-only view of every flow there is."""
         return MappingProxyType(self._flows)
 
@@ -93,7 +93,7 @@ class Flows(Generic[K]):
         if flow is None:
             if len(self._flows) >= self._count_max:
                 return
-            flow = self._flows[key] = Flow(tuple(self._steps))
+            flow = self._flows[key] = StatsItem(tuple(self._steps))
         flow.count += count
         flow.size += size
         flow.times += times
@@ -124,11 +124,11 @@ class Flows(Generic[K]):
                     flow.sample(window, step)
                 changed.clear()
 
-    def counts(self, key: K) -> StatsFigures | None:
+    def counts(self, key: K) -> BrokerStatsData | None:
         """Return how many messages there were; None: there was never one."""
         return self._figures(key, _count)
 
-    def sizes(self, key: K) -> StatsFigures | None:
+    def sizes(self, key: K) -> BrokerStatsData | None:
         """Return how many bytes they had."""
         return self._figures(key, _size)
 
@@ -147,24 +147,24 @@ class Flows(Generic[K]):
         for key in [key for key in self._flows if is_gone(key)]:
             del self._flows[key]
 
-    def _figures(self, key: K, value: Callable[[Sample], int]) -> StatsFigures | None:
+    def _figures(self, key: K, value: Callable[[StatsSample], int]) -> BrokerStatsData | None:
         flow = self._flows.get(key)
         if flow is None:
             return None
-        return StatsFigures(*(self._window(flow, window, value) for window in range(len(WINDOWS))))
+        return BrokerStatsData(*(self._window(flow, window, value) for window in range(len(WINDOWS))))
 
-    def _window(self, flow: Flow, window: int, value: Callable[[Sample], int]) -> WindowFigures:
+    def _window(self, flow: StatsItem, window: int, value: Callable[[StatsSample], int]) -> BrokerStatsItem:
         samples, (step_ms, steps), step = flow.samples[window], WINDOWS[window], self._steps[window]
         begin = max(step - steps, samples[0].step)
         first = next(sample for sample in reversed(samples) if sample.step <= begin)
         last = samples[-1]
         grown, times, elapsed_ms = value(last) - value(first), last.times - first.times, (step - begin) * step_ms
-        return WindowFigures(grown, grown * 1000 / elapsed_ms if elapsed_ms else 0.0, grown / times if times else 0.0)
+        return BrokerStatsItem(grown, grown * 1000 / elapsed_ms if elapsed_ms else 0.0, grown / times if times else 0.0)
 
 
-def _count(sample: Sample) -> int:
+def _count(sample: StatsSample) -> int:
     return sample.number
 
 
-def _size(sample: Sample) -> int:
+def _size(sample: StatsSample) -> int:
     return sample.size

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.model.route import MessageQueue
 from orbitmq.store import Store
-from orbitmq.wire.bodies.topics import Progress
+from orbitmq.wire.bodies.topics import QueueProgress
 
 
 def group_progress(
@@ -19,7 +19,7 @@ def group_progress(
     topic: str,
     queue_count: int,
     unknown: int = 0,
-) -> dict[MessageQueue, Progress]:
+) -> dict[MessageQueue, QueueProgress]:
     """Return a group's place in each of a topic's queues.
 
     Args:
@@ -33,7 +33,7 @@ def group_progress(
         queue = MessageQueue(topic, broker_name, queue_id)
         end = store.max_offset(topic, queue_id)
         read = max(consumed, pulled.get((topic, group, queue_id), consumed))
-        places[queue] = Progress(end, consumed, read, stored_at_ms(store, queue, consumed - 1))
+        places[queue] = QueueProgress(end, consumed, read, stored_at_ms(store, queue, consumed - 1))
     return places
 
 

@@ -44,7 +44,7 @@ class RuntimeInfo:
     """Reads the run-time values off the parts of a running broker.
 
     Args:
-        parked_count: tells how many pulls wait.
+        held_count: tells how many pulls wait.
         timers: tells how far timers are, under Java's names.
         delays: tells, of each delay level that was used, up to where it was delivered, and where its queue ends.
     """
@@ -56,14 +56,14 @@ class RuntimeInfo:
         stats: BrokerStats,
         security: ServerSecurity,
         *,
-        parked_count: Callable[[], int],
+        held_count: Callable[[], int],
         timers: Callable[[], Mapping[str, int]],
         delays: Callable[[], Mapping[int, tuple[int, int]]] = dict,
     ) -> None:
         self._config = config
         self._store = store
         self._stats = stats
-        self._parked_count = parked_count
+        self._held_count = held_count
         self._timers = timers
         self._delays = delays
         self._security = security
@@ -156,7 +156,7 @@ class RuntimeInfo:
             return 0
 
     def _of_pools(self) -> dict[str, str]:
-        found = {"parkedPullCount": str(self._parked_count())}
+        found = {"parkedPullCount": str(self._held_count())}
         for pool in _POOLS:
             found[f"{pool}ThreadPoolQueueSize"] = "0"
             found[f"{pool}ThreadPoolQueueCapacity"] = "0"

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from orbitmq.broker.monitoring.flows import Flows
-from orbitmq.wire.bodies.stats import StatsFigures
+from orbitmq.broker.monitoring.flows import StatsItems
+from orbitmq.wire.bodies.stats import BrokerStatsData
 
 FLOWS_MAX = 50_000
 WINDOWS_MS = (10_000, 60_000, 600_000)
@@ -84,17 +84,17 @@ class BrokerStats:
         self, now_ms: int, *, flows_max: int = FLOWS_MAX, monotonic_ms: int = 0, system_topics: Iterable[str] = ()
     ) -> None:
         self.started_at_ms = now_ms
-        self.puts: Flows[str] = Flows(flows_max, monotonic_ms)
+        self.puts: StatsItems[str] = StatsItems(flows_max, monotonic_ms)
         """Messages that were sent, by topic."""
-        self.gets: Flows[tuple[str, str]] = Flows(flows_max, monotonic_ms)
+        self.gets: StatsItems[tuple[str, str]] = StatsItems(flows_max, monotonic_ms)
         """Messages given to consumers, by topic and group."""
-        self.send_backs: Flows[tuple[str, str]] = Flows(flows_max, monotonic_ms)
+        self.send_backs: StatsItems[tuple[str, str]] = StatsItems(flows_max, monotonic_ms)
         """Messages that consumers sent back, by topic and group."""
-        self.acks: Flows[tuple[str, str]] = Flows(flows_max, monotonic_ms)
+        self.acks: StatsItems[tuple[str, str]] = StatsItems(flows_max, monotonic_ms)
         """Acknowledgements of popped messages, by topic and group."""
-        self.checkpoints: Flows[tuple[str, str]] = Flows(flows_max, monotonic_ms)
+        self.checkpoints: StatsItems[tuple[str, str]] = StatsItems(flows_max, monotonic_ms)
         """Checkpoints of popped messages, by topic and group."""
-        self.whole: Flows[str] = Flows(len(_WHOLE), monotonic_ms)
+        self.whole: StatsItems[str] = StatsItems(len(_WHOLE), monotonic_ms)
         """What was counted of the whole broker, by Java's names."""
         self._system_topics = frozenset(system_topics)
         self._system_get_count = 0
@@ -175,7 +175,7 @@ class BrokerStats:
         if len(pulled) < self._pulled_max or place in pulled:
             pulled[place] = queue_offset
 
-    def figures(self, name: str, key: str, cluster: str) -> StatsFigures | None:
+    def figures(self, name: str, key: str, cluster: str) -> BrokerStatsData | None:
         """Return what was counted under one of Java's names; None: nothing was.
 
         Args:
@@ -216,7 +216,7 @@ class BrokerStats:
         self.pulled = {place: offset for place, offset in self.pulled.items() if place[1] != group}
 
     @property
-    def _of_readers(self) -> tuple[Flows[tuple[str, str]], ...]:
+    def _of_readers(self) -> tuple[StatsItems[tuple[str, str]], ...]:
         return self.gets, self.send_backs, self.acks, self.checkpoints
 
     def sample_flows(self, now_ms: int) -> None:

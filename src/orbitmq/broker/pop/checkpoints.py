@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import count
 
-from orbitmq.wire.pop.revive_log import Checkpoint, CheckpointKey
+from orbitmq.wire.pop.revive_log import CheckpointKey, PopCheckpoint
 
 _HEAP_SLACK = 1_024
 """Entries of checkpoints that are done which may lie between the others."""
@@ -32,7 +32,7 @@ class Outstanding:
 
     __slots__ = ("due_at_ms", "invisible_ms", "key", "left", "offsets", "revive_offset", "revive_queue_id", "rewritten")
 
-    def __init__(self, checkpoint: Checkpoint, revive_queue_id: int, revive_offset: int, due_at_ms: int) -> None:
+    def __init__(self, checkpoint: PopCheckpoint, revive_queue_id: int, revive_offset: int, due_at_ms: int) -> None:
         self.key = checkpoint.key
         self.offsets = checkpoint.offsets
         self.invisible_ms = checkpoint.invisible_ms
@@ -49,10 +49,10 @@ class Outstanding:
         return [offset for index, offset in enumerate(self.offsets) if self.left >> index & 1]
 
     @property
-    def as_record(self) -> Checkpoint:
+    def as_record(self) -> PopCheckpoint:
         """The checkpoint as it would be written now."""
         everything = (1 << len(self.offsets)) - 1
-        return Checkpoint(self.key, self.offsets, self.invisible_ms, everything & ~self.left, self.rewritten)
+        return PopCheckpoint(self.key, self.offsets, self.invisible_ms, everything & ~self.left, self.rewritten)
 
 
 class Checkpoints:
@@ -78,7 +78,7 @@ class Checkpoints:
         """Return the checkpoint that an ack names, None when it is done or was never there."""
         return self._by_key.get(key)
 
-    def add(self, checkpoint: Checkpoint, revive_queue_id: int, revive_offset: int, due_at_ms: int) -> None:
+    def add(self, checkpoint: PopCheckpoint, revive_queue_id: int, revive_offset: int, due_at_ms: int) -> None:
         """Take in a checkpoint from its place in the revive topic; places of one queue come in ascending order."""
         found = Outstanding(checkpoint, revive_queue_id, revive_offset, due_at_ms)
         before = self._by_key.get(checkpoint.key)

@@ -1,6 +1,6 @@
 """Held pops: those that found nothing and wait for messages. Pure.
 
-State: parked requests by topic, group and queue, in the order in which they came, and by connection, which those that
+State: held requests by topic, group and queue, in the order in which they came, and by connection, which those that
 were taken out stay with until they are tried. In: requests that found nothing, messages that arrive, closed connections.
 Out: requests that are to be tried again: for each message one of each group, for the first that tries takes it.
 
@@ -26,13 +26,13 @@ Place = tuple[str, str, int]
 
 
 @dataclass(eq=False, slots=True)
-class ParkedPop(Generic[T]):
+class HeldPop(Generic[T]):
     """One request that waits.
 
     Args:
         tag_codes: codes of the tags it wants, None for every message.
         connection: whose closing drops it.
-        call: whoever parked it knows what it is.
+        call: whoever held it knows what it is.
         is_gone: its connection closed, and it was forgotten.
     """
 
@@ -40,11 +40,11 @@ class ParkedPop(Generic[T]):
     tag_codes: frozenset[int] | None
     connection: Hashable
     call: T
-    is_parked: bool = False
+    is_held: bool = False
     is_gone: bool = False
 
 
-class ParkedPops(Generic[T]):
+class HeldPops(Generic[T]):
     """All requests that wait, limited in number, all together and at one place.
 
     Args:
@@ -55,15 +55,15 @@ class ParkedPops(Generic[T]):
     def __init__(self, count_max: int, place_max: int) -> None:
         self._count_max = count_max
         self._place_max = place_max
-        self._by_place: dict[Place, dict[ParkedPop[T], None]] = {}
-        self._by_connection: dict[Hashable, dict[ParkedPop[T], None]] = {}
+        self._by_place: dict[Place, dict[HeldPop[T], None]] = {}
+        self._by_connection: dict[Hashable, dict[HeldPop[T], None]] = {}
         self._closed: dict[Hashable, None] = {}
         """Connections that closed, as long as requests of theirs are here."""
         self._places: dict[str, dict[tuple[str, str], set[int]]] = {}
         """By the topic in which a message may arrive: the topics and groups that wait for it, and at which queues."""
         self.count = 0
         self.over_count = 0
-        """Requests that were not parked because too many were."""
+        """Requests that were not held because too many were."""
 
     def count_at(self, place: Place) -> int:
         """Return how many requests wait at a place."""
@@ -74,7 +74,7 @@ class ParkedPops(Generic[T]):
         """Return every place where requests wait."""
         return list(self._by_place)
 
-    def park(self, pop: ParkedPop[T]) -> bool:
+    def hold(self, pop: HeldPop[T]) -> bool:
         """Let a request wait. False: there are too many."""
         own = self._by_connection.get(pop.connection, ())
         is_over = self.count >= self._count_max or len(own) >= max(1, self._count_max * CONNECTION_SHARE)
@@ -87,11 +87,11 @@ class ParkedPops(Generic[T]):
             waiting = self._by_place[pop.place] = {}
             self._enter_place(pop.place)
         waiting[pop] = None
-        pop.is_parked = True
+        pop.is_held = True
         self.count += 1
         return True
 
-    def take_arrived(self, topic: str, queue_id: int, tag_code: int) -> list[ParkedPop[T]]:
+    def take_arrived(self, topic: str, queue_id: int, tag_code: int) -> list[HeldPop[T]]:
         """Take out those that a new message is for: one of each group."""
         found = []
         for (popped, group), queue_ids in tuple(self._places.get(topic, {}).items()):
@@ -104,7 +104,7 @@ class ParkedPops(Generic[T]):
                     break
         return found
 
-    def take_one(self, place: Place, tag_code: int | None = None) -> ParkedPop[T] | None:
+    def take_one(self, place: Place, tag_code: int | None = None) -> HeldPop[T] | None:
         """Take out the request that has waited longest at a place.
 
         Args:
@@ -112,20 +112,20 @@ class ParkedPops(Generic[T]):
         """
         for pop in self._by_place.get(place, ()):
             if tag_code is None or pop.tag_codes is None or tag_code in pop.tag_codes:
-                self._unpark(pop)
+                self._release(pop)
                 return pop
         return None
 
-    def remove(self, pop: ParkedPop[T]) -> bool:
+    def remove(self, pop: HeldPop[T]) -> bool:
         """Take out a request for good. False: it did not wait any more."""
-        if not pop.is_parked:
+        if not pop.is_held:
             return False
-        self._unpark(pop)
+        self._release(pop)
         self.leave(pop)
         return True
 
-    def _unpark(self, pop: ParkedPop[T]) -> None:
-        pop.is_parked = False
+    def _release(self, pop: HeldPop[T]) -> None:
+        pop.is_held = False
         waiting = self._by_place[pop.place]
         del waiting[pop]
         if not waiting:
@@ -133,7 +133,7 @@ class ParkedPops(Generic[T]):
             self._leave_place(pop.place)
         self.count -= 1
 
-    def leave(self, pop: ParkedPop[T]) -> bool:
+    def leave(self, pop: HeldPop[T]) -> bool:
         """Let a request that was taken out go from its connection: it is tried now. False: nobody is there to be answered."""
         is_gone = pop.is_gone or pop.connection in self._closed
         own = self._by_connection.get(pop.connection)
@@ -143,7 +143,7 @@ class ParkedPops(Generic[T]):
                 del self._by_connection[pop.connection]
         return not is_gone
 
-    def take_topic(self, topic: str) -> list[ParkedPop[T]]:
+    def take_topic(self, topic: str) -> list[HeldPop[T]]:
         """Take out all that wait for messages of a topic."""
         places = [
             (popped, group, queue_id)
@@ -163,9 +163,9 @@ class ParkedPops(Generic[T]):
         """Say whether requests of closed connections are here still."""
         return bool(self._closed)
 
-    def forget_some(self, count: int) -> list[ParkedPop[T]]:
+    def forget_some(self, count: int) -> list[HeldPop[T]]:
         """Take out so many requests of closed connections: one may have left very many."""
-        forgotten: list[ParkedPop[T]] = []
+        forgotten: list[HeldPop[T]] = []
         while self._closed and len(forgotten) < count:
             connection = next(iter(self._closed))
             own = self._by_connection.get(connection)
@@ -179,15 +179,15 @@ class ParkedPops(Generic[T]):
             forgotten.append(pop)
         return forgotten
 
-    def close(self) -> list[ParkedPop[T]]:
-        """Take out all, and park no more: the broker stops."""
+    def close(self) -> list[HeldPop[T]]:
+        """Take out all, and hold no more: the broker stops."""
         self._count_max = 0
         return [pop for place in self.places for pop in self._take_all(place)]
 
-    def _take_all(self, place: Place) -> list[ParkedPop[T]]:
+    def _take_all(self, place: Place) -> list[HeldPop[T]]:
         found = list(self._by_place.get(place, ()))
         for pop in found:
-            self._unpark(pop)
+            self._release(pop)
         return found
 
     def _enter_place(self, place: Place) -> None:

@@ -38,7 +38,7 @@ from orbitmq.wire.pop.handles import (
     pop_retry_topic,
 )
 from orbitmq.wire.pop.ordered_batches import OrderedPlace
-from orbitmq.wire.pop.revive_log import Checkpoint, CheckpointKey
+from orbitmq.wire.pop.revive_log import CheckpointKey, PopCheckpoint
 
 INIT_MIN = 0
 """A group's first pop of a queue begins at its first message (Java: ConsumeInitMode.MIN)."""
@@ -357,7 +357,7 @@ class Pops:
         offsets = tuple(queue_offsets_in(found.body))
         log = self._revive_log
         key = CheckpointKey(topic, asked.group, queue_id, begin, popped.pop_time_ms, log.broker_name)
-        log.add(Checkpoint(key, offsets, asked.invisible_ms), popped.revive_queue_id)
+        log.add(PopCheckpoint(key, offsets, asked.invisible_ms), popped.revive_queue_id)
         self._stats.checkpointed(asked.topic, asked.group)
         popped.queues.append(PoppedQueue(kind, queue_id, begin, offsets))
         popped.count += len(offsets)

@@ -25,8 +25,8 @@ from orbitmq.wire.pop.revive_log import (
     REVIVE_GROUP,
     REVIVE_TOPIC_PREFIX,
     Ack,
-    Checkpoint,
     CheckpointKey,
+    PopCheckpoint,
     ack_id,
     checkpoint_id,
     decode_ack,
@@ -91,7 +91,7 @@ class ReviveLog:
         self._next_queue = (self._next_queue + 1) % QUEUE_COUNT
         return self._next_queue
 
-    def add(self, checkpoint: Checkpoint, queue_id: int) -> AppendResult:
+    def add(self, checkpoint: PopCheckpoint, queue_id: int) -> AppendResult:
         """Write a checkpoint, and count the time of its messages from now on.
 
         Raises:
@@ -262,12 +262,12 @@ class ReviveLog:
                 record.queue_offset, self.topic, record.queue_id, error.remark,
             )  # fmt: skip
 
-    def _due_at_ms(self, checkpoint: Checkpoint) -> int:
+    def _due_at_ms(self, checkpoint: PopCheckpoint) -> int:
         # The wall clock may have been set since: no message waits longer than it would have from now on.
         left_ms = checkpoint.revive_at_ms - self._clock()
         return self._monotonic() + max(0, min(left_ms, checkpoint.invisible_ms))
 
-    def _raise_offset(self, checkpoint: Checkpoint) -> None:
+    def _raise_offset(self, checkpoint: PopCheckpoint) -> None:
         key, end = checkpoint.key, checkpoint.offsets[-1] + 1 if checkpoint.offsets else 0
         end = min(end, self._store.max_offset(key.topic, key.queue_id))
         if end > max(0, self._offsets.query(key.group, key.topic, key.queue_id)):

@@ -83,11 +83,11 @@ class PopService:
             clock=clock,
             random=random,
         )
-        parked_max, place_max = config.max_pop_polling_size, config.pop_polling_size
+        held_max, place_max = config.max_pop_polling_size, config.pop_polling_size
         has_messages = self.pops.has_messages
-        self.waiting = WaitingPops(store, parked_max=parked_max, place_max=place_max, has_messages=has_messages)
+        self.waiting = WaitingPops(store, held_max=held_max, place_max=place_max, has_messages=has_messages)
         """Pops that wait for messages."""
-        self.notices = WaitingPops(store, parked_max=parked_max, place_max=place_max, has_messages=has_messages)
+        self.notices = WaitingPops(store, held_max=held_max, place_max=place_max, has_messages=has_messages)
         """Requests that wait to be told of messages."""
         self.revival = Revival(
             store,

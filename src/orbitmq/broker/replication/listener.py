@@ -17,7 +17,7 @@ from orbitmq.clock import Clock
 from orbitmq.errors import FrameError, StoreError
 from orbitmq.ha.frames import ReportDecoder, format_header
 from orbitmq.ha.master import SlaveFeed
-from orbitmq.ha.replica_acks import Copied, Copies, Waiter
+from orbitmq.ha.replica_acks import ReplicaAckResult, ReplicaAcks, Waiter
 from orbitmq.net.name_lookup import looked_up
 from orbitmq.store import Store
 from orbitmq.wire.bodies.stats import SlaveStatus
@@ -62,7 +62,7 @@ class SlaveListener:
         self.rules = rules
         self.monotonic = monotonic
         self._slaves: dict[_SlaveConnection, None] = {}
-        self._copies = Copies(rules.slave_count, rules.timeout_ms, rules.gap_max)
+        self._copies = ReplicaAcks(rules.slave_count, rules.timeout_ms, rules.gap_max)
         self._listener: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_pumping = False
@@ -87,7 +87,7 @@ class SlaveListener:
         for slave in tuple(self._slaves):
             slave.transport.abort()
             self.lost(slave)
-        _answer(self._copies.abandon(), Copied.LATE)
+        _answer(self._copies.abandon(), ReplicaAckResult.LATE)
         if self._timer is not None:
             self._timer.cancel()
 
@@ -108,7 +108,7 @@ class SlaveListener:
             if slave.feed.sent >= 0
         ]
 
-    def wait_copied(self, end: int, waiter: Waiter) -> Copied | None:
+    def wait_copied(self, end: int, waiter: Waiter) -> ReplicaAckResult | None:
         """Ask for an answer when enough slaves have the log up to `end`, or the time is over.
 
         Returns:
@@ -123,7 +123,7 @@ class SlaveListener:
     def acknowledged(self) -> None:
         """Answer whoever waited for what slaves have reported now."""
         if len(self._copies):
-            _answer(self._copies.advance(self._acknowledged()), Copied.DONE)
+            _answer(self._copies.advance(self._acknowledged()), ReplicaAckResult.DONE)
 
     def _acknowledged(self) -> list[int]:
         return [slave.feed.acknowledged for slave in self._slaves if slave.feed.sent >= 0]
@@ -166,7 +166,7 @@ class SlaveListener:
         self._timer = None
         for slave in tuple(self._slaves):
             slave.tick()
-        _answer(self._copies.expire(self.monotonic()), Copied.LATE)
+        _answer(self._copies.expire(self.monotonic()), ReplicaAckResult.LATE)
         if self._slaves or len(self._copies):
             self._timer = asyncio.get_running_loop().call_later(_TICK_MS / 1000, self._tick)
 
@@ -277,7 +277,7 @@ class _SlaveConnection(asyncio.Protocol):
         self.transport.abort()
 
 
-def _answer(waiters: list[Waiter], outcome: Copied) -> None:
+def _answer(waiters: list[Waiter], outcome: ReplicaAckResult) -> None:
     for waiter in waiters:
         try:
             waiter(outcome)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreBusy, StoreUnavailable
-from orbitmq.ha.replica_acks import Copied
+from orbitmq.ha.replica_acks import ReplicaAckResult
 from orbitmq.ha.replica_acks import Waiter as CopyWaiter
 from orbitmq.model.message import Host, PropertyName
 from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
@@ -27,9 +27,9 @@ _REMARKS = {
     ResponseCode.SLAVE_NOT_AVAILABLE: "the message is on the master alone: too few slaves follow, or they are too far behind",
 }
 _OF_SLAVES = {
-    Copied.DONE: ResponseCode.SUCCESS,
-    Copied.LATE: ResponseCode.FLUSH_SLAVE_TIMEOUT,
-    Copied.NOBODY: ResponseCode.SLAVE_NOT_AVAILABLE,
+    ReplicaAckResult.DONE: ResponseCode.SUCCESS,
+    ReplicaAckResult.LATE: ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    ReplicaAckResult.NOBODY: ResponseCode.SLAVE_NOT_AVAILABLE,
 }
 _SEVEREST_LAST = (
     ResponseCode.SUCCESS,
@@ -42,7 +42,7 @@ _SEVEREST_LAST = (
 
 Safe = Callable[[ResponseCode], None]
 """Told what a send is answered with, whose message is as safe as it will be."""
-WaitCopied = Callable[[int, CopyWaiter], Copied | None]
+WaitCopied = Callable[[int, CopyWaiter], ReplicaAckResult | None]
 """SlaveListener.wait_copied."""
 
 
@@ -132,7 +132,7 @@ class SendAnswers:
 
         is_durable = self._store.wait_durable(end, lambda is_durable: part(_of_disk(is_durable)))
         copied = self._wait_copied(end, lambda copied: part(_OF_SLAVES[copied]))
-        if is_durable and copied is Copied.DONE:
+        if is_durable and copied is ReplicaAckResult.DONE:
             return True
         if is_durable:
             part(ResponseCode.SUCCESS)

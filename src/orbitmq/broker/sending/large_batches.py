@@ -9,10 +9,10 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 
 
-class Place:
+class QueuedBatch:
     """The place of one batch in the line."""
 
-    def __init__(self, line: list[Place]) -> None:
+    def __init__(self, line: list[QueuedBatch]) -> None:
         self._line = line
 
     @property
@@ -32,10 +32,10 @@ class LargeBatches:
         self.over_count = 0
         """Batches that were refused because too many waited."""
         self._count_max = count_max
-        self._line: list[Place] = []
+        self._line: list[QueuedBatch] = []
 
     @contextmanager
-    def entered(self) -> Iterator[Place]:
+    def entered(self) -> Iterator[QueuedBatch]:
         """Stand in the line.
 
         Raises:
@@ -47,7 +47,7 @@ class LargeBatches:
                 ResponseCode.SYSTEM_BUSY,
                 f"{len(self._line)} large batches are being stored, largeBatchesMax allows no more: send again, or less",
             )
-        place = Place(self._line)
+        place = QueuedBatch(self._line)
         self._line.append(place)
         try:
             yield place

@@ -22,7 +22,7 @@ SendHeader = SendMessage | SendMessageV2
 _WRITE = int(Perm.WRITE)  # an IntFlag's `&` is a Python function, this one runs for every message
 
 
-class Destinations:
+class QueueResolver:
     """Finds the topic and the queue that a send goes to.
 
     Args:

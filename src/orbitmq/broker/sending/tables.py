@@ -7,12 +7,12 @@ from functools import lru_cache
 
 from orbitmq.address import parse_address
 from orbitmq.broker.delivery.delay_service import DelayService
-from orbitmq.broker.groups.auto_creation import Admissions
+from orbitmq.broker.groups.auto_creation import AutoCreation
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.large_batches import LargeBatches
 from orbitmq.broker.sending.properties import StoredProperties
-from orbitmq.broker.sending.queue_resolver import Destinations
+from orbitmq.broker.sending.queue_resolver import QueueResolver
 from orbitmq.broker.timers.service import TimerService
 from orbitmq.broker.topics.logical_queues import StaticTopics
 from orbitmq.broker.transactions.transactions import Transactions
@@ -39,7 +39,7 @@ class SendTables:
     """
 
     store: Store
-    destinations: Destinations
+    destinations: QueueResolver
     properties: StoredProperties
     answers: SendAnswers
     delays: DelayService
@@ -49,7 +49,7 @@ class SendTables:
     is_sync: bool
     wait_ms_max: int | None
     large_batches: LargeBatches
-    admissions: Admissions
+    admissions: AutoCreation
     transactions: Transactions | None = None
 
     @property

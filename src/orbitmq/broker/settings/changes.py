@@ -103,7 +103,7 @@ Use = Callable[[BrokerConfig, Callable[[], None]], None]
 """Lets settings count from now on; calls back when whoever has to know of them does."""
 
 
-class Change(NamedTuple):
+class SettingsChange(NamedTuple):
     """A change of settings, by what becomes of its keys.
 
     Args:
@@ -127,7 +127,7 @@ class Change(NamedTuple):
         return "; ".join(said) or None
 
 
-def sorted_change(properties: Mapping[str, str]) -> Change:
+def sorted_change(properties: Mapping[str, str]) -> SettingsChange:
     """Return a change as its keys say.
 
     Raises:
@@ -136,7 +136,7 @@ def sorted_change(properties: Mapping[str, str]) -> Change:
     """
     if BLACK_LIST & properties.keys():
         raise Rejected(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
-    change = Change({}, {}, {})
+    change = SettingsChange({}, {}, {})
     for key, text in sorted(properties.items()):
         if key in CHANGEABLE:
             change.now[key] = text
@@ -210,7 +210,7 @@ class RunTimeSettings:
         """Keys that count from the next start on, with their values then."""
         self._use = use
 
-    def change(self, properties: Mapping[str, str], now_ms: int, then: Callable[[str | None], None]) -> Change:
+    def change(self, properties: Mapping[str, str], now_ms: int, then: Callable[[str | None], None]) -> SettingsChange:
         """Change settings, all or none.
 
         Args:

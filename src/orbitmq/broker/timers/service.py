@@ -10,7 +10,7 @@ from random import Random
 
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.timers.metrics import TimerMetrics
-from orbitmq.broker.timers.timers import Snapshot, Timers
+from orbitmq.broker.timers.timers import Timers, TimerSnapshot
 from orbitmq.broker.timers.times import TimerRules, due_step_ms, is_congested, wait_form
 from orbitmq.clock import Clock
 from orbitmq.codes import ResponseCode
@@ -76,7 +76,7 @@ class TimerService:
         self._arrived = asyncio.Event()
         self._saved_at_ms = monotonic()
         self._cleaned_at_ms = monotonic()
-        self._snapshot: tuple[Snapshot, int] | None = None
+        self._snapshot: tuple[TimerSnapshot, int] | None = None
         self._saving: asyncio.Task[None] | None = None
         self._is_fenced = False
 
@@ -241,7 +241,7 @@ class TimerService:
             self._snapshot = None
             self._saving = asyncio.get_running_loop().create_task(self._save(snapshot, count))
 
-    async def _save(self, snapshot: Snapshot, delivered_count: int) -> None:
+    async def _save(self, snapshot: TimerSnapshot, delivered_count: int) -> None:
         """Sync the files, then write the checkpoint: on a thread, so that a slow disk stops nobody."""
         files, metrics = self._files, self.metrics.format()
         try:
@@ -268,7 +268,9 @@ class TimerService:
             self._files.log.delete_before(self._store.min_physical_offset)
 
 
-def _write(files: TimerFiles, unsynced: list[DiskFile], snapshot: Snapshot, metrics_path: Path, metrics: bytes) -> None:
+def _write(
+    files: TimerFiles, unsynced: list[DiskFile], snapshot: TimerSnapshot, metrics_path: Path, metrics: bytes
+) -> None:
     """Sync what a checkpoint vouches for, then write it. Raises SyncFailed, OSError."""
     try:
         for file in unsynced:

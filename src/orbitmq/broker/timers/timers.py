@@ -43,7 +43,7 @@ _NEVER_ENQUEUED = str((1 << 63) - 1)
 _ROLL, _DELETE = int(Magic.ROLL), int(Magic.DELETE)
 
 
-class Snapshot(NamedTuple):
+class TimerSnapshot(NamedTuple):
     """A checkpoint that may be kept when the CommitLog is on the disk up to `log_end`."""
 
     log_end: int
@@ -211,11 +211,11 @@ class Timers:
             self._start_anew(damage)
         return True
 
-    def snapshot(self, now_ms: int) -> Snapshot:
+    def snapshot(self, now_ms: int) -> TimerSnapshot:
         """Return how far everything is, to be kept when the log is on the disk up to where it ends now."""
-        return Snapshot(self._store.max_physical_offset, self._files.next_checkpoint(self.read_ms, now_ms))
+        return TimerSnapshot(self._store.max_physical_offset, self._files.next_checkpoint(self.read_ms, now_ms))
 
-    def note_saved(self, snapshot: Snapshot, delivered_count: int) -> None:
+    def note_saved(self, snapshot: TimerSnapshot, delivered_count: int) -> None:
         """Take note of a snapshot that is on the disk, and of `delivered_count` when it was taken."""
         self._files.checkpoint_written(snapshot.checkpoint)
         self._saved = (snapshot.checkpoint.queue_offset, delivered_count)

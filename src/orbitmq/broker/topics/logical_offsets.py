@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from orbitmq.broker.topics.logical_queue_steps import LogicalQueue, Step, Steps
+from orbitmq.broker.topics.logical_queue_steps import ItemRequest, LogicalQueue, Steps
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.static_topic import MappingItem, item_at
@@ -43,14 +43,14 @@ def min_offset(queue: LogicalQueue, _header: GetMinOffset) -> Steps:
     """Ask where the oldest item begins."""
     item = _item_at(queue, 0)
     header = ForwardedGetMinOffset(topic=queue.topic, queue_id=item.queue_id, broker_name=item.broker_name)
-    return _logical((yield Step(item, RequestCode.GET_MIN_OFFSET, header, OffsetResponse)), item.logical_loosely)
+    return _logical((yield ItemRequest(item, RequestCode.GET_MIN_OFFSET, header, OffsetResponse)), item.logical_loosely)
 
 
 def earliest_store_time(queue: LogicalQueue, _header: GetEarliestStoreTime) -> Steps:
     """Ask when the oldest item's first message was stored."""
     item = _item_at(queue, 0)
     header = ForwardedGetEarliestStoreTime(topic=queue.topic, queue_id=item.queue_id, broker_name=item.broker_name)
-    return (yield Step(item, RequestCode.GET_EARLIEST_MSG_STORETIME, header, EarliestStoreTimeResponse))
+    return (yield ItemRequest(item, RequestCode.GET_EARLIEST_MSG_STORETIME, header, EarliestStoreTimeResponse))
 
 
 def search_offset(queue: LogicalQueue, header: SearchOffset) -> Steps:
@@ -80,7 +80,7 @@ def group_offset(queue: LogicalQueue, header: QueryConsumerOffset) -> Steps:
             set_zero_if_not_found=header.set_zero_if_not_found if is_plain else False,
             broker_name=item.broker_name,
         )
-        reply = yield Step(item, RequestCode.QUERY_CONSUMER_OFFSET, question, OffsetResponse)
+        reply = yield ItemRequest(item, RequestCode.QUERY_CONSUMER_OFFSET, question, OffsetResponse)
         if reply.code != ResponseCode.QUERY_NOT_FOUND:
             return _logical(reply, item.logical)
     return Reply(ResponseCode.QUERY_NOT_FOUND, "Not found, maybe this group consumer boot first")
@@ -97,15 +97,15 @@ def commit_offset(queue: LogicalQueue, header: UpdateConsumerOffset) -> Steps:
         broker_name=item.broker_name,
     )
     # Its answer has no header.
-    return (yield Step(item, RequestCode.UPDATE_CONSUMER_OFFSET, question, None))
+    return (yield ItemRequest(item, RequestCode.UPDATE_CONSUMER_OFFSET, question, None))
 
 
-def _max_step(queue: LogicalQueue, item: MappingItem) -> Step:
+def _max_step(queue: LogicalQueue, item: MappingItem) -> ItemRequest:
     header = ForwardedGetMaxOffset(topic=queue.topic, queue_id=item.queue_id, broker_name=item.broker_name)
-    return Step(item, RequestCode.GET_MAX_OFFSET, header, OffsetResponse)
+    return ItemRequest(item, RequestCode.GET_MAX_OFFSET, header, OffsetResponse)
 
 
-def _search_step(queue: LogicalQueue, item: MappingItem, header: SearchOffset) -> Step:
+def _search_step(queue: LogicalQueue, item: MappingItem, header: SearchOffset) -> ItemRequest:
     question = ForwardedSearchOffset(
         topic=queue.topic,
         queue_id=item.queue_id,
@@ -113,7 +113,7 @@ def _search_step(queue: LogicalQueue, item: MappingItem, header: SearchOffset) -
         boundary_type=header.boundary_type,
         broker_name=item.broker_name,
     )
-    return Step(item, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, question, OffsetResponse)
+    return ItemRequest(item, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, question, OffsetResponse)
 
 
 def _item_at(queue: LogicalQueue, logic_offset: int) -> MappingItem:

@@ -25,7 +25,7 @@ class LogicalQueue(NamedTuple):
         return self.items[-1]
 
 
-class Step(NamedTuple):
+class ItemRequest(NamedTuple):
     """A question about the queue of one item.
 
     Args:
@@ -39,5 +39,5 @@ class Step(NamedTuple):
     answer_type: type | None
 
 
-Steps = Generator[Step, Reply, Reply]
+Steps = Generator[ItemRequest, Reply, Reply]
 """Yields questions, gets their answers, and returns the answer for the logical queue."""

@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from orbitmq.broker.topics.logical_queue_steps import LogicalQueue, Step, Steps
-from orbitmq.broker.topics.static_topic_table import MappingTable
+from orbitmq.broker.topics.logical_queue_steps import ItemRequest, LogicalQueue, Steps
+from orbitmq.broker.topics.static_topic_table import StaticTopicTable
 from orbitmq.broker.versioned_table import save_or_revert
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import HeaderError, OrbitError, Rejected
@@ -45,13 +45,13 @@ class StaticTopics:
 
     def __init__(
         self,
-        table: MappingTable | None = None,
-        save: Callable[[MappingTable], None] = lambda _: None,
+        table: StaticTopicTable | None = None,
+        save: Callable[[StaticTopicTable], None] = lambda _: None,
         *,
         broker_name: str = "",
         ask: Ask = ask_nobody,
     ) -> None:
-        self.table = table or MappingTable()
+        self.table = table or StaticTopicTable()
         self.mappings = self.table.all
         """The mappings by topic as they are now: empty at most brokers, whose requests pay for one look at it."""
         self.broker_name = broker_name
@@ -60,7 +60,7 @@ class StaticTopics:
         self._forwards: set[asyncio.Task[None]] = set()
 
     def update(self, mapping: QueueMapping, now_ms: int, *, is_forced: bool) -> None:
-        """Take over a mapping and keep it in its file (see `MappingTable.update`).
+        """Take over a mapping and keep it in its file (see `StaticTopicTable.update`).
 
         Raises:
             Rejected: 1, the mapping is no good; 14, the disk refused.
@@ -119,7 +119,7 @@ class StaticTopics:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _advance(self, steps: Steps, reply: Reply | None, local: Callable[[Any], Reply]) -> Reply | Step:
+    def _advance(self, steps: Steps, reply: Reply | None, local: Callable[[Any], Reply]) -> Reply | ItemRequest:
         """Answer the questions about queues of this broker; return the end, or the first question for another one."""
         try:
             step = next(steps) if reply is None else steps.send(reply)
@@ -130,10 +130,10 @@ class StaticTopics:
             return found
         return step
 
-    async def _finish(self, call: Call[Any], steps: Steps, step: Step, local: Callable[[Any], Reply]) -> None:
-        outcome: Reply | Step = step
+    async def _finish(self, call: Call[Any], steps: Steps, step: ItemRequest, local: Callable[[Any], Reply]) -> None:
+        outcome: Reply | ItemRequest = step
         try:
-            while isinstance(outcome, Step):
+            while isinstance(outcome, ItemRequest):
                 outcome = self._advance(steps, await self._forward(call.header.topic, outcome), local)
         except Rejected as refusal:
             outcome = Reply(refusal.code, refusal.remark)
@@ -141,7 +141,7 @@ class StaticTopics:
             outcome = Reply(ResponseCode.SYSTEM_ERROR, str(error))
         call.answer(outcome)
 
-    async def _forward(self, topic: str, step: Step) -> Reply:
+    async def _forward(self, topic: str, step: ItemRequest) -> Reply:
         command = await self._ask(topic, step.item.broker_name, step.header, step.code)
         try:
             header = None if step.answer_type is None else decode_header(step.answer_type, command.ext_fields)

@@ -22,7 +22,7 @@ class MissingTopics:
 
     def __init__(self, topics: TopicRegistry) -> None:
         self._topics = topics
-        self._parked: set[str] = set()
+        self._held: set[str] = set()
 
     def destination(self, properties: dict[str, str], wall_ms: int) -> tuple[str, int] | None:
         """Return the topic and the queue that a message waits for, by what it carries; None where it names none.
@@ -42,6 +42,6 @@ class MissingTopics:
         """Make a missing topic again. Where that is not allowed its messages wait in its queues, as in Java."""
         if self._topics.restore(topic, queue_id + 1, wall_ms) is not None:
             log.warning("made the topic %s again: a delayed message came for it", topic)
-        elif topic not in self._parked:
-            self._parked.add(topic)
+        elif topic not in self._held:
+            self._held.add(topic)
             log.warning("the topic %s is missing: delayed messages for it can be read once it is made again", topic)

@@ -20,7 +20,7 @@ STATIC_TOPICS_MAX = 10_000
 """Ours: as many mappings as a NameServer takes of one broker."""
 
 
-class MappingTable(VersionedTable[QueueMapping]):
+class StaticTopicTable(VersionedTable[QueueMapping]):
     """The mapping of every static topic of this broker."""
 
     def __init__(

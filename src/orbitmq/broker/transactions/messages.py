@@ -33,7 +33,7 @@ _IMMUNITY = PropertyName.CHECK_IMMUNITY.encode()
 _DIGITS_MAX = 9
 
 
-class Place(NamedTuple):
+class CommitTarget(NamedTuple):
     """Where a half message goes once it is committed."""
 
     topic: str
@@ -44,7 +44,7 @@ class Ending(NamedTuple):
     """What a half message says of its end, where nothing else has to be looked at."""
 
     group: str
-    place: Place
+    place: CommitTarget
 
 
 def is_prepared(properties: Mapping[str, str]) -> bool:
@@ -81,7 +81,7 @@ def half_form(draft: Draft, properties: Mapping[str, str]) -> Draft:
     )  # fmt: skip
 
 
-def place_of(half: Record) -> Place | None:
+def place_of(half: Record) -> CommitTarget | None:
     """Return where a half message goes, None when it does not say so."""
     return _place(find_property(half.properties, b"REAL_TOPIC"), find_property(half.properties, b"REAL_QID"))
 
@@ -91,10 +91,10 @@ def _group(properties: bytes) -> str:
 
 
 @lru_cache(maxsize=64)
-def _place(topic: bytes | None, queue_id: bytes | None) -> Place | None:
+def _place(topic: bytes | None, queue_id: bytes | None) -> CommitTarget | None:
     if not topic or queue_id is None or not queue_id.isdigit() or len(queue_id) > _DIGITS_MAX:
         return None
-    place = Place(topic.decode("utf-8", "replace"), int(queue_id))
+    place = CommitTarget(topic.decode("utf-8", "replace"), int(queue_id))
     return place if is_name(place.topic) else None
 
 
@@ -111,7 +111,7 @@ def plain_ending(properties: bytes) -> Ending | None:
     return Ending(_group(properties), place)
 
 
-def final_form(half: Record, place: Place) -> Draft:
+def final_form(half: Record, place: CommitTarget) -> Draft:
     """Return a committed message as its consumers get it; it keeps the properties of its half, as Java's do."""
     properties = half.properties
     if _CRC in properties or _RENEWED in properties:
@@ -120,7 +120,7 @@ def final_form(half: Record, place: Place) -> Draft:
     return _draft(half, place, properties, sys_flag, half.physical_offset)
 
 
-def final_form_of(half: Draft, place: Place, physical_offset: int) -> Draft:
+def final_form_of(half: Draft, place: CommitTarget, physical_offset: int) -> Draft:
     """Return the same of a half message with a plain ending, as it was stored."""
     sys_flag = half.sys_flag & ~SysFlag.TRANSACTION_MASK | SysFlag.TRANSACTION_COMMIT
     final = (
@@ -133,18 +133,18 @@ def final_form_of(half: Draft, place: Place, physical_offset: int) -> Draft:
 def renewed_form(half: Record, changes: Mapping[str, str]) -> Draft:
     """Return a half message as it goes to the end of the half queue again, with these properties changed."""
     properties = {**_again(half), **changes, RENEWED_FROM: str(half.queue_offset)}
-    return _draft(half, Place(HALF_TOPIC, 0), format_properties(properties), half.sys_flag)
+    return _draft(half, CommitTarget(HALF_TOPIC, 0), format_properties(properties), half.sys_flag)
 
 
 def given_up_form(half: Record) -> Draft:
     """Return a half message that nobody decided about, as people find it."""
-    return _draft(half, Place(GIVEN_UP_TOPIC, 0), format_properties(_again(half)), half.sys_flag)
+    return _draft(half, CommitTarget(GIVEN_UP_TOPIC, 0), format_properties(_again(half)), half.sys_flag)
 
 
 def resumed_form(given_up: Record) -> Draft:
     """Return a message that was given up as a half message again, as if its producer had never been asked."""
     properties = {**_again(given_up), PropertyName.CHECK_TIMES: "0"}
-    return _draft(given_up, Place(HALF_TOPIC, 0), format_properties(properties), given_up.sys_flag)
+    return _draft(given_up, CommitTarget(HALF_TOPIC, 0), format_properties(properties), given_up.sys_flag)
 
 
 def op_form(body: bytes, now_ms: int) -> Draft:
@@ -162,7 +162,7 @@ def _again(record: Record) -> dict[str, str]:
 
 def _draft(
     record: Record,
-    place: Place,
+    place: CommitTarget,
     properties: bytes,
     sys_flag: int,
     prepared_offset: int = 0,

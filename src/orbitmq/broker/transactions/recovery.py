@@ -33,7 +33,7 @@ _RENEWED_FROM = RENEWED_FROM.encode()
 _JAVAS_MARK = f"{PropertyName.CHECK_TIMES}\x01".encode()
 
 
-class Window(NamedTuple):
+class RecoveredWindow(NamedTuple):
     """What was found: `unsaid` are queue offsets of half messages that have ended, and that no op message names."""
 
     ended: EndedOffsets
@@ -42,11 +42,11 @@ class Window(NamedTuple):
     unsaid: list[int]
 
 
-def find_window(store: Store, offsets: GroupOffsets) -> Window:
+def find_window(store: Store, offsets: GroupOffsets) -> RecoveredWindow:
     """Find out which half messages are open."""
     ended = EndedOffsets(_start_of(store, offsets, HALF_TOPIC))
     spans = OpSpans(_start_of(store, offsets, OP_TOPIC))
-    window = Window(ended, Renewals(), spans, [])
+    window = RecoveredWindow(ended, Renewals(), spans, [])
     _read_ops(store, window)
     end = store.max_offset(HALF_TOPIC, 0)
     first = ended.first_open(ended.floor, end)
@@ -63,7 +63,7 @@ def _start_of(store: Store, offsets: GroupOffsets, topic: str) -> int:
     return min(max(committed, store.min_offset(topic, 0)), store.max_offset(topic, 0))
 
 
-def _read_ops(store: Store, window: Window) -> None:
+def _read_ops(store: Store, window: RecoveredWindow) -> None:
     """Take over what op messages say."""
     ended, end = window.ended, store.max_offset(HALF_TOPIC, 0)
     for op in _records(store, OP_TOPIC, window.spans.done):
@@ -75,7 +75,7 @@ def _read_ops(store: Store, window: Window) -> None:
         window.spans.add(op.queue_offset, highest)
 
 
-def _read_log(store: Store, first: Record, window: Window) -> None:
+def _read_log(store: Store, first: Record, window: RecoveredWindow) -> None:
     """Find ends that no op message names: in committed messages, and in half messages that others were renewed from."""
     moves: list[tuple[int, int]] = []
     unmarked: dict[bytes, int] = {}
@@ -96,7 +96,7 @@ def _read_log(store: Store, first: Record, window: Window) -> None:
         _note(before, window)
 
 
-def _moves_of(store: Store, window: Window, unmarked: Mapping[bytes, int]) -> Iterator[tuple[int, int]]:
+def _moves_of(store: Store, window: RecoveredWindow, unmarked: Mapping[bytes, int]) -> Iterator[tuple[int, int]]:
     """Yield where older records of half messages went that a Java broker has renewed: it leaves no mark but the same key."""
     for half in _records(store, HALF_TOPIC, window.ended.floor):
         latest = unmarked.get(_key_of(half) or b"", -1)
@@ -135,7 +135,7 @@ def _key_of(record: Record) -> bytes | None:
     return find_property(record.properties, b"UNIQ_KEY")
 
 
-def _note(offset: int, window: Window) -> None:
+def _note(offset: int, window: RecoveredWindow) -> None:
     if offset not in window.ended:
         window.ended.add(offset)
         window.unsaid.append(offset)

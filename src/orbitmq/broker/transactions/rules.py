@@ -20,7 +20,7 @@ _DIGITS_MAX = 12
 _IMMUNITY = PropertyName.CHECK_IMMUNITY.encode()
 
 
-class Verdict(Enum):
+class CheckDecision(Enum):
     """What a round of checks does with a half message."""
 
     STOP = "too young, and so are those behind it"
@@ -44,7 +44,7 @@ class CheckRules:
     check_max: int
     reserved_ms: int
 
-    def judge(self, half: Record, properties: Mapping[str, str], now_ms: int) -> Verdict:
+    def judge(self, half: Record, properties: Mapping[str, str], now_ms: int) -> CheckDecision:
         """Say what becomes of a half message now.
 
         Args:
@@ -53,14 +53,14 @@ class CheckRules:
         """
         age_ms = now_ms - half.born_at_ms
         if times_checked(properties) >= self.check_max or age_ms > self.reserved_ms:
-            return Verdict.GIVE_UP
+            return CheckDecision.GIVE_UP
         immunity_ms = self.immunity_ms(properties)
         if immunity_ms is not None:
             if age_ms >= immunity_ms:
-                return Verdict.CHECK
-            return Verdict.RENEW if now_ms - half.stored_at_ms >= RENEW_AFTER_MS else Verdict.SKIP
+                return CheckDecision.CHECK
+            return CheckDecision.RENEW if now_ms - half.stored_at_ms >= RENEW_AFTER_MS else CheckDecision.SKIP
         # A producer whose clock is ahead is asked at once, as Java does: when its message was born, nobody knows.
-        return Verdict.STOP if 0 <= age_ms < self.timeout_ms else Verdict.CHECK
+        return CheckDecision.STOP if 0 <= age_ms < self.timeout_ms else CheckDecision.CHECK
 
     def immunity_ms(self, properties: Mapping[str, str]) -> int | None:
         """Return how long a producer wants not to be asked, None when it does not say."""

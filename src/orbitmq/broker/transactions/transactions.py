@@ -19,10 +19,10 @@ from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.monitoring.half_counts import HalfCounts
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.broker.transactions import messages
-from orbitmq.broker.transactions.messages import Ending, Place
+from orbitmq.broker.transactions.messages import CommitTarget, Ending
 from orbitmq.broker.transactions.ops import OpBatch, OpSpans
 from orbitmq.broker.transactions.recovery import TRANS_GROUP, find_window
-from orbitmq.broker.transactions.rules import CheckRules, Verdict, checked_once_more, renewed_unasked
+from orbitmq.broker.transactions.rules import CheckDecision, CheckRules, checked_once_more, renewed_unasked
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import CorruptRecord, Rejected, StoreUnavailable
 from orbitmq.model.message import SysFlag
@@ -49,7 +49,7 @@ class Renewed(NamedTuple):
 
     half: Record
     properties: dict[str, str]
-    place: Place
+    place: CommitTarget
     result: AppendResult
 
 
@@ -71,7 +71,7 @@ class _Fresh(NamedTuple):
 
     physical_offset: int
     group: str
-    place: Place
+    place: CommitTarget
     key: bytes
     """Its unique key, which is its only one."""
     half: Draft
@@ -261,8 +261,8 @@ class Transactions:
             for _ in range(SLICE_COUNT):
                 self._round_at = self._ended.first_open(self._round_at, self._round_end)
                 half = self._next_half() if self._round_at < self._round_end else None
-                verdict = Verdict.STOP if half is None else self._treat(half, now_ms, asked)
-                if half is None or verdict is Verdict.STOP:
+                verdict = CheckDecision.STOP if half is None else self._treat(half, now_ms, asked)
+                if half is None or verdict is CheckDecision.STOP:
                     has_more = False
                     break
                 self._round_at += 1
@@ -358,15 +358,15 @@ class Transactions:
             self._round_at = self._ended.first_open(self._round_at, self._round_end)
         return None
 
-    def _treat(self, half: Record, now_ms: int, asked: list[Renewed]) -> Verdict:
+    def _treat(self, half: Record, now_ms: int, asked: list[Renewed]) -> CheckDecision:
         """Do with a half message what the rules say."""
         properties = parse_properties(half.properties)
         place = messages.place_of(half)
-        verdict = Verdict.GIVE_UP if place is None else self.rules.judge(half, properties, now_ms)
-        if verdict is Verdict.GIVE_UP:
+        verdict = CheckDecision.GIVE_UP if place is None else self.rules.judge(half, properties, now_ms)
+        if verdict is CheckDecision.GIVE_UP:
             self._give_up(half, place, now_ms)
-        elif verdict in (Verdict.CHECK, Verdict.RENEW):
-            is_asked = verdict is Verdict.CHECK
+        elif verdict in (CheckDecision.CHECK, CheckDecision.RENEW):
+            is_asked = verdict is CheckDecision.CHECK
             changes = checked_once_more(properties) if is_asked else renewed_unasked(half, properties)
             result = self._store.append(messages.renewed_form(half, changes))
             self._renewals.add(half.queue_offset, result.queue_offset)
@@ -375,7 +375,7 @@ class Transactions:
                 asked.append(Renewed(half, {**properties, **changes}, place, result))
         return verdict
 
-    def _give_up(self, half: Record, place: Place | None, now_ms: int) -> None:
+    def _give_up(self, half: Record, place: CommitTarget | None, now_ms: int) -> None:
         self._topics.create_retry_topic(GIVEN_UP_TOPIC, 1, now_ms)
         result = self._store.append(messages.given_up_form(half))
         self._close(half.queue_offset)

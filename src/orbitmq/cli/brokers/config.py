@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orbitmq.cli.access import admin_client
-from orbitmq.cli.brokers.selection import AddressOption, ClusterOption, NameOption, Selection, ask_brokers
+from orbitmq.cli.brokers.selection import AddressOption, BrokerSelection, ClusterOption, NameOption, ask_brokers
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
@@ -46,7 +46,7 @@ def list_all(
     timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """List settings: which have an effect, and which change while the broker runs (- where it does not say)."""
-    rows, code = _rows(Selection(address, name, cluster), name_servers, timeout_ms, security)
+    rows, code = _rows(BrokerSelection(address, name, cluster), name_servers, timeout_ms, security)
     chosen = [row for row in rows if text.lower() in row["key"].lower() and not (in_effect and row["effect"] is False)]
     show_rows(_as_cells(chosen, output), _COLUMNS, output)
     raise typer.Exit(code)
@@ -64,7 +64,7 @@ def get(
     timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show some settings. Exit code 1 when a broker has none of such a name."""
-    rows, code = _rows(Selection(address, name, cluster), name_servers, timeout_ms, security)
+    rows, code = _rows(BrokerSelection(address, name, cluster), name_servers, timeout_ms, security)
     found = [row for row in rows if row["key"] in keys]
     show_rows(_as_cells(found, output), _COLUMNS, output)
     for key in keys:
@@ -97,7 +97,7 @@ def change(
 
     async def work() -> None:
         async with admin_client(name_servers, timeout_ms, security) as admin:
-            for broker, at in (await Selection(address, name, cluster).find(admin)).items():
+            for broker, at in (await BrokerSelection(address, name, cluster).find(admin)).items():
                 rows.extend(await _change_one(admin, broker, at, changes))
 
     try:
@@ -129,7 +129,9 @@ async def _change_one(admin: AdminClient, broker: str, address: str, changes: Ma
     return [{"broker": broker, "key": key, "before": before[key], "after": after.get(key, "")} for key in changes]
 
 
-def _rows(selection: Selection, name_servers: str, timeout_ms: int, security: Path | None) -> tuple[list[Row], int]:
+def _rows(
+    selection: BrokerSelection, name_servers: str, timeout_ms: int, security: Path | None
+) -> tuple[list[Row], int]:
     """Return all settings of the brokers, and the exit code of `ask_brokers`."""
     from orbitmq.admin.broker_settings import list_settings
     from orbitmq.net.loop import run

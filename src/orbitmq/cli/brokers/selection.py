@@ -24,7 +24,7 @@ NameOption = Annotated[str | None, typer.Option("--name", help="Only the master 
 ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster's masters.")]
 
 
-class Selection(NamedTuple):
+class BrokerSelection(NamedTuple):
     """What was said of the brokers that are meant."""
 
     address: str | None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orbitmq.cli.access import admin_client
-from orbitmq.cli.brokers.selection import AddressOption, ClusterOption, NameOption, Selection, ask_brokers
+from orbitmq.cli.brokers.selection import AddressOption, BrokerSelection, ClusterOption, NameOption, ask_brokers
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     DEFAULT_TIMEOUT_MS,
@@ -22,13 +22,13 @@ from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
     from orbitmq.admin import AdminClient, Traffic
-    from orbitmq.wire.bodies.stats import StatsFigures
+    from orbitmq.wire.bodies.stats import BrokerStatsData
 
 _WHOLE = ("BROKER_PUT_NUMS", "BROKER_GET_NUMS")
 _FIGURES = ("minute", "hour", "day", "per_second")
 
 
-class Window(StrEnum):
+class StatsColumn(StrEnum):
     """By which figure things are sorted."""
 
     MINUTE = "minute"
@@ -39,7 +39,9 @@ class Window(StrEnum):
 def stats(
     topic: Annotated[str | None, typer.Option("--topic", "-t", help="Only this topic.")] = None,
     group: Annotated[str | None, typer.Option("--group", "-g", help="Only what this group got.")] = None,
-    by: Annotated[Window, typer.Option("--by", help="What counts in the last minute, hour or day.")] = Window.DAY,
+    by: Annotated[
+        StatsColumn, typer.Option("--by", help="What counts in the last minute, hour or day.")
+    ] = StatsColumn.DAY,
     top: Annotated[int, typer.Option("--top", min=0, help="How many of them; 0: all.")] = 20,
     cluster: ClusterOption = None,
     broker: Annotated[str | None, typer.Option("--broker", help="Only the broker of this name.")] = None,
@@ -94,7 +96,7 @@ def broker_stats(
     async def work() -> tuple[dict[str, list[Row]], int]:
         async with admin_client(name_servers, timeout_ms, security) as admin:
             wanted = [(item, key)] if item is not None and key is not None else None
-            brokers = await Selection(address, name, cluster).find(admin)
+            brokers = await BrokerSelection(address, name, cluster).find(admin)
             return await ask_brokers(brokers, lambda at: _figures_of(admin, at, wanted))
 
     found, code = run(work())
@@ -106,9 +108,9 @@ def broker_stats(
 async def _figures_of(admin: AdminClient, address: str, wanted: list[tuple[str, str]] | None) -> list[Row]:
     from orbitmq.codes import ResponseCode
     from orbitmq.errors import RemoteRefused
-    from orbitmq.wire.bodies.stats import StatsFigures, WindowFigures
+    from orbitmq.wire.bodies.stats import BrokerStatsData, BrokerStatsItem
 
-    nothing = StatsFigures(WindowFigures(), WindowFigures(), WindowFigures())
+    nothing = BrokerStatsData(BrokerStatsItem(), BrokerStatsItem(), BrokerStatsItem())
     if wanted is None:
         cluster = (await admin.broker_settings(address))["brokerClusterName"]
         asked = [(name, cluster) for name in _WHOLE]
@@ -126,7 +128,7 @@ async def _figures_of(admin: AdminClient, address: str, wanted: list[tuple[str, 
     return rows
 
 
-def _row(figures: StatsFigures) -> Row:
+def _row(figures: BrokerStatsData) -> Row:
     return {
         "minute": figures.minute.sum,
         "hour": max(figures.hour.sum, figures.minute.sum),

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from orbitmq.cli.access import admin_client
-from orbitmq.cli.brokers.selection import AddressOption, ClusterOption, NameOption, Selection, ask_brokers
+from orbitmq.cli.brokers.selection import AddressOption, BrokerSelection, ClusterOption, NameOption, ask_brokers
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
@@ -38,7 +38,7 @@ def status(
 
     async def work() -> tuple[dict[str, str], dict[str, dict[str, str]], int]:
         async with admin_client(name_servers, timeout_ms, security) as admin:
-            brokers = dict(await Selection(address, name, cluster).find(admin))
+            brokers = dict(await BrokerSelection(address, name, cluster).find(admin))
             return brokers, *await ask_brokers(brokers, admin.broker_runtime_info)
 
     brokers, found, code = run(work())

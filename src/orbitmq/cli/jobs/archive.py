@@ -20,7 +20,7 @@ from orbitmq.cli.terminal.output import Format
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.runtime.checks import Verdict
+    from orbitmq.spark.jobs.runtime.checks import CheckResult
     from orbitmq.spark.jobs.runtime.screen import Screen
 
 
@@ -46,7 +46,7 @@ def archive(
     archive fails.
     """
 
-    def work(spark: SparkSession, screen: Screen) -> list[Verdict]:
+    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
         from orbitmq.spark.jobs.archive import ArchivePlan
         from orbitmq.spark.jobs.archive import archive as run
         from orbitmq.spark.jobs.runtime.cluster import Cluster

@@ -21,7 +21,7 @@ from orbitmq.cli.terminal.output import Format
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.runtime.checks import Verdict
+    from orbitmq.spark.jobs.runtime.checks import CheckResult
     from orbitmq.spark.jobs.runtime.screen import Screen
 
 
@@ -73,7 +73,7 @@ def contracts(
     no failure.
     """
 
-    def work(spark: SparkSession, screen: Screen) -> list[Verdict]:
+    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
         from orbitmq.spark.jobs.contract_checks import BodyFormat, load_contract
         from orbitmq.spark.jobs.contracts import ContractPlan, hold_to_contract
         from orbitmq.spark.jobs.runtime.cluster import Cluster

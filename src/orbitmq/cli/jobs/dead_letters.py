@@ -15,7 +15,7 @@ from orbitmq.cli.terminal.output import Format
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.runtime.checks import Verdict
+    from orbitmq.spark.jobs.runtime.checks import CheckResult
     from orbitmq.spark.jobs.runtime.screen import Screen
 
 
@@ -60,7 +60,7 @@ def dead_letters(
     if inspect == (fix is not None):
         raise typer.BadParameter("one of --inspect and --fix is needed")
 
-    def show(spark: SparkSession, screen: Screen) -> list[Verdict]:
+    def show(spark: SparkSession, screen: Screen) -> list[CheckResult]:
         from orbitmq.spark.jobs.dead_letters import inspect_letters
         from orbitmq.spark.jobs.runtime.cluster import Cluster
 
@@ -76,7 +76,7 @@ def dead_letters(
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it
     function = load_fix(fix)
 
-    def work(spark: SparkSession, screen: Screen) -> list[Verdict]:
+    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
         from orbitmq.spark.jobs.dead_letters import FixPlan, fix_letters
         from orbitmq.spark.jobs.runtime.cluster import Cluster
 

@@ -15,7 +15,7 @@ from orbitmq.cli.terminal.times import MOMENT_HELP, parse_moment
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.runtime.checks import Verdict
+    from orbitmq.spark.jobs.runtime.checks import CheckResult
     from orbitmq.spark.jobs.runtime.screen import Screen
 
 
@@ -57,7 +57,7 @@ def replay(
     since = None if begin is None else parse_moment(begin, "--from")
     until = None if end is None else parse_moment(end, "--to")
 
-    def work(spark: SparkSession, screen: Screen) -> list[Verdict]:
+    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
         from orbitmq.spark.jobs.replay import ReplayPlan
         from orbitmq.spark.jobs.replay import replay as run
         from orbitmq.spark.jobs.runtime.cluster import Cluster

@@ -13,7 +13,7 @@ from orbitmq.cli.terminal.output import Format, show_json
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.runtime.checks import Verdict
+    from orbitmq.spark.jobs.runtime.checks import CheckResult
     from orbitmq.spark.jobs.runtime.screen import Screen
 
 DEFAULT_MASTER = "local[*,2]"
@@ -51,7 +51,7 @@ def run_job(
     name: str,
     master: str,
     output: Format,
-    work: Callable[[SparkSession, Screen], list[Verdict]],
+    work: Callable[[SparkSession, Screen], list[CheckResult]],
     settings: Mapping[str, str] | None = None,
 ) -> None:
     """Run a job, and show what it has checked; steps and progress go to stderr.

@@ -112,7 +112,7 @@ async def _copy(
 ) -> int:
     """Write messages until all `ends` are reached (without any: for ever) or `count` are written."""
     written = 0
-    place = _GroupPlace(consumer) if is_group else None
+    place = _GroupPosition(consumer) if is_group else None
     try:
         while count is None or written < count:
             if ends and _is_done(consumer, ends):
@@ -129,7 +129,7 @@ async def _copy(
     return written
 
 
-class _GroupPlace:
+class _GroupPosition:
     """How far a group is: behind the last message that was written, whatever was read beyond it.
 
     Args:

@@ -68,7 +68,7 @@ def _answer(
 ) -> dict[Decision, int]:
     try:
         from orbitmq.spark.exactly_once.answers import Answers, answering
-        from orbitmq.spark.exactly_once.marker_topic import Journal
+        from orbitmq.spark.exactly_once.marker_topic import MarkerTopic
         from orbitmq.spark.options import parse_write_options
     except ModuleNotFoundError as error:
         raise ClientError(f"{error}: settle needs pip install 'orbitmq[spark]'") from error
@@ -76,7 +76,7 @@ def _answer(
     if security is not None:
         given["securityFile"] = str(security)
     options = parse_write_options(given)
-    journal = Journal(options)
+    journal = MarkerTopic(options)
     list(journal.read())  # a wrong topic is an error here, not a line in the log with every question
     answers = Answers(journal, abandon_after_ms=None if abandon_after is None else int(abandon_after * 1000))
     with answering(options, answers, topics):

@@ -20,7 +20,7 @@ from orbitmq.cli.terminal.output import Format, format_time, say, show_json, sho
 from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
-    from orbitmq.admin.traces import Step
+    from orbitmq.admin.traces import TraceStep
 
 _HOW_TO_TRACE = "Clients trace with `trace=True`, Java's with `setEnableTrace(true)`; brokers make the topic with `traceTopicEnable=true`"
 _COLUMNS = ("step", "time", "ms", "group", "at", "status")
@@ -43,7 +43,7 @@ def trace(
     from orbitmq.errors import RouteNotFound
     from orbitmq.net.loop import run
 
-    async def work() -> list[Step]:
+    async def work() -> list[TraceStep]:
         async with admin_client(name_servers, timeout_ms, security) as admin:
             return await find_way(admin, topic, message_id)
 
@@ -61,7 +61,7 @@ def trace(
         raise typer.Exit(ExitCode.NO)
 
 
-def _document(step: Step) -> dict[str, Any]:
+def _document(step: TraceStep) -> dict[str, Any]:
     return {
         "step": step.name,
         "messageId": step.message_id,
@@ -74,7 +74,7 @@ def _document(step: Step) -> dict[str, Any]:
     }
 
 
-def _row(step: Step) -> dict[str, Any]:
+def _row(step: TraceStep) -> dict[str, Any]:
     return {
         "step": step.name,
         "time": format_time(step.at_ms) if step.at_ms else None,

@@ -15,7 +15,7 @@ from orbitmq.cli.terminal.printable import printable
 from orbitmq.cli.terminal.progress import show_progress
 
 if TYPE_CHECKING:
-    from orbitmq.store.inspection.issues import Finding
+    from orbitmq.store.inspection.issues import Issue
 
 COLUMNS = ("severity", "file", "offset", "what", "remedy")
 
@@ -54,7 +54,7 @@ def check(directory: DirectoryArgument, config: BrokerConfigOption = None, outpu
         raise typer.Exit(ExitCode.NO)
 
 
-def _row(finding: Finding) -> Row:
+def _row(finding: Issue) -> Row:
     return {
         "severity": finding.severity.value,
         "file": printable(finding.path),

@@ -13,7 +13,7 @@ from orbitmq.broker.persistence import NEEDED, NEWEST_ALONE, REPEATING, noted_ta
 from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.errors import OrbitError
 from orbitmq.model.topic import LIGHT_PREFIX, is_reserved_topic
-from orbitmq.store.inspection.issues import RESTORE, Finding, note
+from orbitmq.store.inspection.issues import RESTORE, Issue, note
 from orbitmq.store.inspection.layout import list_names
 from orbitmq.store.inspection.reading import read_small
 from orbitmq.store.queues.consume_queues import QueueKey
@@ -46,7 +46,7 @@ class ConfigCheck:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._findings: list[Finding] = []
+        self._findings: list[Issue] = []
         self._parsed: dict[str, Any] = {}
         for name in list_names(directory):
             self._check_file(name)
@@ -57,7 +57,7 @@ class ConfigCheck:
         table = self._parsed.get(_TOPICS)
         return None if table is None else table.topics
 
-    def findings(self, ends: Mapping[QueueKey, tuple[int, int]], *, has_messages: bool) -> Iterator[Finding]:
+    def findings(self, ends: Mapping[QueueKey, tuple[int, int]], *, has_messages: bool) -> Iterator[Issue]:
         """Yield what is wrong.
 
         Args:
@@ -68,16 +68,16 @@ class ConfigCheck:
         names, noted = list_names(self._directory), self._noted()
         for name in dict.fromkeys((*_PARSERS, *NEEDED, *REPEATING)):
             if name not in names and f"{name}{_BACKUP}" in names:
-                yield Finding(f"config/{name}", None, "is missing", _remedy(self._directory / name))
+                yield Issue(f"config/{name}", None, "is missing", _remedy(self._directory / name))
             elif name not in names and name in noted:
-                yield Finding(f"config/{name}", None, "is missing, and so is its .bak", RESTORE)
+                yield Issue(f"config/{name}", None, "is missing, and so is its .bak", RESTORE)
             elif name == _TOPICS and name not in names and has_messages:
-                yield Finding(f"config/{name}", None, "is missing: the messages' topics are not known", RESTORE)
+                yield Issue(f"config/{name}", None, "is missing: the messages' topics are not known", RESTORE)
         if self.topics is not None:
             for topic in sorted({topic for topic, _ in ends} - set(self.topics)):
                 if not is_reserved_topic(topic) and not topic.startswith(LIGHT_PREFIX):
                     what = f"there are messages of {topic}, a topic that it does not know"
-                    yield Finding(f"config/{_TOPICS}", None, what, "create the topic, or delete it")
+                    yield Issue(f"config/{_TOPICS}", None, what, "create the topic, or delete it")
         yield from self._check_offsets(ends)
 
     def _noted(self) -> list[str]:
@@ -109,9 +109,9 @@ class ConfigCheck:
             self._parsed[name] = parse(content or b"")
         except (OSError, OrbitError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
             remedy = "the next save replaces it" if name.endswith(_BACKUP) else _remedy(path)
-            self._findings.append(Finding(f"config/{name}", 0, f"cannot be read: {str(error) or error!r:.300}", remedy))
+            self._findings.append(Issue(f"config/{name}", 0, f"cannot be read: {str(error) or error!r:.300}", remedy))
 
-    def _check_offsets(self, ends: Mapping[QueueKey, tuple[int, int]]) -> Iterator[Finding]:
+    def _check_offsets(self, ends: Mapping[QueueKey, tuple[int, int]]) -> Iterator[Issue]:
         for name in (_OFFSETS, _LIGHT_OFFSETS):
             offsets = self._parsed.get(name)
             for key, queues in (offsets.all if offsets is not None else {}).items():

@@ -65,14 +65,18 @@ def _plan(directory: Path, config: StoreConfig, topics: Collection[str] | None, 
     """Return what a salvage would do; write the messages that it would bring back into a file, if one is named."""
     from orbitmq.cli.store.record_format import format_document
     from orbitmq.store.inspection.salvage import Salvaged, plan_salvage
-    from orbitmq.store.inspection.salvage_rules import Verdict
+    from orbitmq.store.inspection.salvage_rules import Classification
 
-    counts: Counter[tuple[str, str, Verdict]] = Counter()
+    counts: Counter[tuple[str, str, Classification]] = Counter()
     # What is there already is somebody's: a new file, or an error.
     with open(os.devnull if to is None else to, "wb" if to is None else "xb") as file:
         for path, record, verdict in plan_salvage(directory, config, topics=topics):
             counts[str(path.relative_to(directory)), record.topic, verdict] += 1
-            if to is not None and verdict in (Verdict.BRING_BACK, Verdict.NO_TOPIC, Verdict.DOES_NOT_FIT):
+            if to is not None and verdict in (
+                Classification.BRING_BACK,
+                Classification.NO_TOPIC,
+                Classification.DOES_NOT_FIT,
+            ):
                 file.write(_line(format_document(record, with_body=True)))
         file.flush()
         if to is not None:

@@ -13,7 +13,7 @@ _LINE_EVERY_S = 10.0
 _MIB = 1 << 20
 
 
-class Progress:
+class ProgressBar:
     """Work on so many bytes.
 
     Args:
@@ -53,16 +53,15 @@ class Progress:
 
 
 @contextmanager
-def show_progress(what: str) -> Iterator[Progress]:
+def show_progress(what: str) -> Iterator[ProgressBar]:
     """Show the progress of work; the bar is taken away at its end, however it ends."""
     if not sys.stderr.isatty():
-        yield Progress(what)
+        yield ProgressBar(what)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
-        yield Progress(what, lambda done, total: bar.update(task, completed=done, total=max(done, total)))
+        yield ProgressBar(what, lambda done, total: bar.update(task, completed=done, total=max(done, total)))

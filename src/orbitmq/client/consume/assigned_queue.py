@@ -11,7 +11,7 @@ from orbitmq.client.consume.batch import Batch, Settler
 from orbitmq.client.consume.puller import Puller
 from orbitmq.client.consume.redelivery import RedeliveryPolicy
 from orbitmq.client.consume.retries import Retries, TakesBack
-from orbitmq.client.consume.statistics import TopicFigures
+from orbitmq.client.consume.statistics import TopicStatistics
 from orbitmq.client.session.owning_loop import BackgroundTasks
 from orbitmq.clock import now_ms
 from orbitmq.model.message import StoredMessage
@@ -25,7 +25,7 @@ MakePuller = Callable[[FindOffset, Callable[[], None], Callable[[int], None]], P
 third one with an offset that the group was set to."""
 
 
-TopicSums = MutableMapping[str, TopicFigures]
+TopicSums = MutableMapping[str, TopicStatistics]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Consumption:
     send_backs: TakesBack
     tasks: BackgroundTasks
     on_ready: Callable[[AssignedQueue], None]
-    figures: TopicSums = field(default_factory=lambda: defaultdict(TopicFigures))
+    figures: TopicSums = field(default_factory=lambda: defaultdict(TopicStatistics))
     is_shared: bool = False
     settler_of: Callable[[Settler], Settler] = lambda settler: settler
     expires_ms: int | None = None

@@ -13,7 +13,7 @@ from orbitmq.client.consume.assigned_queue import AssignedQueue, Consumption, Fi
 from orbitmq.client.consume.offset_stores import OffsetStore
 from orbitmq.client.consume.pull_request import PullSettings
 from orbitmq.client.consume.puller import Puller
-from orbitmq.client.consume.queue_locks import LOCK_INTERVAL_MS, LOCK_RETRY_MS, QueueLocks
+from orbitmq.client.consume.queue_locks import LOCK_INTERVAL_MS, LOCK_RETRY_MS, HeldQueueLocks
 from orbitmq.client.consume.start_offsets import StartOffsets
 from orbitmq.client.session.session import ClientSession
 from orbitmq.errors import ConnectionFailed, OrbitError, RequestTimeout
@@ -54,7 +54,7 @@ class Assignment:
         *,
         settings: PullSettings,
         commits_with_pulls: bool,
-        locks: QueueLocks | None = None,
+        locks: HeldQueueLocks | None = None,
         on_lost: Callable[[], None] = lambda: None,
     ) -> None:
         self._session = session

@@ -88,7 +88,7 @@ KeyOf = Callable[[StoredMessage], Hashable]
 """Returns a message's key; None for a message that has none."""
 
 
-class _Turn:
+class _QueuedMessage:
     """A message that waits for its handler, as the handler is to see it."""
 
     __slots__ = ("batch", "message")
@@ -138,7 +138,7 @@ class MessagePool:
         self._concurrency = concurrency
         self._timeout_ms = timeout_ms
         self._tasks = tasks
-        self._lanes: Lanes[_Turn] = Lanes()
+        self._lanes: KeyQueues[_QueuedMessage] = KeyQueues()
         self._turns: asyncio.Queue[Hashable] = asyncio.Queue()
         self._is_closed = False
         self._workers: list[asyncio.Task[None]] = []
@@ -156,7 +156,7 @@ class MessagePool:
     async def _feed(self) -> None:
         """Put messages into lanes as they come; the windows of their queues bound how many there are."""
         while (batch := await self._ready.next_batch()) is not None:
-            turn = _Turn(batch)
+            turn = _QueuedMessage(batch)
             lane = self._lane_of(turn)
             if self._lanes.put(lane, turn):
                 self._turns.put_nowait(lane)
@@ -164,7 +164,7 @@ class MessagePool:
         for _ in self._workers:
             self._turns.put_nowait(None)
 
-    def _lane_of(self, turn: _Turn) -> Hashable:
+    def _lane_of(self, turn: _QueuedMessage) -> Hashable:
         if self._key is None:
             return turn.batch.queue
         try:
@@ -189,7 +189,7 @@ class MessagePool:
             elif self._lanes.advance(lane):
                 self._turns.put_nowait(lane)
 
-    async def _take(self, turn: _Turn) -> int | None:
+    async def _take(self, turn: _QueuedMessage) -> int | None:
         """Handle one message; return how long to wait before it is to be handled again, None when it is settled."""
         if turn.message.decode_error is not None:
             self._failures.undecodable(turn.message, turn.batch.queue)
@@ -206,7 +206,7 @@ class MessagePool:
         turn.batch.commit()
         return None
 
-    async def _fail(self, turn: _Turn, *, is_last: bool) -> int | None:
+    async def _fail(self, turn: _QueuedMessage, *, is_last: bool) -> int | None:
         message = turn.message
         if not self._policy.is_in_place:
             turn.batch.reject() if is_last else turn.batch.retry()
@@ -254,7 +254,7 @@ class ReadyQueues:
 T = TypeVar("T")
 
 
-class Lanes(Generic[T]):
+class KeyQueues(Generic[T]):
     """FIFOs by key. A lane is there as long as it has items, its first one included, which somebody works on."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from orbitmq.client.consume.assignment import Assignment
 from orbitmq.client.consume.batch import Batch
 from orbitmq.client.consume.handler_call import call_handler
 from orbitmq.client.consume.handler_pools import Handler, MessageHandler
-from orbitmq.client.consume.statistics import Figures
+from orbitmq.client.consume.statistics import ConsumeStatistics
 from orbitmq.client.session.session import ClientSession
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import CorruptRecord, HeaderError, Rejected
@@ -27,8 +27,8 @@ from orbitmq.model.message import PropertyName, StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.consumer_info import (
+    ConsumeResult,
     DirectResult,
-    Outcome,
     RunningInfo,
     encode_direct_result,
     encode_running_info,
@@ -61,7 +61,7 @@ class Inspection:
         subscriptions: Mapping[str, Subscription],
         *,
         direct: DirectConsumption,
-        figures: Figures,
+        figures: ConsumeStatistics,
         properties: Mapping[str, str],
     ) -> None:
         self.session = session
@@ -167,7 +167,7 @@ def _message(call: Call[ConsumeMessageDirectly]) -> StoredMessage:
     raise HeaderError("consume a message directly: there is no message in the body")
 
 
-class _Verdict:
+class _HandlerResult:
     """What a handler has said of a message (a Settler): nothing of it reaches the group's offset."""
 
     is_over = False
@@ -232,19 +232,19 @@ class DirectConsumption:
         """Consume a message; return how the handler has ended."""
         loop = asyncio.get_running_loop()
         began, remark = loop.time(), None
-        verdict = _Verdict()
+        verdict = _HandlerResult()
         try:
             if message.decode_error is not None:
                 raise CorruptRecord(message.physical_offset, message.decode_error)
             await self._call(message, verdict)
-            outcome = Outcome.LATER if verdict.is_failed else Outcome.SUCCESS
+            outcome = ConsumeResult.LATER if verdict.is_failed else ConsumeResult.SUCCESS
         except Exception as error:
             log.warning("message %s, consumed on request: %r", message.message_id, error)
-            outcome, remark = Outcome.THROW_EXCEPTION, f"{type(error).__name__}: {error}"
+            outcome, remark = ConsumeResult.THROW_EXCEPTION, f"{type(error).__name__}: {error}"
         spent_ms = round(1_000 * (loop.time() - began))
         return DirectResult(outcome=outcome, is_ordered=self._is_ordered, remark=remark, spent_ms=spent_ms)
 
-    def _call(self, message: StoredMessage, verdict: _Verdict) -> Awaitable[None]:
+    def _call(self, message: StoredMessage, verdict: _HandlerResult) -> Awaitable[None]:
         if self._message_handler is not None:
             return call_handler(self._message_handler, message, self._timeout_ms)
         assert self._handler is not None

@@ -19,8 +19,8 @@ from orbitmq.client.consume.pull_request import (
     pull_header,
 )
 from orbitmq.client.consume.pulled_messages import decode_messages
-from orbitmq.client.consume.statistics import TopicFigures
-from orbitmq.client.consume.window import Window
+from orbitmq.client.consume.statistics import TopicStatistics
+from orbitmq.client.consume.window import ProcessQueue
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
 from orbitmq.errors import ConnectionFailed, OrbitError, RemoteRefused, RequestTimeout, RouteNotFound
@@ -65,10 +65,10 @@ class Puller:
         settings: PullSettings = DEFAULT_SETTINGS,
         may_commit: Callable[[], bool] = lambda: False,
         on_reset: Callable[[int], None] = lambda _offset: None,
-        figures: TopicFigures | None = None,
+        figures: TopicStatistics | None = None,
     ) -> None:
         self.queue = queue
-        self.window = Window(
+        self.window = ProcessQueue(
             0,
             count_max=settings.window_count_max,
             size_max=settings.window_size_max,
@@ -88,7 +88,7 @@ class Puller:
         self._settings = settings
         self._may_commit = may_commit
         self._on_reset = on_reset
-        self._figures = TopicFigures() if figures is None else figures
+        self._figures = TopicStatistics() if figures is None else figures
         self._room = asyncio.Event()
         self._broker_id = MASTER_ID
         self._warned = ""

@@ -33,7 +33,7 @@ BROKER_LIFETIME_MS = 60_000
 LOCK_TIMEOUT_MS = 1_000
 
 
-class QueueLocks:
+class HeldQueueLocks:
     """One client's locks.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from orbitmq.client.consume.redelivery import RedeliveryPolicy
 from orbitmq.client.consume.send_backs import TO_DEAD_LETTERS
-from orbitmq.client.consume.window import Window
+from orbitmq.client.consume.window import ProcessQueue
 from orbitmq.client.session.owning_loop import BackgroundTasks
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
@@ -39,7 +39,7 @@ class Retries:
     def __init__(
         self,
         queue: MessageQueue,
-        window: Window,
+        window: ProcessQueue,
         policy: RedeliveryPolicy,
         send_backs: TakesBack,
         tasks: BackgroundTasks,

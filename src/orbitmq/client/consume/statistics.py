@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from orbitmq.wire.bodies.consumer_info import ConsumeFigures
+from orbitmq.wire.bodies.consumer_info import ConsumeStatus
 
 
 @dataclass(slots=True)
-class TopicFigures:
+class TopicStatistics:
     """Sums of one topic; times in seconds."""
 
     pulls: int = 0
@@ -25,7 +25,7 @@ class TopicFigures:
     failed: int = 0
 
 
-class Figures:
+class ConsumeStatistics:
     """Sums by topic.
 
     Args:
@@ -33,14 +33,14 @@ class Figures:
     """
 
     def __init__(self, began_s: float) -> None:
-        self.topics: defaultdict[str, TopicFigures] = defaultdict(TopicFigures)
+        self.topics: defaultdict[str, TopicStatistics] = defaultdict(TopicStatistics)
         self._began_s = began_s
 
-    def show(self, topic: str, now_s: float) -> ConsumeFigures:
+    def show(self, topic: str, now_s: float) -> ConsumeStatus:
         """Return a topic's means and rates."""
-        found = self.topics.get(topic) or TopicFigures()
+        found = self.topics.get(topic) or TopicStatistics()
         age_s = max(1.0, now_s - self._began_s)
-        return ConsumeFigures(
+        return ConsumeStatus(
             pull_ms=1_000 * found.pull_s / max(1, found.pulls),
             pull_rate=found.pulled / age_s,
             consume_ms=1_000 * found.consume_s / max(1, found.batches),

@@ -23,7 +23,7 @@ SPAN_MAX: Final = 2_000
 """A queue is not pulled while one message lies so far behind the last one (Java: consumeConcurrentlyMaxSpan)."""
 
 
-class Window:
+class ProcessQueue:
     """Messages of one queue between pull and commit.
 
     Args:

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 
 
-class Places:
+class Permits:
     """A number of places. Whoever finds none free waits; FIFO among those that have begun, then among the others.
 
     A send that has begun has its time running: behind thousands that have not, whose time begins with their turn, its

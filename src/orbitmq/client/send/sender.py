@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from orbitmq.client.send.attempts import Attempts, FaultTolerance
 from orbitmq.client.send.batch import EncodedBatch, Load, batch_body, batch_header, first_of
-from orbitmq.client.send.permits import Places
+from orbitmq.client.send.permits import Permits
 from orbitmq.client.send.queue_selector import QueueSelector, Target
 from orbitmq.client.send.request import RETRY_CODES, EncodedMessage, SendKind, send_header
 from orbitmq.client.send.result import SendResult, decode_results
@@ -69,7 +69,7 @@ class Sender:
         on_sent: OnSent | None = None,
     ) -> None:
         self._session = session
-        self._places = Places(sends_max)
+        self._places = Permits(sends_max)
         self._selector = selector
         self._fault_tolerance = fault_tolerance
         self._group = group

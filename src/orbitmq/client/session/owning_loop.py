@@ -10,7 +10,7 @@ from typing import Any
 from orbitmq.errors import ClientError
 
 
-class HomeLoop:
+class OwningLoop:
     """The loop on which a client was opened; none before and after.
 
     Args:

@@ -15,7 +15,7 @@ from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS, Routes
 from orbitmq.client.session.client_id import client_id, local_ip
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS, Heartbeats
-from orbitmq.client.session.owning_loop import BackgroundTasks, HomeLoop
+from orbitmq.client.session.owning_loop import BackgroundTasks, OwningLoop
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, RequestTimeout
 from orbitmq.model.group import Heartbeat
@@ -65,7 +65,7 @@ class ClientSession:
         self.tasks = BackgroundTasks()
         """What runs beside everything else until the session closes."""
         self.ip = "127.0.0.1"
-        self.home = HomeLoop("client")
+        self.home = OwningLoop("client")
         self.is_open = False
         self._was_opened = False
         self._is_closed = False

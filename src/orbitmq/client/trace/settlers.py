@@ -8,7 +8,7 @@ from time import monotonic
 from orbitmq.client.consume.batch import Batch, Settler
 from orbitmq.client.trace.tracer import Tracer
 from orbitmq.model.message import StoredMessage
-from orbitmq.wire.messages.traces import Outcome
+from orbitmq.wire.messages.traces import ConsumeReturnType
 
 
 class TracedSettler:
@@ -38,22 +38,22 @@ class TracedSettler:
 
     def done(self, messages: Sequence[StoredMessage]) -> bool:
         """Note a success."""
-        self._note(messages, Outcome.SUCCESS)
+        self._note(messages, ConsumeReturnType.SUCCESS)
         return self._settler.done(messages)
 
     def failed(self, messages: Sequence[StoredMessage], delay_level: int) -> bool:
         """Note a failure."""
-        self._note(messages, Outcome.FAILED)
+        self._note(messages, ConsumeReturnType.FAILED)
         return self._settler.failed(messages, delay_level)
 
     def suspended(self, messages: Sequence[StoredMessage], delay_ms: int | None) -> bool:
         """Note a failure."""
-        self._note(messages, Outcome.FAILED)
+        self._note(messages, ConsumeReturnType.FAILED)
         return self._settler.suspended(messages, delay_ms)
 
     def rejected(self, messages: Sequence[StoredMessage]) -> bool:
         """Note a failure."""
-        self._note(messages, Outcome.FAILED)
+        self._note(messages, ConsumeReturnType.FAILED)
         return self._settler.rejected(messages)
 
     def deferred(self, batch: Batch) -> None:
@@ -64,7 +64,7 @@ class TracedSettler:
         """Pass it on."""
         self._settler.batch_ended(batch)
 
-    def _note(self, messages: Sequence[StoredMessage], outcome: Outcome) -> None:
+    def _note(self, messages: Sequence[StoredMessage], outcome: ConsumeReturnType) -> None:
         if self._request_id is not None:
             cost_ms = int((monotonic() - self._began) * 1000)
             self._tracer.ended(messages, self._request_id, outcome, cost_ms)
@@ -100,7 +100,7 @@ class TracedReceipts:
         while len(self._begun) > COUNT_MAX:
             del self._begun[next(iter(self._begun))]
 
-    def settled(self, messages: Sequence[StoredMessage], outcome: Outcome) -> None:
+    def settled(self, messages: Sequence[StoredMessage], outcome: ConsumeReturnType) -> None:
         """Note messages that are done, or were given back."""
         for message in messages:
             begun = self._begun.pop(_receipt(message), None)

@@ -27,10 +27,10 @@ from orbitmq.net.counters import is_worth_a_line
 from orbitmq.wire.messages.message_id import UniqueKeys
 from orbitmq.wire.messages.properties import find_property, parse_properties
 from orbitmq.wire.messages.traces import (
+    ConsumeReturnType,
     ConsumptionBegun,
     ConsumptionEnded,
     MessageKind,
-    Outcome,
     Published,
     Recalled,
     Trace,
@@ -204,13 +204,15 @@ class Tracer:
             )
         return request_id
 
-    def ended(self, messages: Sequence[StoredMessage], request_id: str, outcome: Outcome, cost_ms: int) -> None:
+    def ended(
+        self, messages: Sequence[StoredMessage], request_id: str, outcome: ConsumeReturnType, cost_ms: int
+    ) -> None:
         """Note messages that a consumer is done with, which `begun` has noted."""
         at_ms = now_ms()
         for message in messages:
             if self.is_traced(message):
                 keys = " ".join(message.keys) or None
-                is_success = outcome is Outcome.SUCCESS
+                is_success = outcome is ConsumeReturnType.SUCCESS
                 self.note(
                     ConsumptionEnded(
                         request_id, message.message_id, cost_ms, is_success, keys, outcome, at_ms, self._group

@@ -11,10 +11,10 @@ from orbitmq.codes import ResponseCode
 from orbitmq.controller.commands import CleanBrokers
 from orbitmq.controller.liveness import BrokerKey
 from orbitmq.controller.service import ControllerService
-from orbitmq.controller.values import Group, Living
+from orbitmq.controller.values import LiveMembers, ReplicaGroup
 from orbitmq.errors import Rejected
 from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
-from orbitmq.wire.bodies.controller import Member, SyncState, decode_broker_names, encode_sync_states
+from orbitmq.wire.bodies.controller import BrokerMember, SyncState, decode_broker_names, encode_sync_states
 from orbitmq.wire.headers import (
     CleanBrokerData,
     GetControllerMetadata,
@@ -68,7 +68,7 @@ def clean(service: ControllerService, call: Call[CleanBrokerData]) -> Later:
             name=header.broker_name,
             broker_ids=broker_ids,
             is_forced=header.is_clean_living_broker,
-            living=service.living(before) if before is not None else Living(),
+            living=service.living(before) if before is not None else LiveMembers(),
             now_ms=call.now_ms,
         )
         outcome = await service.change(command)
@@ -86,11 +86,11 @@ def get_health(service: ControllerService, call: Call[GetHealth]) -> Reply:
     return Reply(body=orjson.dumps(service.health()))
 
 
-def sync_state(service: ControllerService, group: Group) -> SyncState:
+def sync_state(service: ControllerService, group: ReplicaGroup) -> SyncState:
     """Return the members of a group, in and out of its sync set."""
     alive = service.living(group).alive
     members = [
-        Member(group.name, broker_id, group.replicas[broker_id].address, broker_id in alive)
+        BrokerMember(group.name, broker_id, group.replicas[broker_id].address, broker_id in alive)
         for broker_id in sorted(group.replicas)
     ]
     return SyncState(

@@ -11,7 +11,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.controller import commands
 from orbitmq.controller.liveness import BrokerKey
 from orbitmq.controller.service import ControllerService
-from orbitmq.controller.values import Group, Living, Outcome, Standing
+from orbitmq.controller.values import CommandResult, LiveMembers, ReplicaGroup, Standing
 from orbitmq.errors import Rejected
 from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.controller import SyncSet, decode_sync_set, encode_election, encode_sync_set
@@ -122,7 +122,7 @@ def get_replica_info(service: ControllerService, call: Call[GetReplicaInfo]) -> 
         group = service.replicas.find(call.header.broker_name)
         if group is None:
             raise Rejected(ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST, "Broker metadata is not existed")
-        return Reply(header=GetReplicaInfoResponse(**_master(group)), body=_sync_set(Outcome(group=group)))
+        return Reply(header=GetReplicaInfoResponse(**_master(group)), body=_sync_set(CommandResult(group=group)))
 
     return service.answer(call, answer())
 
@@ -155,7 +155,7 @@ def alter_sync_set(service: ControllerService, call: Call[AlterSyncStateSet]) ->
             master_epoch=header.master_epoch,
             sync_set=proposed.ids,
             sync_set_epoch=proposed.epoch,
-            living=service.living(group) if group is not None else Living(),
+            living=service.living(group) if group is not None else LiveMembers(),
         )
         outcome = await service.change(command)
         if outcome.code or outcome.group is None:
@@ -166,7 +166,7 @@ def alter_sync_set(service: ControllerService, call: Call[AlterSyncStateSet]) ->
     return service.answer(call, answer())
 
 
-def election_reply(outcome: Outcome) -> Reply:
+def election_reply(outcome: CommandResult) -> Reply:
     """Return the answer to whoever asked for an election."""
     group = outcome.group
     if group is None or outcome.code not in (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST):
@@ -177,7 +177,7 @@ def election_reply(outcome: Outcome) -> Reply:
     return Reply(outcome.code, outcome.remark, header, encode_election(group.sync_set, members))
 
 
-def _master(group: Group) -> dict[str, Any]:
+def _master(group: ReplicaGroup) -> dict[str, Any]:
     return {
         "master_broker_id": group.master,
         "master_address": group.address_of(group.master),
@@ -185,7 +185,7 @@ def _master(group: Group) -> dict[str, Any]:
     }
 
 
-def _sync_set(outcome: Outcome) -> bytes:
+def _sync_set(outcome: CommandResult) -> bytes:
     group = outcome.group
     if outcome.code or group is None:
         return b""

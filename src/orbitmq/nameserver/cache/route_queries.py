@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from orbitmq.codes import RequestCode
 from orbitmq.nameserver.cache.interned import Interned
-from orbitmq.nameserver.routing.events import Change
+from orbitmq.nameserver.routing.events import RouteChange
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.wire.command import FLAG_RESPONSE, Command, encode_command
@@ -107,7 +107,7 @@ class RouteQueryCache:
             if text is not None and topic is not None:
                 self._remember(topic, text, reply.body)
 
-    def outdate(self, change: Change) -> None:
+    def outdate(self, change: RouteChange) -> None:
         """Drop the answers that a change of the route table makes wrong."""
         self.forget(change.affected_topics)
 

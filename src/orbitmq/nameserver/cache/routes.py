@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from orbitmq.nameserver.cache.interned import Interned
-from orbitmq.nameserver.routing.events import Change
+from orbitmq.nameserver.routing.events import RouteChange
 
 BODIES_SIZE_MAX = 64 * 1024 * 1024
 """Bytes of encoded routes that are kept."""
 
 
-class RouteCache:
+class EncodedRouteCache:
     """Encoded routes by topic and JSON dialect.
 
     Args:
@@ -41,7 +41,7 @@ class RouteCache:
                 self._drop(next(iter(self._bodies)))
         return body
 
-    def outdate(self, change: Change) -> None:
+    def outdate(self, change: RouteChange) -> None:
         """Drop the answers that a change of the route table makes wrong."""
         self.forget(change.affected_topics)
 

@@ -1,6 +1,6 @@
 """The four alert rules, evaluated by the NameServer itself, for people without Prometheus. Pure.
 
-State: samples of the last minutes. In: one `Sample` at a time. Out: the alerts that hold now.
+State: samples of the last minutes. In: one `NameServerState` at a time. Out: the alerts that hold now.
 
 Source: the same rules stand in `alerts/nameserver.rules.yml` for Prometheus; thresholds and windows are kept equal by a
 test.
@@ -34,7 +34,7 @@ LOOP_LAG_MS_MAX = 100
 """How late the event loop may run its timers, as the mean over the window."""
 
 
-class Rule(StrEnum):
+class NameServerAlertRule(StrEnum):
     """The names of the rules, as Prometheus shows them."""
 
     BROKER_COUNT_DROPPED = "RocketmqNameServerBrokerCountDropped"
@@ -44,7 +44,7 @@ class Rule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class NameServerState:
     """What is known of a NameServer at one moment; counters only ever grow.
 
     `lost` are the brokers of the window that left without a good-bye and are not back; `memory_limit` is what the process may use (control group or machine), in bytes; 0 when unknown.
@@ -67,14 +67,14 @@ class AlertRules:
 
     def __init__(self, window_ms: int = WINDOW_MS) -> None:
         self._window_ms = window_ms
-        self._samples: deque[Sample] = deque()
+        self._samples: deque[NameServerState] = deque()
 
     @property
     def sample_count(self) -> int:
         """Samples that are kept: what a look at the rules costs."""
         return len(self._samples)
 
-    def add(self, sample: Sample) -> tuple[Alert, ...]:
+    def add(self, sample: NameServerState) -> tuple[Alert, ...]:
         """Add a sample and return the alerts that hold now."""
         last = self._samples[-1] if self._samples else None
         if last is not None and 0 <= sample.at_ms - last.at_ms < SAMPLE_MS:
@@ -85,33 +85,35 @@ class AlertRules:
             self._samples.popleft()
         return tuple(self._alerts(self._samples[0], sample))
 
-    def _alerts(self, first: Sample, last: Sample) -> Iterator[Alert]:
+    def _alerts(self, first: NameServerState, last: NameServerState) -> Iterator[Alert]:
         if last.lost:
             more = f", and {len(last.lost) - NAMED_MAX} more" if len(last.lost) > NAMED_MAX else ""
             named = ", ".join(broker.text for broker in last.lost[:NAMED_MAX])
             names = tuple(broker.name for broker in last.lost)
-            yield Alert(Rule.BROKER_COUNT_DROPPED, f"gone without a good-bye: {named}{more}", names)
+            yield Alert(NameServerAlertRule.BROKER_COUNT_DROPPED, f"gone without a good-bye: {named}{more}", names)
         if last.memory_limit and last.memory > MEMORY_RATIO_MAX * last.memory_limit:
             share = last.memory / last.memory_limit
-            yield Alert(Rule.MEMORY_HIGH, f"{share:.0%} of {last.memory_limit} bytes of memory are used")
+            yield Alert(NameServerAlertRule.MEMORY_HIGH, f"{share:.0%} of {last.memory_limit} bytes of memory are used")
         if last.at_ms - first.at_ms >= WINDOW_MS_MIN:
             yield from self._shares(first, last)
 
-    def _shares(self, first: Sample, last: Sample) -> Iterator[Alert]:
+    def _shares(self, first: NameServerState, last: NameServerState) -> Iterator[Alert]:
         queries, failures = last.route_queries - first.route_queries, last.route_failures - first.route_failures
         if queries >= QUERIES_MIN and failures > FAILURE_RATIO_MAX * queries:
             refused = failures - (last.route_misses - first.route_misses)
             reason = f"{failures} of {queries} route queries failed"
-            yield Alert(Rule.ROUTE_QUERIES_FAIL, reason, is_warning=refused <= FAILURE_RATIO_MAX * queries)
+            yield Alert(
+                NameServerAlertRule.ROUTE_QUERIES_FAIL, reason, is_warning=refused <= FAILURE_RATIO_MAX * queries
+            )
         elapsed_ms = last.at_ms - first.at_ms
         gc_ms = last.gc_ms - first.gc_ms
         lag_ms = sum(sample.loop_lag_ms for sample in self._samples) / len(self._samples)
         if gc_ms > GC_SHARE_MAX * elapsed_ms:
-            yield Alert(Rule.GC_OR_LAG, f"garbage collection took {gc_ms:.0f} of {elapsed_ms} ms")
+            yield Alert(NameServerAlertRule.GC_OR_LAG, f"garbage collection took {gc_ms:.0f} of {elapsed_ms} ms")
         elif lag_ms > LOOP_LAG_MS_MAX:
-            yield Alert(Rule.GC_OR_LAG, f"the event loop runs {lag_ms:.0f} ms late")
+            yield Alert(NameServerAlertRule.GC_OR_LAG, f"the event loop runs {lag_ms:.0f} ms late")
 
 
-def _joined(one: Sample, next_one: Sample) -> Sample:
+def _joined(one: NameServerState, next_one: NameServerState) -> NameServerState:
     """Join two samples of nearly the same moment: the counters of the first, the largest of what comes and goes."""
     return replace(one, loop_lag_ms=max(one.loop_lag_ms, next_one.loop_lag_ms))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind
+from orbitmq.nameserver.routing.events import Cause, ChangeKind, RouteChange
 
 BROKERS_MAX = 1_000
 _NO_GOOD_BYE = (Cause.CONNECTION_CLOSED, Cause.LEASE_EXPIRED)
@@ -32,7 +32,7 @@ class LostBrokers:
     def __init__(self) -> None:
         self._brokers: dict[_Member, LostBroker] = {}
 
-    def note(self, change: Change) -> None:
+    def note(self, change: RouteChange) -> None:
         """Take note of a change of the routes: somebody vanishes, comes back, or is taken out on purpose."""
         if change.kind is ChangeKind.TOPICS_CHANGED:
             return

@@ -12,11 +12,11 @@ from typing import Any
 from orbitmq.clock import Clock
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.monitoring.alerts import Alert, AlertLog
-from orbitmq.nameserver.monitoring.alerts import WINDOW_MS, AlertRules, Rule, Sample
+from orbitmq.nameserver.monitoring.alerts import WINDOW_MS, AlertRules, NameServerAlertRule, NameServerState
 from orbitmq.nameserver.monitoring.lost_brokers import LostBrokers
 from orbitmq.nameserver.monitoring.route_history import describe
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopic, UnknownTopics
-from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind
+from orbitmq.nameserver.routing.events import Cause, ChangeKind, RouteChange
 from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.net.server import Server
 from orbitmq.process.stats import ProcessStats, memory_used
@@ -28,7 +28,7 @@ UNKNOWN_TOPICS_MAX = 10
 _ROUTE_QUERY = RequestCode.GET_ROUTEINFO_BY_TOPIC
 
 
-class Monitor:
+class NameServerMonitor:
     """Observes one NameServer.
 
     `changes` counts changes of routes by (kind, cause).
@@ -79,7 +79,7 @@ class Monitor:
             self._timer.cancel()
             self._timer = None
 
-    def note(self, change: Change) -> None:
+    def note(self, change: RouteChange) -> None:
         """Count a change of the routes, and log it."""
         self._lost.note(change)
         self.changes[change.kind, change.trigger.cause] += 1
@@ -116,7 +116,7 @@ class Monitor:
     def sample(self) -> None:
         """Look at everything once, and log the alerts that begin or end."""
         alerts = self._rules.add(
-            Sample(
+            NameServerState(
                 at_ms=self._clock(),
                 lost=self._lost.since(self._clock() - WINDOW_MS),
                 route_queries=self.route_queries,
@@ -158,7 +158,7 @@ class Monitor:
 
     def _with_topics(self, alert: Alert) -> Alert:
         """Name the unknown topics in the alert about failing route queries."""
-        if alert.rule is not Rule.ROUTE_QUERIES_FAIL:
+        if alert.rule is not NameServerAlertRule.ROUTE_QUERIES_FAIL:
             return alert
         named = ", ".join(f"{found.topic} ({found.queries}, last by {found.remote})" for found in self._most_wanted(3))
         if not named:

@@ -15,11 +15,11 @@ from orbitmq.codes import RequestCode
 from orbitmq.errors import InvalidArgument
 from orbitmq.monitoring.families import Families
 from orbitmq.monitoring.pages import server_pages
-from orbitmq.monitoring.server_metrics import ServerFigures
-from orbitmq.nameserver.monitoring.monitor import Monitor
-from orbitmq.nameserver.monitoring.route_history import EVENTS_MAX, Journal
+from orbitmq.monitoring.server_metrics import ServerMetrics
+from orbitmq.nameserver.monitoring.monitor import NameServerMonitor
+from orbitmq.nameserver.monitoring.route_history import EVENTS_MAX, RouteHistory
 from orbitmq.nameserver.routing.tables import Tables
-from orbitmq.net.http import JSON, Answer, Page
+from orbitmq.net.http import JSON, HttpResponse, Page
 from orbitmq.net.server import Server
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ class NameServerMetrics:
         shadow: the comparison with another NameServer, None where there is none.
     """
 
-    def __init__(self, server: Server[Any], tables: Tables, monitor: Monitor, shadow: Shadow | None) -> None:
+    def __init__(self, server: Server[Any], tables: Tables, monitor: NameServerMonitor, shadow: Shadow | None) -> None:
         self._make = Families("rocketmq_nameserver")
-        self._figures = ServerFigures(self._make, server, monitor.process_stats)
+        self._figures = ServerMetrics(self._make, server, monitor.process_stats)
         self._server = server
         self._tables = tables
         self._monitor = monitor
@@ -79,17 +79,17 @@ class NameServerMetrics:
         yield make.gauge("shadow_compared_timestamp_seconds", "When they were compared last", last.at_ms / 1000)
 
 
-def pages(monitor: Monitor, metrics: NameServerMetrics, journal: Journal) -> dict[str, Page]:
+def pages(monitor: NameServerMonitor, metrics: NameServerMetrics, journal: RouteHistory) -> dict[str, Page]:
     """Return the pages by path."""
 
-    def history(query: Mapping[str, str]) -> Answer:
+    def history(query: Mapping[str, str]) -> HttpResponse:
         events = journal.events(
             topic=query.get("topic"),
             broker_name=query.get("broker"),
             since_ms=_number(query, "since", 0, 2**53),
             count_max=_number(query, "count", 200, EVENTS_MAX),
         )
-        return Answer(orjson.dumps(events), content_type=JSON)
+        return HttpResponse(orjson.dumps(events), content_type=JSON)
 
     standard = server_pages(metrics.collect, monitor.health, "waiting for brokers to register")
     return {**standard, "/routes/history": Page(history, ("topic", "broker", "since", "count"))}

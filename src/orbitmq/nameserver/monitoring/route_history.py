@@ -1,6 +1,6 @@
 """The route history: a bounded journal of who registered, changed, expired or was removed, when and why. Pure.
 
-State: the last changes, oldest dropped first. In: `Change` values as the route table publishes them. Out: events for people, and
+State: the last changes, oldest dropped first. In: `RouteChange` values as the route table publishes them. Out: events for people, and
 the net difference between a moment and now. Nothing is kept on disk: what brokers say next is worth more than what they
 said before a restart.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from orbitmq.model.route import QueueData
-from orbitmq.nameserver.routing.events import Change, ChangeKind
+from orbitmq.nameserver.routing.events import ChangeKind, RouteChange
 from orbitmq.wire.slices import Slices, parts_of
 
 EVENTS_MAX = 1_000
@@ -30,14 +30,14 @@ SLICE_CHANGES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
     """A change and its number; numbers are never used twice."""
 
     number: int
-    change: Change
+    change: RouteChange
 
 
-class Journal:
+class RouteHistory:
     """The last changes of a route table.
 
     Args:
@@ -48,14 +48,14 @@ class Journal:
     def __init__(self, weight_max: int, began_at_ms: int = 0) -> None:
         self._weight_max = weight_max
         self._began_at_ms = began_at_ms
-        self._entries: deque[Entry] = deque()
+        self._entries: deque[HistoryEntry] = deque()
         self._weight = 0
         self._next_number = 1
         self._forgotten_at_ms: int | None = None
 
-    def add(self, change: Change) -> None:
+    def add(self, change: RouteChange) -> None:
         """Write down a change, and forget the oldest ones where that makes too many."""
-        self._entries.append(Entry(self._next_number, change))
+        self._entries.append(HistoryEntry(self._next_number, change))
         self._next_number += 1
         self._weight += _weight_of(change)
         while self._weight > self._weight_max and self._entries:
@@ -131,7 +131,7 @@ class Journal:
         return orjson.dumps(document)
 
 
-def _note_broker(change: Change, brokers: dict[tuple[str, str, int], list[str | None]]) -> None:
+def _note_broker(change: RouteChange, brokers: dict[tuple[str, str, int], list[str | None]]) -> None:
     """Note what a change that is older than all noted before says of a broker's address."""
     if change.broker_id is None or change.kind is ChangeKind.TOPICS_CHANGED:
         return
@@ -141,7 +141,7 @@ def _note_broker(change: Change, brokers: dict[tuple[str, str, int], list[str | 
     brokers.setdefault(key, [None, None if is_gone else change.address])[0] = before
 
 
-def describe(change: Change) -> str:
+def describe(change: RouteChange) -> str:
     """Return a change as one line for the log."""
     trigger = change.trigger
     broker = change.broker_name if change.broker_id is None else f"{change.broker_name}:{change.broker_id}"
@@ -158,7 +158,7 @@ def describe(change: Change) -> str:
     return f"{what}; {trigger.cause}{f' by {trigger.remote}' if trigger.remote else ''}"
 
 
-def _event(entry: Entry, topic: str | None) -> dict[str, Any]:
+def _event(entry: HistoryEntry, topic: str | None) -> dict[str, Any]:
     change = entry.change
     # A change may have tens of thousands of topics, of which few are shown.
     queues = islice((queue for queue in change.queues if topic is None or queue.topic == topic), TOPICS_IN_EVENT_MAX)
@@ -193,5 +193,5 @@ def _queue(queue: QueueData | None) -> dict[str, int] | None:
     }
 
 
-def _weight_of(change: Change) -> int:
+def _weight_of(change: RouteChange) -> int:
     return 1 + max(len(change.queues), len(change.topics))

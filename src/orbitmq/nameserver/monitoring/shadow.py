@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orbitmq.admin.monitoring import take_snapshot
-from orbitmq.admin.route_comparison import Difference, Snapshot, differences, snapshot_of
+from orbitmq.admin.route_comparison import Difference, RouteFacts, differences, snapshot_of
 from orbitmq.clock import Clock
 from orbitmq.errors import OrbitError
 from orbitmq.nameserver.routing.tables import Tables
@@ -108,13 +108,13 @@ class Shadow:
             log.info("shadow: no difference from %s any more", self.other)
 
 
-def own_snapshot(tables: Tables) -> Snapshot:
+def own_snapshot(tables: Tables) -> RouteFacts:
     """Return our own routes as a snapshot."""
     routes = {topic: route for topic in tables.topics() if (route := tables.lookup(topic)) is not None}
     return snapshot_of(tables.cluster_info(), routes)
 
 
-def compare(before: Comparison, ours: Snapshot, theirs: Snapshot, other: str, now_ms: int) -> Comparison:
+def compare(before: Comparison, ours: RouteFacts, theirs: RouteFacts, other: str, now_ms: int) -> Comparison:
     """Return how two snapshots compare. Pure."""
     found = tuple(differences({"here": ours, other: theirs}))
     lasting = {difference.subject for difference in before.differences}

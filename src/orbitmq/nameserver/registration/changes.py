@@ -6,7 +6,7 @@ import logging
 from typing import Any, Literal
 
 from orbitmq.nameserver.registration.pipeline import answering
-from orbitmq.nameserver.registration.queue import Concerns, Job, RegistrationQueue
+from orbitmq.nameserver.registration.queue import Concerns, PendingChange, RegistrationQueue
 from orbitmq.nameserver.routing.route_table import RouteTable
 from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
 from orbitmq.wire.slices import Slices
@@ -41,7 +41,7 @@ class Changes:
                 return reply
         else:
             self._queue.refuse_if_full()
-        job = Job(call.connection.id, len(call.command.body), concerns, answering(call, slices))
+        job = PendingChange(call.connection.id, len(call.command.body), concerns, answering(call, slices))
         self._queue.append(job)
         return LATER
 
@@ -57,7 +57,7 @@ class Changes:
                 next(slices)
             except StopIteration:
                 return
-        self._queue.append(Job(connection_id, 0, concerns, slices))
+        self._queue.append(PendingChange(connection_id, 0, concerns, slices))
 
 
 def guarded(slices: Slices[None]) -> Slices[None]:

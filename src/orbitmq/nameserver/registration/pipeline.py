@@ -20,7 +20,7 @@ from orbitmq.errors import OrbitError, Rejected
 from orbitmq.model.route import QueueData
 from orbitmq.nameserver.persistence.kv_config import KvConfig
 from orbitmq.nameserver.registration.body_cache import BodyCache
-from orbitmq.nameserver.registration.queue import JOB_SIZE_MIN, Concerns, Job, RegistrationQueue
+from orbitmq.nameserver.registration.queue import JOB_SIZE_MIN, Concerns, PendingChange, RegistrationQueue
 from orbitmq.nameserver.routing.events import Cause, Trigger
 from orbitmq.nameserver.routing.route_table import SLICE_TOPICS, RouteTable
 from orbitmq.nameserver.routing.validation import (
@@ -214,7 +214,7 @@ class RegistrationPipeline:
     # Answer later.
 
     def _enqueue(self, call: Call[RegisterBroker], concerns: Concerns, slices: Slices[Reply]) -> Literal[Later.LATER]:
-        job = Job(call.connection.id, len(call.command.body), concerns, answering(call, slices))
+        job = PendingChange(call.connection.id, len(call.command.body), concerns, answering(call, slices))
         self._queue.append(job)
         return LATER
 

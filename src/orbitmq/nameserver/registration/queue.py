@@ -26,7 +26,7 @@ EVERYTHING: Concerns = frozenset([object()])
 """The concerns of a change that waits for all before it, and that all behind it wait for."""
 
 
-class Job(NamedTuple):
+class PendingChange(NamedTuple):
     """A change that waits, or is being made.
 
     `connection_id` is the connection that it came through, `body_size` is in bytes, and `slices` do everything that is
@@ -56,7 +56,7 @@ class RegistrationQueue:
         self._on_begin = on_begin
         self._size_max = size_max
         self._size = 0
-        self._jobs: deque[Job] = deque()
+        self._jobs: deque[PendingChange] = deque()
         self._concerned: Counter[Hashable] = Counter()
         self._is_awake = False
 
@@ -83,7 +83,7 @@ class RegistrationQueue:
         if self._size >= self._size_max:
             raise Rejected(ResponseCode.SYSTEM_BUSY, f"{self._size} bytes of registrations wait, try again later")
 
-    def append(self, job: Job) -> None:
+    def append(self, job: PendingChange) -> None:
         """Do a job later, after those that are unfinished."""
         self._jobs.append(job)
         self._concerned.update(job.concerns)

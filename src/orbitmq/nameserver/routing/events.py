@@ -72,7 +72,7 @@ class QueueChanges:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class RouteChange:
     """One change of the route table.
 
     `queues` says what happened to the broker name's queues (TOPICS_CHANGED). For the other kinds `topics` are those

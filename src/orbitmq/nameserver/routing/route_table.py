@@ -1,6 +1,6 @@
 """The rules by which the NameServer's tables change. Pure: no clock, no socket, no lock.
 
-In: registrations, un-registrations, administrative changes, the time. Out: what the asker is told, a `Change` for
+In: registrations, un-registrations, administrative changes, the time. Out: what the asker is told, a `RouteChange` for
 everything that became different, and a `MinIdNotice` for every group whose smallest broker id is another one.
 
 Every operation is whole: it is refused before it touches anything, or it is applied to all tables.
@@ -18,10 +18,10 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.route import MASTER_ID, QueueData
 from orbitmq.model.topic import Perm
-from orbitmq.nameserver.routing.events import Change, ChangeKind, MinIdNotice, QueueChange, Trigger
+from orbitmq.nameserver.routing.events import ChangeKind, MinIdNotice, QueueChange, RouteChange, Trigger
 from orbitmq.nameserver.routing.leases import Lease
 from orbitmq.nameserver.routing.tables import PermRule, Tables, with_perm
-from orbitmq.nameserver.routing.values import BrokerKey, Group, GroupState, MasterAddresses, Registration
+from orbitmq.nameserver.routing.values import BrokerGroup, BrokerKey, GroupState, MasterAddresses, Registration
 from orbitmq.wire.slices import Slices, finish, parts_of
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class RouteTable:
         self,
         tables: Tables,
         *,
-        on_change: Sequence[Callable[[Change], None]] = (),
+        on_change: Sequence[Callable[[RouteChange], None]] = (),
         on_end: Callable[[BrokerKey], None] = lambda key: None,
         on_notice: Callable[[MinIdNotice], None] | None = None,
         deletes_missing_topics: bool = False,
@@ -250,7 +250,9 @@ class RouteTable:
 
     # The steps of a registration.
 
-    def _enter_broker(self, broker: Registration, group: Group, previous_address: str | None, trigger: Trigger) -> bool:
+    def _enter_broker(
+        self, broker: Registration, group: BrokerGroup, previous_address: str | None, trigger: Trigger
+    ) -> bool:
         """Put a broker's address and what routes show of it into its group. False: it is outdated, and was left out."""
         before = group.state
         group.acting_master = bool(broker.acting_master)
@@ -276,7 +278,7 @@ class RouteTable:
         return lease is not None and lease.data_version.state_version > broker.data_version.state_version
 
     def _register_topics(
-        self, broker: Registration, group: Group, is_first: bool, trigger: Trigger, is_partial: bool
+        self, broker: Registration, group: BrokerGroup, is_first: bool, trigger: Trigger, is_partial: bool
     ) -> Slices[None]:
         if not (broker.broker_id == MASTER_ID or _is_prime_slave(broker, group)):
             return
@@ -296,23 +298,25 @@ class RouteTable:
         if is_changed and broker.queue_mappings:
             self._set_mappings(broker, group, trigger)
 
-    def _different_topics(self, group: Group, queues: Mapping[str, QueueData], is_changed: bool) -> list[QueueChange]:
+    def _different_topics(
+        self, group: BrokerGroup, queues: Mapping[str, QueueData], is_changed: bool
+    ) -> list[QueueChange]:
         if is_changed:
             return self.tables.differences(group.broker_name, queues)
         # Under an unchanged version only what went missing meanwhile comes back.
         return [QueueChange(topic, None, queue) for topic, queue in queues.items() if topic not in group.topics]
 
-    def _missing_topics(self, broker: Registration, group: Group) -> list[QueueChange]:
+    def _missing_topics(self, broker: Registration, group: BrokerGroup) -> list[QueueChange]:
         if broker.queue_mappings:  # static topics do not live by registrations
             return []
         return self.tables.removals(group, (topic for topic in group.topics if topic not in broker.queues))
 
-    def _set_mappings(self, broker: Registration, group: Group, trigger: Trigger) -> None:
+    def _set_mappings(self, broker: Registration, group: BrokerGroup, trigger: Trigger) -> None:
         for topic, mapping in broker.queue_mappings.items():
             self.tables.set_mapping(group, topic, mapping.get("bname") or broker.broker_name, mapping)
         self.tables.record(
             group,
-            Change(
+            RouteChange(
                 kind=ChangeKind.BROKER_UPDATED,
                 trigger=trigger,
                 cluster=broker.cluster,
@@ -327,7 +331,7 @@ class RouteTable:
     def _record_group(
         self,
         broker: Registration,
-        group: Group,
+        group: BrokerGroup,
         before: GroupState,
         trigger: Trigger,
         has_filter_change: bool = False,
@@ -339,7 +343,7 @@ class RouteTable:
         is_new = broker.address not in addresses.values()
         self.tables.record(
             group,
-            Change(
+            RouteChange(
                 kind=ChangeKind.BROKER_JOINED if is_new else ChangeKind.BROKER_UPDATED,
                 trigger=trigger,
                 cluster=broker.cluster,
@@ -353,13 +357,13 @@ class RouteTable:
 
     # The steps of leaving.
 
-    def _leave_group(self, key: BrokerKey, group: Group, broker_id: int, trigger: Trigger) -> Slices[None]:
+    def _leave_group(self, key: BrokerKey, group: BrokerGroup, broker_id: int, trigger: Trigger) -> Slices[None]:
         """Take a broker out of its group, and the group out of the tables when it was the last one."""
         was_smallest = broker_id == group.smallest_id
         group.drop_address(key.address)
         self.tables.record(
             group,
-            Change(
+            RouteChange(
                 kind=ChangeKind.BROKER_LEFT,
                 trigger=trigger,
                 cluster=key.cluster,
@@ -393,19 +397,19 @@ class RouteTable:
         return len(group.topics)
 
 
-def _is_prime_slave(broker: Registration, group: Group) -> bool:
+def _is_prime_slave(broker: Registration, group: BrokerGroup) -> bool:
     """Tell whether a broker speaks for its group although it is no master."""
     return broker.broker_id != MASTER_ID and broker.acting_master is not None and broker.broker_id == group.smallest_id
 
 
-def _as_entered(broker: Registration, group: Group, queues: Mapping[str, QueueData]) -> Mapping[str, QueueData]:
+def _as_entered(broker: Registration, group: BrokerGroup, queues: Mapping[str, QueueData]) -> Mapping[str, QueueData]:
     """Return the queues as the table takes them: an acting master stands in for reading only."""
     if not (group.acting_master and _is_prime_slave(broker, group)):
         return queues
     return {topic: with_perm(queue, queue.perm & _NOT_WRITABLE) for topic, queue in queues.items()}
 
 
-def _smallest_joined(broker: Registration, group: Group) -> MinIdNotice:
+def _smallest_joined(broker: Registration, group: BrokerGroup) -> MinIdNotice:
     others = tuple(address for broker_id, address in group.addresses.items() if broker_id != broker.broker_id)
     return MinIdNotice(
         broker_name=broker.broker_name,
@@ -418,7 +422,7 @@ def _smallest_joined(broker: Registration, group: Group) -> MinIdNotice:
     )
 
 
-def _smallest_left(group: Group, gone: str) -> MinIdNotice:
+def _smallest_left(group: BrokerGroup, gone: str) -> MinIdNotice:
     smallest = group.smallest_id
     return MinIdNotice(
         broker_name=group.broker_name,

@@ -3,7 +3,7 @@
 State: topics -> queues by broker name, broker names -> groups, clusters -> broker names, brokers -> leases,
 brokers -> filter servers, topics -> static-topic mappings by broker name.
 
-Each elementary change keeps all tables in step, gives the broker name a new revision, and records a `Change`. When to make
+Each elementary change keeps all tables in step, gives the broker name a new revision, and records a `RouteChange`. When to make
 which of them is for `route_table.RouteTable` to know.
 """
 
@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from orbitmq.model.route import MASTER_ID, BrokerData, ClusterInfo, QueueData, TopicRoute
-from orbitmq.nameserver.routing.events import Change, ChangeKind, QueueChange, QueueChanges, Trigger
+from orbitmq.nameserver.routing.events import ChangeKind, QueueChange, QueueChanges, RouteChange, Trigger
 from orbitmq.nameserver.routing.leases import Lease, Leases
-from orbitmq.nameserver.routing.values import BrokerKey, Group, MasterAddresses
+from orbitmq.nameserver.routing.values import BrokerGroup, BrokerKey, MasterAddresses
 from orbitmq.wire.slices import Slices
 
 PermRule = Callable[[int], int]
@@ -33,14 +33,14 @@ class Tables:
     def __init__(self) -> None:
         self.leases = Leases()
         self._topics: dict[str, dict[str, QueueData]] = {}
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, BrokerGroup] = {}
         self._clusters: dict[str, dict[str, None]] = {}
         self._filter_servers: dict[BrokerKey, tuple[str, ...]] = {}
         # By topic and by the broker name that a mapping names; each with the broker name that brought it.
         self._mappings: dict[str, dict[str, tuple[str, Mapping[str, Any]]]] = {}
         # Their topics and names, by each broker name that they go with.
         self._mapped: dict[str, dict[tuple[str, str], None]] = {}
-        self._changes: list[Change] = []
+        self._changes: list[RouteChange] = []
         self._ended: list[BrokerKey] = []
         self._last_revision = 0
 
@@ -128,7 +128,7 @@ class Tables:
 
     # Questions of registrations.
 
-    def group_of(self, broker_name: str) -> Group | None:
+    def group_of(self, broker_name: str) -> BrokerGroup | None:
         """Return a broker name's group, None when it is not known."""
         return self._groups.get(broker_name)
 
@@ -173,13 +173,13 @@ class Tables:
             if (before := known.get(topic, nothing).get(broker_name)) is not queue and before != queue
         ]
 
-    def removals(self, group: Group, topics: Iterable[str]) -> list[QueueChange]:
+    def removals(self, group: BrokerGroup, topics: Iterable[str]) -> list[QueueChange]:
         """Return the changes that take topics from a group that has them."""
         return [QueueChange(topic, self._topics[topic][group.broker_name], None) for topic in topics]
 
     # Elementary changes.
 
-    def take_changes(self) -> list[Change]:
+    def take_changes(self) -> list[RouteChange]:
         """Return the changes since the last call, in order."""
         changes, self._changes = self._changes, []
         return changes
@@ -189,22 +189,22 @@ class Tables:
         ended, self._ended = self._ended, []
         return ended
 
-    def record(self, group: Group, change: Change) -> None:
+    def record(self, group: BrokerGroup, change: RouteChange) -> None:
         """Record a change of a group."""
         self._last_revision += 1
         group.revise(self._last_revision)
         self._changes.append(change)
 
-    def enter_group(self, broker_name: str, cluster: str) -> Group:
+    def enter_group(self, broker_name: str, cluster: str) -> BrokerGroup:
         """Return a broker name's group, a new one where there is none, and list it in a cluster."""
         group = self._groups.get(broker_name)
         if group is None:
-            group = self._groups[broker_name] = Group(cluster, broker_name)
+            group = self._groups[broker_name] = BrokerGroup(cluster, broker_name)
         self._clusters.setdefault(cluster, {})[broker_name] = None
         group.clusters[cluster] = None
         return group
 
-    def change_queues(self, group: Group, changes: Sequence[QueueChange], trigger: Trigger) -> None:
+    def change_queues(self, group: BrokerGroup, changes: Sequence[QueueChange], trigger: Trigger) -> None:
         """Put a group's queues into the topic table, or take them out."""
         if not changes:
             return
@@ -223,7 +223,7 @@ class Tables:
                 group.topics[topic] = None
         self.record(
             group,
-            Change(
+            RouteChange(
                 kind=ChangeKind.TOPICS_CHANGED,
                 trigger=trigger,
                 cluster=group.cluster,
@@ -232,7 +232,7 @@ class Tables:
             ),
         )
 
-    def change_perms(self, group: Group, topics: Iterable[str], perm_of: PermRule, trigger: Trigger) -> None:
+    def change_perms(self, group: BrokerGroup, topics: Iterable[str], perm_of: PermRule, trigger: Trigger) -> None:
         """Give topics of a group the permission that a rule makes of their present one."""
         found = ((topic, self._topics[topic][group.broker_name]) for topic in topics)
         changes = [
@@ -251,7 +251,7 @@ class Tables:
             self._filter_servers.pop(key, None)
         return before != servers
 
-    def set_mapping(self, group: Group, topic: str, broker_name: str, mapping: Mapping[str, Any]) -> None:
+    def set_mapping(self, group: BrokerGroup, topic: str, broker_name: str, mapping: Mapping[str, Any]) -> None:
         """Set a static topic's mapping of a broker name, as a group says it; it stays as long as both do."""
         self._drop_mapping(topic, broker_name)
         self._mappings.setdefault(topic, {})[broker_name] = group.broker_name, mapping
@@ -277,12 +277,12 @@ class Tables:
         self._ended.append(key)
         self._filter_servers.pop(key, None)
 
-    def end_leases_at(self, group: Group, address: str) -> None:
+    def end_leases_at(self, group: BrokerGroup, address: str) -> None:
         """Take the leases of whoever has an address in a group, in whatever cluster."""
         for cluster in group.clusters:
             self.end_lease(BrokerKey(cluster, group.broker_name, address))
 
-    def drop_group(self, group: Group, trigger: Trigger) -> None:
+    def drop_group(self, group: BrokerGroup, trigger: Trigger) -> None:
         """Take a group out of all tables."""
         broker_name = group.broker_name
         self._drop_mappings(group, trigger)
@@ -290,7 +290,7 @@ class Tables:
         del self._groups[broker_name]
         _drop_from_each(self._clusters, broker_name)
 
-    def _drop_mappings(self, group: Group, trigger: Trigger) -> None:
+    def _drop_mappings(self, group: BrokerGroup, trigger: Trigger) -> None:
         """Drop the mappings that a group brought, and those of its own name, also of topics that it does not hold."""
         gone = group.broker_name
         dropped = tuple(self._mapped.get(gone, ()))
@@ -300,7 +300,7 @@ class Tables:
         if others:
             self.record(
                 group,
-                Change(
+                RouteChange(
                     kind=ChangeKind.BROKER_UPDATED,
                     trigger=trigger,
                     cluster=group.cluster,

@@ -62,7 +62,7 @@ GroupState = tuple[dict[int, str], bool, str | None]
 
 
 @dataclass(slots=True)
-class Group:
+class BrokerGroup:
     """The brokers of one name, the topics that they hold, and a revision that grows with every change of any of it.
 
     `cluster` is the first one whose broker brought the name, `clusters` are all that list it.

@@ -70,7 +70,7 @@ class Connection(asyncio.Protocol):
         "counters",
         "id",
         "is_closed",
-        "parked_count",
+        "pending_count",
         "remote",
         "waited_ms",
     )
@@ -83,7 +83,7 @@ class Connection(asyncio.Protocol):
         self.id = endpoint.next_id()
         self.remote = "unknown:0"
         self.is_closed = False
-        self.parked_count = 0
+        self.pending_count = 0
         self.waited_ms = 0
         self.counters = endpoint.counters
         self._endpoint = endpoint
@@ -146,12 +146,12 @@ class Connection(asyncio.Protocol):
             self._session.oneway(self._endpoint.signed(make_request(header, body, code=code)))
             self._join()
 
-    def answer_later(self, command: Command, reply: Reply, *, was_parked: bool) -> None:
+    def answer_later(self, command: Command, reply: Reply, *, was_pending: bool) -> None:
         """Send the answer of a handler that returned LATER."""
         if self.is_closed:
             return
-        if was_parked:
-            self.parked_count -= 1
+        if was_pending:
+            self.pending_count -= 1
         if reply.code:
             self.counters.refusals[command.code, reply.code] += 1
         if not command.flag & FLAG_ONEWAY:
@@ -168,10 +168,10 @@ class Connection(asyncio.Protocol):
         return size <= LARGE_SIZE or not self._endpoint.waiting_answers.is_crowded
 
     def answer_held(self, answers: list[bytes]) -> None:
-        """Send answers that a fast path held back; it raised `parked_count` by one for them."""
+        """Send answers that a fast path held back; it raised `pending_count` by one for them."""
         if self.is_closed:
             return
-        self.parked_count -= 1
+        self.pending_count -= 1
         self._session.out += answers
         self._join()
         self._tell_waiting()

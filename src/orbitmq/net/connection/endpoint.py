@@ -14,7 +14,7 @@ from orbitmq.net.dispatch.dispatcher import Dispatcher
 from orbitmq.net.dispatch.fast_path import FastPath
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.limits import DEFAULT_LIMITS, Limits
-from orbitmq.net.time_slices import Turns
+from orbitmq.net.time_slices import TimeSlices
 from orbitmq.wire.command import Command
 from orbitmq.wire.signature import Credentials, sign_command
 
@@ -75,7 +75,7 @@ class Endpoint:
         self.connections: dict[int, OpenConnection] = {}
         self.partial_frames = PartialFrames(limits.partial_frames_max)
         self.waiting_answers = WaitingAnswers(limits.waiting_answers_max)
-        self.turns = Turns()
+        self.turns = TimeSlices()
         self.is_awaited = False
         """True while `wait_until` has to hear of each late answer that goes out."""
         self._credentials = credentials
@@ -139,9 +139,9 @@ class Endpoint:
             )
 
     @property
-    def parked_count(self) -> int:
+    def pending_count(self) -> int:
         """Requests whose handlers answer later and have not yet."""
-        return sum(connection.parked_count for connection in self.connections.values())
+        return sum(connection.pending_count for connection in self.connections.values())
 
     def start_timeouts(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close idle, slow and stalled connections from now on."""

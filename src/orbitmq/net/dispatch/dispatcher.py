@@ -105,8 +105,8 @@ class Dispatcher:
             reply = self._failure(command, peer, error)
         if reply is LATER:
             if not call.is_answered:
-                call.is_parked = True
-                peer.parked_count += 1
+                call.is_pending = True
+                peer.pending_count += 1
         elif reply.code:
             self._counters.refusals[command.code, reply.code] += 1
         return reply

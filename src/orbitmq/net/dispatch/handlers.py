@@ -48,14 +48,14 @@ class Call(Generic[H]):
     `rewrite` is what becomes of an answer that comes later: a handler that asks another one in its place sets it.
     """
 
-    __slots__ = ("_is_answered", "command", "connection", "header", "is_parked", "now_ms", "rewrite")
+    __slots__ = ("_is_answered", "command", "connection", "header", "is_pending", "now_ms", "rewrite")
 
     def __init__(self, header: H, command: Command, connection: Peer, now_ms: int) -> None:
         self.header = header
         self.command = command
         self.connection = connection
         self.now_ms = now_ms
-        self.is_parked = False
+        self.is_pending = False
         self.rewrite: Callable[[Reply], Reply] | None = None
         self._is_answered = False
 
@@ -70,7 +70,7 @@ class Call(Generic[H]):
         self._is_answered = True
         if self.rewrite is not None:
             reply = self.rewrite(reply)
-        self.connection.answer_later(self.command, reply, was_parked=self.is_parked)
+        self.connection.answer_later(self.command, reply, was_pending=self.is_pending)
 
 
 Handler = Callable[[S, Call[H]], Reply | Literal[Later.LATER]]

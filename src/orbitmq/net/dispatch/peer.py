@@ -32,8 +32,8 @@ class Peer(Protocol):
         """What the server counts."""
         ...
 
-    parked_count: int
-    """Requests that will be answered later and have not been yet. Who parks one counts it here."""
+    pending_count: int
+    """Requests that will be answered later and have not been yet. Whatever holds one counts it here."""
 
     waited_ms: int
     """How long the request that is being answered has waited here for its turn."""
@@ -58,7 +58,7 @@ class Peer(Protocol):
         """Send a request; `waiter` is told the answer, or why there is none, in this very call when the peer has left."""
         ...
 
-    def answer_later(self, command: Command, reply: Reply, *, was_parked: bool) -> None:
+    def answer_later(self, command: Command, reply: Reply, *, was_pending: bool) -> None:
         """Send the answer of a handler that returned LATER; nothing happens when the peer has left."""
         ...
 
@@ -67,5 +67,5 @@ class Peer(Protocol):
         ...
 
     def answer_held(self, answers: list[bytes]) -> None:
-        """Send answers that a fast path held back; it raised `parked_count` by one for them."""
+        """Send answers that a fast path held back; it raised `pending_count` by one for them."""
         ...

@@ -21,7 +21,7 @@ KEY_LENGTH_MIN = 6
 """Characters of an access or secret key (Java: AccessValidator)."""
 
 
-class Role(IntEnum):
+class AccountRole(IntEnum):
     """What an account may do; each role may do what the ones before it may."""
 
     READER = auto()
@@ -34,7 +34,7 @@ class Account:
 
     __slots__ = ("credentials", "role")
 
-    def __init__(self, credentials: Credentials, role: Role) -> None:
+    def __init__(self, credentials: Credentials, role: AccountRole) -> None:
         self.credentials = credentials
         self.role = role
 
@@ -82,6 +82,6 @@ def _parse(entry: Mapping[str, str]) -> Account:
     if min(len(credentials.access_key), len(credentials.secret_key)) < KEY_LENGTH_MIN:
         raise ConfigError("accessKey, secretKey", credentials.access_key, f"at least {KEY_LENGTH_MIN} characters each")
     name = entry.get("role", "reader").upper()
-    if name not in Role.__members__:
+    if name not in AccountRole.__members__:
         raise ConfigError("role", entry.get("role"), "admin, writer or reader")
-    return Account(credentials, Role[name])
+    return Account(credentials, AccountRole[name])

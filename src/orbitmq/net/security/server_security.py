@@ -13,7 +13,7 @@ from orbitmq.errors import ConfigError, Rejected
 from orbitmq.net.counters import is_worth_a_line
 from orbitmq.net.dispatch.dispatcher import Admission
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.net.security.accounts import Account, AccountsFile, Role
+from orbitmq.net.security.accounts import Account, AccountRole, AccountsFile
 from orbitmq.net.security.tls import ServerTls, TlsFiles, TlsMode
 from orbitmq.settings import check_bind_address
 from orbitmq.wire.command import Command
@@ -74,10 +74,10 @@ class ServerSecurity:
         has_guard: bool = False,
     ) -> None:
         self._accounts: AccountsFile | None = None
-        self._access: AccessControl | None = None
+        self._access: RequestAuthorizer | None = None
         if settings.acl_enable:
             self._accounts = AccountsFile(settings.acl_file)
-            self._access = AccessControl(self._accounts.read(), role_for)
+            self._access = RequestAuthorizer(self._accounts.read(), role_for)
         mode = TlsMode(settings.tls_server_mode)
         self.tls = _tls(mode, settings) if mode is not TlsMode.DISABLED else None
         self.warnings = (*warnings, *_warnings(settings, danger, self._accounts, has_guard=has_guard))
@@ -142,11 +142,11 @@ def _is_loopback(host: str) -> bool:
 
 log = logging.getLogger(__name__)
 
-RoleFor = Callable[[int], Role | None]
+RoleFor = Callable[[int], AccountRole | None]
 """Says which role a request code needs; None: it is for everybody."""
 
 
-class AccessControl:
+class RequestAuthorizer:
     """Decides whether a request may be served.
 
     Args:
@@ -183,7 +183,7 @@ class AccessControl:
                 f"request {command.code} needs a signature with the role {needed.name.lower()}",
             )
 
-    def _objection(self, ext_fields: Mapping[str, str], body: bytes, needed: Role) -> str | None:
+    def _objection(self, ext_fields: Mapping[str, str], body: bytes, needed: AccountRole) -> str | None:
         access_key = ext_fields.get(ACCESS_KEY)
         if access_key is None:
             return "it is not signed"

@@ -9,11 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from orbitmq.errors import ConfigError, CorruptRecord
-from orbitmq.spark.commitlog.scan import RECORD_SIZE_MAX, Run, SegmentScan
+from orbitmq.spark.commitlog.scan import RECORD_SIZE_MAX, RecordBlock, SegmentScan
 from orbitmq.store.inspection.layout import SizedFile, log_files, usual_size
 from orbitmq.store.inspection.log_walk import LogFile
 from orbitmq.store.inspection.reading import ReadOnlyFile, is_running, read_small
-from orbitmq.store.sync.checkpoint import Checkpoint, parse_checkpoint
+from orbitmq.store.sync.checkpoint import StoreCheckpoint, parse_checkpoint
 from orbitmq.wire.messages.record import Record, parse_record
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ def _with_logical_sizes(found: Sequence[SizedFile]) -> list[LogFile]:
     return files
 
 
-def _vouched(checkpoint: Checkpoint, files: Sequence[LogFile], end: int) -> int:
+def _vouched(checkpoint: StoreCheckpoint, files: Sequence[LogFile], end: int) -> int:
     """Return up to where the bytes were synced for sure; without a word of the checkpoint, the last file was not."""
     last = next(file.base for file in reversed(files) if file.base <= end)
     return max(checkpoint.durable_offset or last, files[0].base)
@@ -117,7 +117,7 @@ def _end_of_walk(scan: SegmentScan, start: int) -> int | None:
     return end
 
 
-def _whole_record(run: Run, at: int) -> Record | None:
+def _whole_record(run: RecordBlock, at: int) -> Record | None:
     try:
         found = parse_record(run.raw[at:], run.physical_offset + at)
     except CorruptRecord:

@@ -16,8 +16,8 @@ from orbitmq.errors import CorruptRecord
 from orbitmq.model.message import SysFlag
 from orbitmq.spark.commitlog.log import find_log
 from orbitmq.spark.commitlog.options import FileOptions
-from orbitmq.spark.commitlog.scan import Run, SegmentScan
-from orbitmq.spark.commitlog.splits import Segment, Split, split_log
+from orbitmq.spark.commitlog.scan import RecordBlock, SegmentScan
+from orbitmq.spark.commitlog.splits import SegmentFile, Split, split_log
 from orbitmq.spark.error_messages import in_sentences
 from orbitmq.spark.gather import Flags
 from orbitmq.spark.reading.continuity import DataLoss
@@ -60,7 +60,7 @@ class FileReader(DataSourceReader):  # type: ignore[misc]
         for start, end in found.missing:
             if start < found.end:
                 _lose(self._options, self._options.path, start, min(end, found.end), "the file is missing")
-        segments = [Segment(str(file.path), file.base, file.size) for file in found.files]
+        segments = [SegmentFile(str(file.path), file.base, file.size) for file in found.files]
         splits = split_log(segments, found.end, found.checked_from, self._options.partition_count_min)
         low, high = self._narrowing.of(PHYSICAL_OFFSET.name).range
         parts = [FilePartition(split) for split in splits if split.may_hold(low, high)]
@@ -124,7 +124,7 @@ class SplitReader:
         except FileNotFoundError:  # retention has removed it since the query was planned
             self._damaged(split.begin, split.end, "the file is gone")
 
-    def _decode(self, run: Run) -> Iterator[pa.RecordBatch]:
+    def _decode(self, run: RecordBlock) -> Iterator[pa.RecordBatch]:
         if run.physical_offset + len(run.raw) > self._split.checked_from:
             records = parse_records(run.raw, self._sound(run, self._split.checked_from))
         else:
@@ -136,7 +136,7 @@ class SplitReader:
             self._names, self._options.broker_name, self._options.tags
         )
 
-    def _sound(self, run: Run, checked_from: int) -> list[int]:
+    def _sound(self, run: RecordBlock, checked_from: int) -> list[int]:
         """Return where the records start that hold what they should; report the others."""
         sound = []
         for start in run.starts:

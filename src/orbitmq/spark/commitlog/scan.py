@@ -47,7 +47,7 @@ class Content(Protocol):
         """Yield the ranges between `start` and `end` that are no holes."""
 
 
-class Run(NamedTuple):
+class RecordBlock(NamedTuple):
     """Records back to back: their bytes, where the first one lies in the log, where each starts in the bytes.
 
     The bytes are good until the next run is asked for.
@@ -98,7 +98,7 @@ class SegmentScan:
             end = int(heads.ends[-1])
         return None
 
-    def runs(self, begin: int, stop: int, damaged: Callable[[int, int], None]) -> Iterator[Run]:
+    def runs(self, begin: int, stop: int, damaged: Callable[[int, int], None]) -> Iterator[RecordBlock]:
         """Yield the records that start between `begin`, where one starts or should, and `stop`.
 
         Args:
@@ -109,7 +109,7 @@ class SegmentScan:
             raw = self._read(at, min(size, self.size - at))
             starts, end = self._chain(raw, at, stop)
             if starts:
-                yield Run(raw[:end], self.base + at, starts)
+                yield RecordBlock(raw[:end], self.base + at, starts)
                 at, size = at + end, READ_SIZE
                 continue
             head = self._heads_at(np.frombuffer(raw, np.uint8), np.zeros(1, np.int64), at)

@@ -10,7 +10,7 @@ SPLIT_SIZE = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class SegmentFile:
     """A file of the log: where it begins in the log, and how many bytes belong to it."""
 
     path: str
@@ -25,7 +25,7 @@ class Split:
     Checksums of bodies are compared from `checked_from` on, a place in the log.
     """
 
-    segment: Segment
+    segment: SegmentFile
     begin: int
     end: int
     checked_from: int
@@ -36,7 +36,9 @@ class Split:
         return (low is None or base + self.end > low) and (high is None or base + self.begin < high)
 
 
-def split_log(segments: Iterable[Segment], end: int, checked_from: int, count_min: int | None = None) -> list[Split]:
+def split_log(
+    segments: Iterable[SegmentFile], end: int, checked_from: int, count_min: int | None = None
+) -> list[Split]:
     """Return the splits of a log that ends at `end`: at least `count_min` of them, if there is as much to read."""
     parts = [(segment, min(segment.size, end - segment.base)) for segment in segments if segment.base < end]
     total = sum(size for _, size in parts)

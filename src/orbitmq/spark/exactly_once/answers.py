@@ -13,9 +13,9 @@ from orbitmq.client.blocking.producers import BlockingTransactionProducer
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.clock import now_ms
 from orbitmq.model.message import StoredMessage
-from orbitmq.spark.exactly_once.attempt_ids import Stamp, parse_stamp
-from orbitmq.spark.exactly_once.commit_markers import Abort, Ledger, decide
-from orbitmq.spark.exactly_once.marker_topic import Journal
+from orbitmq.spark.exactly_once.attempt_ids import AttemptId, parse_stamp
+from orbitmq.spark.exactly_once.commit_markers import Abort, CommitMarker, decide
+from orbitmq.spark.exactly_once.marker_topic import MarkerTopic
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.security import read_security
 
@@ -38,14 +38,18 @@ class Answers:
     """
 
     def __init__(
-        self, journal: Journal, *, abandon_after_ms: int | None = None, monotonic: Callable[[], float] = time.monotonic
+        self,
+        journal: MarkerTopic,
+        *,
+        abandon_after_ms: int | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._told: dict[Stamp, Decision] = {}
+        self._told: dict[AttemptId, Decision] = {}
         self._journal = journal
         self._abandon_after_ms = abandon_after_ms
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._ledgers: dict[tuple[str, int], Ledger] = {}
+        self._ledgers: dict[tuple[str, int], CommitMarker] = {}
         self._next = 0
         self._read_s = float("-inf")
 
@@ -67,10 +71,10 @@ class Answers:
         told = list(self._told.values())
         return {decision: told.count(decision) for decision in Decision}
 
-    def _known(self, stamp: Stamp) -> Decision:
-        return decide(stamp, self._ledgers.get((stamp.query, stamp.batch), Ledger()))
+    def _known(self, stamp: AttemptId) -> Decision:
+        return decide(stamp, self._ledgers.get((stamp.query, stamp.batch), CommitMarker()))
 
-    def _find(self, stamp: Stamp, is_abandoned: bool) -> Decision:
+    def _find(self, stamp: AttemptId, is_abandoned: bool) -> Decision:
         """Read on in the marker topic, on a thread; abort the attempt first, if nobody is to decide about it any more."""
         with self._lock:
             if self._is_read_due:
@@ -86,7 +90,7 @@ class Answers:
 
     def _read(self) -> None:
         for line in self._journal.read(self._next):
-            self._ledgers.setdefault((line.entry.query, line.entry.batch), Ledger()).apply(line.entry)
+            self._ledgers.setdefault((line.entry.query, line.entry.batch), CommitMarker()).apply(line.entry)
             self._next = line.offset + 1
         self._read_s = self._monotonic()
 

@@ -20,7 +20,7 @@ _IP = "127.0.0.1"
 _KEY = re.compile("[0-9A-F]{32}")
 
 
-class Stamp(NamedTuple):
+class AttemptId(NamedTuple):
     """Where a half message comes from.
 
     `attempt` names one run of one task and is never used again; `serial` counts what that run has sent, so that of two
@@ -66,7 +66,7 @@ def format_stamp(query: str, batch: int, attempt: str) -> str:
     return f"{query}/{batch}/{attempt}"
 
 
-def parse_stamp(properties: Mapping[str, str]) -> Stamp | None:
+def parse_stamp(properties: Mapping[str, str]) -> AttemptId | None:
     """Return the stamp among a message's properties; None: it has none that this sink has made.
 
     Half messages of earlier versions have their serial behind the attempt.
@@ -77,7 +77,7 @@ def parse_stamp(properties: Mapping[str, str]) -> Stamp | None:
     serial = _serial_of(parts[3:], properties.get(PropertyName.UNIQ_KEY, ""))
     if serial is None or not _is_number(parts[1]):
         return None
-    return Stamp(parts[0], int(parts[1]), parts[2], serial)
+    return AttemptId(parts[0], int(parts[1]), parts[2], serial)
 
 
 def _serial_of(written: list[str], unique_key: str) -> int | None:

@@ -15,7 +15,7 @@ import orjson
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.errors import ConfigError
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.exactly_once.attempt_ids import Stamp
+from orbitmq.spark.exactly_once.attempt_ids import AttemptId
 
 VERSION = 1
 _MARKER, _ABORT = "marker", "abort"
@@ -48,7 +48,7 @@ class Marker:
     attempts: Mapping[str, Doubted]
     filled: Mapping[MessageQueue, Filled]
 
-    def takes(self, stamp: Stamp) -> bool:
+    def takes(self, stamp: AttemptId) -> bool:
         """Say whether a half message of this batch is to be committed."""
         doubted = self.attempts.get(stamp.attempt)
         return doubted is not None and not any(first <= stamp.serial <= last for first, last in doubted)
@@ -67,7 +67,7 @@ Entry = Marker | Abort
 
 
 @dataclass
-class Ledger:
+class CommitMarker:
     """What is known of one micro-batch."""
 
     marker: Marker | None = None
@@ -83,7 +83,7 @@ class Ledger:
             self.marker = entry
 
 
-def decide(stamp: Stamp, ledger: Ledger) -> Decision:
+def decide(stamp: AttemptId, ledger: CommitMarker) -> Decision:
     """Say how the transaction of a half message ends.
 
     Returns:

@@ -14,9 +14,9 @@ import pyarrow as pa
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.errors import ClientError, SendFailed
 from orbitmq.spark.exactly_once.commit_markers import Abort, Marker
-from orbitmq.spark.exactly_once.end_transactions import Ends
+from orbitmq.spark.exactly_once.end_transactions import TransactionEnder
 from orbitmq.spark.exactly_once.half_sender import HalfSender
-from orbitmq.spark.exactly_once.marker_topic import Journal
+from orbitmq.spark.exactly_once.marker_topic import MarkerTopic
 from orbitmq.spark.exactly_once.prepared import Prepared, marker_parts
 from orbitmq.spark.exactly_once.settling import settle
 from orbitmq.spark.options import WriteOptions
@@ -35,7 +35,7 @@ def prepare(batches: Iterator[pa.RecordBatch], options: WriteOptions, query: str
     """
     key = (options.name_servers, options.marker_topic, query)
     known_batch, begin = _searched.get(key, (batch, 0))
-    found = Journal(options).find(query, batch, begin if known_batch <= batch else 0)
+    found = MarkerTopic(options).find(query, batch, begin if known_batch <= batch else 0)
     _searched[key] = (batch, found.begin)
     prepared = Prepared(query, batch, uuid4().hex[:16], found.begin)
     if found.ledger.marker is not None:
@@ -46,7 +46,7 @@ def prepare(batches: Iterator[pa.RecordBatch], options: WriteOptions, query: str
         return sender.send(batches)
     except BaseException:
         # This attempt is in no marker, ever: its half messages need nobody's decision. Its brokers would ask for long.
-        Ends(options).tell([sender.prepared], Decision.ROLLBACK)
+        TransactionEnder(options).tell([sender.prepared], Decision.ROLLBACK)
         raise
 
 
@@ -60,7 +60,7 @@ def commit(messages: Sequence[Prepared], options: WriteOptions) -> None:
     if not messages:
         return
     query, batch = messages[0].query, messages[0].batch
-    journal, ends = Journal(options), Ends(options)
+    journal, ends = MarkerTopic(options), TransactionEnder(options)
     begin = max(part.searched for part in messages)
     found = journal.find(query, batch, begin)
     mine = uuid4().hex
@@ -90,11 +90,11 @@ def abort(messages: Sequence[Prepared], options: WriteOptions) -> None:
     if not sent:
         return
     query, batch = sent[0].query, sent[0].batch
-    journal = Journal(options)
+    journal = MarkerTopic(options)
     try:
         journal.append(Abort(query, batch, frozenset(part.attempt for part in sent)))
         ledger = journal.find(query, batch, max(part.searched for part in sent)).ledger
         if ledger.marker is None:
-            Ends(options).tell([part for part in sent if part.attempt in ledger.aborted], Decision.ROLLBACK)
+            TransactionEnder(options).tell([part for part in sent if part.attempt in ledger.aborted], Decision.ROLLBACK)
     except ClientError as error:
         log.warning("the half messages of batch %d of query %s stay open for now: %s", batch, query, error)

@@ -15,7 +15,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, RemoteRefused
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.spark.exactly_once.marker_topic import read_options
-from orbitmq.spark.exactly_once.prepared import Place, Prepared
+from orbitmq.spark.exactly_once.prepared import Prepared, PreparedTopic
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.spark.security import read_security
@@ -28,7 +28,7 @@ OUTSTANDING = 256
 """Ends under way on one connection: a broker of ours carries out so many of one read at once, and takes more for each beyond."""
 
 
-class Ends:
+class TransactionEnder:
     """Ends half messages at their brokers.
 
     Args:
@@ -38,8 +38,8 @@ class Ends:
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
         self._security = read_security(options.security_file)
-        self._addresses: dict[Place, str] = {}
-        self._patience: dict[str, Patience] = {}
+        self._addresses: dict[PreparedTopic, str] = {}
+        self._patience: dict[str, TransactionTimeouts] = {}
 
     def check_age(self, prepared: Iterable[Prepared]) -> None:
         """Refuse a micro-batch that has taken so long that brokers may have given up its rows, before it is decided.
@@ -71,7 +71,7 @@ class Ends:
                     open_count += len(halves) // 2
         return open_count
 
-    def _tell(self, place: Place, halves: array[int], born_at_ms: int, decision: Decision) -> int:
+    def _tell(self, place: PreparedTopic, halves: array[int], born_at_ms: int, decision: Decision) -> int:
         """Each request is sent once: whether one arrived that was not answered, its broker finds out."""
         patience = self._limits(place)
         confirmed, total = 0, len(halves) // 2
@@ -89,7 +89,7 @@ class Ends:
                 log.warning("broker %s: %s", place.broker_name, error)
         return total - confirmed
 
-    def _headers(self, place: Place, halves: array[int], decision: Decision) -> Iterator[EndTransaction]:
+    def _headers(self, place: PreparedTopic, halves: array[int], decision: Decision) -> Iterator[EndTransaction]:
         for index in range(0, len(halves), 2):
             yield EndTransaction(
                 topic=place.topic,
@@ -102,7 +102,7 @@ class Ends:
                 broker_name=place.broker_name,
             )
 
-    def _limits(self, place: Place) -> Patience:
+    def _limits(self, place: PreparedTopic) -> TransactionTimeouts:
         if place.broker_name not in self._patience:
             address = self._address(place)
             with self._connect(address) as connection:
@@ -112,14 +112,14 @@ class Ends:
             self._patience[place.broker_name] = patience_of(answer.body.decode(errors="replace"))
         return self._patience[place.broker_name]
 
-    def _address(self, place: Place) -> str:
+    def _address(self, place: PreparedTopic) -> str:
         if place not in self._addresses:
             with MetadataClient.of(read_options(self._options, place.topic)) as client:
                 route = client.route(place.topic)
             for broker in route.brokers:
                 address = address_of(broker, only_this=True)
                 if address is not None:
-                    self._addresses[Place(place.topic, broker.broker_name)] = address
+                    self._addresses[PreparedTopic(place.topic, broker.broker_name)] = address
         if place not in self._addresses:
             raise ConnectionFailed(f"the master of broker {place.broker_name} is not there")
         return self._addresses[place]
@@ -147,7 +147,7 @@ _OURS = "topicsMax"
 
 
 @dataclass(frozen=True)
-class Patience:
+class TransactionTimeouts:
     """The limits of one broker, in ms since a half message was made.
 
     Args:
@@ -171,7 +171,7 @@ class Patience:
         return age_ms >= self.given_up_ms
 
 
-def patience_of(settings: str) -> Patience:
+def patience_of(settings: str) -> TransactionTimeouts:
     """Return the limits that a broker's settings mean (GET_BROKER_CONFIG: Java properties, a line each)."""
     values = dict(line.split("=", 1) for line in settings.splitlines() if "=" in line and not line.startswith("#"))
     timeout_ms = _number(values, "transactionTimeOut", 6_000)
@@ -180,7 +180,7 @@ def patience_of(settings: str) -> Patience:
     check_max = _number(values, "transactionCheckMax", 15)
     # What a Java broker has committed is written down up to `op_ms` later: until then it would ask, and deliver again.
     direct_ms = None if _OURS in values else max(0, timeout_ms - op_ms - CLOCK_SLACK_MS)
-    return Patience(direct_ms, timeout_ms + (check_max - 1) * interval_ms - CLOCK_SLACK_MS)
+    return TransactionTimeouts(direct_ms, timeout_ms + (check_max - 1) * interval_ms - CLOCK_SLACK_MS)
 
 
 def _number(values: Mapping[str, str], name: str, default: int) -> int:

@@ -41,7 +41,7 @@ from orbitmq.net.blocking import BlockingConnection
 from orbitmq.spark.exactly_once.attempt_ids import PROPERTY, StampedKeys, format_stamp
 from orbitmq.spark.exactly_once.commit_markers import Filled, ranges
 from orbitmq.spark.exactly_once.marker_topic import read_options
-from orbitmq.spark.exactly_once.prepared import Place, Prepared
+from orbitmq.spark.exactly_once.prepared import Prepared, PreparedTopic
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.spark.security import read_security
@@ -72,7 +72,7 @@ class _Waiting(NamedTuple):
 
 
 @dataclass
-class _Lane:
+class _BrokerChannel:
     """The connection to one broker, and what is under way on it, oldest first."""
 
     connection: BlockingConnection
@@ -91,7 +91,7 @@ class HalfSender:
         self._options = options
         self._prepared = prepared
         self._security = read_security(options.security_file)
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, _BrokerChannel] = {}
         self._addresses: dict[str, str] = {}
         self._queues: dict[str, tuple[MessageQueue, ...]] = {}
         self._stamp = format_stamp(prepared.query, prepared.batch, prepared.attempt)
@@ -100,7 +100,7 @@ class HalfSender:
         self._doubted: set[int] = set()
         self._begins: dict[MessageQueue, int] = {}
         self._counts: dict[MessageQueue, int] = {}
-        self._halves: dict[Place, array[int]] = {}
+        self._halves: dict[PreparedTopic, array[int]] = {}
         self._born_at_ms = 0
         self._failed: set[str] = set()
         self._failing_since_s: float | None = None
@@ -154,7 +154,7 @@ class HalfSender:
         for message in self._take(broker_name, count_max):
             self._send(message)
 
-    def _put(self, lane: _Lane, message: Message, queue: MessageQueue) -> None:
+    def _put(self, lane: _BrokerChannel, message: Message, queue: MessageQueue) -> None:
         if message.delay_level:
             raise InvalidArgument(
                 "delayLevel", message.delay_level, "0 with exactly-once: transactions are not delayed"
@@ -200,7 +200,7 @@ class HalfSender:
         if sent.status is not SendStatus.SEND_OK:
             raise SendFailed(f"{broker} answered {sent.status} for {sent.message_id}", [])
         _, physical_offset = parse_offset_message_id(sent.offset_message_id)
-        place = Place(waiting.queue.topic, waiting.queue.broker_name)
+        place = PreparedTopic(waiting.queue.topic, waiting.queue.broker_name)
         self._halves.setdefault(place, array("q")).extend((sent.queue_offset, physical_offset))
         self._counts[waiting.queue] = self._counts.get(waiting.queue, 0) + 1
         if self._failing_since_s is not None:
@@ -257,16 +257,16 @@ class HalfSender:
             self._queues[topic] = queues
             return queues
 
-    def _lane(self, broker_name: str) -> _Lane:
+    def _lane(self, broker_name: str) -> _BrokerChannel:
         lane = self._lanes.get(broker_name)
         if lane is None:
             connection = BlockingConnection(
                 self._addresses[broker_name], timeout_ms=self._options.send_timeout_ms, **self._security._asdict()
             )
-            lane = self._lanes[broker_name] = _Lane(connection)
+            lane = self._lanes[broker_name] = _BrokerChannel(connection)
         return lane
 
-    def _begin(self, lane: _Lane, queue: MessageQueue) -> None:
+    def _begin(self, lane: _BrokerChannel, queue: MessageQueue) -> None:
         """Note where a queue ends before the first row goes to it: nothing of this attempt is committed before."""
         if queue in self._begins:
             return

@@ -10,7 +10,7 @@ from orbitmq.client.send.result import SendStatus
 from orbitmq.errors import ConfigError, RouteNotFound, SendFailed
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.exactly_once.commit_markers import Entry, Ledger, format_entry, parse_entry
+from orbitmq.spark.exactly_once.commit_markers import CommitMarker, Entry, format_entry, parse_entry
 from orbitmq.spark.offsets import Earliest
 from orbitmq.spark.options import ReadOptions, WriteOptions
 from orbitmq.spark.reading.metadata_client import MetadataClient
@@ -19,24 +19,24 @@ from orbitmq.spark.reading.range_reader import RangeReader
 from orbitmq.spark.security import read_security
 
 
-class Line(NamedTuple):
+class MarkerRecord(NamedTuple):
     """A record of the marker topic, and its queue offset."""
 
     offset: int
     entry: Entry
 
 
-class Found(NamedTuple):
+class BatchMarkers(NamedTuple):
     """What the marker topic says of one micro-batch.
 
     Nothing about the batch stands before `begin`: whoever looks again may begin there.
     """
 
-    ledger: Ledger
+    ledger: CommitMarker
     begin: int
 
 
-class Journal:
+class MarkerTopic:
     """Reads and writes the marker topic. Nothing stays open between two calls.
 
     Args:
@@ -46,7 +46,7 @@ class Journal:
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
 
-    def find(self, query: str, batch: int, begin: int = 0) -> Found:
+    def find(self, query: str, batch: int, begin: int = 0) -> BatchMarkers:
         """Read what the topic says of a micro-batch now.
 
         Args:
@@ -56,15 +56,15 @@ class Journal:
             ConfigError: the topic is none for markers.
             ClientError: it cannot be read now.
         """
-        ledger, first, end = Ledger(), None, begin
+        ledger, first, end = CommitMarker(), None, begin
         for line in self.read(begin):
             end = line.offset + 1
             if (line.entry.query, line.entry.batch) == (query, batch):
                 ledger.apply(line.entry)
                 first = line.offset if first is None else first
-        return Found(ledger, end if first is None else first)
+        return BatchMarkers(ledger, end if first is None else first)
 
-    def read(self, begin: int = 0) -> Iterator[Line]:
+    def read(self, begin: int = 0) -> Iterator[MarkerRecord]:
         """Yield every record from an offset on, in order.
 
         Raises: as `find`.
@@ -79,7 +79,7 @@ class Journal:
         columns = ("queueOffset", "body")
         for rows in RangeReader(Range(queue, begin, end), address, options, columns).batches():
             for offset, body in zip(*(column.to_pylist() for column in rows.columns), strict=True):
-                yield Line(offset, parse_entry(body, offset))
+                yield MarkerRecord(offset, parse_entry(body, offset))
 
     def append(self, entry: Entry) -> None:
         """Write a record. Where this fails it may stand in the topic all the same.

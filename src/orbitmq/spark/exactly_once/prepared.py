@@ -12,7 +12,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.spark.exactly_once.commit_markers import Doubted, Filled
 
 
-class Place(NamedTuple):
+class PreparedTopic(NamedTuple):
     """The halves of one topic on one broker: told apart because permissions are the topic's."""
 
     topic: str
@@ -41,7 +41,7 @@ class Prepared(WriterCommitMessage):  # type: ignore[misc]
     is_decided: bool = False
     doubted: Doubted = ()
     filled: dict[MessageQueue, Filled] = field(default_factory=dict)
-    halves: dict[Place, array[int]] = field(default_factory=dict)
+    halves: dict[PreparedTopic, array[int]] = field(default_factory=dict)
     born_at_ms: int = 0
 
     @property

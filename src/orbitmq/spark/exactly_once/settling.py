@@ -8,9 +8,9 @@ import time
 from orbitmq.errors import ClientError, SendFailed
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.exactly_once.answers import Answers, answering
-from orbitmq.spark.exactly_once.attempt_ids import Stamp, parse_stamp
+from orbitmq.spark.exactly_once.attempt_ids import AttemptId, parse_stamp
 from orbitmq.spark.exactly_once.commit_markers import Filled, Marker
-from orbitmq.spark.exactly_once.marker_topic import Journal, read_options
+from orbitmq.spark.exactly_once.marker_topic import MarkerTopic, read_options
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.spark.reading.planning import Range
@@ -63,7 +63,7 @@ class Arrivals:
                         self._note(queue, parse_stamp(dict(properties)))
                 self._read_to[queue] = wanted.end
 
-    def _note(self, queue: MessageQueue, stamp: Stamp | None) -> None:
+    def _note(self, queue: MessageQueue, stamp: AttemptId | None) -> None:
         marker = self._marker
         if stamp is None or (stamp.query, stamp.batch) != (marker.query, marker.batch) or not marker.takes(stamp):
             return
@@ -76,7 +76,7 @@ class Arrivals:
         return len(self._found[queue]) >= part.count
 
 
-def settle(options: WriteOptions, journal: Journal, marker: Marker) -> None:
+def settle(options: WriteOptions, journal: MarkerTopic, marker: Marker) -> None:
     """Answer brokers until every row of a decided micro-batch is in its queue.
 
     Raises:

@@ -23,7 +23,7 @@ from orbitmq.spark.jobs.incidents import (
     repeated,
 )
 from orbitmq.spark.jobs.polling import look_at
-from orbitmq.spark.jobs.runtime.checks import Verdict
+from orbitmq.spark.jobs.runtime.checks import CheckResult
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.runtime.screen import Screen
 
@@ -49,7 +49,7 @@ class AlertPlan(NamedTuple):
     looks: int
 
 
-def watch(spark: SparkSession, cluster: Cluster, plan: AlertPlan, screen: Screen) -> list[Verdict]:
+def watch(spark: SparkSession, cluster: Cluster, plan: AlertPlan, screen: Screen) -> list[CheckResult]:
     """Look at a cluster again and again, and tell of incidents; at the end, return what the notices were checked for.
 
     Raises:
@@ -131,14 +131,16 @@ def read_notices(spark: SparkSession, cluster: Cluster, topic: str) -> list[Noti
     return [notice for notice in (_notice(bytes(row["body"])) for row in rows) if notice is not None]
 
 
-def check_notices(notices: list[Notice], watcher: Watcher) -> list[Verdict]:
+def check_notices(notices: list[Notice], watcher: Watcher) -> list[CheckResult]:
     """Return whether each incident was told once, and all that are open are known."""
     begun = sum(notice.state == BEGUN for notice in notices)
     twice = repeated(notices)
     opened = open_incidents(notices)
     return [
-        Verdict(not twice, f"each of {begun - len(twice):,} incidents was told once: {len(twice):,} were told again"),
-        Verdict(
+        CheckResult(
+            not twice, f"each of {begun - len(twice):,} incidents was told once: {len(twice):,} were told again"
+        ),
+        CheckResult(
             watcher.opened is not None and opened.keys() == watcher.opened.keys(),
             f"the topic knows what is open: {len(opened):,} incidents",
         ),

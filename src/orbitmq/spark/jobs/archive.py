@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.jobs.runtime.checks import QueueCount, Verdict, check_queues
+from orbitmq.spark.jobs.runtime.checks import CheckResult, QueueCount, check_queues
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.runtime.directory import claimed
 from orbitmq.spark.jobs.runtime.screen import Screen
@@ -36,7 +36,7 @@ class ArchivePlan(NamedTuple):
     merges: bool
 
 
-def archive(spark: SparkSession, cluster: Cluster, plan: ArchivePlan, screen: Screen) -> list[Verdict]:
+def archive(spark: SparkSession, cluster: Cluster, plan: ArchivePlan, screen: Screen) -> list[CheckResult]:
     """Archive what is in a topic now and not in the archive yet; return what the whole archive was checked for.
 
     Raises:
@@ -65,7 +65,7 @@ def archive(spark: SparkSession, cluster: Cluster, plan: ArchivePlan, screen: Sc
 
 def check_archive(
     goal: Mapping[MessageQueue, QueueStats], found: Mapping[MessageQueue, QueueCount], *, is_whole: bool
-) -> list[Verdict]:
+) -> list[CheckResult]:
     """Return what holds of an archive.
 
     Args:
@@ -81,7 +81,7 @@ def check_archive(
             if queue in found and found[queue].first <= stats.min_offset and found[queue].last + 1 >= stats.max_offset
         ]
         claim = f"all that was in the topic when the run began is there: {len(reached)} of {len(filled)} queues"
-        verdicts.append(Verdict(len(reached) == len(filled), claim))
+        verdicts.append(CheckResult(len(reached) == len(filled), claim))
     return verdicts
 
 

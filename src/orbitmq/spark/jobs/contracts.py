@@ -19,7 +19,7 @@ from orbitmq.errors import ConfigError, RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.archive import EARLIEST, check_archive, count_rows, has_rows
 from orbitmq.spark.jobs.contract_checks import Contract, check_contract, judged
-from orbitmq.spark.jobs.runtime.checks import QueueCount, Verdict
+from orbitmq.spark.jobs.runtime.checks import CheckResult, QueueCount
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.runtime.directory import claimed
 from orbitmq.spark.jobs.runtime.screen import Screen
@@ -60,7 +60,7 @@ class ContractPlan(NamedTuple):
         return self.directory / "bad"
 
 
-def hold_to_contract(spark: SparkSession, cluster: Cluster, plan: ContractPlan, screen: Screen) -> list[Verdict]:
+def hold_to_contract(spark: SparkSession, cluster: Cluster, plan: ContractPlan, screen: Screen) -> list[CheckResult]:
     """Judge what is in a topic now and was not judged yet; return what the whole was checked for.
 
     Raises:
@@ -77,7 +77,7 @@ def hold_to_contract(spark: SparkSession, cluster: Cluster, plan: ContractPlan, 
         screen.step(
             f"judging {plan.topic}: {sum(queue.rows for queue in before.values()):,} messages are judged already"
         )
-        judge = Judge(spark, cluster, plan)
+        judge = ContractChecker(spark, cluster, plan)
         growth = Growth(plan.topic, plan.directory, plan.start, plan.rows_per_batch, "judged")
         goal = grow(spark, cluster, growth, before, judge.write, screen)
         _show_reasons(spark, plan, screen)
@@ -89,7 +89,7 @@ def hold_to_contract(spark: SparkSession, cluster: Cluster, plan: ContractPlan, 
         return verdicts
 
 
-class Judge:
+class ContractChecker:
     """Writes the micro-batches of one run.
 
     `first_batch` is the number of its first one, None before that.
@@ -185,12 +185,12 @@ def _show_reasons(spark: SparkSession, plan: ContractPlan, screen: Screen) -> No
     screen.table(f"Messages of {plan.topic} that break the contract", ("reason", "messages"), rows)
 
 
-def _check_sent(spark: SparkSession, cluster: Cluster, plan: ContractPlan, first_batch: int | None) -> Verdict:
+def _check_sent(spark: SparkSession, cluster: Cluster, plan: ContractPlan, first_batch: int | None) -> CheckResult:
     """Return whether the bad messages of this run are in quarantine once each; retention may have taken older ones."""
     from pyspark.sql import functions as f
 
     if first_batch is None or not has_rows(plan.bad):
-        return Verdict(True, "bad messages of this run, each in quarantine once: 0 of 0")
+        return CheckResult(True, "bad messages of this run, each in quarantine once: 0 of 0")
     bad = spark.read.parquet(str(plan.bad)).where(f.col("batch") >= batch_name(first_batch))
     there = sent(spark, cluster, plan).groupBy("origin").count()
     row = (
@@ -200,4 +200,4 @@ def _check_sent(spark: SparkSession, cluster: Cluster, plan: ContractPlan, first
         .collect()[0]
     )
     claim = f"bad messages of this run, each in quarantine once: {row['once']:,} of {row['all']:,}"
-    return Verdict(row["once"] == row["all"], claim)
+    return CheckResult(row["once"] == row["all"], claim)

@@ -17,10 +17,10 @@ from orbitmq.admin.dead_letters import ORIGIN_TOPIC
 from orbitmq.errors import ClientError, ConfigError, JobFailed, RouteNotFound
 from orbitmq.model.message import Message, PropertyName
 from orbitmq.spark.jobs.contracts import REASON as CONTRACT_REASON
-from orbitmq.spark.jobs.fix_functions import REASON, Fix, Letter, fix_letter
+from orbitmq.spark.jobs.fix_functions import REASON, DeadLetterRecord, Fix, fix_letter
 from orbitmq.spark.jobs.resend_positions import PLACE, QUEUE, check_resent
-from orbitmq.spark.jobs.resending import Work, resend
-from orbitmq.spark.jobs.runtime.checks import Verdict
+from orbitmq.spark.jobs.resending import ResendTask, resend
+from orbitmq.spark.jobs.runtime.checks import CheckResult
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.runtime.directory import claimed
 from orbitmq.spark.jobs.runtime.screen import Screen
@@ -58,7 +58,7 @@ class FixPlan(NamedTuple):
     quarantines_gone: bool = False
 
 
-def inspect_letters(spark: SparkSession, cluster: Cluster, group: str, screen: Screen) -> list[Verdict]:
+def inspect_letters(spark: SparkSession, cluster: Cluster, group: str, screen: Screen) -> list[CheckResult]:
     """Show a group's dead letters by the topics that they came from; return what the table was checked for.
 
     Raises:
@@ -84,10 +84,10 @@ def inspect_letters(spark: SparkSession, cluster: Cluster, group: str, screen: S
     if len(rows) > _ROWS_SHOWN:
         screen.step(f"and {len(rows) - _ROWS_SHOWN:,} rows more")
     found = sum(row["letters"] for row in rows)
-    return [Verdict(found == count, f"letters in the table = letters of the group: {found:,} = {count:,}")]
+    return [CheckResult(found == count, f"letters in the table = letters of the group: {found:,} = {count:,}")]
 
 
-def fix_letters(spark: SparkSession, cluster: Cluster, plan: FixPlan, screen: Screen) -> list[Verdict]:
+def fix_letters(spark: SparkSession, cluster: Cluster, plan: FixPlan, screen: Screen) -> list[CheckResult]:
     """Fix what was not fixed yet, and send it; return what was checked.
 
     Raises:
@@ -102,8 +102,8 @@ def fix_letters(spark: SparkSession, cluster: Cluster, plan: FixPlan, screen: Sc
     with claimed(plan.directory, subject):
         screen.step(f"fixing dead letters of {plan.group} by {plan.fix_name}")
         origins = [row[0] for row in letters.select(_origin_topic()).distinct().collect()]
-        desk = _Desk(plan, frozenset(topic for topic in origins if topic and _is_there(cluster, topic)))
-        work = Work(letters, desk.message, desk.targets, plan.directory, plan.rate, plan.rows_per_checkpoint)
+        desk = _LetterFixer(plan, frozenset(topic for topic in origins if topic and _is_there(cluster, topic)))
+        work = ResendTask(letters, desk.message, desk.targets, plan.directory, plan.rate, plan.rows_per_checkpoint)
         before, after = resend(spark, cluster, work, screen)
         if desk.told:
             screen.table("What became of them", ("letters that went", "count"), sorted(desk.told.items()))
@@ -111,7 +111,7 @@ def fix_letters(spark: SparkSession, cluster: Cluster, plan: FixPlan, screen: Sc
         return check_resent(spark, cluster, letters, work.topics, before, after)
 
 
-class _Desk:
+class _LetterFixer:
     """Fixes the letters of one run, those of each queue in the order of their offsets.
 
     `told` is what became of how many of them: one that is fixed again, because its sending failed, counts once.
@@ -135,7 +135,7 @@ class _Desk:
         Raises:
             JobFailed: its topic is not there. That may pass, so that nothing else is done with it unless the plan says so.
         """
-        letter = Letter(
+        letter = DeadLetterRecord(
             bytes(row["body"]),
             row["tags"] or None,
             tuple((row["keys"] or "").split()),

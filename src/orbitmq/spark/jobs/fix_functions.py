@@ -19,7 +19,7 @@ BEYOND_HELP = "the function gave it up"
 _REASON_LENGTH_MAX = 200
 
 
-class Letter(NamedTuple):
+class DeadLetterRecord(NamedTuple):
     """A dead letter, as its topic has it."""
 
     body: bytes
@@ -51,7 +51,7 @@ class Fixed(NamedTuple):
     reason: str | None
 
 
-def fix_letter(letter: Letter, fix: Fix, topics: frozenset[str], quarantine: str) -> Fixed:
+def fix_letter(letter: DeadLetterRecord, fix: Fix, topics: frozenset[str], quarantine: str) -> Fixed:
     """Say what becomes of a letter.
 
     Args:

@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from orbitmq.monitoring.alerts import Alert
-from orbitmq.nameserver.monitoring.alerts import Rule
+from orbitmq.nameserver.monitoring.alerts import NameServerAlertRule
 
 BEGUN, OVER = "begun", "over"
 
@@ -46,7 +46,7 @@ class Notice(NamedTuple):
         return Incident(self.rule, self.subject)
 
 
-class Look(NamedTuple):
+class ClusterSample(NamedTuple):
     """One look at a cluster.
 
     Args:
@@ -58,7 +58,7 @@ class Look(NamedTuple):
     name_servers: AbstractSet[str]
 
 
-def find_incidents(look: Look) -> dict[Incident, str]:
+def find_incidents(look: ClusterSample) -> dict[Incident, str]:
     """Return what holds now, with a reason."""
     return {
         Incident(alert.rule, subject): alert.reason
@@ -68,7 +68,7 @@ def find_incidents(look: Look) -> dict[Incident, str]:
     }
 
 
-def find_notices(opened: Mapping[Incident, Notice], look: Look, now_ms: int) -> list[Notice]:
+def find_notices(opened: Mapping[Incident, Notice], look: ClusterSample, now_ms: int) -> list[Notice]:
     """Return what is to be told after a look.
 
     Args:
@@ -109,6 +109,6 @@ def repeated(notices: Iterable[Notice]) -> list[Notice]:
     return twice
 
 
-def _witnesses(incident: Incident, look: Look) -> AbstractSet[str]:
+def _witnesses(incident: Incident, look: ClusterSample) -> AbstractSet[str]:
     """Return who has to answer before an incident can be over."""
-    return look.name_servers if incident.rule == Rule.BROKER_COUNT_DROPPED else {incident.subject}
+    return look.name_servers if incident.rule == NameServerAlertRule.BROKER_COUNT_DROPPED else {incident.subject}

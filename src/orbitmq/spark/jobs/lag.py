@@ -24,12 +24,12 @@ from orbitmq.spark.jobs.lag_plot import Point, draw_lag
 from orbitmq.spark.jobs.lag_samples import (
     SCHEMA,
     UNKNOWN,
-    Place,
+    GroupPosition,
     append_sample,
     encode_sample,
     recover_samples,
 )
-from orbitmq.spark.jobs.runtime.checks import Verdict
+from orbitmq.spark.jobs.runtime.checks import CheckResult
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.runtime.directory import claimed
 from orbitmq.spark.jobs.runtime.screen import Screen
@@ -72,7 +72,7 @@ class Summary(NamedTuple):
     """Values that have a lag although their offset or end is unknown, or none although both are known."""
 
 
-def watch_lag(spark: SparkSession, cluster: Cluster, plan: LagPlan, screen: Screen) -> list[Verdict]:
+def watch_lag(spark: SparkSession, cluster: Cluster, plan: LagPlan, screen: Screen) -> list[CheckResult]:
     """Look at a group's lag some times; show all that was seen, also by earlier runs; return what it was checked for.
 
     Raises:
@@ -91,19 +91,19 @@ def watch_lag(spark: SparkSession, cluster: Cluster, plan: LagPlan, screen: Scre
         return check_samples(before + plan.moments, _summarise(rows))
 
 
-def check_samples(expected: int, found: Summary) -> list[Verdict]:
+def check_samples(expected: int, found: Summary) -> list[CheckResult]:
     """Return what holds of the samples of all runs.
 
     Args:
         expected: moments that were there before, and those of this run.
     """
     return [
-        Verdict(found.moments == expected, f"moments kept = moments looked at: {found.moments:,} = {expected:,}"),
-        Verdict(
+        CheckResult(found.moments == expected, f"moments kept = moments looked at: {found.moments:,} = {expected:,}"),
+        CheckResult(
             found.values == found.distinct,
             f"each moment has each queue once: {found.values:,} values, {found.distinct:,} different",
         ),
-        Verdict(
+        CheckResult(
             found.unknown_shown == 0,
             f"a lag is null where its offset or end is unknown, and only there: {found.unknown:,} of {found.values:,}",
         ),
@@ -112,7 +112,7 @@ def check_samples(expected: int, found: Summary) -> list[Verdict]:
 
 async def look(
     admin: AdminClient, group: str, topic: str, known: Sequence[MessageQueue]
-) -> tuple[Mapping[MessageQueue, Place], str | None]:
+) -> tuple[Mapping[MessageQueue, GroupPosition], str | None]:
     """Return where a group is in each queue now, and why that is unknown where brokers cannot be asked.
 
     Args:
@@ -133,7 +133,7 @@ async def look(
         if not known:
             raise
         return dict.fromkeys(known, UNKNOWN), str(error)
-    found = {queue: Place(committed.get(queue), stats.max_offset) for queue, stats in ends.items()}
+    found = {queue: GroupPosition(committed.get(queue), stats.max_offset) for queue, stats in ends.items()}
     return {**dict.fromkeys(known, UNKNOWN), **found}, None
 
 

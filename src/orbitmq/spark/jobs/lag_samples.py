@@ -22,7 +22,7 @@ SCHEMA = (
 """The lines, for Spark."""
 
 
-class Place(NamedTuple):
+class GroupPosition(NamedTuple):
     """How far a group is in a queue at some moment; None: unknown.
 
     Args:
@@ -40,10 +40,10 @@ class Place(NamedTuple):
         return max(0, self.end - self.committed)
 
 
-UNKNOWN = Place(None, None)
+UNKNOWN = GroupPosition(None, None)
 
 
-def encode_sample(at_ms: int, places: Mapping[MessageQueue, Place], trouble: str | None) -> bytes:
+def encode_sample(at_ms: int, places: Mapping[MessageQueue, GroupPosition], trouble: str | None) -> bytes:
     """Return the line of one moment.
 
     Args:

@@ -13,21 +13,21 @@ from orbitmq.monitoring.alerts import Alert
 from orbitmq.net.loop import run
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import load_security
-from orbitmq.spark.jobs.incidents import Look
+from orbitmq.spark.jobs.incidents import ClusterSample
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 
 TIMEOUT_MS = 5_000
 _Ask = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
 
 
-def look_at(cluster: Cluster) -> Look:
+def look_at(cluster: Cluster) -> ClusterSample:
     """Ask everybody at once; who does not answer in time is not in the look.
 
     Raises:
         ConfigError: the security file cannot be used.
     """
 
-    async def work() -> Look:
+    async def work() -> ClusterSample:
         pool = ConnectionPool(name="admin", **load_security(cluster.security)._asdict())
         try:
             return await _look(pool, parse_name_servers(cluster.name_servers))
@@ -42,7 +42,7 @@ def alert_in(document: Mapping[str, Any]) -> Alert:
     return Alert(document["rule"], document["reason"], tuple(document.get("subjects", ())))
 
 
-async def _look(pool: ConnectionPool, name_servers: tuple[str, ...]) -> Look:
+async def _look(pool: ConnectionPool, name_servers: tuple[str, ...]) -> ClusterSample:
     answers: dict[str, list[Alert]] = {}
     brokers: set[str] = set()
 
@@ -57,4 +57,4 @@ async def _look(pool: ConnectionPool, name_servers: tuple[str, ...]) -> Look:
 
     await asyncio.gather(*(ask(address, ask_health) for address in name_servers))
     await asyncio.gather(*(ask(address, ask_broker_health) for address in brokers))
-    return Look(answers, frozenset(name_servers))
+    return ClusterSample(answers, frozenset(name_servers))

@@ -12,8 +12,8 @@ from orbitmq.admin.dead_letters import own_properties
 from orbitmq.errors import ConfigError
 from orbitmq.model.message import Message, PropertyName
 from orbitmq.spark.jobs.resend_positions import PLACE, check_resent
-from orbitmq.spark.jobs.resending import Work, resend
-from orbitmq.spark.jobs.runtime.checks import Verdict
+from orbitmq.spark.jobs.resending import ResendTask, resend
+from orbitmq.spark.jobs.runtime.checks import CheckResult
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.runtime.directory import claimed, held
 from orbitmq.spark.jobs.runtime.screen import Screen
@@ -62,7 +62,7 @@ class ReplayPlan(NamedTuple):
         }
 
 
-def replay(spark: SparkSession, cluster: Cluster, plan: ReplayPlan, screen: Screen) -> list[Verdict]:
+def replay(spark: SparkSession, cluster: Cluster, plan: ReplayPlan, screen: Screen) -> list[CheckResult]:
     """Send what the files have and was not sent yet; return what was checked.
 
     Raises:
@@ -75,7 +75,7 @@ def replay(spark: SparkSession, cluster: Cluster, plan: ReplayPlan, screen: Scre
     with _opened(spark, plan) as rows, claimed(plan.directory, plan.subject):
         cluster.topic_stats(plan.topic)  # it is there: a replay makes no topic
         screen.step(f"replaying {plan.source} to {plan.topic}, {plan.rate:,} messages a second")
-        work = Work(
+        work = ResendTask(
             rows,
             lambda row: message_again(row, plan.topic),
             [plan.topic],

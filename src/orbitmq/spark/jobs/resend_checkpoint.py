@@ -22,7 +22,7 @@ RESENT_FROM = "RESENT_FROM"
 """The property: `id/topic/broker/queue/offset`."""
 
 
-class Progress(NamedTuple):
+class ResendProgress(NamedTuple):
     """What was sent, and what is sent to.
 
     Args:
@@ -48,7 +48,7 @@ class Progress(NamedTuple):
         return f"{self.id}/{queue.topic}/{queue.broker_name}/{queue.queue_id}/{offset}"
 
 
-def load_progress(path: Path) -> Progress | None:
+def load_progress(path: Path) -> ResendProgress | None:
     """Return what an earlier run has noted, None where there was none.
 
     Raises:
@@ -59,12 +59,12 @@ def load_progress(path: Path) -> Progress | None:
     try:
         found = orjson.loads(path.read_bytes())
         began, ends, done = (parse_offsets(found[name], 0) for name in ("began", "ends", "done"))
-        return Progress(str(found["id"]), parse_queues(found["targets"]), began, ends, done)
+        return ResendProgress(str(found["id"]), parse_queues(found["targets"]), began, ends, done)
     except (orjson.JSONDecodeError, InvalidArgument, KeyError, TypeError):
         raise JobFailed(f"{path} cannot be read: without it, begin with a new directory") from None
 
 
-def save_progress(path: Path, progress: Progress) -> None:
+def save_progress(path: Path, progress: ResendProgress) -> None:
     """Note how far the job is; a power cut leaves the old note or the new one."""
     targets: dict[str, Any] = {}
     for topic, broker_name, queue_id in sorted(progress.targets):

@@ -9,8 +9,8 @@ import orjson
 
 from orbitmq.model.message import PropertyName
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.jobs.resend_checkpoint import RESENT_FROM, Progress
-from orbitmq.spark.jobs.runtime.checks import Verdict
+from orbitmq.spark.jobs.resend_checkpoint import RESENT_FROM, ResendProgress
+from orbitmq.spark.jobs.runtime.checks import CheckResult
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.offsets import Offsets, format_offsets
 from orbitmq.wire.bodies.topics import QueueStats
@@ -72,7 +72,7 @@ def ordered(rows: DataFrame, parts: int) -> DataFrame:
 
 
 def sent_since(
-    spark: SparkSession, cluster: Cluster, topics: Sequence[str], progress: Progress, since: Offsets
+    spark: SparkSession, cluster: Cluster, topics: Sequence[str], progress: ResendProgress, since: Offsets
 ) -> DataFrame:
     """Return the messages of this job that topics have from some offsets on: `origin`, `key`, and where they are.
 
@@ -105,9 +105,9 @@ def check_resent(
     cluster: Cluster,
     rows: DataFrame,
     topics: Sequence[str],
-    before: Progress,
-    after: Progress,
-) -> list[Verdict]:
+    before: ResendProgress,
+    after: ResendProgress,
+) -> list[CheckResult]:
     """Return whether messages are in their topics once each, and those of each key in order.
 
     All that the job has ever sent is checked, or what this run had to send where retention has taken some of it.
@@ -146,11 +146,11 @@ def check_resent(
         sent.unpersist()
     part = "" if is_whole else " of this run"
     return [
-        Verdict(
+        CheckResult(
             count["once"] == count["all"],
             f"messages{part}, each in its topic once: {count['once']:,} of {count['all']:,}",
         ),
-        Verdict(
+        CheckResult(
             order["kept"] == order["all"],
             f"keys (or queues, of messages without one) in one queue and in order: {order['kept']:,} of {order['all']:,}",
         ),

@@ -24,7 +24,7 @@ from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.loop import run
 from orbitmq.net.security.client_security import load_security
-from orbitmq.spark.jobs.resend_checkpoint import FILE, RESENT_FROM, Progress, load_progress, save_progress
+from orbitmq.spark.jobs.resend_checkpoint import FILE, RESENT_FROM, ResendProgress, load_progress, save_progress
 from orbitmq.spark.jobs.resend_positions import left_of, measure, ordered, part_count, sent_since
 from orbitmq.spark.jobs.runtime.cluster import TIMEOUT_MS, Cluster, readable_stats
 from orbitmq.spark.jobs.runtime.screen import Screen
@@ -46,7 +46,7 @@ PAUSE_S = 2.0
 """After the first failure; the next ones twice as long each."""
 
 
-class Work(NamedTuple):
+class ResendTask(NamedTuple):
     """What is sent again.
 
     Args:
@@ -71,7 +71,9 @@ class Work(NamedTuple):
         return self.directory / FILE
 
 
-def resend(spark: SparkSession, cluster: Cluster, work: Work, screen: Screen) -> tuple[Progress, Progress]:
+def resend(
+    spark: SparkSession, cluster: Cluster, work: ResendTask, screen: Screen
+) -> tuple[ResendProgress, ResendProgress]:
     """Send what was not sent yet; return the progress before and after.
 
     Raises:
@@ -83,7 +85,7 @@ def resend(spark: SparkSession, cluster: Cluster, work: Work, screen: Screen) ->
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
-    first = run(_begin(cluster, work, load_progress(work.file) or Progress(uuid4().hex)))
+    first = run(_begin(cluster, work, load_progress(work.file) or ResendProgress(uuid4().hex)))
     left = left_of(spark, work.rows, first.done)
     try:
         waiting = measure(left)
@@ -101,7 +103,7 @@ def resend(spark: SparkSession, cluster: Cluster, work: Work, screen: Screen) ->
         raise JobFailed(str(error.java_exception.getMessage()).splitlines()[0]) from error
 
 
-async def _begin(cluster: Cluster, work: Work, found: Progress) -> Progress:
+async def _begin(cluster: Cluster, work: ResendTask, found: ResendProgress) -> ResendProgress:
     """Note where topics end that were not sent to before."""
     fresh = [topic for topic in work.topics if not found.queues_of(topic)]
     access = load_security(cluster.security)._asdict()
@@ -154,15 +156,15 @@ class _Sender:
     `sent` has the origins of messages that are behind the newest checkpoint already.
     """
 
-    def __init__(self, cluster: Cluster, work: Work, on_sent: Callable[[int], None]) -> None:
+    def __init__(self, cluster: Cluster, work: ResendTask, on_sent: Callable[[int], None]) -> None:
         self.sent: set[str] = set()
         self.cluster = cluster
         self.work = work
-        self._pace = Pace(work.rate)
+        self._pace = SendRate(work.rate)
         self._on_sent = on_sent
         self._counted = 0
 
-    async def send(self, rows: Iterator[Row], begin: Progress) -> Progress:
+    async def send(self, rows: Iterator[Row], begin: ResendProgress) -> ResendProgress:
         """Send all rows; return the progress then.
 
         Raises:
@@ -177,7 +179,7 @@ class _Sender:
             Producer(GROUP, self.cluster.name_servers, retries=0, send_timeout_ms=TIMEOUT_MS, **access) as producer,
         ):
 
-            async def note() -> Progress:
+            async def note() -> ResendProgress:
                 ends = await _ends(admin, self.work.topics)
                 noted = progress._replace(ends={**progress.ends, **ends}, done=dict(done))
                 save_progress(self.work.file, noted)
@@ -202,7 +204,7 @@ class _Sender:
                     progress, unnoted = await note(), 0
 
     def _runs(
-        self, portion: Sequence[Row], progress: Progress, done: dict[MessageQueue, int]
+        self, portion: Sequence[Row], progress: ResendProgress, done: dict[MessageQueue, int]
     ) -> dict[MessageQueue, list[Message]]:
         """Return what to send to which queue, and count all rows of the portion as done."""
         runs: defaultdict[MessageQueue, list[Message]] = defaultdict(list)
@@ -221,8 +223,8 @@ class _Sender:
 
 
 def _send_all(
-    spark: SparkSession, sender: _Sender, read: Callable[[], Iterator[Row]], begin: Progress, screen: Screen
-) -> Progress:
+    spark: SparkSession, sender: _Sender, read: Callable[[], Iterator[Row]], begin: ResendProgress, screen: Screen
+) -> ResendProgress:
     """Send all rows, and go on from the newest checkpoint after a failure; return the progress at the end."""
     failures, now, work = 0, begin, sender.work
     while True:
@@ -252,7 +254,7 @@ PORTION_MAX = 500
 _PORTIONS_PER_S = 10
 
 
-class Pace:
+class SendRate:
     """Says when the next portion may be sent; what was late is not caught up with.
 
     Args:

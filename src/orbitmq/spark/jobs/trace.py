@@ -25,7 +25,7 @@ from orbitmq.spark.jobs.latencies import (
     trace_rows,
 )
 from orbitmq.spark.jobs.latency_plot import draw_latencies
-from orbitmq.spark.jobs.runtime.checks import Verdict
+from orbitmq.spark.jobs.runtime.checks import CheckResult
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.runtime.directory import claimed
 from orbitmq.spark.jobs.runtime.screen import Screen
@@ -58,7 +58,7 @@ class TracePlan(NamedTuple):
         return self.directory / "traces"
 
 
-def evaluate_traces(spark: SparkSession, cluster: Cluster, plan: TracePlan, screen: Screen) -> list[Verdict]:
+def evaluate_traces(spark: SparkSession, cluster: Cluster, plan: TracePlan, screen: Screen) -> list[CheckResult]:
     """Take in what clients have told since the run before, and find latencies; return what all was checked for.
 
     Raises:
@@ -83,7 +83,7 @@ def evaluate_traces(spark: SparkSession, cluster: Cluster, plan: TracePlan, scre
         return [*verdicts, *check_consumptions(latencies, counts)]
 
 
-def check_consumptions(latencies: list[Latency], counts: Consumptions) -> list[Verdict]:
+def check_consumptions(latencies: list[Latency], counts: Consumptions) -> list[CheckResult]:
     """Return whether every consumption is counted once: in a latency, or as one that has none for a reason."""
     measured = sum(latency.messages for latency in latencies)
     told = counts.measured + counts.untold + counts.delayed + counts.earlier
@@ -92,8 +92,8 @@ def check_consumptions(latencies: list[Latency], counts: Consumptions) -> list[V
         f" + {counts.delayed:,} delayed + {counts.earlier:,} sent earlier"
     )
     return [
-        Verdict(counts.all == told, claim),
-        Verdict(
+        CheckResult(counts.all == told, claim),
+        CheckResult(
             measured == counts.measured, f"latencies of {measured:,} messages are summed up in {len(latencies)} rows"
         ),
     ]

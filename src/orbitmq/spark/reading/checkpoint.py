@@ -35,7 +35,7 @@ _FIELDS = frozenset({"queues", "begins", "firstOffsets", "firstTimes", "reachedA
 _NONE: Origins = MappingProxyType({})
 
 
-class Position(NamedTuple):
+class StreamPosition(NamedTuple):
     """How far a stream has come, as its checkpoint keeps it.
 
     `begins` says for some queues where the micro-batch that ends here began; it overrules the position before. The first
@@ -69,7 +69,7 @@ class Position(NamedTuple):
         return now.offset < offset and now.stored_at_ms > self.reached_at_ms + CLOCK_MARGIN_MS
 
 
-def format_position(position: Position) -> dict[str, Any]:
+def format_position(position: StreamPosition) -> dict[str, Any]:
     """Return a position as the JSON object that Spark keeps in its checkpoint."""
     document: dict[str, Any] = {"queues": format_offsets(position.offsets)}
     if position.begins or position.is_initial:
@@ -82,7 +82,7 @@ def format_position(position: Position) -> dict[str, Any]:
     return document
 
 
-def parse_position(document: Any) -> Position:
+def parse_position(document: Any) -> StreamPosition:
     """Return the position that a checkpoint's JSON object spells.
 
     Raises:
@@ -98,4 +98,4 @@ def parse_position(document: Any) -> Position:
     reached_at_ms = fields.get("reachedAtMs", 0)
     if not isinstance(reached_at_ms, int):
         raise InvalidArgument("checkpointed position", reached_at_ms, "reachedAtMs: milliseconds since 1970")
-    return Position(queues, begins, origins, reached_at_ms)
+    return StreamPosition(queues, begins, origins, reached_at_ms)

@@ -12,7 +12,7 @@ from orbitmq.errors import RequestTimeout
 T = TypeVar("T")
 
 
-class _Asking(Generic[T]):
+class _Query(Generic[T]):
     """One question on its way, in a thread that the process does not wait for."""
 
     def __init__(self, address: str, question: Callable[[], T]) -> None:
@@ -37,7 +37,7 @@ class Rounds(Generic[T]):
     """Asks servers in rounds. Who has not answered yet is not asked again: his round goes on."""
 
     def __init__(self) -> None:
-        self._late: dict[str, _Asking[T]] = {}
+        self._late: dict[str, _Query[T]] = {}
 
     def ask(self, questions: Mapping[str, Callable[[], T]], within_s: float | None) -> dict[str, T | Exception]:
         """Ask each address its question; return the answers, or what failed.
@@ -50,7 +50,7 @@ class Rounds(Generic[T]):
         late = (
             {} if within_s is None else {one: asking for one, asking in self._late.items() if asking.outcome(0) is None}
         )
-        asked = {address: _Asking(address, ask) for address, ask in questions.items() if address not in late}
+        asked = {address: _Query(address, ask) for address, ask in questions.items() if address not in late}
         found: dict[str, T | Exception] = {
             address: RequestTimeout(f"{address} has not answered yet") for address in questions if address in late
         }

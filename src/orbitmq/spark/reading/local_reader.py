@@ -25,7 +25,7 @@ from orbitmq.model.topic import is_name
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.spark.options import TAG, ReadOptions
 from orbitmq.spark.reading.planning import Range
-from orbitmq.spark.reading.queue_files import QueueFiles, StorePaths
+from orbitmq.spark.reading.queue_files import QueueFileReader, StorePaths
 from orbitmq.spark.security import read_security
 from orbitmq.wire.headers import GetBrokerConfig, PullMessage, PullSysFlag
 
@@ -70,14 +70,14 @@ class LocalReader:
         """False for what brokers alone can do: expressions, and the offsets of logical queues."""
         return self._range.count >= LOCAL_COUNT_MIN and self._options.sql is None and not is_logical(self._range.queue)
 
-    def _find(self) -> tuple[QueueFiles, int]:
+    def _find(self) -> tuple[QueueFileReader, int]:
         """Return the queue's files, and the end of what they have of the range, when it is proven whose they are."""
         queue, begin = self._range.queue, self._range.begin
         security, timeout_ms = read_security(self._options.security_file), self._options.pull_timeout_ms
         with BlockingConnection(self._address, timeout_ms=timeout_ms, **security._asdict()) as connection:
             if not is_name(queue.topic):
                 raise _NotOurs(f"a topic called {queue.topic!r} has no directory")
-            files = QueueFiles(_store_paths(connection, self._options.local_stores), queue.topic, queue.queue_id)
+            files = QueueFileReader(_store_paths(connection, self._options.local_stores), queue.topic, queue.queue_id)
             end = files.end(begin, self._range.end)
             if end == begin:
                 raise _NotOurs("the files do not have its first message")

@@ -15,7 +15,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.spark.error_messages import in_sentences
 from orbitmq.spark.offsets import Latest
 from orbitmq.spark.options import ReadOptions
-from orbitmq.spark.reading.checkpoint import Position, format_position, parse_position
+from orbitmq.spark.reading.checkpoint import StreamPosition, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.readers import StreamReader, held
 from orbitmq.spark.versions import SPARK_VERSION, ReadAllAvailable
@@ -62,7 +62,7 @@ class OlderStreamReader(StreamReader):
         """Return where the next micro-batch ends; the same again while there is nothing to read."""
         if self._reached is None:
             ends = self._polled.resolve(Latest(), "latest")
-            self._reached = format_position(Position(ends, {}, held(self._polled.origins(ends)), now_ms()))
+            self._reached = format_position(StreamPosition(ends, {}, held(self._polled.origins(ends)), now_ms()))
         else:
             self._reached = super().latestOffset(self._reached, ReadAllAvailable())
         return self._reached
@@ -88,7 +88,7 @@ class OlderStreamReader(StreamReader):
         self._has_planned = True
         return tasks
 
-    def _checked(self, begin: Position, end: Position) -> Position:
+    def _checked(self, begin: StreamPosition, end: StreamPosition) -> StreamPosition:
         """Return where a micro-batch ends that was planned without knowing where it begins: no queue of the checkpoint is lost.
 
         The same again where Spark plans it again: new queues begin with their first message.
@@ -101,9 +101,9 @@ class OlderStreamReader(StreamReader):
             queue: max(last, 0 if queue in anew else begin.offsets.get(queue, 0)) for queue, last in end.offsets.items()
         }
         begins = {**end.begins, **self._polled.earliest(anew | fresh)}
-        return Position({**begin.offsets, **ends}, begins, {**begin.origins, **end.origins}, end.reached_at_ms)
+        return StreamPosition({**begin.offsets, **ends}, begins, {**begin.origins, **end.origins}, end.reached_at_ms)
 
-    def _check_missing(self, begin: Position, missing: Set[MessageQueue]) -> None:
+    def _check_missing(self, begin: StreamPosition, missing: Set[MessageQueue]) -> None:
         """Look after queues that were read before and that the end does not name: they stay where they are."""
         absent = self._wait_for_brokers(missing)
         self._check_queues(begin, set(missing - absent))

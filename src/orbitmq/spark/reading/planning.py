@@ -10,7 +10,7 @@ from itertools import pairwise
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.offsets import Offsets
-from orbitmq.spark.reading.checkpoint import Origins, Position
+from orbitmq.spark.reading.checkpoint import Origins, StreamPosition
 
 TASK_COUNT = 64
 """More parts than that share tasks: where thousands of queues have a few messages each, tasks cost more than messages."""
@@ -33,8 +33,8 @@ class Range:
 
 
 def advance(
-    start: Position, latest: Offsets, first: Offsets, count_max: int | None = None, origins: Origins | None = None
-) -> Position:
+    start: StreamPosition, latest: Offsets, first: Offsets, count_max: int | None = None, origins: Origins | None = None
+) -> StreamPosition:
     """Return the position at which the next micro-batch ends.
 
     Args:
@@ -59,7 +59,7 @@ def advance(
     is_anew = any(begin < ends[queue] for queue, begin in fresh.items())
     if offsets == start.offsets and not is_anew:
         return start
-    return Position(offsets, begins if start.is_initial else fresh, {**start.origins, **(origins or {})})
+    return StreamPosition(offsets, begins if start.is_initial else fresh, {**start.origins, **(origins or {})})
 
 
 def limit(begins: Offsets, ends: Offsets, count_max: int) -> dict[MessageQueue, int]:
@@ -122,7 +122,7 @@ def count_of_size(counts: dict[MessageQueue, int], sizes: dict[MessageQueue, flo
     return max(1, min(total, int(size_max / mean)))
 
 
-def ranges_between(start: Position, end: Position) -> list[Range]:
+def ranges_between(start: StreamPosition, end: StreamPosition) -> list[Range]:
     """Return the ranges that a micro-batch reads, sorted by queue; empty ones are left out.
 
     Raises:

@@ -31,7 +31,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Limits:
+class ColumnLimits:
     """What a column's values are limited to: some of them, and numbers from `low` up to, not including, `high`.
 
     Times are microseconds since 1970.
@@ -49,13 +49,13 @@ class Limits:
             and (self.high is None or value < self.high)
         )
 
-    def both(self, other: Limits) -> Limits:
+    def both(self, other: ColumnLimits) -> ColumnLimits:
         """Return the limits that two filters make together."""
         named = [values for values in (self.values, other.values) if values is not None]
         values = frozenset.intersection(*named) if named else None
         lows = [low for low in (self.low, other.low) if low is not None]
         highs = [high for high in (self.high, other.high) if high is not None]
-        return Limits(values, max(lows, default=None), min(highs, default=None))
+        return ColumnLimits(values, max(lows, default=None), min(highs, default=None))
 
     @property
     def range(self) -> tuple[int | None, int | None]:
@@ -68,16 +68,16 @@ class Limits:
         return (low if self.low is None else max(low, self.low)), (high if self.high is None else min(high, self.high))
 
 
-ANYTHING = Limits()
+ANYTHING = ColumnLimits()
 
 
 @dataclass(frozen=True)
 class Narrowing:
     """The limits of a query, by column."""
 
-    columns: Mapping[str, Limits] = field(default_factory=dict)
+    columns: Mapping[str, ColumnLimits] = field(default_factory=dict)
 
-    def of(self, column: str) -> Limits:
+    def of(self, column: str) -> ColumnLimits:
         """Return the limits of a column."""
         return self.columns.get(column, ANYTHING)
 
@@ -90,7 +90,7 @@ class Narrowing:
 
 def narrow(filters: Iterable[Filter]) -> Narrowing:
     """Return the limits that filters make together; those that say nothing of one column are passed over."""
-    columns: dict[str, Limits] = {}
+    columns: dict[str, ColumnLimits] = {}
     for condition in filters:
         attribute: tuple[str, ...] = getattr(condition, "attribute", ())
         limits = _limits(condition)
@@ -126,26 +126,26 @@ def narrow_ranges(
     return [one for one in found if one.count]
 
 
-def _limits(condition: Filter) -> Limits | None:
+def _limits(condition: Filter) -> ColumnLimits | None:
     match condition:
         case In():
             found = [_plain(value) for value in condition.value if value is not None]
-            return None if None in found else Limits(frozenset(found))
+            return None if None in found else ColumnLimits(frozenset(found))
         case EqualTo() | EqualNullSafe():
             value = _plain(condition.value)
-            return None if value is None else Limits(frozenset((value,)))
+            return None if value is None else ColumnLimits(frozenset((value,)))
         case GreaterThan() | GreaterThanOrEqual() | LessThan() | LessThanOrEqual():
             value = _plain(condition.value)
             if not isinstance(value, int):
                 return None
             match condition:
                 case GreaterThan():
-                    return Limits(low=value + 1)
+                    return ColumnLimits(low=value + 1)
                 case GreaterThanOrEqual():
-                    return Limits(low=value)
+                    return ColumnLimits(low=value)
                 case LessThan():
-                    return Limits(high=value)
-            return Limits(high=value + 1)
+                    return ColumnLimits(high=value)
+            return ColumnLimits(high=value + 1)
     return None
 
 

@@ -43,7 +43,7 @@ class StorePaths(NamedTuple):
     consume_queues: Path
 
 
-class QueueFiles:
+class QueueFileReader:
     """Reads one queue.
 
     Args:

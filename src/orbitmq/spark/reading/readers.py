@@ -23,7 +23,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.spark.error_messages import in_sentences
 from orbitmq.spark.offsets import Offsets, format_offsets
 from orbitmq.spark.options import ReadOptions, is_tag
-from orbitmq.spark.reading.checkpoint import Origin, Origins, Position, format_position, parse_position
+from orbitmq.spark.reading.checkpoint import Origin, Origins, StreamPosition, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.local_reader import LocalReader
 from orbitmq.spark.reading.metadata_client import MetadataClient, QueueAddresses
@@ -108,7 +108,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
         since_ms, until_ms = self._narrowing.stored_ms
         first = client.at(wanted, max(0, since_ms - CLOCK_MARGIN_MS)) if since_ms is not None else {}
         last = client.at(wanted, max(0, until_ms + CLOCK_MARGIN_MS)) if until_ms is not None else {}
-        ranges = ranges_between(Position(begins), Position(ends))
+        ranges = ranges_between(StreamPosition(begins), StreamPosition(ends))
         return narrow_ranges(ranges, wanted, self._narrowing, first, last), queues
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -163,7 +163,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._names = chosen_columns(schema)
         self._options = options
         self._poller: OffsetPoller | None = None
-        self._initial: Position | None = None
+        self._initial: StreamPosition | None = None
         self._gate = TriggerGate(options.offsets_per_trigger_min, options.trigger_delay_ms / 1000)
         self._unchecked: set[MessageQueue] | None = None
         """Queues of the checkpoint that were not looked at since the query began; None before the first look."""
@@ -181,7 +181,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         """Return where a new query begins."""
         if self._initial is None:
             offsets = self._polled.resolve(self._options.start, "startingOffsets")
-            self._initial = Position(offsets, offsets, held(self._polled.origins(offsets)))
+            self._initial = StreamPosition(offsets, offsets, held(self._polled.origins(offsets)))
         return format_position(self._initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -255,7 +255,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             self._poller = OffsetPoller(MetadataClient.of(self._options), self._options)
         return self._poller
 
-    def _advance(self, position: Position, limit: ReadLimit) -> Position:
+    def _advance(self, position: StreamPosition, limit: ReadLimit) -> StreamPosition:
         if self._unchecked is None:
             self._unchecked = set(position.offsets)
             self._check_absent(position)
@@ -275,7 +275,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         end = advance(position, latest, first, self._count_max(begins, counts, limit), origins)
         return end if end is position else end._replace(reached_at_ms=now_ms())
 
-    def _look_for_origins(self, position: Position, moved: set[MessageQueue]) -> Origins:
+    def _look_for_origins(self, position: StreamPosition, moved: set[MessageQueue]) -> Origins:
         """Return what queues hold first: of the checkpoint's when they answer first, of others that got messages now and then.
 
         A topic may have been made anew with as many messages while no query ran. While one runs its offsets fall first.
@@ -306,7 +306,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             limits.append(count_of_size(counts, sizes, size_max))
         return min(limits, default=None)
 
-    def _check_absent(self, position: Position) -> None:
+    def _check_absent(self, position: StreamPosition) -> None:
         """Look after queues that were read before and whose broker no route names: a run with a fixed end waits for it.
 
         Raises:
@@ -323,7 +323,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             )
         log.warning("%s; going on without them", what)
 
-    def _check_queues(self, position: Position, queues: set[MessageQueue]) -> Set[MessageQueue]:
+    def _check_queues(self, position: StreamPosition, queues: set[MessageQueue]) -> Set[MessageQueue]:
         """Look after queues that were read before and that no route names any more: the topic may have fewer now.
 
         Returns:
@@ -346,7 +346,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         log.warning("%s; going on without them", what)
         return ends.keys()
 
-    def _made_anew(self, position: Position, origins: Origins) -> set[MessageQueue]:
+    def _made_anew(self, position: StreamPosition, origins: Origins) -> set[MessageQueue]:
         """Return the queues that are others than those of the same name that were read before."""
         anew = {queue for queue, now in origins.items() if position.is_anew(queue, now)}
         if not anew:
@@ -359,7 +359,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         log.warning("queues were made anew, they are read from their beginning: %s", sorted(anew))
         return anew
 
-    def _wait_for_ends(self, position: Position, queues: set[MessageQueue]) -> None:
+    def _wait_for_ends(self, position: StreamPosition, queues: set[MessageQueue]) -> None:
         """Wait for queues that end before what was read: a slave is behind, or a broker has lost its last messages.
 
         Raises:

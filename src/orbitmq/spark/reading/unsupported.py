@@ -16,7 +16,7 @@ from orbitmq.spark.error_messages import in_sentences
 
 
 @in_sentences
-class RefusedStream(DataSourceStreamReader):  # type: ignore[misc]
+class UnsupportedStream(DataSourceStreamReader):  # type: ignore[misc]
     """Answers every question with the error that its making led to."""
 
     def __init__(self, error: OrbitError) -> None:

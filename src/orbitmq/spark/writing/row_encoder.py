@@ -40,7 +40,7 @@ class EncodedRows(NamedTuple):
     message_id: str
 
 
-class Run(NamedTuple):
+class BatchBody(NamedTuple):
     """The body of one batch request, and how many rows it carries."""
 
     body: bytes
@@ -143,7 +143,7 @@ def sharding_keys(rows: pa.RecordBatch) -> pa.Array | None:
     return None if found.null_count == len(found) else found
 
 
-def cut(items: pa.Array, count_max: int, size_max: int) -> Iterator[Run]:
+def cut(items: pa.Array, count_max: int, size_max: int) -> Iterator[BatchBody]:
     """Cut encoded rows into runs of at most so many rows and bytes, one row at least."""
     _, offsets, data = items.buffers()
     ends = np.frombuffer(offsets, np.int32)[items.offset :][: len(items) + 1]
@@ -151,7 +151,7 @@ def cut(items: pa.Array, count_max: int, size_max: int) -> Iterator[Run]:
     while start < len(items):
         fitting = int(np.searchsorted(ends, int(ends[start]) + size_max, side="right")) - 1
         end = min(max(start + 1, fitting), start + count_max, len(items))
-        yield Run(data[int(ends[start]) : int(ends[end])].to_pybytes(), end - start)
+        yield BatchBody(data[int(ends[start]) : int(ends[end])].to_pybytes(), end - start)
         start = end
 
 

@@ -23,14 +23,14 @@ from orbitmq.store.index.index_file import IndexFile, IndexWriter
 from orbitmq.store.index.index_files import IndexFiles
 from orbitmq.store.index.keys import KeyReader, NotedKeys
 from orbitmq.store.index.layout import IndexHeader, IndexNote, IndexSizes, format_note, parse_note
-from orbitmq.store.index.search import MEND, Findings, Question, Search
+from orbitmq.store.index.search import MEND, IndexQuery, IndexQueryResult, Search
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.sync.flusher import Flusher
 from orbitmq.wire.messages.record import Record
 
 log = logging.getLogger(__name__)
 
-Answer = Callable[[Findings | StoreError], None]
+Answer = Callable[[IndexQueryResult | StoreError], None]
 """Called on the loop with what a query found, or why nobody can say."""
 
 _TICK_S = 0.1
@@ -50,7 +50,7 @@ _CLOSING_SIZE = 256 * 1024 * 1024
 
 
 class _Query(NamedTuple):
-    question: Question
+    question: IndexQuery
     answer: Answer
     until_s: float
 
@@ -107,7 +107,7 @@ class Index:
         self._waiting: deque[tuple[int, _Query]] = deque()
         """Queries that wait until everything before a place of the log has its entries."""
         self._searches: deque[tuple[Search, _Query]] = deque()
-        self._parked: list[tuple[Search, _Query]] = []
+        self._blocked: list[tuple[Search, _Query]] = []
         """Searches that wait until the slots of a file are counted."""
         self._condemned: tuple[str, str] | None = None
         """The name of the oldest file that a search found damaged, and how; nothing is added until it is away."""
@@ -152,7 +152,7 @@ class Index:
         self._committed_s = loop.time()
         self._timer = loop.call_later(_TICK_S, self._tick)
 
-    def query(self, question: Question, answer: Answer) -> None:
+    def query(self, question: IndexQuery, answer: Answer) -> None:
         """Search, at once where nothing has to be waited for."""
         target = self._readable_end()
         query = _Query(question, answer, 0.0 if self._loop is None else self._loop.time() + _PATIENCE_S)
@@ -169,7 +169,7 @@ class Index:
             self._search(query)
         elif self._loop is None:
             answer(self._busy())
-        elif len(self._waiting) + len(self._searches) + len(self._parked) >= _QUERIES_MAX:
+        elif len(self._waiting) + len(self._searches) + len(self._blocked) >= _QUERIES_MAX:
             answer(StoreBusy(f"{_QUERIES_MAX} queries by key wait already"))
         else:
             self._waiting.append((target, query))
@@ -260,7 +260,7 @@ class Index:
     def _answer_waiting(self) -> None:
         assert self._loop is not None
         now_s = self._loop.time()
-        self._refuse_parked(now_s)
+        self._refuse_blocked(now_s)
         while self._waiting:
             target, query = self._waiting[0]
             if self._has(target):
@@ -272,11 +272,11 @@ class Index:
             else:
                 return
 
-    def _refuse_parked(self, now_s: float) -> None:
+    def _refuse_blocked(self, now_s: float) -> None:
         """Answer searches whose slots are not counted in time: the thread may wait for the disk."""
-        late = [query for _search, query in self._parked if now_s >= query.until_s]
+        late = [query for _search, query in self._blocked if now_s >= query.until_s]
         if late:
-            self._parked = [parked for parked in self._parked if now_s < parked[1].until_s]
+            self._blocked = [blocked for blocked in self._blocked if now_s < blocked[1].until_s]
         for query in late:
             query.answer(StoreBusy("the slots of an index file are being counted; ask again later"))
 
@@ -292,9 +292,9 @@ class Index:
         self._refuse_searches(closed)
 
     def _refuse_searches(self, error: StoreError) -> None:
-        refused = [*self._searches, *self._parked]
+        refused = [*self._searches, *self._blocked]
         self._searches.clear()
-        self._parked.clear()
+        self._blocked.clear()
         for _search, query in refused:
             query.answer(error)
 
@@ -321,9 +321,9 @@ class Index:
         try:
             if not search.step(_ENTRIES_PER_TURN):
                 if search.is_waiting:
-                    self._park(search, query)
+                    self._block(search, query)
                 return search.is_waiting
-            found: Findings | StoreError = search.findings()
+            found: IndexQueryResult | StoreError = search.findings()
         except OSError as error:
             found = StoreUnavailable(f"the index cannot be read: {error}")
         except IndexDamaged as error:
@@ -333,9 +333,9 @@ class Index:
         query.answer(found)
         return True
 
-    def _park(self, search: Search, query: _Query) -> None:
+    def _block(self, search: Search, query: _Query) -> None:
         """Let a search wait until the slots of its file are counted: 20 MB are read, once for a file and run."""
-        self._parked.append((search, query))
+        self._blocked.append((search, query))
         if self._loop is not None:
             self._begin_write()
             return
@@ -369,8 +369,8 @@ class Index:
         # One that was deleted meanwhile has nothing to find: the search sees that itself.
         is_sound = file.are_slots_counted = error is None or isinstance(error, FileNotFoundError)
         concerned = [file, *earlier]
-        ready = [parked for parked in self._parked if parked[0].file in concerned]
-        self._parked = [parked for parked in self._parked if parked[0].file not in concerned]
+        ready = [blocked for blocked in self._blocked if blocked[0].file in concerned]
+        self._blocked = [blocked for blocked in self._blocked if blocked[0].file not in concerned]
         refusal: StoreError | None = None
         if isinstance(error, IndexDamaged):
             refusal = self._condemn(file, error)
@@ -454,7 +454,7 @@ class Index:
             return
         if self._condemned is not None:
             self._submit(partial(self._files.move_away, *self._condemned), self._begin_again)
-        elif self._parked and (file := self._parked[0][0].file) is not None:
+        elif self._blocked and (file := self._blocked[0][0].file) is not None:
             self._count_slots(file)
         elif self._builder.unsealed:
             writer = self._builder.unsealed[0]

@@ -22,7 +22,7 @@ from orbitmq.store.index.layout import (
     NO_ENTRIES,
     NUMBER_MAX,
     SLOT_SIZE,
-    Entry,
+    IndexEntry,
     IndexHeader,
     IndexSizes,
     parse_header,
@@ -116,9 +116,9 @@ class IndexFile:
             return found
         raise IndexDamaged(f"{self.path} is damaged at its slot {slot}, which leads to no entry")
 
-    def entry(self, number: int) -> Entry:
+    def entry(self, number: int) -> IndexEntry:
         """Return an entry."""
-        return Entry(*ENTRY.unpack(self.file.read(self.sizes.entries_at + number * ENTRY.size, ENTRY.size)))
+        return IndexEntry(*ENTRY.unpack(self.file.read(self.sizes.entries_at + number * ENTRY.size, ENTRY.size)))
 
     def entries(self, first: int, count: int) -> array[int]:
         """Return entries as words of 32 bits, five each."""

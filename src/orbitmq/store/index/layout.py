@@ -35,7 +35,7 @@ class IndexHeader(NamedTuple):
 NO_ENTRIES = IndexHeader()
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """One key of one message."""
 
     key_hash: int

@@ -22,7 +22,7 @@ MEND = "stop the broker and remove the file and those after it, the next start b
 _SECOND_MS = 1000
 
 
-class Question(NamedTuple):
+class IndexQuery(NamedTuple):
     """Messages of a key: at most `count_max`, the newest, stored from `begin_ms` to `end_ms`, both included."""
 
     topic: str
@@ -32,7 +32,7 @@ class Question(NamedTuple):
     end_ms: int
 
 
-class Findings(NamedTuple):
+class IndexQueryResult(NamedTuple):
     """What was found: whole records in the order of the log, one after another.
 
     `index_end_ms` and `index_end_offset` are store time and place of the newest message in the index; 0 without a find.
@@ -54,7 +54,7 @@ class Search:
     """
 
     def __init__(
-        self, question: Question, files: Sequence[IndexFile], read: Callable[[int], tuple[Record, bytes] | None]
+        self, question: IndexQuery, files: Sequence[IndexFile], read: Callable[[int], tuple[Record, bytes] | None]
     ) -> None:
         self.question = question
         self._hash = key_hash(question.topic, question.key)
@@ -84,12 +84,12 @@ class Search:
                 self._look(place)
         return False
 
-    def findings(self) -> Findings:
+    def findings(self) -> IndexQueryResult:
         """Return what was found."""
         if not self._found or self._last is None:
-            return Findings()
+            return IndexQueryResult()
         body = b"".join([record for _place, record in sorted(self._found.items())])
-        return Findings(body, len(self._found), self._last.end_ms, self._last.end_offset)
+        return IndexQueryResult(body, len(self._found), self._last.end_ms, self._last.end_offset)
 
     def _candidates(self, files: Sequence[IndexFile]) -> Iterator[int]:
         """Yield for each entry that is passed the place of a message to look at, or -1 when it is of another key.

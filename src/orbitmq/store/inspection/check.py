@@ -14,7 +14,7 @@ from orbitmq.store.inspection.index_check import IndexCheck
 from orbitmq.store.inspection.issues import (
     RESTORE,
     START_CUTS,
-    Finding,
+    Issue,
     LogFacts,
     judge_checkpoint,
     judge_log_end,
@@ -132,7 +132,7 @@ class StoreCheck:
         self._is_damaged_at_end = False
         on_size(sum(file.size for file in self._log_files))
 
-    def run(self) -> Iterator[Finding]:
+    def run(self) -> Iterator[Issue]:
         """Yield what is found, file after file."""
         yield from self._check_log()
         if self.is_live:
@@ -146,7 +146,7 @@ class StoreCheck:
         )
         yield from strangers(self._root)
 
-    def _check_log(self) -> Iterator[Finding]:
+    def _check_log(self) -> Iterator[Issue]:
         yield from self._check_sizes()
         for found in self._walk.run():
             if isinstance(found, Damage):
@@ -170,21 +170,21 @@ class StoreCheck:
         found = log_files(self._root / "commitlog")
         return bool(found) and damage.start < found[0].base
 
-    def _check_sizes(self) -> Iterator[Finding]:
+    def _check_sizes(self) -> Iterator[Issue]:
         for file in self._log_files:
             if file.size > self._segment_size or file.base % self._segment_size:
                 what = f"has {file.size} bytes and begins at {file.base}: others have {self._segment_size} bytes"
-                yield Finding(self._file_at(file.base), None, what, RESTORE)
+                yield Issue(self._file_at(file.base), None, what, RESTORE)
 
-    def _damage(self, damage: Damage) -> Finding:
+    def _damage(self, damage: Damage) -> Issue:
         size = damage.end - damage.start
         if damage.is_tail:
             what = f"the log ends here: {size} bytes follow that are no records ({damage.reason})"
-            return Finding(self._file_at(damage.start), damage.start, what, START_CUTS)
+            return Issue(self._file_at(damage.start), damage.start, what, START_CUTS)
         what = f"{size} bytes are no records ({damage.reason})"
-        return Finding(self._file_at(damage.start), damage.start, what, RESTORE)
+        return Issue(self._file_at(damage.start), damage.start, what, RESTORE)
 
-    def _check_end(self) -> Iterator[Finding]:
+    def _check_end(self) -> Iterator[Issue]:
         """Judge the log's end, the checkpoint, and entries that lead behind the end, as one."""
         if self.is_live:
             return

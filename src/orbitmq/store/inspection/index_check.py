@@ -19,7 +19,7 @@ from orbitmq.store.index.layout import (
     parse_header,
     parse_note,
 )
-from orbitmq.store.inspection.issues import Finding, Severity, note
+from orbitmq.store.inspection.issues import Issue, Severity, note
 from orbitmq.store.inspection.layout import list_names
 from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
 from orbitmq.wire.messages.properties import find_property
@@ -49,7 +49,7 @@ class IndexCheck:
         self._are_sizes_known = sizes is not None
         self._is_settled = is_settled
         self._vouched = None if is_settled else _read_note(root / "indexed")
-        self._found: list[Finding] = []
+        self._found: list[Issue] = []
         self._file = ""
         self._entries = self._walk()
         self._next = next(self._entries, None)
@@ -72,12 +72,12 @@ class IndexCheck:
                 self._is_wrong = True
                 if not any(found.severity is Severity.WRONG for found in self._found):
                     what = f"an entry leads to {self._next[1]}, and the message at {record.physical_offset} has none"
-                    self._found.append(Finding(self._file, None, what, REBUILD_INDEX))
+                    self._found.append(Issue(self._file, None, what, REBUILD_INDEX))
                 return
             else:
                 self._next = next(self._entries, None)
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Issue]:
         """Yield what is wrong, when all records have come."""
         for _ in self._entries:
             pass  # the rest, whose messages are gone: its slots are still to be looked at
@@ -102,14 +102,14 @@ class IndexCheck:
                 with ReadOnlyFile(self._root / "index" / name) as file:
                     yield from self._walk_file(file)
             except OSError as error:
-                self._found.append(Finding(self._file, None, f"cannot be read: {error.strerror}", REBUILD_INDEX))
+                self._found.append(Issue(self._file, None, f"cannot be read: {error.strerror}", REBUILD_INDEX))
 
     def _walk_file(self, file: ReadOnlyFile) -> Iterator[tuple[int, int]]:
         sizes = self._sizes
         if file.size != sizes.file_size:
             what = f"has {file.size} bytes, not {sizes.file_size}"
             if self._are_sizes_known:
-                self._found.append(Finding(self._file, None, what, REBUILD_INDEX))
+                self._found.append(Issue(self._file, None, what, REBUILD_INDEX))
             else:
                 self._found.append(
                     note(self._file, f"{what}, and is not checked", "name the broker's settings with -c")
@@ -122,7 +122,7 @@ class IndexCheck:
             header = self._vouched.header
             flaw, confirmed = flaw or flaw_of(header, sizes), header.next_number
         if flaw is not None:
-            self._found.append(Finding(self._file, 0, flaw, REBUILD_INDEX))
+            self._found.append(Issue(self._file, 0, flaw, REBUILD_INDEX))
             return
         last_place = header.begin_offset
         heads = array("I", bytes(sizes.slots * SLOT_SIZE))
@@ -133,7 +133,7 @@ class IndexCheck:
                 slot = found % sizes.slots
                 if found < 0 or previous != heads[slot] or not last_place <= place <= header.end_offset:
                     what = f"entry {number} does not follow the one before it"
-                    self._found.append(Finding(self._file, sizes.entries_at + number * ENTRY.size, what, REBUILD_INDEX))
+                    self._found.append(Issue(self._file, sizes.entries_at + number * ENTRY.size, what, REBUILD_INDEX))
                     return
                 heads[slot], last_place = number, place
                 yield found, place
@@ -159,7 +159,7 @@ class IndexCheck:
         ]
         if wrong:
             what = f"{len(wrong)} slots do not lead to their newest entries"
-            self._found.append(Finding(self._file, HEADER.size + wrong[0] * SLOT_SIZE, what, REBUILD_INDEX))
+            self._found.append(Issue(self._file, HEADER.size + wrong[0] * SLOT_SIZE, what, REBUILD_INDEX))
 
 
 def _read_note(path: Path) -> IndexNote | None:

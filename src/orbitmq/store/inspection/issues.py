@@ -22,7 +22,7 @@ class Severity(Enum):
     """Worth knowing: nothing is lost by it, or it was not checked."""
 
 
-class Finding(NamedTuple):
+class Issue(NamedTuple):
     """One thing that a check has found."""
 
     path: str
@@ -34,9 +34,9 @@ class Finding(NamedTuple):
     severity: Severity = Severity.WRONG
 
 
-def note(path: str, what: str, remedy: str = NOTHING, offset: int | None = None) -> Finding:
+def note(path: str, what: str, remedy: str = NOTHING, offset: int | None = None) -> Issue:
     """Return a finding that is worth knowing, and no more."""
-    return Finding(path, offset, what, remedy, Severity.NOTE)
+    return Issue(path, offset, what, remedy, Severity.NOTE)
 
 
 class LogFacts(NamedTuple):
@@ -55,7 +55,7 @@ class LogFacts(NamedTuple):
     """Its broker was killed seconds after the first message, maybe before it wrote a checkpoint that knows of one."""
 
 
-def judge_checkpoint(content: bytes | None, log: LogFacts) -> Finding | None:
+def judge_checkpoint(content: bytes | None, log: LogFacts) -> Issue | None:
     """Judge the checkpoint beside a log that was walked.
 
     Args:
@@ -68,16 +68,16 @@ def judge_checkpoint(content: bytes | None, log: LogFacts) -> Finding | None:
         return (
             note("checkpoint", "is not there yet", slow)
             if log.is_young
-            else Finding("checkpoint", None, "is missing", slow)
+            else Issue("checkpoint", None, "is missing", slow)
         )
     if len(content) < LAYOUT_SIZE:
-        return Finding("checkpoint", None, f"has {len(content)} bytes of {LAYOUT_SIZE}", slow)
+        return Issue("checkpoint", None, f"has {len(content)} bytes of {LAYOUT_SIZE}", slow)
     checkpoint = parse_checkpoint(content)
     if not any(checkpoint):
         return (
             note("checkpoint", "knows of no message yet", slow)
             if log.is_young
-            else Finding("checkpoint", 0, "holds zeros alone", slow)
+            else Issue("checkpoint", 0, "holds zeros alone", slow)
         )
     newest = max(checkpoint.commit_log_ms, checkpoint.consume_queue_ms, checkpoint.index_ms)
     is_beyond = checkpoint.durable_offset > log.end or newest > log.stored_at_ms
@@ -85,11 +85,11 @@ def judge_checkpoint(content: bytes | None, log: LogFacts) -> Finding | None:
         what = (
             f"vouches for {checkpoint.durable_offset} bytes and messages up to {newest} ms: the log ends at {log.end}"
         )
-        return Finding("checkpoint", 0, f"{what}, with a message of {log.stored_at_ms} ms", slow)
+        return Issue("checkpoint", 0, f"{what}, with a message of {log.stored_at_ms} ms", slow)
     return None
 
 
-def judge_log_end(content: bytes | None, log: LogFacts, file: str) -> Finding | None:
+def judge_log_end(content: bytes | None, log: LogFacts, file: str) -> Issue | None:
     """Judge where the log ends: less than both the checkpoint and the queues know is not all there was.
 
     Args:
@@ -101,14 +101,14 @@ def judge_log_end(content: bytes | None, log: LogFacts, file: str) -> Finding | 
         return None
     missing = durable - log.end
     what = f"the log ends here, and {missing} bytes are missing that were on the disk"
-    return Finding(file, log.end, what, f"{RESTORE}, or start the broker with acceptLogEnd={log.end} to go on without")
+    return Issue(file, log.end, what, f"{RESTORE}, or start the broker with acceptLogEnd={log.end} to go on without")
 
 
-def judge_lines(path: str, content: bytes, understood_count: int, remedy: str) -> Finding | None:
+def judge_lines(path: str, content: bytes, understood_count: int, remedy: str) -> Issue | None:
     """Judge a file of lines by how many of them could be understood."""
     count = len([line for line in content.split(b"\n") if line])
     if not content:
-        return Finding(path, 0, "is empty", remedy)
+        return Issue(path, 0, "is empty", remedy)
     if understood_count < count or not content.endswith(b"\n"):
-        return Finding(path, 0, f"{max(count - understood_count, 1)} of {count} lines cannot be read", remedy)
+        return Issue(path, 0, f"{max(count - understood_count, 1)} of {count} lines cannot be read", remedy)
     return None

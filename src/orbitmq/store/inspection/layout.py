@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.store.inspection.issues import Finding, note
+from orbitmq.store.inspection.issues import Issue, note
 from orbitmq.store.inspection.log_walk import LogFile
 from orbitmq.store.log.segment import NAME_LENGTH
 from orbitmq.store.queues.consume_queues import QueueKey
@@ -111,7 +111,7 @@ def queue_directories(directory: Path) -> Iterator[tuple[QueueKey, Path]]:
                 yield (topic, int(name)), directory / topic / name
 
 
-def strangers(root: Path) -> Iterator[Finding]:
+def strangers(root: Path) -> Iterator[Issue]:
     """Yield what is in a store and is not checked."""
     for name in list_names(root):
         if name in _UNCHECKED:
@@ -132,11 +132,11 @@ def strangers(root: Path) -> Iterator[Finding]:
                     yield from _strange_log_file(root, directory / name / file)
 
 
-def _strange_log_file(root: Path, path: Path) -> Iterator[Finding]:
+def _strange_log_file(root: Path, path: Path) -> Iterator[Issue]:
     if not is_log_name(path.name):
         yield note(_path(root, path), "its name is no offset in twenty digits: not checked")
     elif _size(path) is None:
-        yield Finding(_path(root, path), None, "is no regular file, and not read", "put the file itself there")
+        yield Issue(_path(root, path), None, "is no regular file, and not read", "put the file itself there")
 
 
 def _path(root: Path, path: Path) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from orbitmq.model.topic import SCHEDULE_TOPIC
 from orbitmq.store.dispatch import is_queued, tag_code_of
-from orbitmq.store.inspection.issues import REBUILD, RESTORE, Finding, note
+from orbitmq.store.inspection.issues import REBUILD, RESTORE, Issue, note
 from orbitmq.store.inspection.layout import SizedFile, log_files, queue_directories
 from orbitmq.store.inspection.reading import ReadOnlyFile
 from orbitmq.store.log.segment import segment_name
@@ -145,7 +145,7 @@ class QueueCheck:
         """Where the furthest record ends that an entry leads to."""
         self.told: set[QueueKey] = set()
         """Queues that something is wrong with."""
-        self.behind: list[Finding] = []
+        self.behind: list[Issue] = []
         """Entries that lead behind the log's end: either they are wrong, or the log has lost something."""
         self.ends: dict[QueueKey, tuple[int, int]] = {}
         """Where each queue begins and ends, by what could be read."""
@@ -188,7 +188,7 @@ class QueueCheck:
             return
         queue.expected = queue_offset + 1
 
-    def findings(self, damages: Ranges, log_start: int, log_end: int) -> Iterator[Finding]:
+    def findings(self, damages: Ranges, log_start: int, log_end: int) -> Iterator[Issue]:
         """Judge what the records have left over.
 
         Args:
@@ -217,7 +217,7 @@ class QueueCheck:
                 if reading.is_doubtful:
                     self.told.add(key)
 
-    def _missing(self, key: QueueKey, queue: _Queue) -> Iterator[Finding]:
+    def _missing(self, key: QueueKey, queue: _Queue) -> Iterator[Issue]:
         directory = self._root / "consumequeue" / key[0]
         if queue.missing_in and self._topics is not None and key[0] not in self._topics and not directory.exists():
             count = sum(count for count, _ in queue.missing_in.values())
@@ -228,7 +228,7 @@ class QueueCheck:
         for path, (count, first) in queue.missing_in.items():
             state = "" if path.exists() else "the file is missing: "
             what = f"{state}{count} records of the log have no right entry, the first is number {first}"
-            yield Finding(self._name(path), first * UNIT.size % self._files.file_size, what, REBUILD)
+            yield Issue(self._name(path), first * UNIT.size % self._files.file_size, what, REBUILD)
 
     def _is_of(self, entry: Entry, record: Record) -> bool:
         if entry[:2] != (record.physical_offset, record.size):
@@ -244,7 +244,7 @@ class QueueCheck:
         if queue.unplaced_at is None:
             queue.unplaced_at = record.physical_offset
 
-    def _placed(self, finding: Finding) -> Finding:
+    def _placed(self, finding: Issue) -> Issue:
         return finding._replace(path=self._name(Path(finding.path)))
 
     def _name(self, path: Path) -> str:
@@ -279,35 +279,35 @@ class _QueueReading:
         self._behind: dict[Path, tuple[int, int, str]] = {}
         """The same of entries that lead behind the log's end."""
 
-    def findings(self, found: list[SizedFile]) -> Iterator[Finding]:
+    def findings(self, found: list[SizedFile]) -> Iterator[Issue]:
         """Read the files and judge them."""
         self.first = found[0].base // UNIT.size if found else 0
         for finding in self._judge_files(found):
             self.is_doubtful = True
             yield finding
 
-    def _judge_files(self, found: list[SizedFile]) -> Iterator[Finding]:
+    def _judge_files(self, found: list[SizedFile]) -> Iterator[Issue]:
         for number, file in enumerate(found):
             path = str(file.path)
             if file.base % self._files.file_size:
-                yield Finding(path, None, f"its name is no multiple of {self._files.file_size}", REBUILD)
+                yield Issue(path, None, f"its name is no multiple of {self._files.file_size}", REBUILD)
                 continue
             if file.size > self._files.file_size:
                 what = f"has {file.size} bytes, others have {self._files.file_size}"
-                yield Finding(path, None, what, REBUILD)
+                yield Issue(path, None, what, REBUILD)
             elif file.size < self._files.file_size and number < len(found) - 1 and not self._is_told(file.path):
                 what = f"was cut short: has {file.size} bytes of {self._files.file_size}"
-                yield Finding(path, file.size, what, REBUILD)
+                yield Issue(path, file.size, what, REBUILD)
             try:
                 self._read(file)
             except OSError as error:
                 if self._is_live and isinstance(error, FileNotFoundError):
                     continue  # deleted as too old
-                yield Finding(path, None, f"cannot be read: {error.strerror}", RESTORE)
+                yield Issue(path, None, f"cannot be read: {error.strerror}", RESTORE)
         yield from _stray_findings(self._strays)
         yield from self._gaps(found)
 
-    def behind(self) -> Iterator[Finding]:
+    def behind(self) -> Iterator[Issue]:
         """Yield what leads behind the log's end."""
         self.is_doubtful = self.is_doubtful or bool(self._behind)
         return _stray_findings(self._behind)
@@ -316,13 +316,13 @@ class _QueueReading:
         """Say whether records without an entry tell of this file already."""
         return path in self._queue.missing_in
 
-    def _gaps(self, found: list[SizedFile]) -> Iterator[Finding]:
+    def _gaps(self, found: list[SizedFile]) -> Iterator[Issue]:
         """Yield files that are missing between others: a start could not even load the queue."""
         for before, after in pairwise(found):
             expected = before.base + self._files.file_size
             path = before.path.with_name(segment_name(expected))
             if expected < after.base and not self._is_told(path):
-                yield Finding(str(path), None, "the file is missing", REBUILD)
+                yield Issue(str(path), None, "the file is missing", REBUILD)
 
     def _read(self, file: SizedFile) -> None:
         base = file.base // UNIT.size
@@ -385,7 +385,7 @@ class _QueueReading:
         strays[path] = (count + 1, place, first)
 
 
-def _stray_findings(strays: dict[Path, tuple[int, int, str]]) -> Iterator[Finding]:
+def _stray_findings(strays: dict[Path, tuple[int, int, str]]) -> Iterator[Issue]:
     for path, (count, place, reason) in strays.items():
         more = f", and {count - 1} more entries" if count > 1 else ""
-        yield Finding(str(path), place, f"the entry {reason}{more}", REBUILD)
+        yield Issue(str(path), place, f"the entry {reason}{more}", REBUILD)

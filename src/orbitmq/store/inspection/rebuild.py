@@ -29,7 +29,7 @@ from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey, check_d
 from orbitmq.store.queues.deletions import Deletions
 from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.rebuild import Rebuild, RebuildMark
-from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint, parse_checkpoint
+from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint, parse_checkpoint
 from orbitmq.store.sync.entry_sync import sync_entries
 from orbitmq.store.values import Dispatched
 from orbitmq.wire.messages.record import Record
@@ -217,7 +217,7 @@ class _QueueRebuild:
             self._commit_log.rewrite(durable, seen.end)
         self._commit_log.log.sync(self._commit_log.min_offset, seen.end)
         index_ms = old.index_ms if 0 <= old.index_ms <= seen.stored_at_ms else 0
-        fresh = Checkpoint(seen.stored_at_ms, seen.stored_at_ms, index_ms, seen.end, seen.end)
+        fresh = StoreCheckpoint(seen.stored_at_ms, seen.stored_at_ms, index_ms, seen.end, seen.end)
         self._disk.write(path, format_checkpoint(fresh))
 
     def _count_unplaced(self, message: Dispatched) -> None:

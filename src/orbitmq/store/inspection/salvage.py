@@ -23,7 +23,7 @@ from orbitmq.store.disk import Disk, LocalDisk
 from orbitmq.store.inspection.layout import check_is_store, commit_log_files, log_files
 from orbitmq.store.inspection.log_walk import LogFile, LogWalk
 from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
-from orbitmq.store.inspection.salvage_rules import SALVAGED_FROM, Verdict, draft_of, judge
+from orbitmq.store.inspection.salvage_rules import SALVAGED_FROM, Classification, draft_of, judge
 from orbitmq.store.inspection.small_files import quarantined, records_in
 from orbitmq.store.quarantine import NOTE_ENDING
 from orbitmq.store.queues.deletions import Deletions
@@ -41,7 +41,7 @@ class Salvaged(NamedTuple):
 
     path: str
     topic: str
-    verdict: Verdict
+    verdict: Classification
     record_count: int
 
 
@@ -51,12 +51,12 @@ class _Found(NamedTuple):
     record: Record
     place: bytes
     """Its old place: the file, a colon, its offset."""
-    verdict: Verdict
+    verdict: Classification
 
 
 def plan_salvage(
     root: Path, config: StoreConfig, *, topics: Collection[str] | None = None
-) -> Iterator[tuple[Path, Record, Verdict]]:
+) -> Iterator[tuple[Path, Record, Classification]]:
     """Yield every record that was set aside, with what a salvage would do about it. Writes nothing.
 
     Args:
@@ -68,7 +68,7 @@ def plan_salvage(
     """
     check_is_store(root)
     deletions = Deletions(LocalDisk(), root / "deleted")
-    judgement = _Judgement(root, config.segment_size, deletions, topics, _journal(root))
+    judgement = _Classifier(root, config.segment_size, deletions, topics, _journal(root))
     for path in quarantined(root):
         for found in judgement.of(path):
             yield path, found.record, found.verdict
@@ -127,15 +127,15 @@ class _Salvage:
             start = store.max_physical_offset
             disk.write(self._journal, b"%d\n" % start)
         deletions = Deletions(disk, root / "deleted")
-        self._judgement = _Judgement(root, config.segment_size, deletions, topics, start)
+        self._judgement = _Classifier(root, config.segment_size, deletions, topics, start)
 
     def run(self) -> list[Salvaged]:
-        counts: Counter[tuple[str, str, Verdict]] = Counter()
+        counts: Counter[tuple[str, str, Classification]] = Counter()
         is_all_done = True
         for path in self._paths:
             is_done = True
             for found in self._judgement.of(path):
-                verdict = self._append(found) if found.verdict is Verdict.BRING_BACK else found.verdict
+                verdict = self._append(found) if found.verdict is Classification.BRING_BACK else found.verdict
                 is_done = is_done and not verdict.keeps_file
                 counts[str(path.relative_to(self._root)), found.record.topic, verdict] += 1
                 self._on_record(found.record)
@@ -147,12 +147,12 @@ class _Salvage:
             self._disk.remove(self._journal)
         return [Salvaged(*key, count) for key, count in counts.items()]
 
-    def _append(self, found: _Found) -> Verdict:
+    def _append(self, found: _Found) -> Classification:
         try:
             self._store.append(draft_of(found.record, found.place))
         except InvalidArgument:
-            return Verdict.DOES_NOT_FIT
-        return Verdict.BRING_BACK
+            return Classification.DOES_NOT_FIT
+        return Classification.BRING_BACK
 
     def _sync(self) -> None:
         """Return when everything that was appended is on the disk; a file may be moved then, and not before."""
@@ -172,7 +172,7 @@ class _Salvage:
         self._disk.move(path, target)
 
 
-class _Judgement:
+class _Classifier:
     """What is to become of records, by what the log has already."""
 
     def __init__(

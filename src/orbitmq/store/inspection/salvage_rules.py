@@ -18,7 +18,7 @@ SALVAGED_FROM = b"SALVAGED_FROM"
 _NOT_KEPT = (SALVAGED_FROM + b"\x01", f"{PropertyName.CRC32}\x01".encode(), NUMBERS + b"\x01")
 
 
-class Verdict(Enum):
+class Classification(Enum):
     """What becomes of a record."""
 
     BRING_BACK = "brought back"
@@ -34,7 +34,7 @@ class Verdict(Enum):
     @property
     def keeps_file(self) -> bool:
         """Say whether the file is needed still."""
-        return self in (Verdict.NO_TOPIC, Verdict.DOES_NOT_FIT)
+        return self in (Classification.NO_TOPIC, Classification.DOES_NOT_FIT)
 
 
 def judge(
@@ -45,7 +45,7 @@ def judge(
     is_in_log: bool = False,
     is_deleted: bool = False,
     has_topic: bool = True,
-) -> Verdict:
+) -> Classification:
     """Judge a record.
 
     Args:
@@ -56,18 +56,18 @@ def judge(
         has_topic: its topic is there, or nobody knows.
     """
     if is_in_log:
-        return Verdict.IN_LOG
+        return Classification.IN_LOG
     if is_met:
-        return Verdict.TWICE
+        return Classification.TWICE
     if is_brought_back:
-        return Verdict.BROUGHT_BACK
+        return Classification.BROUGHT_BACK
     if is_deleted:
-        return Verdict.DELETED
+        return Classification.DELETED
     if not is_queued(record.sys_flag):
-        return Verdict.UNDECIDED
+        return Classification.UNDECIDED
     if not _has_queue(record):
-        return Verdict.NO_QUEUE
-    return Verdict.BRING_BACK if has_topic else Verdict.NO_TOPIC
+        return Classification.NO_QUEUE
+    return Classification.BRING_BACK if has_topic else Classification.NO_TOPIC
 
 
 def draft_of(record: Record, place: bytes) -> Draft:

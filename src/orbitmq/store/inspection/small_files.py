@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Generator, Iterator, Mapping
 from pathlib import Path
 
-from orbitmq.store.inspection.issues import REBUILD, RESTORE, Finding, judge_lines, note
+from orbitmq.store.inspection.issues import REBUILD, RESTORE, Issue, judge_lines, note
 from orbitmq.store.inspection.layout import list_names
 from orbitmq.store.inspection.log_walk import LogFile, LogWalk
 from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
@@ -32,7 +32,7 @@ def check_small_files(
     *,
     told: Collection[QueueKey],
     is_live: bool,
-) -> Iterator[Finding]:
+) -> Iterator[Issue]:
     """Yield what is wrong with the files of a store that are neither log, queue nor configuration.
 
     Args:
@@ -55,7 +55,7 @@ def check_small_files(
             if damage is not None:
                 yield damage
             elif name == "rebuild" and not is_live:
-                yield Finding(name, None, f"the rebuilding of {count} queues was interrupted", remedy)
+                yield Issue(name, None, f"the rebuilding of {count} queues was interrupted", remedy)
     if not is_live and not is_orderly:
         yield note("abort", "the last stop was not an orderly one", "the next start reads again what may be missing")
     content = yield from _content(root, "lock")
@@ -66,16 +66,16 @@ def check_small_files(
     yield from check_quarantine(root)
 
 
-def check_quarantine(root: Path) -> Iterator[Finding]:
+def check_quarantine(root: Path) -> Iterator[Issue]:
     """Yield what recovery has set aside, and what is wrong with it."""
     for path in _named_as_quarantined(root):
         name = str(path.relative_to(root))
         if not path.is_file():
-            yield Finding(name, None, "is no regular file", "move it elsewhere; nobody reads it")
+            yield Issue(name, None, "is no regular file", "move it elsewhere; nobody reads it")
             continue
         described = _describe(path)
         if described is None:
-            yield Finding(
+            yield Issue(
                 name + NOTE_ENDING, None, "does not say where these bytes lay", "`orbitmq store salvage` reads them"
             )
         try:
@@ -83,13 +83,13 @@ def check_quarantine(root: Path) -> Iterator[Finding]:
             with ReadOnlyFile(path) as file:
                 size = file.size
         except OSError as error:
-            yield Finding(name, None, f"cannot be read: {error.strerror}", RESTORE)
+            yield Issue(name, None, f"cannot be read: {error.strerror}", RESTORE)
             continue
         if described is not None and size < described["length"]:
-            yield Finding(name, size, f"has {size} bytes, {described['length']} were set aside", RESTORE)
+            yield Issue(name, size, f"has {size} bytes, {described['length']} were set aside", RESTORE)
         if count:
             what = f"{count} whole records among {size} bytes that recovery has set aside"
-            yield Finding(name, None, what, "`orbitmq store salvage` brings them back")
+            yield Issue(name, None, what, "`orbitmq store salvage` brings them back")
         elif described is None or size >= described["length"]:
             yield note(name, f"{size} bytes that recovery has set aside, no whole record among them", "delete it")
 
@@ -133,7 +133,7 @@ def _describe(path: Path) -> dict[str, int] | None:
         return None
 
 
-def _check_begin(root: Path, log_start: int) -> Iterator[Finding]:
+def _check_begin(root: Path, log_start: int) -> Iterator[Issue]:
     """Yield what the broker knows of the log's beginning, and the log has not."""
     content = yield from _content(root, "begin")
     if content is None:
@@ -142,10 +142,10 @@ def _check_begin(root: Path, log_start: int) -> Iterator[Finding]:
         return
     begin = parse_beginning(content)
     if begin is None:
-        yield Finding("begin", 0, "cannot be read", "the next start writes it anew")
+        yield Issue("begin", 0, "cannot be read", "the next start writes it anew")
     elif begin < log_start:
         what = f"the log began here, and begins at {log_start} now: files are missing"
-        yield Finding(f"commitlog/{segment_name(begin)}", begin, what, RESTORE)
+        yield Issue(f"commitlog/{segment_name(begin)}", begin, what, RESTORE)
 
 
 def _check_ends(
@@ -154,7 +154,7 @@ def _check_ends(
     *,
     told: Collection[QueueKey],
     is_orderly: bool,
-) -> Iterator[Finding]:
+) -> Iterator[Issue]:
     content = yield from _content(root, "ends")
     remedy = "the next orderly stop writes it anew"
     if content is None:
@@ -163,19 +163,19 @@ def _check_ends(
         return
     noted = QueueEnds.parse(content)
     if not noted.ends and content != noted.format():
-        yield Finding("ends", 0, "cannot be read", remedy)
+        yield Issue("ends", 0, "cannot be read", remedy)
     elif is_orderly:
         unlike = [key for key, end in noted.ends.items() if key not in told and ends.get(key) != end]
         if unlike:
             topic, queue_id = unlike[0]
             what = f"{len(unlike)} queues begin or end elsewhere, the first is {topic}, queue {queue_id}"
-            yield Finding("ends", None, what, f"{REBUILD}; {remedy}")
+            yield Issue("ends", None, what, f"{REBUILD}; {remedy}")
 
 
-def _content(root: Path, name: str) -> Generator[Finding, None, bytes | None]:
+def _content(root: Path, name: str) -> Generator[Issue, None, bytes | None]:
     """Read a small file; yield why it cannot be read. Returns None when there is none."""
     try:
         return read_small(root / name, SMALL_SIZE_MAX)
     except OSError as error:
-        yield Finding(name, None, f"cannot be read: {error.strerror}", RESTORE)
+        yield Issue(name, None, f"cannot be read: {error.strerror}", RESTORE)
         return b"lock" if name == "lock" else None

@@ -11,7 +11,7 @@ from types import TracebackType
 
 from orbitmq.model.message import TimerProperty
 from orbitmq.model.topic import TIMER_TOPIC
-from orbitmq.store.inspection.issues import RESTORE, Finding, note
+from orbitmq.store.inspection.issues import RESTORE, Issue, note
 from orbitmq.store.inspection.layout import SizedFile, log_files, usual_size
 from orbitmq.store.inspection.queue_check import Ranges
 from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
@@ -75,7 +75,7 @@ class TimerCheck:
         self._queue_offsets.append(record.queue_offset)
         self._has_unit.append(0)
 
-    def findings(self, damages: Ranges, log_start: int) -> Iterator[Finding]:
+    def findings(self, damages: Ranges, log_start: int) -> Iterator[Issue]:
         """Yield what is wrong.
 
         Args:
@@ -101,43 +101,43 @@ class TimerCheck:
                 yield from self._check_together(units, damages, log_start)
         except OSError as error:
             self.is_log_wrong = True
-            yield Finding("timerlog", None, f"cannot be read: {error}", LOG_ANEW)
+            yield Issue("timerlog", None, f"cannot be read: {error}", LOG_ANEW)
 
-    def _check_checkpoint(self) -> Iterator[Finding]:
+    def _check_checkpoint(self) -> Iterator[Issue]:
         try:
             content = read_small(self._root / _CHECKPOINT, _CHECKPOINT_SIZE_MAX)
         except OSError as error:
-            yield Finding(_CHECKPOINT, 0, f"cannot be read: {error}", DELIVERED_AGAIN)
+            yield Issue(_CHECKPOINT, 0, f"cannot be read: {error}", DELIVERED_AGAIN)
             return
         self._checkpoint = checkpoint = parse_timer_checkpoint(content or b"")
         queue_end = self._queue_offsets[-1] + 1 if self._queue_offsets else checkpoint.queue_offset
         if content is None:
             if self._files and self._is_settled:
-                yield Finding(_CHECKPOINT, None, "is missing", DELIVERED_AGAIN)
+                yield Issue(_CHECKPOINT, None, "is missing", DELIVERED_AGAIN)
         elif len(content) < BODY_SIZE:
-            yield Finding(_CHECKPOINT, 0, f"has {len(content)} bytes of {BODY_SIZE}", DELIVERED_AGAIN)
+            yield Issue(_CHECKPOINT, 0, f"has {len(content)} bytes of {BODY_SIZE}", DELIVERED_AGAIN)
         elif not any(checkpoint[:4]):
             if self._files:
-                yield Finding(_CHECKPOINT, 0, "holds nothing that can be", DELIVERED_AGAIN)
+                yield Issue(_CHECKPOINT, 0, "holds nothing that can be", DELIVERED_AGAIN)
         elif checkpoint.queue_offset > queue_end and self._is_settled:
             what = f"says that {checkpoint.queue_offset} messages of the timers' queue are in the wheel; it ends at {queue_end}"
-            yield Finding(_CHECKPOINT, 16, what, RESTORE)
+            yield Issue(_CHECKPOINT, 16, what, RESTORE)
 
-    def _file_flaw(self) -> Finding | None:
+    def _file_flaw(self) -> Issue | None:
         """Return what is wrong with the sizes and names of the log's files, None where they fit together."""
         end: int | None = None
         for file in self._files:
             if end not in (None, file.base):
-                return Finding(_name(file.base), None, f"files are missing between {end} and {file.base}", LOG_ANEW)
+                return Issue(_name(file.base), None, f"files are missing between {end} and {file.base}", LOG_ANEW)
             if file.size != self._file_size:
-                return Finding(_name(file.base), None, f"has {file.size} bytes of {self._file_size}", LOG_ANEW)
+                return Issue(_name(file.base), None, f"has {file.size} bytes of {self._file_size}", LOG_ANEW)
             end = file.base + file.size
         if (end or 0) < self._checkpoint.log_position:
             what = f"is missing: the timer log was on the disk up to {self._checkpoint.log_position}"
-            return Finding(_name(end or 0), None, what, LOG_ANEW)
+            return Issue(_name(end or 0), None, what, LOG_ANEW)
         return None
 
-    def _check_together(self, units: UnitFiles, damages: Ranges, log_start: int) -> Iterator[Finding]:
+    def _check_together(self, units: UnitFiles, damages: Ranges, log_start: int) -> Iterator[Issue]:
         precision_ms = self._precision_ms or self._find_precision(units)
         for found in self._check_log(units, precision_ms, damages, log_start):
             self.is_log_wrong = True
@@ -147,7 +147,7 @@ class TimerCheck:
             yield from self._check_wheel(units, precision_ms)
             yield from self._check_queue(precision_ms)
 
-    def _check_log(self, units: UnitFiles, precision_ms: int, damages: Ranges, log_start: int) -> Iterator[Finding]:
+    def _check_log(self, units: UnitFiles, precision_ms: int, damages: Ranges, log_start: int) -> Iterator[Issue]:
         synced = self._checkpoint.log_position
         low_ms = self._checkpoint.read_ms // precision_ms * precision_ms
         astray: dict[int, list[int]] = {}
@@ -162,13 +162,13 @@ class TimerCheck:
         for number, positions in astray.items():
             base = number * self._file_size
             what = f"{len(positions)} units lead to no message of theirs in the CommitLog: the first stands here"
-            yield Finding(_name(base), positions[0] - base, what, LOG_ANEW)
+            yield Issue(_name(base), positions[0] - base, what, LOG_ANEW)
         base = units.end // self._file_size * self._file_size
         if units.end < synced:
             what = f"no unit stands here, and the timer log was on the disk up to {synced}"
-            yield Finding(_name(base), units.end - base, what, LOG_ANEW)
+            yield Issue(_name(base), units.end - base, what, LOG_ANEW)
         elif self._is_settled and (size := units.bytes_behind(units.end)):
-            yield Finding(_name(base), units.end - base, f"{size} bytes follow that are no units", START_CUTS)
+            yield Issue(_name(base), units.end - base, f"{size} bytes follow that are no units", START_CUTS)
 
     def _leads_to_its_message(self, unit: Unit) -> bool:
         index = bisect_left(self._offsets, unit.physical_offset)
@@ -178,7 +178,7 @@ class TimerCheck:
         is_of_its_time = bool(unit.magic & Magic.ROLL) or unit.due_ms == self._due_ms[index]
         return self._sizes[index] == unit.message_size and is_of_its_time
 
-    def _check_wheel(self, units: UnitFiles, precision_ms: int) -> Iterator[Finding]:
+    def _check_wheel(self, units: UnitFiles, precision_ms: int) -> Iterator[Issue]:
         """Find as many messages in the slots to come as in the log, each slot leading to a unit of its time."""
         count, wrong = 0, []
         for at, slot in self._slots(precision_ms):
@@ -192,14 +192,14 @@ class TimerCheck:
         if size != _SLOTS * SLOT_SIZE:
             if self._due_count:
                 what = "is missing" if size is None else f"has {size} bytes of {_SLOTS * SLOT_SIZE}"
-                yield Finding(_WHEEL, None, what, WHEEL_ANEW)
+                yield Issue(_WHEEL, None, what, WHEEL_ANEW)
         elif wrong:
-            yield Finding(
+            yield Issue(
                 _WHEEL, wrong[0], f"{len(wrong)} slots lead to no unit of theirs: the first is here", WHEEL_ANEW
             )
         elif count != self._due_count:
             what = f"has {count} messages that wait; the timer log has {self._due_count}"
-            yield Finding(_WHEEL, None, what, WHEEL_ANEW)
+            yield Issue(_WHEEL, None, what, WHEEL_ANEW)
 
     def _wheel_size(self) -> int | None:
         try:
@@ -237,7 +237,7 @@ class TimerCheck:
                         return precision_ms
         return _PRECISIONS_MS[0]
 
-    def _check_queue(self, precision_ms: int) -> Iterator[Finding]:
+    def _check_queue(self, precision_ms: int) -> Iterator[Issue]:
         """Find the messages that are in the wheel, says the checkpoint, and are not."""
         checkpoint = self._checkpoint
         # What was due before this time may have been delivered without a unit of its own.
@@ -256,7 +256,7 @@ class TimerCheck:
             what = (
                 f"{len(lost)} messages of the timers' queue have no unit: the first lies at {lost[0]} of the CommitLog"
             )
-            yield Finding("timerlog", None, what, LOG_ANEW)
+            yield Issue("timerlog", None, what, LOG_ANEW)
 
 
 def _name(base: int) -> str:

@@ -14,7 +14,7 @@ _DIGITS_MAX = 20
 """Python refuses to read a number of many thousand digits, which a damaged file may hold."""
 
 
-class Beginning:
+class LogStartOffset:
     """The file, by its path, read when this is made."""
 
     def __init__(self, disk: Disk, path: Path) -> None:

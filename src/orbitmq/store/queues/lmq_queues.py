@@ -26,7 +26,7 @@ _LONGEST_NUMBER = 10**18
 _ROOM_FOR_CRC = 32
 
 
-class LightQueues:
+class LmqQueues:
     """The numbering of messages, and their entries in light queues.
 
     Args:

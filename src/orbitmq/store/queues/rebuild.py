@@ -20,7 +20,7 @@ from orbitmq.store.queues.deletions import Deletions
 from orbitmq.store.values import Dispatched
 
 
-class Step(Enum):
+class OffsetStep(Enum):
     """What a message's queue offset means for its queue."""
 
     NEXT = "next"
@@ -31,7 +31,7 @@ class Step(Enum):
     """Out of step with everything: wait for the next message."""
 
 
-def judge_step(queue_offset: int, expected: int | None, held: int | None) -> Step:
+def judge_step(queue_offset: int, expected: int | None, held: int | None) -> OffsetStep:
     """Say how a queue goes on. Pure.
 
     Args:
@@ -39,8 +39,8 @@ def judge_step(queue_offset: int, expected: int | None, held: int | None) -> Ste
         held: the queue offset of the message that is held.
     """
     if queue_offset == expected or expected is None:
-        return Step.NEXT
-    return Step.LEAP if held is not None and queue_offset == held + 1 else Step.HOLD
+        return OffsetStep.NEXT
+    return OffsetStep.LEAP if held is not None and queue_offset == held + 1 else OffsetStep.HOLD
 
 
 class Rebuild:
@@ -93,13 +93,13 @@ class Rebuild:
         step = judge_step(message.queue_offset, expected, None if held is None else held.queue_offset)
         if held is not None:
             del self._held[key]
-            if step is Step.LEAP:
+            if step is OffsetStep.LEAP:
                 if not self._queues.replay(held, with_gaps=True):
                     queue.restart(held.queue_offset)
                     self._queues.replay(held)
             else:
                 self._on_unplaced(held)
-        if step is Step.HOLD:
+        if step is OffsetStep.HOLD:
             self._held[key] = message
         elif not self._queues.replay(message):
             self._on_unplaced(message)

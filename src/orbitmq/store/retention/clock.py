@@ -21,7 +21,7 @@ class _Jump(NamedTuple):
     skipped_ms: int
 
 
-class Ages:
+class RetentionClock:
     """The ages of one run's messages. Whoever asks looks at the clocks first.
 
     Args:

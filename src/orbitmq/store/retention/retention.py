@@ -22,10 +22,10 @@ from orbitmq.store.disk import Disk
 from orbitmq.store.disk_usage import ask_aside
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.log.segment import Segment
-from orbitmq.store.log.start_offset import Beginning
+from orbitmq.store.log.start_offset import LogStartOffset
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.queue_ends import QueueEnds
-from orbitmq.store.retention.clock import Ages
+from orbitmq.store.retention.clock import RetentionClock
 from orbitmq.store.retention.rules import (
     HOUR_MS,
     HourOf,
@@ -73,7 +73,7 @@ class Retention:
         *,
         clock: Clock,
         monotonic: Clock,
-        beginning: Beginning,
+        beginning: LogStartOffset,
         settled_end: Callable[[], int],
         on_full: Callable[[str | None], None],
         hour_of: HourOf = local_hour,
@@ -93,7 +93,7 @@ class Retention:
         self._rules = rules
         self._clock = clock
         self._monotonic = monotonic
-        self._ages = Ages(clock(), monotonic())
+        self._ages = RetentionClock(clock(), monotonic())
         self._beginning = beginning
         self._settled_end = settled_end
         self._on_full = on_full

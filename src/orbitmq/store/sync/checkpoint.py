@@ -18,7 +18,7 @@ _FILE_SIZE = 4096
 _MARGIN_MS = 3000
 
 
-class Checkpoint(NamedTuple):
+class StoreCheckpoint(NamedTuple):
     """What is known to be on the disk (Java: StoreCheckpoint)."""
 
     commit_log_ms: int = 0
@@ -32,7 +32,7 @@ class Checkpoint(NamedTuple):
         """Messages stored up to this time need no second look; three seconds are left for clocks and races."""
         return max(min(self.commit_log_ms, self.consume_queue_ms) - _MARGIN_MS, 0)
 
-    def without_entries_since(self, time_ms: int) -> Checkpoint:
+    def without_entries_since(self, time_ms: int) -> StoreCheckpoint:
         """Return what is still known when the entries of messages stored at `time_ms` or later are being written again.
 
         The next recovery reads those again, and not three seconds more: starts that are killed one after the other would
@@ -46,13 +46,13 @@ class Checkpoint(NamedTuple):
         return max(min(self.flushed_offset, self.confirmed_offset), 0)
 
 
-def parse_checkpoint(content: bytes) -> Checkpoint:
+def parse_checkpoint(content: bytes) -> StoreCheckpoint:
     """Parse the file; one that is missing or cut short knows nothing."""
     if len(content) < LAYOUT_SIZE:
-        return Checkpoint()
-    return Checkpoint(*_LAYOUT.unpack_from(content))
+        return StoreCheckpoint()
+    return StoreCheckpoint(*_LAYOUT.unpack_from(content))
 
 
-def format_checkpoint(checkpoint: Checkpoint) -> bytes:
+def format_checkpoint(checkpoint: StoreCheckpoint) -> bytes:
     """Encode the file."""
     return _LAYOUT.pack(*checkpoint).ljust(_FILE_SIZE, b"\0")

@@ -32,7 +32,7 @@ _STRIDE = 64
 _SIZE = DELAY_LEVELS_MAX * _STRIDE
 
 
-class DeliveryNote(NamedTuple):
+class LevelProgress(NamedTuple):
     """The last message of a level that was sent on: its offset in the level's queue, and places in the CommitLog."""
 
     level: int
@@ -42,7 +42,7 @@ class DeliveryNote(NamedTuple):
     stored_at_ms: int
 
 
-class DeliveryNotes:
+class DeliveryProgress:
     """The file, by its path; it is made with the first note."""
 
     def __init__(self, disk: Disk, path: Path) -> None:
@@ -50,7 +50,7 @@ class DeliveryNotes:
         self._path = path
         self._file: DiskFile | None = None
 
-    def read(self) -> list[DeliveryNote]:
+    def read(self) -> list[LevelProgress]:
         """Return the notes that are whole.
 
         Raises:
@@ -58,7 +58,7 @@ class DeliveryNotes:
         """
         return parse_delivery_notes(self._disk.read(self._path))
 
-    def write(self, notes: Iterable[DeliveryNote]) -> None:
+    def write(self, notes: Iterable[LevelProgress]) -> None:
         """Write notes over those before of their levels. They outlive the process, and a power cut only by chance.
 
         Raises:
@@ -77,19 +77,19 @@ class DeliveryNotes:
             self._file = None
 
 
-def format_delivery_note(note: DeliveryNote) -> bytes:
+def format_delivery_note(note: LevelProgress) -> bytes:
     """Encode a note, without the zeros behind it."""
     body = _BODY.pack(*note)
     return body + _CRC.pack(crc32(body))
 
 
-def parse_delivery_notes(content: bytes) -> list[DeliveryNote]:
+def parse_delivery_notes(content: bytes) -> list[LevelProgress]:
     """Parse the file; a note that is torn, or lies in the place of another level, is left out."""
     found = []
     for start in range(0, len(content) - _BODY.size - _CRC.size + 1, _STRIDE):
         body = content[start : start + _BODY.size]
         if _CRC.unpack_from(content, start + _BODY.size)[0] == crc32(body):
-            note = DeliveryNote(*_BODY.unpack(body))
+            note = LevelProgress(*_BODY.unpack(body))
             if (note.level - 1) * _STRIDE == start:
                 found.append(note)
     return found

@@ -23,7 +23,7 @@ from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.log.segment import Segment
 from orbitmq.store.queues.consume_queue import ConsumeQueue, EntryWrite
 from orbitmq.store.queues.consume_queues import ConsumeQueues
-from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint
+from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint
 from orbitmq.store.sync.durability import Durability, Waiter
 from orbitmq.store.sync.entry_sync import sync_entries
 from orbitmq.store.sync.flusher import Flusher
@@ -56,7 +56,7 @@ class Syncing:
         queues: ConsumeQueues,
         durability: Durability,
         *,
-        checkpoint: Checkpoint,
+        checkpoint: StoreCheckpoint,
         write_checkpoint: Callable[[bytes], None],
         on_durable: Callable[[int], None],
         on_failure: Callable[[Exception], None],
@@ -332,7 +332,7 @@ class Syncing:
         self._note_shortage(error)
         self._is_round_paused = True
 
-    def _checkpoint_written(self, checkpoint: Checkpoint, error: Exception | None) -> None:
+    def _checkpoint_written(self, checkpoint: StoreCheckpoint, error: Exception | None) -> None:
         """Take note of the checkpoint that is on the disk; the next round writes one that is not."""
         if error is None:
             self._checkpoint = checkpoint
@@ -357,9 +357,9 @@ class Syncing:
             log.warning("files cannot be written or synced, it is tried again: %s", error)
         self.shortage = f"files cannot be written or synced: {error}"
 
-    def _next_checkpoint(self, consume_queue_ms: int) -> Checkpoint:
+    def _next_checkpoint(self, consume_queue_ms: int) -> StoreCheckpoint:
         durable = self._durability.durable
-        return Checkpoint(
+        return StoreCheckpoint(
             commit_log_ms=self._synced_ms,
             consume_queue_ms=consume_queue_ms,
             index_ms=self._index_ms,

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import orjson
 
 from orbitmq.model.access import (
+    AccessDecision,
+    AccessRule,
     Acl,
     Action,
-    Decision,
     Policy,
     PolicyType,
     Resource,
-    Rule,
     User,
     UserStatus,
     UserType,
@@ -109,7 +109,7 @@ class RuleDraft(NamedTuple):
     resource: Resource | None
     actions: tuple[Action, ...]
     source_ips: tuple[str, ...]
-    decision: Decision | None
+    decision: AccessDecision | None
 
 
 class PolicyDraft(NamedTuple):
@@ -170,17 +170,17 @@ def parse_acl(document: dict[str, Any]) -> Acl:
     return Acl(draft.subject, tuple(Policy(kind, tuple(map(_whole, rules))) for kind, rules in draft.policies))
 
 
-def _whole(rule: RuleDraft) -> Rule:
+def _whole(rule: RuleDraft) -> AccessRule:
     if rule.resource is None or rule.decision is None or not rule.actions:
         raise ValueError(f"a rule without resource, actions or decision: {rule!r:.200}")
-    return Rule(rule.resource, rule.actions, rule.source_ips, rule.decision)
+    return AccessRule(rule.resource, rule.actions, rule.source_ips, rule.decision)
 
 
 def _policy_document(policy: Policy) -> dict[str, Any]:
     return {"entries": [_rule_document(rule) for rule in policy.rules], "policyType": policy.type}
 
 
-def _rule_document(rule: Rule) -> dict[str, Any]:
+def _rule_document(rule: AccessRule) -> dict[str, Any]:
     document = {"actions": rule.actions, "decision": rule.decision, "resource": str(rule.resource)}
     return {**document, "sourceIps": rule.source_ips} if rule.source_ips else document
 
@@ -205,7 +205,7 @@ def _parse_rule(document: dict[str, Any]) -> RuleDraft:
         parse_resource(None if get("resource") is None else _text(get("resource"))),
         tuple(action for action in actions if action is not None),
         tuple(map(_text, get("sourceIps") or ())),
-        by_name(Decision, get("decision")),
+        by_name(AccessDecision, get("decision")),
     )
 
 

@@ -45,7 +45,7 @@ class QueueInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumeFigures:
+class ConsumeStatus:
     """How consumption of one topic goes (Java: ConsumeStatus): times in ms, rates in messages a second."""
 
     pull_ms: float = 0.0
@@ -63,7 +63,7 @@ class RunningInfo:
     properties: Mapping[str, str]
     subscriptions: tuple[Subscription, ...] = ()
     queues: Mapping[MessageQueue, QueueInfo] = field(default_factory=dict)
-    figures: Mapping[str, ConsumeFigures] = field(default_factory=dict)
+    figures: Mapping[str, ConsumeStatus] = field(default_factory=dict)
     stacks: str | None = None
 
 
@@ -146,16 +146,16 @@ def _parse_queue_info(document: dict[str, Any]) -> QueueInfo:
     return QueueInfo(**found)
 
 
-def _parse_figures(document: dict[str, Any]) -> ConsumeFigures:
+def _parse_figures(document: dict[str, Any]) -> ConsumeStatus:
     found: dict[str, Any] = {}
     for name, key in _FIGURE_KEYS.items():
         value = document.get(key)
         if value is not None:
             found[name] = number(value) if name == "failed_count" else float(value)
-    return ConsumeFigures(**found)
+    return ConsumeStatus(**found)
 
 
-class Outcome(StrEnum):
+class ConsumeResult(StrEnum):
     """How a handler ended (Java: CMResult)."""
 
     SUCCESS = "CR_SUCCESS"
@@ -176,7 +176,7 @@ class DirectResult:
         spent_ms: how long the handler took.
     """
 
-    outcome: Outcome
+    outcome: ConsumeResult
     is_ordered: bool = False
     auto_commit: bool = True
     remark: str | None = None
@@ -205,7 +205,7 @@ def decode_direct_result(body: bytes) -> DirectResult:
         "consume result",
         body,
         lambda document: DirectResult(
-            outcome=Outcome(document["consumeResult"]),
+            outcome=ConsumeResult(document["consumeResult"]),
             is_ordered=bool(document.get("order")),
             auto_commit=bool(document.get("autoCommit", True)),
             remark=document.get("remark"),

@@ -26,7 +26,7 @@ class SyncSet(NamedTuple):
     epoch: int
 
 
-class Member(NamedTuple):
+class BrokerMember(NamedTuple):
     """One broker of a group, as its controller sees it."""
 
     broker_name: str
@@ -42,8 +42,8 @@ class SyncState(NamedTuple):
     master_address: str | None
     master_epoch: int
     sync_set_epoch: int
-    in_sync: tuple[Member, ...]
-    not_in_sync: tuple[Member, ...]
+    in_sync: tuple[BrokerMember, ...]
+    not_in_sync: tuple[BrokerMember, ...]
 
 
 class Epoch(NamedTuple):
@@ -129,9 +129,9 @@ def decode_sync_states(body: bytes) -> dict[str, SyncState]:
         HeaderError: the body is none.
     """
 
-    def member(item: dict[str, Any]) -> Member:
+    def member(item: dict[str, Any]) -> BrokerMember:
         alive = flag(item.get("alive"))
-        return Member(text(item["brokerName"]), number(item["brokerId"]), text(item["brokerAddress"]), alive)
+        return BrokerMember(text(item["brokerName"]), number(item["brokerId"]), text(item["brokerAddress"]), alive)
 
     def state(item: dict[str, Any]) -> SyncState:
         master = item.get("masterBrokerId")
@@ -201,7 +201,7 @@ def _sync_state(state: SyncState) -> dict[str, Any]:
     return {name: value for name, value in document.items() if value is not None}
 
 
-def _members(members: Sequence[Member]) -> list[dict[str, Any]]:
+def _members(members: Sequence[BrokerMember]) -> list[dict[str, Any]]:
     return [
         {
             "alive": member.is_alive,

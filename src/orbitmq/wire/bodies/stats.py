@@ -13,10 +13,10 @@ import orjson
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.document import number, parse_body
-from orbitmq.wire.bodies.topics import Progress, consume_stats_document
+from orbitmq.wire.bodies.topics import QueueProgress, consume_stats_document
 
 
-class WindowFigures(NamedTuple):
+class BrokerStatsItem(NamedTuple):
     """What happened in one window of time."""
 
     sum: int = 0
@@ -26,15 +26,15 @@ class WindowFigures(NamedTuple):
     """Of the sum, per time that something was counted: a batch counts once."""
 
 
-class StatsFigures(NamedTuple):
+class BrokerStatsData(NamedTuple):
     """What happened in the last minute, hour and day."""
 
-    minute: WindowFigures
-    hour: WindowFigures
-    day: WindowFigures
+    minute: BrokerStatsItem
+    hour: BrokerStatsItem
+    day: BrokerStatsItem
 
 
-def encode_stats(figures: StatsFigures) -> bytes:
+def encode_stats(figures: BrokerStatsData) -> bytes:
     """Encode the answer to VIEW_BROKER_STATS_DATA."""
     return orjson.dumps(
         {
@@ -45,7 +45,7 @@ def encode_stats(figures: StatsFigures) -> bytes:
     )
 
 
-def decode_stats(body: bytes) -> StatsFigures:
+def decode_stats(body: bytes) -> BrokerStatsData:
     """Decode the answer to VIEW_BROKER_STATS_DATA.
 
     Raises:
@@ -54,22 +54,22 @@ def decode_stats(body: bytes) -> StatsFigures:
     return parse_body(
         "stats",
         body,
-        lambda document: StatsFigures(*(_parse(document[key]) for key in ("statsMinute", "statsHour", "statsDay"))),
+        lambda document: BrokerStatsData(*(_parse(document[key]) for key in ("statsMinute", "statsHour", "statsDay"))),
     )
 
 
-def _document(window: WindowFigures) -> dict[str, Any]:
+def _document(window: BrokerStatsItem) -> dict[str, Any]:
     return {"avgpt": window.mean, "sum": window.sum, "tps": window.rate}
 
 
-def _parse(document: dict[str, Any]) -> WindowFigures:
-    return WindowFigures(number(document["sum"]), float(document["tps"]), float(document["avgpt"]))
+def _parse(document: dict[str, Any]) -> BrokerStatsItem:
+    return BrokerStatsItem(number(document["sum"]), float(document["tps"]), float(document["avgpt"]))
 
 
 class TopicProgress(NamedTuple):
     """A group's place in every queue of one topic, and how many messages of it the group gets per second."""
 
-    queues: Mapping[MessageQueue, Progress]
+    queues: Mapping[MessageQueue, QueueProgress]
     rate: float = 0.0
 
 

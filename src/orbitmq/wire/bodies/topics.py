@@ -139,7 +139,7 @@ def decode_topic_stats(body: bytes) -> dict[MessageQueue, QueueStats]:
     )
 
 
-class Progress(NamedTuple):
+class QueueProgress(NamedTuple):
     """A group's place in one queue."""
 
     broker_offset: int
@@ -148,12 +148,12 @@ class Progress(NamedTuple):
     consumed_at_ms: int = 0
 
 
-def encode_consume_stats(stats: Mapping[MessageQueue, Progress], consume_rate: float = 0.0) -> bytes:
+def encode_consume_stats(stats: Mapping[MessageQueue, QueueProgress], consume_rate: float = 0.0) -> bytes:
     """Encode the answer to GET_CONSUME_STATS, whose map is keyed by objects."""
     return fastjson.dumps_loose(consume_stats_document(stats, consume_rate))
 
 
-def consume_stats_document(stats: Mapping[MessageQueue, Progress], consume_rate: float) -> dict[str, Any]:
+def consume_stats_document(stats: Mapping[MessageQueue, QueueProgress], consume_rate: float) -> dict[str, Any]:
     """Return the JSON object of a group's places, as `fastjson.dumps_loose` takes it."""
     offsets = {
         _key(queue): {
@@ -167,13 +167,13 @@ def consume_stats_document(stats: Mapping[MessageQueue, Progress], consume_rate:
     return {"consumeTps": consume_rate, "offsetTable": offsets}
 
 
-def decode_consume_stats(body: bytes) -> dict[MessageQueue, Progress]:
+def decode_consume_stats(body: bytes) -> dict[MessageQueue, QueueProgress]:
     """Decode the answer to GET_CONSUME_STATS."""
     return parse_body(
         "consume stats",
         body,
         lambda document: {
-            parse_queue(dict(key)): Progress(
+            parse_queue(dict(key)): QueueProgress(
                 number(found["brokerOffset"]),
                 number(found["consumerOffset"]),
                 number(found.get("pullOffset", 0)),

@@ -442,7 +442,7 @@ def to_stored_message(record: Record, broker_name: str = "", *, decompress: bool
     )
 
 
-class Answer(NamedTuple):
+class DecodedMessages(NamedTuple):
     """The messages of a pull or query answer, why each other record cannot be read, and the bytes behind the last of these."""
 
     messages: list[StoredMessage]
@@ -450,7 +450,7 @@ class Answer(NamedTuple):
     unread: int
 
 
-def decode_answer(view: bytes | memoryview, broker_name: str = "") -> Answer:
+def decode_answer(view: bytes | memoryview, broker_name: str = "") -> DecodedMessages:
     """Decode the records of an answer, each by itself: one that cannot be read is passed over.
 
     Its size leads to the next record; where there is none, nothing behind it can be read.
@@ -469,9 +469,9 @@ def decode_answer(view: bytes | memoryview, broker_name: str = "") -> Answer:
             errors.append(error)
             size = _size_to_next(rest)
             if size is None:
-                return Answer(messages, errors, len(rest))
+                return DecodedMessages(messages, errors, len(rest))
             rest = rest[size:]
-    return Answer(messages, errors, 0)
+    return DecodedMessages(messages, errors, 0)
 
 
 def _size_to_next(view: memoryview) -> int | None:

@@ -34,7 +34,7 @@ class MessageKind(IntEnum):
     ORDERED = 4
 
 
-class Outcome(IntEnum):
+class ConsumeReturnType(IntEnum):
     """How a consumption ended (Java: ConsumeReturnType)."""
 
     SUCCESS = 0
@@ -172,7 +172,11 @@ def _begun(fields: Sequence[str]) -> ConsumptionBegun:
 
 def _ended(fields: Sequence[str]) -> ConsumptionEnded:
     request_id, message_id, cost, success, keys, *rest = fields
-    outcome = _number(rest[0]) if rest and rest[0] else int(Outcome.SUCCESS if success == "true" else Outcome.FAILED)
+    outcome = (
+        _number(rest[0])
+        if rest and rest[0]
+        else int(ConsumeReturnType.SUCCESS if success == "true" else ConsumeReturnType.FAILED)
+    )
     at_ms, group = (_number(rest[1]), rest[2]) if len(rest) > 2 else (0, "")
     return ConsumptionEnded(
         request_id, message_id, _number(cost), success == "true", _text(keys), outcome, at_ms, group

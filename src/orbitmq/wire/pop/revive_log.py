@@ -38,7 +38,7 @@ class CheckpointKey(NamedTuple):
     broker_name: str
 
 
-class Checkpoint(NamedTuple):
+class PopCheckpoint(NamedTuple):
     """Messages of one queue that a consumer has, until when.
 
     Args:
@@ -66,7 +66,7 @@ class Ack(NamedTuple):
     offsets: tuple[int, ...]
 
 
-def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
+def encode_checkpoint(checkpoint: PopCheckpoint) -> bytes:
     """Return a checkpoint's body."""
     key, start = checkpoint.key, checkpoint.key.start_offset
     document: dict[str, Any] = {
@@ -112,7 +112,7 @@ def ack_id(ack: Ack) -> str:
     return f"{key.topic}@{key.queue_id}@{offset}@{key.group}@{key.pop_time_ms}@{key.broker_name}@{ACK_TAG}"
 
 
-def decode_checkpoint(body: bytes | memoryview) -> Checkpoint:
+def decode_checkpoint(body: bytes | memoryview) -> PopCheckpoint:
     """Parse a checkpoint's body.
 
     Raises:
@@ -129,7 +129,7 @@ def decode_checkpoint(body: bytes | memoryview) -> Checkpoint:
     else:  # as the first versions wrote it: the messages follow one another
         offsets = tuple(range(key.start_offset, key.start_offset + count))
     rewritten = str(document.get("rp") or "0")
-    return Checkpoint(
+    return PopCheckpoint(
         key,
         offsets,
         _integer(document, "it", 0, _LONG - 1),

@@ -10,7 +10,17 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
-from orbitmq.model.access import Acl, Action, Decision, Need, Policy, PolicyType, Rule, by_name, parse_resource
+from orbitmq.model.access import (
+    AccessDecision,
+    AccessRule,
+    Acl,
+    Action,
+    Need,
+    Policy,
+    PolicyType,
+    by_name,
+    parse_resource,
+)
 from orbitmq.net.counters import Counters
 from orbitmq.wire.command import Command
 from orbitmq.wire.signature import Credentials, sign_command
@@ -110,13 +120,13 @@ def _need(text: str) -> Need:
     return Need(found, tuple(filter(None, (by_name(Action, action) for action in actions.split("|")))))
 
 
-def rule(resource: str, *actions: Action, source_ips: tuple[str, ...] = (), decision: str = "Allow") -> Rule:
+def rule(resource: str, *actions: Action, source_ips: tuple[str, ...] = (), decision: str = "Allow") -> AccessRule:
     found = parse_resource(resource)
     assert found is not None
-    return Rule(found, actions or (Action.ALL,), source_ips, Decision(decision))
+    return AccessRule(found, actions or (Action.ALL,), source_ips, AccessDecision(decision))
 
 
-def acl(*rules: Rule, default: tuple[Rule, ...] = (), name: str = USER.access_key) -> Acl:
+def acl(*rules: AccessRule, default: tuple[AccessRule, ...] = (), name: str = USER.access_key) -> Acl:
     policies = (Policy(PolicyType.CUSTOM, rules), Policy(PolicyType.DEFAULT, default))
     return Acl(f"User:{name}", tuple(policy for policy in policies if policy.rules))
 

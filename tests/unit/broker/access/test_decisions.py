@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from orbitmq.broker.access.decisions import DENIED, NO_RULE, objection, parse_network
-from orbitmq.model.access import Action, Need, Resource, ResourceType, Rule
+from orbitmq.model.access import AccessRule, Action, Need, Resource, ResourceType
 
 from .samples import acl, rule
 
@@ -15,7 +15,7 @@ PUB_ON_ORDERS = Need(Resource(ResourceType.TOPIC, "orders"), (Action.PUB,))
 
 
 def decided(
-    *rules: Rule, default: tuple[Rule, ...] = (), need: Need = PUB_ON_ORDERS, source: str = "10.0.0.1"
+    *rules: AccessRule, default: tuple[AccessRule, ...] = (), need: Need = PUB_ON_ORDERS, source: str = "10.0.0.1"
 ) -> str | None:
     return objection(need, acl(*rules, default=default), source)
 

@@ -22,7 +22,16 @@ from orbitmq.broker.access.directory import (
     update_user,
 )
 from orbitmq.errors import Rejected
-from orbitmq.model.access import Action, Decision, PolicyType, Rule, User, UserStatus, UserType, parse_resource
+from orbitmq.model.access import (
+    AccessDecision,
+    AccessRule,
+    Action,
+    PolicyType,
+    User,
+    UserStatus,
+    UserType,
+    parse_resource,
+)
 from orbitmq.wire.bodies.access import AclDraft, PolicyDraft, RuleDraft, UserChange
 
 from .samples import acl, rule
@@ -35,10 +44,10 @@ def draft(*rules: RuleDraft, subject: str | None = "User:anna") -> AclDraft:
 
 
 def written(resource: str, *actions: Action, ips: tuple[str, ...] = (), decision: str | None = "Allow") -> RuleDraft:
-    return RuleDraft(parse_resource(resource), actions, ips, Decision(decision) if decision else None)
+    return RuleDraft(parse_resource(resource), actions, ips, AccessDecision(decision) if decision else None)
 
 
-def rules_of(found: Directory, name: str = "anna") -> dict[str, Rule]:
+def rules_of(found: Directory, name: str = "anna") -> dict[str, AccessRule]:
     acl_found = found.acls.get(name)
     return {} if acl_found is None else {str(one.resource): one for one in acl_found.rules(PolicyType.CUSTOM)}
 

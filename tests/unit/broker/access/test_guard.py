@@ -12,7 +12,18 @@ from orbitmq.broker.access.directory import Directory
 from orbitmq.broker.access.guard import REMEMBERED_MAX, Guard, host_of
 from orbitmq.broker.access.requirements import OURS_ALONE, REQUIREMENTS
 from orbitmq.errors import HeaderError, Rejected
-from orbitmq.model.access import Acl, Action, Need, Pattern, Resource, ResourceType, Rule, User, UserStatus, UserType
+from orbitmq.model.access import (
+    AccessRule,
+    Acl,
+    Action,
+    Need,
+    Pattern,
+    Resource,
+    ResourceType,
+    User,
+    UserStatus,
+    UserType,
+)
 from orbitmq.wire.command import FLAG_ONEWAY, Command, SerializeType, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.header import decode_header
@@ -44,7 +55,7 @@ CODES = sorted(JAVA | OURS)
 UNKNOWN = (99, 4711, 220, 103)
 
 
-def guard(*rules: Rule, **settings: Any) -> Guard:
+def guard(*rules: AccessRule, **settings: Any) -> Guard:
     """Return a guard of a directory in which USER has these rules."""
     users = [
         User(SUPER.access_key, SUPER.secret_key, UserType.SUPER),
@@ -67,10 +78,10 @@ def refusal(of: Guard, command: Command, host: str = SOURCE) -> str | None:
     return None
 
 
-def allowing(asked: Iterable[Need], change: Any = None) -> list[Rule]:
+def allowing(asked: Iterable[Need], change: Any = None) -> list[AccessRule]:
     """Return rules that allow exactly this, each with the first of the actions that would do."""
-    found = [Rule(need.resource, need.actions[:1], (), rule("*").decision) for need in asked]
-    merged: dict[Resource, Rule] = {}
+    found = [AccessRule(need.resource, need.actions[:1], (), rule("*").decision) for need in asked]
+    merged: dict[Resource, AccessRule] = {}
     for one in found:
         old = merged.get(one.resource)
         merged[one.resource] = one if old is None else one._replace(actions=(*old.actions, *one.actions))
@@ -114,23 +125,23 @@ def test_a_code_that_nobody_thought_of_is_for_super_users(code: int):
     assert "for super users" in str(refusal(guard(rule("*")), sample(code, USER)))
 
 
-def prefixed(one: Rule) -> Rule:
+def prefixed(one: AccessRule) -> AccessRule:
     return one._replace(resource=one.resource._replace(name=(one.resource.name or "")[:-2], pattern=Pattern.PREFIXED))
 
 
-def every_name(one: Rule) -> Rule:
+def every_name(one: AccessRule) -> AccessRule:
     return one._replace(resource=Resource(one.resource.type, None, Pattern.ANY))
 
 
-def everything(one: Rule) -> Rule:
+def everything(one: AccessRule) -> AccessRule:
     return one._replace(resource=Resource(ResourceType.ANY, None, Pattern.ANY), actions=(Action.ALL,))
 
 
-def from_here(one: Rule) -> Rule:
+def from_here(one: AccessRule) -> AccessRule:
     return one._replace(source_ips=("192.168.0.1", "10.1.0.0/16"))
 
 
-def by_any_action(one: Rule) -> Rule:
+def by_any_action(one: AccessRule) -> AccessRule:
     return one._replace(actions=(Action.ALL,))
 
 
@@ -163,31 +174,31 @@ def test_neither_a_binary_header_nor_one_that_wants_no_answer_changes_anything(f
             assert "no matched policies" in str(refusal(guard(*rules), said[USER])), (code, number)
 
 
-def a_shorter_name(one: Rule) -> Rule:
+def a_shorter_name(one: AccessRule) -> AccessRule:
     return one._replace(resource=one.resource._replace(name=(one.resource.name or "")[:-1]))
 
 
-def a_longer_name(one: Rule) -> Rule:
+def a_longer_name(one: AccessRule) -> AccessRule:
     return one._replace(resource=one.resource._replace(name=f"{one.resource.name}b"))
 
 
-def a_longer_beginning(one: Rule) -> Rule:
+def a_longer_beginning(one: AccessRule) -> AccessRule:
     return one._replace(resource=one.resource._replace(name=f"{one.resource.name}b", pattern=Pattern.PREFIXED))
 
 
-def another_case(one: Rule) -> Rule:
+def another_case(one: AccessRule) -> AccessRule:
     return one._replace(resource=one.resource._replace(name=(one.resource.name or "").swapcase()))
 
 
-def another_kind(one: Rule) -> Rule:
+def another_kind(one: AccessRule) -> AccessRule:
     return one._replace(resource=one.resource._replace(type=ResourceType.NAMESPACE))
 
 
-def from_elsewhere(one: Rule) -> Rule:
+def from_elsewhere(one: AccessRule) -> AccessRule:
     return one._replace(source_ips=("10.1.2.4", "10.2.0.0/16", "::1"))
 
 
-def other_actions(one: Rule) -> Rule:
+def other_actions(one: AccessRule) -> AccessRule:
     return one._replace(actions=tuple(action for action in Action if action not in (*one.actions, Action.ALL)))
 
 
@@ -208,7 +219,7 @@ def test_other_actions_do_not_count():
         for need in needs(code):
             others = tuple(action for action in Action if action not in (*need.actions, Action.ALL))
             rest = [one for one in allowing(needs(code)) if one.resource != need.resource]
-            rules = [*rest, Rule(need.resource, others, (), rule("*").decision)]
+            rules = [*rest, AccessRule(need.resource, others, (), rule("*").decision)]
             assert "no matched policies" in str(refusal(guard(*rules), sample(code, USER)))
 
 

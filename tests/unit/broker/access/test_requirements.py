@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.broker.access.requirements import Asking, requirements_of
+from orbitmq.broker.access.requirements import RequestView, requirements_of
 from orbitmq.broker.handlers import HANDLERS
 from orbitmq.errors import OrbitError
 from orbitmq.model.access import Need
@@ -12,8 +12,8 @@ from orbitmq.model.access import Need
 from .samples import BODY, CLUSTER, FIELDS, JAVA, OURS, needs
 
 
-def asking(body: bytes = BODY, **fields: str) -> Asking:
-    return Asking(FIELDS | fields, body, CLUSTER, lambda _: None)
+def asking(body: bytes = BODY, **fields: str) -> RequestView:
+    return RequestView(FIELDS | fields, body, CLUSTER, lambda _: None)
 
 
 def merged(found: tuple[Need, ...] | None) -> set[Need]:
@@ -43,7 +43,9 @@ def test_lists_in_a_field_count_each():
 
 @pytest.mark.parametrize("code", [35, 37, 33, 323, 309])
 def test_fields_that_may_be_missing_ask_for_nothing(code: int):
-    found = requirements_of(code, Asking({"consumerGroup": "g"} if code == 309 else {}, b"", CLUSTER, lambda _: None))
+    found = requirements_of(
+        code, RequestView({"consumerGroup": "g"} if code == 309 else {}, b"", CLUSTER, lambda _: None)
+    )
     assert [str(need.resource) for need in found or ()] == (["Group:g"] if code == 309 else [])
 
 

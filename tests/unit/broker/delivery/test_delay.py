@@ -17,7 +17,7 @@ from orbitmq.model.delay_levels import DELAY_LEVELS_TEXT, parse_delay_levels
 from orbitmq.model.message import Host
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, SCHEDULE_TOPIC, DataVersion, TopicConfig
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
-from orbitmq.store.sync.delivery_progress import DeliveryNotes
+from orbitmq.store.sync.delivery_progress import DeliveryProgress
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.properties import parse_properties
@@ -448,7 +448,7 @@ def test_a_note_whose_copy_a_power_cut_took_is_not_believed_when_other_messages_
 def test_a_copy_of_another_message_of_the_queue_proves_nothing(scene: Notes) -> None:
     scene.add(b"a", b"b")
     scene.deliver()
-    notes = DeliveryNotes(scene.disk, Path("/store/delivered"))
+    notes = DeliveryProgress(scene.disk, Path("/store/delivered"))
     (note,) = notes.read()
     first = scene.store.message_at("t", 0, 0)
     assert first is not None
@@ -463,7 +463,7 @@ def test_a_copy_of_another_message_of_the_queue_proves_nothing(scene: Notes) -> 
         notes.write([wrong])
         scene.killed()
         assert scene.waiting == {1: 2}, wrong
-        notes = DeliveryNotes(scene.disk, Path("/store/delivered"))
+        notes = DeliveryProgress(scene.disk, Path("/store/delivered"))
     notes.write([note, note._replace(level=40)])
     scene.killed()
     assert scene.waiting == {}
@@ -473,13 +473,13 @@ def test_a_copy_of_another_message_of_the_queue_proves_nothing(scene: Notes) -> 
 def test_notes_that_cannot_be_read_repeat_messages_and_are_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse(_self: DeliveryNotes) -> None:
+    def refuse(_self: DeliveryProgress) -> None:
         raise OSError(5, "Input/output error")
 
     scene = Notes()
     scene.add(b"a")
     scene.deliver()
-    monkeypatch.setattr(DeliveryNotes, "read", refuse)
+    monkeypatch.setattr(DeliveryProgress, "read", refuse)
     scene.killed()
     assert scene.waiting == {1: 1}
     assert "some come again" in caplog.text

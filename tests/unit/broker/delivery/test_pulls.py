@@ -38,15 +38,15 @@ class Rig:
             self.store,
             self.stats,
             self.clock,
-            **{"parked_max": 10, "parked_size_max": 1 << 30, "count_max": 100, "size_max": 10_000} | limits,
+            **{"held_max": 10, "held_size_max": 1 << 30, "count_max": 100, "size_max": 10_000} | limits,
         )
         self.peer = FakePeer()
 
     def send(self, body: bytes = b"x" * 100, topic: str = "t", queue_id: int = 0, tag_code: int = 0) -> int:
         return self.store.append(Draft(topic, queue_id, body, tag_code=tag_code)).size
 
-    def park(self, suspend_ms: int = 500, tag_codes: frozenset[int] | None = None, **fields: Any) -> bool:
-        return self.pulls.park(self.call(**fields), tag_codes, suspend_ms)
+    def hold(self, suspend_ms: int = 500, tag_codes: frozenset[int] | None = None, **fields: Any) -> bool:
+        return self.pulls.hold(self.call(**fields), tag_codes, suspend_ms)
 
     def call(self, **fields: Any) -> Call[PullMessage]:
         return call(pull_header(**fields), peer=self.peer, now_ms=self.clock())
@@ -125,50 +125,50 @@ def test_a_client_gets_no_more_bytes_than_the_broker_allows() -> None:
     assert len(rig.pulls.read(pull_header(size_max=10_000), None).body) == size
 
 
-async def test_a_burst_answers_each_parked_pull_once_and_whole(rig: Rig) -> None:
-    assert rig.park()
-    assert rig.park(topic="other")
+async def test_a_burst_answers_each_held_pull_once_and_whole(rig: Rig) -> None:
+    assert rig.hold()
+    assert rig.hold(topic="other")
     rig.send(b"1")
     rig.send(b"2")
     assert rig.answers == []
     await until(lambda: rig.answers)
-    assert (rig.answers, rig.pulls.parked_count) == ([(FOUND, [b"1", b"2"])], 1)
+    assert (rig.answers, rig.pulls.held_count) == ([(FOUND, [b"1", b"2"])], 1)
 
 
 def test_over_the_limit_nobody_waits() -> None:
-    rig = Rig(parked_max=1)
-    assert rig.park()
-    assert not rig.park()
+    rig = Rig(held_max=1)
+    assert rig.hold()
+    assert not rig.hold()
 
 
 def test_a_pull_is_answered_when_its_time_is_over_and_not_before(rig: Rig) -> None:
-    rig.park(suspend_ms=500)
+    rig.hold(suspend_ms=500)
     rig.pulls.answer_expired(rig.clock.advance(499))
     assert rig.answers == []
     rig.pulls.answer_expired(rig.clock.advance(1))
-    assert (rig.answers, rig.pulls.parked_count) == ([(NOT_FOUND, [])], 0)
+    assert (rig.answers, rig.pulls.held_count) == ([(NOT_FOUND, [])], 0)
 
 
 def test_a_pull_whose_wake_up_was_lost_is_answered_later(rig: Rig) -> None:
     rig.send(b"first")
-    rig.park(queue_offset=0)
-    rig.park(queue_offset=1)
+    rig.hold(queue_offset=0)
+    rig.hold(queue_offset=1)
     rig.pulls.answer_overtaken()
-    assert (rig.answers, rig.pulls.parked_count) == ([(FOUND, [b"first"])], 1)
+    assert (rig.answers, rig.pulls.held_count) == ([(FOUND, [b"first"])], 1)
 
 
 async def test_a_pull_that_finds_nothing_after_all_waits_on(rig: Rig) -> None:
-    rig.park(topic="none")
+    rig.hold(topic="none")
     rig.pulls.answer_topic("other")
-    assert rig.pulls.parked_count == 1
+    assert rig.pulls.held_count == 1
     rig.pulls.answer_topic("none")
-    assert (rig.answers, rig.pulls.parked_count) == ([], 1)
+    assert (rig.answers, rig.pulls.held_count) == ([], 1)
 
 
 def test_the_pulls_of_a_connection_that_closed_get_no_answer(rig: Rig) -> None:
-    rig.park()
+    rig.hold()
     rig.pulls.drop_connection(rig.peer)
-    assert (rig.pulls.parked_count, rig.answers) == (0, [])
+    assert (rig.pulls.held_count, rig.answers) == (0, [])
 
 
 async def test_the_pulls_of_a_connection_that_closed_are_forgotten_in_turns_of_the_loop(
@@ -177,22 +177,22 @@ async def test_the_pulls_of_a_connection_that_closed_are_forgotten_in_turns_of_t
     monkeypatch.setattr("orbitmq.broker.delivery.pulls._FORGOTTEN_COUNT", 2)
     rig = Rig()
     for _ in range(5):
-        rig.park()
+        rig.hold()
     rig.pulls.drop_connection(rig.peer)
-    assert rig.pulls.parked_count == 3
+    assert rig.pulls.held_count == 3
     await asyncio.sleep(0)
-    assert rig.pulls.parked_count == 1
+    assert rig.pulls.held_count == 1
     await asyncio.sleep(0)
-    assert rig.pulls.parked_count == 0
+    assert rig.pulls.held_count == 0
 
 
 async def test_a_broker_that_stops_answers_all_also_those_that_were_woken_just_now(rig: Rig) -> None:
-    rig.park()
-    rig.park(queue_offset=5, suspend_ms=500)
+    rig.hold()
+    rig.hold(queue_offset=5, suspend_ms=500)
     rig.send(b"last")
     rig.pulls.close()
     assert rig.answers == [(FOUND, [b"last"]), (MOVED, [])]
-    assert not rig.park()
+    assert not rig.hold()
     await asyncio.sleep(0)
     assert len(rig.answers) == 2
 
@@ -200,8 +200,8 @@ async def test_a_broker_that_stops_answers_all_also_those_that_were_woken_just_n
 def test_a_read_that_fails_is_the_answer_of_its_own_pull_alone(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, rig: Rig
 ) -> None:
-    rig.park(queue_id=7)
-    rig.park()
+    rig.hold(queue_id=7)
+    rig.hold()
     real = rig.store.read
 
     def read(topic: str, queue_id: int, *rest: Any) -> Any:
@@ -217,10 +217,10 @@ def test_a_read_that_fails_is_the_answer_of_its_own_pull_alone(
     assert "queue 7 failed" in caplog.text
 
 
-def test_a_parked_pull_of_a_queue_that_was_cut_is_told_so_without_a_traceback(
+def test_a_held_pull_of_a_queue_that_was_cut_is_told_so_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, rig: Rig
 ) -> None:
-    rig.park()
+    rig.hold()
 
     def read(*_: Any) -> Any:
         raise FileCut("t/0 was cut short by somebody else")
@@ -233,22 +233,22 @@ def test_a_parked_pull_of_a_queue_that_was_cut_is_told_so_without_a_traceback(
 
 
 async def test_a_message_that_wakes_a_crowd_is_answered_in_turns_and_others_have_the_loop_between() -> None:
-    rig = Rig(parked_max=1000)
+    rig = Rig(held_max=1000)
     for _ in range(501):
-        assert rig.park()
+        assert rig.hold()
     rig.send()
     counts = []
     while len(rig.peer.replies) < 501:
         await asyncio.sleep(0)
         counts.append(len(rig.peer.replies))
     assert [count for count in counts if count] == [200, 400, 501]
-    assert rig.pulls.parked_count == 0
+    assert rig.pulls.held_count == 0
 
 
 async def test_pulls_that_end_at_the_same_time_are_answered_in_turns() -> None:
-    rig = Rig(parked_max=1000)
+    rig = Rig(held_max=1000)
     for _ in range(201):
-        rig.park()
+        rig.hold()
     rig.pulls.answer_expired(rig.clock.advance(500))
     assert len(rig.peer.replies) == 200
     await until(lambda: len(rig.peer.replies) == 201)
@@ -257,8 +257,8 @@ async def test_pulls_that_end_at_the_same_time_are_answered_in_turns() -> None:
 async def test_pulls_that_wait_for_the_same_large_message_share_one_copy() -> None:
     rig = Rig(size_max=1 << 20)
     for _ in range(3):
-        rig.park()
-    rig.park(queue_offset=0, tag_codes=frozenset({0}))
+        rig.hold()
+    rig.hold(queue_offset=0, tag_codes=frozenset({0}))
     rig.send(b"x" * 60_000)
     await until(lambda: len(rig.peer.replies) == 4)
     first, *others = [reply.body for reply in rig.peer.replies]
@@ -269,9 +269,9 @@ async def test_pulls_that_wait_for_the_same_large_message_share_one_copy() -> No
 async def test_pulls_of_different_queues_share_what_each_queues_crowd_waits_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rig = Rig(parked_max=100)
+    rig = Rig(held_max=100)
     for number in range(20):
-        rig.park(queue_id=number % 2)
+        rig.hold(queue_id=number % 2)
     reads = reads_of(rig, monkeypatch)
     for queue_id in (0, 1):
         rig.send(queue_id=queue_id)
@@ -282,9 +282,9 @@ async def test_pulls_of_different_queues_share_what_each_queues_crowd_waits_for(
 
 async def test_what_is_shared_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orbitmq.broker.delivery.pulls._SHARED_SIZE_MAX", 300)
-    rig = Rig(parked_max=100)
+    rig = Rig(held_max=100)
     for queue_id in range(4):
-        rig.park(queue_id=queue_id)
+        rig.hold(queue_id=queue_id)
     for queue_id in range(4):
         rig.send(queue_id=queue_id)
     await until(lambda: rig.peer.replies)
@@ -295,25 +295,25 @@ async def test_what_is_shared_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 async def test_a_client_that_does_not_read_keeps_its_pulls_waiting_until_it_reads() -> None:
     rig, deaf = Rig(), FakePeer()
     deaf.room = -1
-    rig.pulls.park(call(pull_header(), peer=deaf), None, 500)
-    rig.park()
+    rig.pulls.hold(call(pull_header(), peer=deaf), None, 500)
+    rig.hold()
     rig.send(b"1")
     await until(lambda: rig.answers)
     rig.clock.advance(10_000)
     rig.pulls._resume()
-    assert (deaf.replies, rig.pulls.parked_count) == ([], 1)
+    assert (deaf.replies, rig.pulls.held_count) == ([], 1)
     deaf.room = 1 << 30
     await until(lambda: deaf.replies)
-    assert rig.pulls.parked_count == 0
+    assert rig.pulls.held_count == 0
     assert deaf.replies[0].code == FOUND
 
 
 async def test_a_large_answer_waits_for_room_only_so_long(monkeypatch: pytest.MonkeyPatch, rig: Rig) -> None:
     rig.peer.room = 50
-    rig.park()
+    rig.hold()
     rig.send(b"1" * 100)
     reads = reads_of(rig, monkeypatch)
-    await until(lambda: rig.pulls.parked.has_ready or reads)
+    await until(lambda: rig.pulls.held.has_ready or reads)
     rig.pulls._resume()
     assert (len(reads), rig.answers) == (1, [])
     rig.clock.advance(PATIENCE_MS - 1)
@@ -338,26 +338,26 @@ async def test_a_pull_that_found_much_waits_for_room_and_then_gets_what_there_is
 
 
 async def test_where_too_many_wait_a_large_answer_does_not() -> None:
-    rig = Rig(parked_max=1)
-    rig.park()
+    rig = Rig(held_max=1)
+    rig.hold()
     rig.peer.room = 0
     assert not rig.pulls.wait_for_room(rig.call(), None, 100)
 
 
 async def test_a_broker_that_stops_answers_also_whom_it_has_no_room_for(rig: Rig) -> None:
     rig.peer.room = 0
-    rig.park()
+    rig.hold()
     rig.send(b"1")
     rig.pulls._answer_ready()
-    assert rig.pulls.parked_count == 1
+    assert rig.pulls.held_count == 1
     rig.pulls.close()
     assert [code for code, _ in rig.answers] == [FOUND]
 
 
 def test_nothing_of_a_request_is_kept_that_its_answer_does_not_need(rig: Rig) -> None:
     command = Command(11, 77, ext_fields={"topic": "t"}, body=b"x" * 1000)
-    rig.pulls.park(Call(pull_header(), command, rig.peer, 0), None, 500)
-    (pull,) = rig.pulls.parked.close()
+    rig.pulls.hold(Call(pull_header(), command, rig.peer, 0), None, 500)
+    (pull,) = rig.pulls.held.close()
     assert pull.call.command == Command(11, 77)
 
 
@@ -365,7 +365,7 @@ async def test_bytes_end_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orbitmq.broker.delivery.pulls._TURN_SIZE", 1)
     rig = Rig()
     for _ in range(3):
-        rig.park()
+        rig.hold()
     rig.send()
     await asyncio.sleep(0)
     assert len(rig.peer.replies) == 1
@@ -375,8 +375,8 @@ async def test_bytes_end_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_message_that_comes_between_two_turns_is_missed_by_no_pull(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orbitmq.broker.delivery.pulls._TURN_COUNT", 1)
     rig = Rig()
-    rig.park(topic="u", suspend_ms=100)
-    rig.park(topic="u", suspend_ms=500)
+    rig.hold(topic="u", suspend_ms=100)
+    rig.hold(topic="u", suspend_ms=500)
     rig.pulls.answer_topic("u")
     rig.send(topic="u")
     await until(lambda: len(rig.answers) == 2)
@@ -384,12 +384,12 @@ async def test_a_message_that_comes_between_two_turns_is_missed_by_no_pull(monke
 
 
 async def test_what_was_read_for_one_wake_up_is_not_kept_for_the_next(rig: Rig) -> None:
-    rig.park()
+    rig.hold()
     rig.send(b"1")
     await until(lambda: rig.answers)
     rig.send(b"2")
-    rig.park(topic="none")
-    rig.park(queue_offset=0)
+    rig.hold(topic="none")
+    rig.hold(queue_offset=0)
     rig.pulls.answer_overtaken()
     assert rig.answers == [(FOUND, [b"1"]), (FOUND, [b"1", b"2"])]
 
@@ -417,18 +417,18 @@ async def test_a_pull_with_a_test_gets_what_passes_it(rig: Rig) -> None:
     assert (nothing.code, next_offset(nothing)) == (RETRY, 3)
 
 
-async def test_a_parked_pull_waits_behind_messages_that_fail_its_test_and_reads_none_twice(rig: Rig) -> None:
+async def test_a_held_pull_waits_behind_messages_that_fail_its_test_and_reads_none_twice(rig: Rig) -> None:
     asked: list[bytes] = []
 
     def matches(properties: bytes) -> bool:
         asked.append(properties)
         return properties == b"p\x01yes\x02"
 
-    assert rig.pulls.park(rig.call(), PropertyTest(matches), 500)
+    assert rig.pulls.hold(rig.call(), PropertyTest(matches), 500)
     for _ in range(3):
         store(rig, b"no")
         await asyncio.sleep(0)
-    assert (rig.answers, rig.pulls.parked_count) == ([], 1)
+    assert (rig.answers, rig.pulls.held_count) == ([], 1)
     store(rig, b"yes")
     await until(lambda: rig.answers)
     assert rig.answers == [(FOUND, [b"yes"])]
@@ -437,12 +437,12 @@ async def test_a_parked_pull_waits_behind_messages_that_fail_its_test_and_reads_
 
 
 async def test_a_pull_whose_time_is_over_hears_behind_what_it_waited(rig: Rig) -> None:
-    rig.pulls.park(rig.call(), wants(b"yes"), 500)
+    rig.pulls.hold(rig.call(), wants(b"yes"), 500)
     store(rig, b"no", b"no")
     await asyncio.sleep(0)
-    assert rig.pulls.parked_count == 1
+    assert rig.pulls.held_count == 1
     rig.pulls.answer_overtaken()
-    assert rig.pulls.parked_count == 1
+    assert rig.pulls.held_count == 1
     rig.pulls.answer_expired(rig.clock.advance(500))
     assert rig.answers == [(NOT_FOUND, [])]
     assert next_offset(rig.peer.replies[0]) == 2
@@ -451,7 +451,7 @@ async def test_a_pull_whose_time_is_over_hears_behind_what_it_waited(rig: Rig) -
 async def test_a_woken_pull_that_is_not_through_is_answered_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "WORK_MAX", 2)
     rig = Rig()
-    rig.pulls.park(rig.call(), wants(b"yes"), 500)
+    rig.pulls.hold(rig.call(), wants(b"yes"), 500)
     store(rig, b"no", b"no", b"no")
     await until(lambda: rig.answers)
     assert rig.answers == [(RETRY, [])]
@@ -460,7 +460,7 @@ async def test_a_woken_pull_that_is_not_through_is_answered_where_it_stands(monk
 
 async def test_pulls_with_tests_leave_the_loop_to_others_after_so_much_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulls, "_TURN_WORK", 8)
-    rig = Rig(parked_max=100)
+    rig = Rig(held_max=100)
     store(rig, *[b"no"] * 5)
     test = wants(b"yes", cost=1)
     assert not rig.pulls.is_busy
@@ -481,7 +481,7 @@ async def test_pulls_with_tests_leave_the_loop_to_others_after_so_much_work(monk
 
 
 async def test_no_more_pulls_line_up_than_may_wait() -> None:
-    rig = Rig(parked_max=200)
+    rig = Rig(held_max=200)
     test = wants(b"yes")
     for _ in range(150):  # three quarters: they are of one connection
         assert rig.pulls.line_up(rig.call(), test, 0)
@@ -490,7 +490,7 @@ async def test_no_more_pulls_line_up_than_may_wait() -> None:
     assert len(rig.peer.replies) == 150
 
 
-async def test_parked_pulls_with_the_same_test_share_what_one_of_them_found(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_held_pulls_with_the_same_test_share_what_one_of_them_found(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig()
     test = wants(b"yes")
     reads: list[Any] = []
@@ -502,7 +502,7 @@ async def test_parked_pulls_with_the_same_test_share_what_one_of_them_found(monk
 
     monkeypatch.setattr(rig.store, "read_matching", read_matching)
     for _ in range(3):
-        rig.pulls.park(rig.call(), test, 500)
+        rig.pulls.hold(rig.call(), test, 500)
     store(rig, b"yes")
     await until(lambda: len(rig.answers) == 3)
     assert rig.answers == [(FOUND, [b"yes"])] * 3

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbitmq.broker.fast_path import half_template
-from orbitmq.broker.fast_path.half_template import HalfForms
+from orbitmq.broker.fast_path.half_template import HalfTemplates
 from orbitmq.broker.transactions.messages import half_form
 from orbitmq.errors import OrbitError
 from orbitmq.model.message import Host
@@ -32,15 +32,15 @@ def sent(properties: bytes, topic: str = "t", queue_id: int = 3) -> Draft:
     return Draft(topic, queue_id, b"body", properties, 7, 5, 1_700_000_000_000, Host("10.0.0.1", 9))
 
 
-def taught(*drafts: tuple[Draft, bytes]) -> HalfForms:
+def taught(*drafts: tuple[Draft, bytes]) -> HalfTemplates:
     """Forms that know each of these; a form is made when it comes for the second time."""
-    forms = HalfForms(made)
+    forms = HalfTemplates(made)
     for draft, key in drafts * 2:
         forms.find(draft, key)
     return forms
 
 
-def filled(forms: HalfForms, draft: Draft, key: bytes) -> Draft | None:
+def filled(forms: HalfTemplates, draft: Draft, key: bytes) -> Draft | None:
     form = forms.find(draft, key)
     return None if form is None else form.fill(draft, key)
 
@@ -57,7 +57,7 @@ def test_the_next_message_of_a_form_is_what_the_long_way_makes_of_it() -> None:
 
 
 def test_a_form_is_made_when_it_comes_again_and_holds_for_its_topic_and_queue() -> None:
-    forms = HalfForms(made)
+    forms = HalfTemplates(made)
     draft = sent(HALF % b"AA01")
     assert forms.find(draft, b"AA01") is None
     assert forms.find(draft, b"AA01") is not None

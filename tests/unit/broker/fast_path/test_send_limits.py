@@ -11,13 +11,13 @@ import pytest
 
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.fast_path.send import SendFastPath
-from orbitmq.broker.groups.auto_creation import Admissions
+from orbitmq.broker.groups.auto_creation import AutoCreation
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.large_batches import LargeBatches
 from orbitmq.broker.sending.properties import StoredProperties
-from orbitmq.broker.sending.queue_resolver import Destinations
+from orbitmq.broker.sending.queue_resolver import QueueResolver
 from orbitmq.broker.sending.tables import SendTables
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.model.topic import TopicConfig
@@ -61,7 +61,7 @@ class Rig:
         files = ConfigFiles(Path("unused"))
         tables = SendTables(
             self.store,
-            Destinations(
+            QueueResolver(
                 registries.topics,
                 registries.groups,
                 ip="ip",
@@ -78,7 +78,7 @@ class Rig:
             flush is FlushMode.SYNC if is_sync is None else is_sync,
             200,
             LargeBatches(1),
-            Admissions(registries.groups, registries.topics, files.topic_ticket, files.group_ticket),
+            AutoCreation(registries.groups, registries.topics, files.topic_ticket, files.group_ticket),
         )
         self.fast_path = SendFastPath(tables)
         self.answers: list[bytes] = []
@@ -160,7 +160,7 @@ def test_in_sync_flush_the_answers_of_one_read_are_held_until_its_sync_and_earli
     assert rig.take(frame(opaque=1) + frame(opaque=2)) == 2 * len(frame())
     assert rig.answers == [b"of an earlier read"]
     assert [(decoded(answer).code, decoded(answer).opaque) for answer in rig.peer.held] == [(0, 1), (0, 2)]
-    assert (rig.store.durable_offset, rig.peer.parked_count) == (rig.store.max_physical_offset, 1)
+    assert (rig.store.durable_offset, rig.peer.pending_count) == (rig.store.max_physical_offset, 1)
 
 
 def test_answers_whose_messages_need_no_wait_are_given_at_once() -> None:
@@ -172,4 +172,4 @@ def test_answers_whose_messages_need_no_wait_are_given_at_once() -> None:
 def test_a_read_without_a_plain_send_holds_nothing() -> None:
     rig = Rig(FlushMode.SYNC)
     assert rig.take(frame(code=320)) == 0
-    assert (rig.peer.parked_count, rig.peer.held) == (0, [])
+    assert (rig.peer.pending_count, rig.peer.held) == (0, [])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from orbitmq.broker.fast_path import send_template
 from orbitmq.broker.fast_path.send_header import TEXT_SIZE_MAX
-from orbitmq.broker.fast_path.send_template import PlainMessage, SendForms
+from orbitmq.broker.fast_path.send_template import PlainMessage, SendTemplates
 from orbitmq.broker.sending.properties import StoredProperties
 from orbitmq.model.message import SysFlag
 from orbitmq.store.dispatch import tag_code_of
@@ -21,18 +21,18 @@ KEYED = "KEYS\x01a b\x02UNIQ_KEY\x01K\x02TAGS\x01a\x02"
 HALF = "TRAN_MSG\x01true\x02PGROUP\x01pg\x02UNIQ_KEY\x01K\x02"
 
 
-def taught(*texts: bytes) -> SendForms:
+def taught(*texts: bytes) -> SendTemplates:
     """Forms that know each of these; a text is learnt when it comes for the second time."""
-    forms = SendForms(PROPERTIES)
+    forms = SendTemplates(PROPERTIES)
     for text in texts:
         assert forms.read(text) is not None
         assert forms.read(text) is not None
     return forms
 
 
-def is_known(forms: SendForms, text: bytes) -> bool:
+def is_known(forms: SendTemplates, text: bytes) -> bool:
     """Say whether a text is put together from its form: nobody reads it as a whole."""
-    failing = SendForms(PROPERTIES)
+    failing = SendTemplates(PROPERTIES)
     failing._forms, failing._heads = forms._forms, forms._heads
 
     def fail(*_args: Any, **_named: Any) -> None:
@@ -69,7 +69,7 @@ def test_the_next_message_of_a_form_is_put_together_from_its_values() -> None:
 
 
 def test_a_form_is_learnt_when_it_comes_again_for_whatever_queue_was_seen() -> None:
-    forms = SendForms(PROPERTIES)
+    forms = SendTemplates(PROPERTIES)
     forms.read(header())
     assert not is_known(forms, header())
     forms.read(header(e="2"))
@@ -88,7 +88,7 @@ def test_words_of_keys_are_values_too(properties: str) -> None:
     forms = taught(header(i=properties.format(key="K", words="a b")))
     text = header(i=properties.format(key="K77", words="order-9 x_y"))
     assert is_known(forms, text)
-    assert meaning(forms.read(text)) == meaning(SendForms(PROPERTIES).read(text))
+    assert meaning(forms.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
     *_, stored, key, tag, words = forms.read(text)  # type: ignore[misc]
     assert parse_properties(stored)["KEYS"] == "order-9 x_y"  # type: ignore[arg-type]
     assert (key, tag, words) == (b"K77", 0, b"order-9 x_y")
@@ -101,14 +101,14 @@ def test_what_asks_for_something_special_is_given_as_it_was_sent(properties: str
     other = properties.replace("KEY\x01K\x02", "KEY\x01K5\x02")
     text = header(i=other, f=flag)
     assert is_known(forms, text)
-    assert meaning(forms.read(text)) == meaning(SendForms(PROPERTIES).read(text))
+    assert meaning(forms.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
     assert forms.read(text)[5:9:2] == (other.encode(), None)  # type: ignore[index]
 
 
 def test_a_half_message_whose_properties_say_nothing_of_it_is_read_whole() -> None:
     forms = taught(header(), header(f="4"))
     assert not is_known(forms, header(f="4"))
-    assert forms.read(header(f="4")) == SendForms(PROPERTIES).read(header(f="4"))
+    assert forms.read(header(f="4")) == SendTemplates(PROPERTIES).read(header(f="4"))
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_a_half_message_whose_properties_say_nothing_of_it_is_read_whole() -> No
     ["TAGS\x01a\x02", "XUNIQ_KEY\x01K\x02", "UNIQ_KEY\x01\x02", "UNIQ_KEY\x01K", "UNIQ_KEY\x01K\x02KEYS\x01a\x02KEYS\x01b\x02", "UNIQ_KEY\x01K\x02XKEYS\x01a\x02"],
 )  # fmt: skip
 def test_what_has_no_form_is_read_whole_however_often_it_comes(properties: str) -> None:
-    text, forms = header(i=properties), SendForms(PROPERTIES)
+    text, forms = header(i=properties), SendTemplates(PROPERTIES)
     for _ in range(4):
-        assert meaning(forms.read(text)) == meaning(SendForms(PROPERTIES).read(text))
+        assert meaning(forms.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
     assert not is_known(forms, text)
 
 
@@ -142,15 +142,15 @@ def test_what_has_no_form_is_read_whole_however_often_it_comes(properties: str) 
 def test_values_that_are_no_plain_words_are_looked_at(text: bytes) -> None:
     forms = taught(header(), header(i=KEYED))
     assert not is_known(forms, text)
-    assert meaning(forms.read(text)) == meaning(SendForms(PROPERTIES).read(text))
+    assert meaning(forms.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
 
 
 def test_keys_in_another_field_than_the_properties_are_no_keys() -> None:
     """A text whose unit mode holds what looks like the property; its words were noted for the index."""
     text = header().replace(b'"k":"false"', b'"k":"KEYS\\u0001words\\u0001false"')
-    forms = SendForms(PROPERTIES)
+    forms = SendTemplates(PROPERTIES)
     for _ in range(4):
-        assert meaning(forms.read(text)) == meaning(SendForms(PROPERTIES).read(text))
+        assert meaning(forms.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
 
 
 @settings(max_examples=800)
@@ -172,7 +172,7 @@ def test_whatever_is_written_into_a_text_a_form_says_what_reading_it_whole_says(
     for at, cut, piece in edits:
         text = text[:at] + piece + text[at + cut :]
     for _ in range(3):
-        assert meaning(forms.read(text)) == meaning(SendForms(PROPERTIES).read(text))
+        assert meaning(forms.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
 
 
 @settings(max_examples=300)
@@ -181,12 +181,12 @@ def test_whatever_the_values_are_a_form_says_what_reading_it_whole_says(key: str
     forms = taught(header(i=KEYED))
     text = header(opaque=opaque, i=f"KEYS\x01{words}\x02UNIQ_KEY\x01{key}\x02TAGS\x01a\x02")
     for _ in range(3):
-        assert meaning(forms.read(text)) == meaning(SendForms(PROPERTIES).read(text))
+        assert meaning(forms.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
 
 
 def test_what_is_remembered_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(send_template, "TEXTS_MAX", 3)
-    forms = SendForms(PROPERTIES)
+    forms = SendTemplates(PROPERTIES)
     for number in range(10):
         for _ in range(3):
             forms.read(header(e=str(number), i=f"UNIQ_KEY\x01K\x02TAGS\x01t{number}\x02"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from orbitmq.broker.groups.auto_creation import SIZE_MAX, Admissions
+from orbitmq.broker.groups.auto_creation import SIZE_MAX, AutoCreation
 from orbitmq.broker.groups.table_file import TableFile
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.topics.table import TopicTable
@@ -28,7 +28,7 @@ class World:
         self.files = ConfigFiles(path)
         self.writes: list[str] = []
         self.rig = Registries(**settings)
-        self.admissions = Admissions(self.rig.groups, self.rig.topics, self._topic_ticket, self._group_ticket)
+        self.admissions = AutoCreation(self.rig.groups, self.rig.topics, self._topic_ticket, self._group_ticket)
         self.told: list[tuple[str, int | None]] = []
 
     def _topic_ticket(self, topics: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.groups import consumer_queries
-from orbitmq.broker.groups.consumer_queries import Inquiries
+from orbitmq.broker.groups.consumer_queries import ConsumerQueries
 from orbitmq.broker.groups.members import GroupMembers, HeartbeatSource
 from orbitmq.codes import Version
 from orbitmq.errors import ConnectionFailed, Rejected, RequestTimeout
@@ -19,13 +19,13 @@ from unit.broker.parts import FakePeer
 ASKED = Command(307)
 
 
-def group_of(*clients: str, version: int = Version.V5_3_3) -> tuple[Inquiries, list[FakePeer]]:
+def group_of(*clients: str, version: int = Version.V5_3_3) -> tuple[ConsumerQueries, list[FakePeer]]:
     members: GroupMembers[Any] = GroupMembers()
     peers = [FakePeer() for _ in clients]
     for client, peer in zip(clients, peers, strict=True):
         beat = Heartbeat(client_id=client, consumers=(ConsumerInfo(group="g"),))
         members.heartbeat(beat, HeartbeatSource(peer, "JAVA", version), 0)
-    return Inquiries(members), peers
+    return ConsumerQueries(members), peers
 
 
 def test_one_clients_answer_comes_back_as_it_is() -> None:

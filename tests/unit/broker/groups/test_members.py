@@ -6,7 +6,7 @@ import weakref
 import pytest
 
 from orbitmq.broker.groups import members
-from orbitmq.broker.groups.members import GroupMembers, HeartbeatSource, Member
+from orbitmq.broker.groups.members import GroupMember, GroupMembers, HeartbeatSource
 from orbitmq.model.group import ConsumeFrom, ConsumerInfo, ConsumeType, Heartbeat, MessageModel, Subscription
 
 
@@ -165,7 +165,7 @@ def test_a_group_is_what_its_last_heartbeat_said() -> None:
         MessageModel.BROADCASTING,
         ConsumeFrom.FIRST,
     )
-    assert group.members == {"c1": Member("c1", "conn", "JAVA", 479, 7)}
+    assert group.members == {"c1": GroupMember("c1", "conn", "JAVA", 479, 7)}
 
 
 def test_of_a_source_nothing_but_its_connection_need_be_known() -> None:

@@ -40,7 +40,7 @@ from ..parts import Serve
 
 
 class Answered:
-    """Notes the topics whose parked pulls were answered."""
+    """Notes the topics whose held pulls were answered."""
 
     def __init__(self) -> None:
         self.topics: list[str] = []

@@ -98,7 +98,7 @@ async def test_a_pull_reads_on_from_one_item_in_the_next(rig: Rig) -> None:
 async def test_a_pull_waits_at_the_leaders_end_for_a_message(rig: Rig) -> None:
     await make(rig, OLD._replace(logic_offset=20_000))
     waiting = asyncio.create_task(pulled(rig, 20_000, sys_flag=int(PullSysFlag.SUSPEND | 4), suspend_timeout_ms=60_000))
-    await until(lambda: rig.broker.service.pulls.parked_count == 1)
+    await until(lambda: rig.broker.service.pulls.held_count == 1)
     await rig.send("t", b"new", queue_id=7)
     code, found, bodies = await waiting
     assert (code, found.next_begin_offset, found.offset_delta, bodies) == (0, 20_001, 20_000, [b"new"])

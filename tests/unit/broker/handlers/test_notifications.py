@@ -41,7 +41,7 @@ async def test_a_notification_waits_for_a_message_beside_the_pops(rig: Rig) -> N
     await pop(rig)
     service = rig.broker.service.pop
     told = asyncio.ensure_future(rig.answer(notice(poll_ms=60_000), PopNotificationResponse))
-    while not service.notices.parked.count:
+    while not service.notices.held.count:
         await asyncio.sleep(0)
     await rig.send()
     assert (await told).has_message
@@ -59,7 +59,7 @@ async def test_waiting_pops_are_counted(rig: Rig) -> None:
     await rig.send()
     await pop(rig)
     waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
-    while not rig.broker.service.pop.waiting.parked.count:
+    while not rig.broker.service.pop.waiting.held.count:
         await asyncio.sleep(0)
     count = GetPollingCount(consumer_group="g", topic="t", queue_id=-1)
     assert await rig.answer(count, PollingCountResponse) == PollingCountResponse(polling_count=1)
@@ -77,7 +77,7 @@ async def test_in_order_a_notification_says_nothing_of_a_queue_that_is_blocked(r
     assert not (await rig.answer(notice(**order), PopNotificationResponse)).has_message
     assert (await rig.answer(notice(**order, attempt_id="a"), PopNotificationResponse)).has_message
     told = asyncio.ensure_future(rig.answer(notice(**order, poll_ms=60_000), PopNotificationResponse))
-    while not rig.broker.service.pop.notices.parked.count:
+    while not rig.broker.service.pop.notices.held.count:
         await asyncio.sleep(0)
     assert (await rig.ask(change_header(message, 30))).code == 0
     assert (await told).has_message
@@ -91,7 +91,7 @@ async def test_in_order_the_second_notification_of_the_attempt_that_holds_the_qu
     asked = notice(**order, poll_ms=60_000)
     both = [asyncio.ensure_future(rig.answer(asked, PopNotificationResponse)) for _ in range(2)]
     notices = rig.broker.service.pop.notices
-    while notices.parked.count < 2:
+    while notices.held.count < 2:
         await asyncio.sleep(0)
     await rig.send()
     await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)

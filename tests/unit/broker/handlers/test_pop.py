@@ -52,8 +52,8 @@ async def test_a_topic_that_may_not_be_read_gives_nothing(rig: Rig, header: obje
     assert await rig.code(header) == 16
 
 
-async def parked(rig: Any, count: int = 1) -> None:
-    while rig.broker.service.pop.waiting.parked.count < count:
+async def held(rig: Any, count: int = 1) -> None:
+    while rig.broker.service.pop.waiting.held.count < count:
         await asyncio.sleep(0)
 
 
@@ -75,7 +75,7 @@ async def test_a_pop_waits_for_the_first_message(rig: Any) -> None:
     await rig.send()
     await pop(rig)
     waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
-    await parked(rig)
+    await held(rig)
     await rig.send(body=b"now")
     (message,) = decode_popped(await waiting, "t", "a")[0]
     assert message.body == b"now"
@@ -102,7 +102,7 @@ async def test_too_many_pops_do_not_wait(serve: Serve) -> None:
         await rig.send()
         await pop(rig)
         waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
-        await parked(rig)
+        await held(rig)
         assert (await rig.ask(pop_header(poll_ms=60_000))).code == 209
         await rig.send()
         assert (await waiting).code == 0
@@ -112,7 +112,7 @@ async def test_more_than_one_answer_holds_wakes_the_next_who_waits(rig: Any) -> 
     await rig.send()
     await pop(rig)
     asked = [asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000, count_max=1))) for _ in range(2)]
-    await parked(rig, 2)
+    await held(rig, 2)
     service = rig.broker.service
     # Two messages in one batch of the loop: one wake-up may stand for both.
     for body in (b"0", b"1"):
@@ -140,7 +140,7 @@ async def test_expressions_filter_and_wait(serve: Serve) -> None:
         await rig.send(body=b"cheap", properties="price\x011\x02")
         sql = {"expression": "price > 5", "expression_type": "SQL92"}
         waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000, **sql)))
-        await parked(rig)
+        await held(rig)
         await rig.send(body=b"cheap again", properties="price\x012\x02")
         await rig.send(body=b"dear", properties="price\x019\x02")
         (message,) = decode_popped(await waiting, "t", "a")[0]
@@ -196,7 +196,7 @@ async def test_pops_of_a_deleted_topic_are_told(rig: Any) -> None:
     await rig.send()
     await pop(rig)
     waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
-    await parked(rig)
+    await held(rig)
     assert await rig.code(DeleteTopicInBroker(topic="t")) == 0
     assert (await waiting).code == 17
 
@@ -221,7 +221,7 @@ async def test_in_order_a_pop_waits_until_the_messages_before_are_acknowledged(r
     nothing = decode_header(PopResponse, (await rig.ask(pop_header(**order))).ext_fields)
     assert (nothing.revive_queue_id, nothing.rest_count, nothing.order_count_info) == (999, 0, "")
     waiting = asyncio.ensure_future(rig.ask(pop_header(**order, poll_ms=60_000)))
-    await parked(rig)
+    await held(rig)
     assert await rig.code(ack_header(first)) == 0
     (second,) = decode_popped(await waiting, "t", "a")[0]
     assert second.body == b"1"
@@ -233,12 +233,12 @@ async def test_in_order_a_pop_waits_until_the_time_of_those_before_is_over(rig: 
     rig.broker.service.pop.waiting.wake_overtaken = lambda: None  # the net under lost wake-ups
     (first,) = await pop(rig, **order, invisible_ms=40)
     waiting = asyncio.ensure_future(rig.ask(pop_header(**order, poll_ms=10_000)))
-    await parked(rig)
+    await held(rig)
     (again,) = decode_popped(await waiting, "t", "a")[0]
     assert (again.body, again.reconsume_times, first.reconsume_times) == (b"0", 1, 0)
     # Given back by its consumer, it comes at once.
     waiting = asyncio.ensure_future(rig.ask(pop_header(**order, poll_ms=60_000)))
-    await parked(rig)
+    await held(rig)
     answer = await rig.ask(change_header(again, 0))
     changed = decode_header(ChangeInvisibleTimeResponse, answer.ext_fields)
     assert (changed.pop_time_ms, changed.revive_queue_id) == (parse_handle(handle_of(again)).pop_time_ms, 999)
@@ -265,7 +265,7 @@ async def test_in_order_an_offset_that_was_set_is_not_moved_by_acks_of_what_was_
     assert await rig.code(ack_header(first)) == 0
     (second,) = await pop(rig, order=True, count_max=1)
     waiting = asyncio.ensure_future(rig.ask(pop_header(order=True, poll_ms=60_000)))
-    await parked(rig)
+    await held(rig)
     place: dict[str, Any] = {"consumer_group": "g", "topic": "t", "queue_id": second.queue_id}
     assert await rig.code(UpdateConsumerOffset(**place, commit_offset=1)) == 0  # where it is: nothing is set
     assert rig.broker.service.pop.ordered.count == 1

@@ -34,8 +34,8 @@ def bodies(records: list[Record]) -> list[bytes]:
     return [bytes(record.body) for record in records]
 
 
-async def parked(rig: Any, count: int) -> None:
-    await until(lambda: rig.broker.service.pulls.parked_count == count)
+async def held(rig: Any, count: int) -> None:
+    await until(lambda: rig.broker.service.pulls.held_count == count)
 
 
 async def beat(rig: Any, *subscriptions: Subscription, **fields: Any) -> None:
@@ -153,11 +153,11 @@ async def test_a_group_may_subscribe_by_an_expression(serve: Serve) -> None:
         assert len((await rig.pull(sys_flag=0, sub_version=4))[1]) == 3
 
 
-async def test_a_parked_pull_with_an_expression_is_woken_by_what_it_wants(serve: Serve) -> None:
+async def test_a_held_pull_with_an_expression_is_woken_by_what_it_wants(serve: Serve) -> None:
     async with serve(enable_property_filter=True) as rig:
         await rig.send(properties=CHEAP)
         waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=30_000, **SQL))
-        await parked(rig, 1)
+        await held(rig, 1)
         other = rig.connect()
         for body, properties in ((b"cheap", CHEAP), (b"dear", DEAR)):
             await other.request(rig.broker.address, send_header(properties=properties), body, timeout_ms=20_000)
@@ -230,10 +230,10 @@ async def test_a_pull_waits_for_the_message_it_wants(rig: Rig) -> None:
         rig.pull(queue_offset=1, subscription="b", sys_flag=SUSPEND, suspend_timeout_ms=15_000)
     )
     anything = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
-    await parked(rig, 2)
+    await held(rig, 2)
     await rig.send(properties="TAGS\x01a\x02", body=b"A")
     assert bodies((await anything)[1]) == [b"A"]
-    assert rig.broker.service.pulls.parked_count == 1
+    assert rig.broker.service.pulls.held_count == 1
     await rig.send(properties="TAGS\x01b\x02", body=b"B")
     assert bodies((await wanted)[1]) == [b"B"]
 
@@ -241,7 +241,7 @@ async def test_a_pull_waits_for_the_message_it_wants(rig: Rig) -> None:
 async def test_a_burst_answers_a_waiting_pull_in_one_piece(rig: Rig) -> None:
     await rig.send()
     waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
-    await parked(rig, 1)
+    await held(rig, 1)
     await asyncio.gather(*[rig.send(body=b"%d" % number) for number in range(10)])
     assert bodies((await waiting)[1]) == [b"%d" % number for number in range(10)]
 
@@ -265,11 +265,11 @@ async def test_a_waiting_pull_is_answered_in_time_though_the_wall_clock_is_set_a
         pulls = rig.broker.service.pulls
         wall.set(wall() + ahead_ms)
         waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=3_000))
-        await parked(rig, 1)
+        await held(rig, 1)
         wall.set(wall() - ahead_ms)
         monotonic.advance(2_999)
         pulls.answer_expired(rig.broker.service.monotonic())
-        assert pulls.parked_count == 1
+        assert pulls.held_count == 1
         monotonic.advance(1)
         answer, _ = await asyncio.wait_for(waiting, 20)
         assert answer.code == NOT_FOUND
@@ -290,7 +290,7 @@ async def test_a_pull_that_may_not_wait_long_is_answered_at_once(serve: Serve, s
 async def test_a_broker_that_stops_answers_waiting_pulls_as_if_their_time_were_over(rig: Rig) -> None:
     await rig.send()
     waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
-    await parked(rig, 1)
+    await held(rig, 1)
     await rig.broker.stop()
     answer, _ = await waiting
     assert answer.code == NOT_FOUND
@@ -300,10 +300,10 @@ async def test_a_broker_that_stops_answers_waiting_pulls_as_if_their_time_were_o
 async def test_the_pulls_of_a_client_that_left_are_forgotten(rig: Rig) -> None:
     await rig.send()
     waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
-    await parked(rig, 1)
+    await held(rig, 1)
     rig.pool.close_address(rig.broker.address)
     await asyncio.gather(waiting, return_exceptions=True)
-    await parked(rig, 0)
+    await held(rig, 0)
 
 
 async def test_waiting_pulls_are_answered_when_their_topic_or_the_broker_goes(rig: Rig) -> None:
@@ -311,7 +311,7 @@ async def test_waiting_pulls_are_answered_when_their_topic_or_the_broker_goes(ri
     await rig.send()
     first = asyncio.create_task(rig.pull("gone", queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
     second = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
-    await parked(rig, 2)
+    await held(rig, 2)
     assert await rig.code(DeleteTopicInBroker(topic="gone")) == 0
     assert (await first)[0].code == MOVED
     await rig.broker.stop()

@@ -100,14 +100,14 @@ async def test_a_reader_that_waits_at_the_end_hears_of_it_at_once_and_others_wai
     waiting = {"queue_offset": 5, "sys_flag": SUSPEND, "suspend_timeout_ms": 50_000}
     from unit.broker.conftest import pull_header
 
-    parked = asyncio.ensure_future(rig.ask(pull_header("t", **waiting)))
+    held = asyncio.ensure_future(rig.ask(pull_header("t", **waiting)))
     other = asyncio.ensure_future(
         stranger.request(rig.broker.address, pull_header("t", consumer_group="h", **waiting), timeout_ms=60_000)
     )
-    await until(lambda: rig.broker.service.pulls.parked_count == 2)
+    await until(lambda: rig.broker.service.pulls.held_count == 2)
     assert await rig.code(reset()) == 0
-    assert (await parked).code == 19
-    assert rig.broker.service.pulls.parked_count == 1
+    assert (await held).code == 19
+    assert rig.broker.service.pulls.held_count == 1
     other.cancel()
 
 

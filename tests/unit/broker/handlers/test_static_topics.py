@@ -88,7 +88,7 @@ async def test_a_static_topic_that_is_no_good_leaves_nothing(
 async def test_pulls_that_wait_are_answered_when_the_mapping_changes(rig: Rig) -> None:
     assert await rig.code(header(), encode_mapping(mapping())) == 0
     waiting = asyncio.create_task(rig.pull("t", sys_flag=6, suspend_timeout_ms=60_000))
-    await until(lambda: rig.broker.service.pulls.parked_count == 1)
+    await until(lambda: rig.broker.service.pulls.held_count == 1)
     moved = mapping(epoch=2, queues={0: (ITEM, MappingItem(1, 0, "b", -1))})
     assert await rig.code(header(), encode_mapping(moved)) == 0
     answer, _ = await waiting

@@ -280,7 +280,7 @@ async def test_times_are_those_of_the_last_message_stored_and_the_last_consumed(
 async def test_pulls_of_a_deleted_topic_wait_no_longer(rig: Rig) -> None:
     await rig.send("orders")
     waiting = asyncio.create_task(rig.pull("orders", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000))
-    await until(lambda: rig.broker.service.pulls.parked_count == 1)
+    await until(lambda: rig.broker.service.pulls.held_count == 1)
     assert await rig.code(DeleteTopicInBroker(topic="orders")) == 0
     answer, _ = await waiting
     assert answer.code == 21

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orbitmq.broker.health.issues import READ_ONLY, RULES, Rule, Situation
-from orbitmq.store import Trouble, TroubleKind
+from orbitmq.broker.health.issues import READ_ONLY, RULES, BrokerAlertRule, BrokerState
+from orbitmq.store import StoreIssue, StoreIssueKind
 from promtool import check_rules
 
 PROMETHEUS = Path(__file__).parents[4] / "deploy" / "prometheus"
@@ -20,17 +20,17 @@ PROMETHEUS_ONLY = {
 
 
 def rules_of(**known: object) -> list[str]:
-    return [alert.rule for alert in Situation(**known).alerts()]  # type: ignore[arg-type]
+    return [alert.rule for alert in BrokerState(**known).alerts()]  # type: ignore[arg-type]
 
 
 def test_a_broker_of_which_nothing_is_known_is_healthy_and_ready() -> None:
-    quiet = Situation()
+    quiet = BrokerState()
     assert [*quiet.alerts(), *quiet.warnings(), *quiet.unready()] == []
 
 
-@pytest.mark.parametrize("kind", TroubleKind)
-def test_a_trouble_of_the_store_is_an_alert_or_a_warning_with_its_reason(kind: TroubleKind) -> None:
-    situation = Situation(troubles=[Trouble(kind, "because")])
+@pytest.mark.parametrize("kind", StoreIssueKind)
+def test_a_trouble_of_the_store_is_an_alert_or_a_warning_with_its_reason(kind: StoreIssueKind) -> None:
+    situation = BrokerState(troubles=[StoreIssue(kind, "because")])
     alerts = [(alert.rule, alert.reason) for alert in situation.alerts()]
     assert alerts == ([(RULES[kind], "because")] if kind in RULES else [])
     assert list(situation.warnings()) == ([] if kind in RULES else ["because"])
@@ -38,30 +38,30 @@ def test_a_trouble_of_the_store_is_an_alert_or_a_warning_with_its_reason(kind: T
 
 
 def test_a_broker_that_waits_for_a_busy_disk_stays_ready() -> None:
-    assert TroubleKind.BUSY not in READ_ONLY
-    assert {TroubleKind.FENCED, TroubleKind.DISK_FULL} <= READ_ONLY
+    assert StoreIssueKind.BUSY not in READ_ONLY
+    assert {StoreIssueKind.FENCED, StoreIssueKind.DISK_FULL} <= READ_ONLY
 
 
 @pytest.mark.parametrize(("ratio", "holds"), [(None, False), (0.8, False), (0.801, True)])
 def test_a_disk_may_be_used_up_to_a_share(ratio: float | None, holds: bool) -> None:
-    assert rules_of(disk_used_ratio=ratio, disk_ratio_max=0.8) == ([Rule.DISK_NEARLY_FULL] if holds else [])
+    assert rules_of(disk_used_ratio=ratio, disk_ratio_max=0.8) == ([BrokerAlertRule.DISK_NEARLY_FULL] if holds else [])
 
 
 def test_a_broker_that_reaches_no_name_server_is_not_healthy_and_one_that_reaches_some_says_which_it_does_not() -> None:
     both = ("a:1", "b:1")
-    lost = Situation(name_servers=both, unreachable=both)
+    lost = BrokerState(name_servers=both, unreachable=both)
     assert [alert.reason for alert in lost.alerts()] == ["no NameServer can be reached: a:1, b:1"]
     assert list(lost.warnings()) == []
-    half = Situation(name_servers=both, told=("a:1",), unreachable=("b:1",))
+    half = BrokerState(name_servers=both, told=("a:1",), unreachable=("b:1",))
     assert list(half.alerts()) == []
     assert list(half.warnings()) == ["NameServers cannot be reached: b:1"]
 
 
 def test_a_broker_is_ready_when_one_name_server_knows_it_or_there_is_none_to_know_it() -> None:
-    starting = Situation(name_servers=("a:1", "b:1"))
+    starting = BrokerState(name_servers=("a:1", "b:1"))
     assert list(starting.unready()) == ["no NameServer has taken the registration: a:1, b:1"]
     assert list(starting.alerts()) == [], "nobody has failed to answer yet"
-    assert list(Situation(name_servers=("a:1", "b:1"), told=("b:1",)).unready()) == []
+    assert list(BrokerState(name_servers=("a:1", "b:1"), told=("b:1",)).unready()) == []
 
 
 @pytest.mark.real
@@ -93,6 +93,6 @@ def test_a_wrong_rule_for_prometheus_does_not_pass(right: str, wrong: str, tmp_p
 
 def test_prometheus_has_the_built_in_rules_with_their_kinds() -> None:
     text = (PROMETHEUS / "broker.rules.yml").read_text()
-    assert set(re.findall(r"alert: (\S+)", text)) == {rule.value for rule in Rule} | PROMETHEUS_ONLY
+    assert set(re.findall(r"alert: (\S+)", text)) == {rule.value for rule in BrokerAlertRule} | PROMETHEUS_ONLY
     of_kinds = re.findall(r'alert: (\S+)\n\s+expr: rocketmq_broker_store_trouble\{kind="([^"]+)"\} == 1', text)
     assert {(rule.value, kind.value) for kind, rule in RULES.items()} == set(of_kinds)

@@ -20,7 +20,7 @@ from orbitmq.broker.health.series import WORK_PER_PART
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.model.topic import TopicConfig
-from orbitmq.store import TroubleKind
+from orbitmq.store import StoreIssueKind
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
 from orbitmq.wire.headers import CreateTopic, HeartbeatRequest, UpdateConsumerOffset, UpdateSubscriptionGroup
 from waiting import until
@@ -111,8 +111,8 @@ async def test_a_scrape_tells_what_a_broker_has_done(serve: Serve) -> None:
         assert found["rocketmq_storage_message_reserve_time_milliseconds", "disk", "local"] >= 0
         assert found["rocketmq_broker_log_end_offset",] >= found["rocketmq_broker_log_durable_offset",] >= 0
         assert found["rocketmq_broker_store_writable",] == 1
-        assert {kind: found["rocketmq_broker_store_trouble", kind] for kind in TroubleKind} == dict.fromkeys(
-            TroubleKind, 0
+        assert {kind: found["rocketmq_broker_store_trouble", kind] for kind in StoreIssueKind} == dict.fromkeys(
+            StoreIssueKind, 0
         )
         assert found["rocketmq_broker_active_connections",] == 1
         assert found["rocketmq_broker_requests_total", "310", "SEND_MESSAGE_V2"] == 4
@@ -126,7 +126,7 @@ async def test_a_pull_that_waits_and_a_frame_that_is_not_whole_are_seen(serve: S
     async with serve(metrics_port=0) as rig:
         await rig.send("t")
         waiting = asyncio.create_task(rig.pull("t", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000))
-        await until(lambda: rig.broker.service.pulls.parked_count == 1)
+        await until(lambda: rig.broker.service.pulls.held_count == 1)
         _, writer = await asyncio.open_connection(*parse_address(rig.broker.address))
         writer.write((1 << 20).to_bytes(4, "big") + bytes(100_000))
         server = rig.broker.running.server

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.broker.health.series import WORK_PER_PART, Work, by_topic, first_of, is_system_group, look
+from orbitmq.broker.health.series import WORK_PER_PART, SeriesWork, by_topic, first_of, is_system_group, look
 from orbitmq.errors import FileCut, StoreUnavailable
 
 
 def test_a_part_ends_when_enough_was_looked_at() -> None:
-    work = Work()
+    work = SeriesWork()
     assert [work.is_a_part_done(WORK_PER_PART - 1) for _ in range(3)] == [False, True, False]
 
 

@@ -7,35 +7,35 @@ from random import Random
 
 import pytest
 
-from orbitmq.broker.monitoring.flows import Flows
-from orbitmq.wire.bodies.stats import WindowFigures
+from orbitmq.broker.monitoring.flows import StatsItems
+from orbitmq.wire.bodies.stats import BrokerStatsItem
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
 
 def test_what_was_never_counted_has_no_figures() -> None:
-    flows: Flows[str] = Flows(10)
+    flows: StatsItems[str] = StatsItems(10)
     assert flows.counts("t") is None
     assert (flows.rate("t"), flows.total("t")) == (0.0, 0)
 
 
 def test_what_has_just_come_is_seen_when_a_step_of_ten_seconds_ends() -> None:
-    flows: Flows[str] = Flows(10)
+    flows: StatsItems[str] = StatsItems(10)
     flows.add("t", 30, 600, times=3)
-    assert flows.counts("t") == (WindowFigures(), WindowFigures(), WindowFigures())
+    assert flows.counts("t") == (BrokerStatsItem(), BrokerStatsItem(), BrokerStatsItem())
     flows.sample(9_999)
     assert flows.rate("t") == 0.0
     flows.sample(10_000)
     counts, sizes = flows.counts("t"), flows.sizes("t")
     assert counts is not None
     assert sizes is not None
-    assert counts.minute == WindowFigures(30, 3.0, 10.0)
-    assert sizes.minute == WindowFigures(600, 60.0, 200.0)
-    assert counts.hour == counts.day == WindowFigures()
+    assert counts.minute == BrokerStatsItem(30, 3.0, 10.0)
+    assert sizes.minute == BrokerStatsItem(600, 60.0, 200.0)
+    assert counts.hour == counts.day == BrokerStatsItem()
 
 
 def test_windows_forget_what_is_older_than_they_are() -> None:
-    flows: Flows[str] = Flows(10)
+    flows: StatsItems[str] = StatsItems(10)
     flows.add("t", 5, 0)
     sums = {}
     for now_ms in range(0, 2 * DAY, 10_000):
@@ -52,7 +52,7 @@ def test_windows_forget_what_is_older_than_they_are() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_every_window_tells_what_came_in_it(seed: int) -> None:
     random = Random(seed)
-    flows: Flows[str] = Flows(10)
+    flows: StatsItems[str] = StatsItems(10)
     came: list[tuple[int, int]] = []
     for second in range(1, 9_000):
         if random.random() < 0.01:
@@ -70,7 +70,7 @@ def test_every_window_tells_what_came_in_it(seed: int) -> None:
 
 
 def test_no_more_are_kept_than_may_be_and_those_of_what_is_deleted_go() -> None:
-    flows: Flows[tuple[str, str]] = Flows(2)
+    flows: StatsItems[tuple[str, str]] = StatsItems(2)
     for key in (("t", "g"), ("u", "g"), ("v", "g")):
         flows.add(key, 1, 1)
     assert len(flows) == 2
@@ -80,7 +80,7 @@ def test_no_more_are_kept_than_may_be_and_those_of_what_is_deleted_go() -> None:
 
 
 def test_a_step_is_taken_note_of_once() -> None:
-    flows: Flows[str] = Flows(10)
+    flows: StatsItems[str] = StatsItems(10)
     flows.add("t", 1, 0)
     flows.sample(10_000)
     flows.add("t", 1, 0)
@@ -92,7 +92,7 @@ def test_a_step_is_taken_note_of_once() -> None:
 
 def test_a_flow_takes_a_kilobyte_until_it_has_a_past() -> None:
     """There may be fifty thousand of each kind."""
-    flows: Flows[str] = Flows(1_000)
+    flows: StatsItems[str] = StatsItems(1_000)
     names = [f"t{number}" for number in range(1_000)]
     tracemalloc.start()
     try:

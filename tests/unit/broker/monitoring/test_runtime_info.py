@@ -34,7 +34,7 @@ def values_of(
     security: Any = SimpleNamespace(warnings=warnings)
     config = BrokerConfig(broker_name="a", store_path_root_dir=path, flush_disk_type=mode.value)
     info = RuntimeInfo(
-        config, store, stats or BrokerStats(0), security, parked_count=lambda: 42, timers=lambda: {"timerCongestNum": 7}
+        config, store, stats or BrokerStats(0), security, held_count=lambda: 42, timers=lambda: {"timerCongestNum": 7}
     )
     return info.values(now_ms)
 
@@ -93,7 +93,7 @@ def test_a_broker_whose_log_somebody_cuts_tells_its_warnings(tmp_path: Path) -> 
     security: Any = SimpleNamespace(warnings=())
     info = RuntimeInfo(
         BrokerConfig(broker_name="a", store_path_root_dir=tmp_path),
-        store, BrokerStats(0), security, parked_count=lambda: 0, timers=dict,
+        store, BrokerStats(0), security, held_count=lambda: 0, timers=dict,
     )  # fmt: skip
     values = info.values(now_ms=5)
     assert values["earliestMessageTimeStamp"] == "5"

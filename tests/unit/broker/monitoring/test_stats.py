@@ -10,7 +10,7 @@ from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.model.route import MessageQueue
 from orbitmq.store import Draft
 from orbitmq.testing import FakeClock
-from orbitmq.wire.bodies.topics import Progress
+from orbitmq.wire.bodies.topics import QueueProgress
 
 from ..parts import memory_store
 
@@ -146,8 +146,8 @@ def test_a_group_stands_in_every_queue_also_where_it_has_no_offset() -> None:
     offsets.commit("g", "t", 0, 2, offset_max=3)
     stored_at_ms = store.message_at("t", 0, 1).stored_at_ms
     assert group_progress(store, offsets, {}, "a", "g", "t", 2) == {
-        MessageQueue("t", "a", 0): Progress(3, 2, 2, stored_at_ms),
-        MessageQueue("t", "a", 1): Progress(0, 0, 0, 0),
+        MessageQueue("t", "a", 0): QueueProgress(3, 2, 2, stored_at_ms),
+        MessageQueue("t", "a", 1): QueueProgress(0, 0, 0, 0),
     }
     for pulled, read in ((3, 3), (1, 2)):  # who was set back has consumed all the same
         places = group_progress(store, offsets, {("t", "g", 0): pulled, ("t", "other", 0): 1}, "a", "g", "t", 1)

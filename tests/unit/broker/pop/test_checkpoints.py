@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from orbitmq.broker.pop.checkpoints import _HEAP_SLACK, Checkpoints
-from orbitmq.wire.pop.revive_log import Checkpoint, CheckpointKey
+from orbitmq.wire.pop.revive_log import CheckpointKey, PopCheckpoint
 
 KEY = CheckpointKey("t", "g", 0, 10, 1_000, "a")
 
 
-def checkpoint(*offsets: int, key: CheckpointKey = KEY, acked: int = 0) -> Checkpoint:
-    return Checkpoint(key, offsets or (10, 11, 14), 60_000, acked)
+def checkpoint(*offsets: int, key: CheckpointKey = KEY, acked: int = 0) -> PopCheckpoint:
+    return PopCheckpoint(key, offsets or (10, 11, 14), 60_000, acked)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from orbitmq.errors import StoreUnavailable
 from orbitmq.model.topic import DataVersion
 from orbitmq.store import Draft, FlushMode, Store
 from orbitmq.wire.messages.properties import parse_properties
-from orbitmq.wire.pop.revive_log import REVIVE_GROUP, Ack, Checkpoint, CheckpointKey, encode_ack, encode_checkpoint
+from orbitmq.wire.pop.revive_log import REVIVE_GROUP, Ack, CheckpointKey, PopCheckpoint, encode_ack, encode_checkpoint
 
 from ..parts import DAMAGES, damage
 from .support import REVIVE_TOPIC, Rig, records
@@ -123,7 +123,7 @@ def test_what_another_broker_wrote_is_followed(rig: Rig) -> None:
     rig.offsets.commit("g", "t", 0, 2, offset_max=2)
     key = CheckpointKey("t", "g", 0, 0, rig.wall(), "a")
     for tag, body in (
-        ("ck", encode_checkpoint(Checkpoint(key, (0, 1), 5_000))),
+        ("ck", encode_checkpoint(PopCheckpoint(key, (0, 1), 5_000))),
         encode_ack(Ack(key, (0,))),
         ("ck", b"no JSON"),
         ("unknown", b""),
@@ -151,7 +151,7 @@ def test_what_lies_before_ours_unread_is_read_too(rig: Rig) -> None:
     foreign = CheckpointKey("t", "g", 0, 0, 1, "a")
     for queue_id in range(8):
         rig.store.append(
-            Draft(REVIVE_TOPIC, queue_id, encode_checkpoint(Checkpoint(foreign, (0,), 1)), b"TAGS\x01ck\x02")
+            Draft(REVIVE_TOPIC, queue_id, encode_checkpoint(PopCheckpoint(foreign, (0,), 1)), b"TAGS\x01ck\x02")
         )
     popped = rig.pop()
     rig.log.follow()

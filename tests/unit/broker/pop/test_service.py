@@ -18,7 +18,7 @@ async def test_a_stop_answers_whoever_waits(serve: Serve) -> None:
         notice = PopNotification(**place, poll_ms=60_000)
         asked = [asyncio.ensure_future(rig.ask(header)) for header in (pop, notice)]
         service = rig.broker.service.pop
-        while not (service.waiting.parked.count and service.notices.parked.count):
+        while not (service.waiting.held.count and service.notices.held.count):
             await asyncio.sleep(0)
         service.wake_overtaken()
         service.close()

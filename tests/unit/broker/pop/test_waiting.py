@@ -28,11 +28,11 @@ class Scene:
         self.store: Store = memory_store()
         self.available = 0
         self.waiting = WaitingPops(
-            self.store, parked_max=10, place_max=place_max, has_messages=lambda *place: self.available > 0
+            self.store, held_max=10, place_max=place_max, has_messages=lambda *place: self.available > 0
         )
 
-    def park(self, peer: FakePeer, wait_ms: int = LONG_MS, attempt: Callable[[], Reply | None] | None = None) -> bool:
-        return self.waiting.park(peer, Command(0), PLACE, None, wait_ms, attempt or self.attempt, lambda: NOTHING)
+    def hold(self, peer: FakePeer, wait_ms: int = LONG_MS, attempt: Callable[[], Reply | None] | None = None) -> bool:
+        return self.waiting.hold(peer, Command(0), PLACE, None, wait_ms, attempt or self.attempt, lambda: NOTHING)
 
     def attempt(self) -> Reply | None:
         if not self.available:
@@ -58,8 +58,8 @@ def scene() -> Scene:
 
 async def test_a_message_answers_one_who_waits_and_leaves_the_others(all: Scene) -> None:
     first, second = FakePeer(), FakePeer()
-    assert all.park(first)
-    assert all.park(second)
+    assert all.hold(first)
+    assert all.hold(second)
     all.send()
     await turns()
     assert (first.replies, second.replies) == ([FOUND], [])
@@ -71,7 +71,7 @@ async def test_a_message_answers_one_who_waits_and_leaves_the_others(all: Scene)
 async def test_sends_pay_for_nobody(all: Scene) -> None:
     peer = FakePeer()
     assert all.store.on_arrived == []
-    all.park(peer)
+    all.hold(peer)
     assert len(all.store.on_arrived) == 1
     all.send()
     await turns()
@@ -80,7 +80,7 @@ async def test_sends_pay_for_nobody(all: Scene) -> None:
 
 async def test_who_finds_nothing_waits_on_for_the_rest_of_its_time(all: Scene) -> None:
     peer = FakePeer()
-    all.park(peer, wait_ms=30)
+    all.hold(peer, wait_ms=30)
     all.store.append(Draft("t", 0, b"somebody else took it"))
     await turns()
     assert peer.replies == []
@@ -94,7 +94,7 @@ async def test_who_is_woken_when_its_time_is_over_is_answered_all_the_same(all: 
     peer = FakePeer()
 
     async def slow() -> None:
-        all.park(peer, wait_ms=1)
+        all.hold(peer, wait_ms=1)
         all.store.append(Draft("t", 0, b"x"))
 
     await slow()
@@ -108,14 +108,14 @@ async def test_who_is_woken_when_its_time_is_over_is_answered_all_the_same(all: 
 
 async def test_too_many_are_not_let_in() -> None:
     all = Scene(place_max=1)
-    assert all.park(FakePeer())
-    assert not all.park(FakePeer())
+    assert all.hold(FakePeer())
+    assert not all.hold(FakePeer())
 
 
 async def test_whoever_leaves_passes_on_what_it_was_woken_for(all: Scene) -> None:
     gone, other = FakePeer(), FakePeer()
-    all.park(gone)
-    all.park(other)
+    all.hold(gone)
+    all.hold(other)
     all.send()
     all.waiting.drop_connection(gone)
     await turns()
@@ -124,16 +124,16 @@ async def test_whoever_leaves_passes_on_what_it_was_woken_for(all: Scene) -> Non
 
 async def test_whoever_leaves_while_it_waits_is_forgotten(all: Scene) -> None:
     gone = FakePeer()
-    all.park(gone)
+    all.hold(gone)
     all.waiting.drop_connection(gone)
-    assert all.waiting.parked.count == 0
+    assert all.waiting.held.count == 0
 
 
 async def test_a_client_that_does_not_read_gets_nothing_and_keeps_nobody_waiting(all: Scene) -> None:
     slow, other = FakePeer(), FakePeer()
     slow.room = -1
-    all.park(slow)
-    all.park(other)
+    all.hold(slow)
+    all.hold(other)
     all.send()
     await turns()
     assert (slow.replies, other.replies) == ([NOTHING], [FOUND])
@@ -141,7 +141,7 @@ async def test_a_client_that_does_not_read_gets_nothing_and_keeps_nobody_waiting
 
 async def test_a_lost_wake_up_is_made_good(all: Scene) -> None:
     peer = FakePeer()
-    all.park(peer)
+    all.hold(peer)
     all.waiting.wake_overtaken()
     await turns()
     assert peer.replies == []
@@ -155,7 +155,7 @@ async def test_who_asks_to_be_woken_soon_may_park_before(all: Scene) -> None:
     peer = FakePeer()
     all.waiting.wake_soon(*PLACE)
     all.available = 1
-    all.park(peer)
+    all.hold(peer)
     await turns()
     assert peer.replies == [FOUND]
 
@@ -169,9 +169,9 @@ async def test_what_goes_wrong_is_its_own_answer(all: Scene) -> None:
     def fail() -> Reply:
         raise ValueError("a mistake")
 
-    all.park(refused, attempt=refuse)
-    all.park(failed, attempt=fail)
-    all.park(fine)
+    all.hold(refused, attempt=refuse)
+    all.hold(failed, attempt=fail)
+    all.hold(fine)
     all.waiting.answer_topic("t")
     all.available = 1
     await turns()
@@ -182,36 +182,36 @@ async def test_what_goes_wrong_is_its_own_answer(all: Scene) -> None:
 
 async def test_the_end_answers_everybody(all: Scene) -> None:
     waiting, woken = FakePeer(), FakePeer()
-    all.park(woken)
+    all.hold(woken)
     all.send()
-    all.park(waiting)
+    all.hold(waiting)
     all.waiting.close()
     assert (waiting.replies, woken.replies) == ([NOTHING], [NOTHING])
-    assert not all.park(FakePeer())
+    assert not all.hold(FakePeer())
     await turns()
 
 
 async def test_many_are_tried_in_several_turns(all: Scene) -> None:
-    all.waiting = WaitingPops(all.store, parked_max=1_000, place_max=1_000, has_messages=lambda *place: True)
+    all.waiting = WaitingPops(all.store, held_max=1_000, place_max=1_000, has_messages=lambda *place: True)
     peers = [FakePeer() for _ in range(150)]
     for peer in peers:
-        all.park(peer)
+        all.hold(peer)
     all.send(150)
     await turns()
     assert [peer.replies for peer in peers] == [[FOUND]] * 150
 
 
 async def test_a_connection_that_leaves_many_is_forgotten_in_several_turns(all: Scene) -> None:
-    all.waiting = WaitingPops(all.store, parked_max=1_000, place_max=1_000, has_messages=lambda *place: True)
+    all.waiting = WaitingPops(all.store, held_max=1_000, place_max=1_000, has_messages=lambda *place: True)
     gone, other = FakePeer(), FakePeer()
     for _ in range(350):
-        all.park(gone)
-    all.park(other)
+        all.hold(gone)
+    all.hold(other)
     all.send(250)  # as many are woken, and none of them tried yet
-    assert all.waiting.parked.count == 101
+    assert all.waiting.held.count == 101
     all.waiting.drop_connection(gone)
     counts = []
-    while all.waiting.parked.has_closed:
+    while all.waiting.held.has_closed:
         counts.append(all.available)
         await asyncio.sleep(0)
     assert len(counts) >= 2

@@ -14,7 +14,7 @@ from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.broker.replication import listener
 from orbitmq.broker.replication.slow_readers import SlowReaders
 from orbitmq.ha.frames import HEADER, REPORT
-from orbitmq.ha.replica_acks import Copied
+from orbitmq.ha.replica_acks import ReplicaAckResult
 from orbitmq.store import Draft
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.stats import SlaveStatus
@@ -254,7 +254,7 @@ async def test_who_waits_when_the_broker_stops_is_answered(serve: Serve) -> None
         store = rig.broker.service.store
         store.append(Draft("t", 0, b"x"))
         assert rig.broker.service.slave_listener.wait_copied(store.max_physical_offset, told.append) is None
-    assert told == [Copied.LATE]
+    assert told == [ReplicaAckResult.LATE]
 
 
 class Rig:

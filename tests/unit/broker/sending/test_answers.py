@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from orbitmq.broker.sending.answers import NOT_DURABLE, SendAnswers
-from orbitmq.ha.replica_acks import Copied, Waiter
+from orbitmq.ha.replica_acks import ReplicaAckResult, Waiter
 from orbitmq.net.dispatch.handlers import LATER
 from orbitmq.store import Draft, FlushMode, Store
 from orbitmq.testing.fake_disk import FakeDisk
@@ -51,11 +51,11 @@ def test_a_sync_that_failed_is_never_answered_with_success() -> None:
 class Slaves:
     """Slaves that say what they are told to say."""
 
-    def __init__(self, now: Copied | None) -> None:
+    def __init__(self, now: ReplicaAckResult | None) -> None:
         self.now = now
         self.waiters: list[Waiter] = []
 
-    def wait(self, end: int, waiter: Waiter) -> Copied | None:
+    def wait(self, end: int, waiter: Waiter) -> ReplicaAckResult | None:
         if self.now is None:
             self.waiters.append(waiter)
         return self.now
@@ -68,14 +68,19 @@ def with_slaves(store: Store, slaves: Slaves) -> SendAnswers:
 def test_a_send_whose_slaves_have_it_is_answered_at_once() -> None:
     store = memory_store()
     end = store.append(Draft("t", 0, b"x")).end
-    assert with_slaves(store, Slaves(Copied.DONE)).when_durable(call(send_header()), 0, "id", 0, end) is not LATER
+    assert (
+        with_slaves(store, Slaves(ReplicaAckResult.DONE)).when_durable(call(send_header()), 0, "id", 0, end)
+        is not LATER
+    )
 
 
 @pytest.mark.parametrize(
-    ("copied", "code"), [(Copied.DONE, 0), (Copied.LATE, 12), (Copied.NOBODY, 11)], ids=["done", "late", "nobody"]
+    ("copied", "code"),
+    [(ReplicaAckResult.DONE, 0), (ReplicaAckResult.LATE, 12), (ReplicaAckResult.NOBODY, 11)],
+    ids=["done", "late", "nobody"],
 )
 @pytest.mark.parametrize("comes_later", [True, False])
-def test_a_send_is_answered_with_what_its_slaves_say(copied: Copied, code: int, comes_later: bool) -> None:
+def test_a_send_is_answered_with_what_its_slaves_say(copied: ReplicaAckResult, code: int, comes_later: bool) -> None:
     store, peer, slaves = memory_store(), FakePeer(), Slaves(None if comes_later else copied)
     end = store.append(Draft("t", 0, b"x")).end
     reply = with_slaves(store, slaves).when_durable(call(send_header(), peer=peer), 0, "id", 0, end)
@@ -94,12 +99,12 @@ def test_a_send_waits_for_disk_and_slaves() -> None:
     assert with_slaves(store, slaves).when_durable(call(send_header(), peer=peer), 0, "id", 0, end) is LATER
     assert store.durable_offset == end
     assert peer.replies == []
-    slaves.waiters[0](Copied.DONE)
+    slaves.waiters[0](ReplicaAckResult.DONE)
     assert [reply.code for reply in peer.replies] == [0]
 
 
-@pytest.mark.parametrize("copied", Copied)
-def test_slaves_make_up_for_no_disk(copied: Copied) -> None:
+@pytest.mark.parametrize("copied", ReplicaAckResult)
+def test_slaves_make_up_for_no_disk(copied: ReplicaAckResult) -> None:
     disk, peer = FakeDisk(), FakePeer()
     store = memory_store(disk, flush=FlushMode.SYNC)
     end = store.append(Draft("t", 0, b"x")).end

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orbitmq.broker.sending.queue_resolver import Destinations
+from orbitmq.broker.sending.queue_resolver import QueueResolver
 from orbitmq.broker.topics.system_topics import CLOSED_TO_CLIENTS
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.errors import Rejected
@@ -21,7 +21,7 @@ class Rig(Registries):
     def __init__(self, *topics: TopicConfig, is_writable: bool = True, **settings: Any) -> None:
         super().__init__(TopicTable([TEMPLATE, *topics]), **settings)
         self.ordered: set[str] = set()
-        self.destinations = Destinations(
+        self.destinations = QueueResolver(
             self.topics,
             self.groups,
             ip="10.0.0.1",

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.topics import logical_queues
-from orbitmq.broker.topics.logical_queue_steps import LogicalQueue, Step, Steps
+from orbitmq.broker.topics.logical_queue_steps import ItemRequest, LogicalQueue, Steps
 from orbitmq.broker.topics.logical_queues import StaticTopics, ask_nobody
-from orbitmq.broker.topics.static_topic_table import MappingTable
+from orbitmq.broker.topics.static_topic_table import StaticTopicTable
 from orbitmq.errors import ConnectionFailed, Rejected
 from orbitmq.model.static_topic import MappingItem, QueueMapping
 from orbitmq.net.dispatch.handlers import LATER, Call, Reply
@@ -31,7 +31,7 @@ def asked(queue_id: int, topic: str = "t") -> Call[Any]:
 
 
 def static(**parts: Any) -> StaticTopics:
-    return StaticTopics(MappingTable([MAPPING]), broker_name="a", **parts)
+    return StaticTopics(StaticTopicTable([MAPPING]), broker_name="a", **parts)
 
 
 def test_a_request_is_about_the_queue_that_its_broker_leads() -> None:
@@ -52,7 +52,7 @@ def test_any_queue_is_one_that_is_led_here() -> None:
     assert queue.queue_id == 1
     with pytest.raises(Rejected, match="t-0"):
         static().queue_of(asked(0), picks_one=True)
-    nothing = StaticTopics(MappingTable([QueueMapping(topic="t", broker_name="a", queue_count=1, epoch=1)]))
+    nothing = StaticTopics(StaticTopicTable([QueueMapping(topic="t", broker_name="a", queue_count=1, epoch=1)]))
     with pytest.raises(Rejected, match="t--1"):
         nothing.queue_of(asked(-1), picks_one=True)
 
@@ -74,7 +74,7 @@ def steps(*brokers: str) -> Steps:
     total = 0
     for name in brokers:
         item = OWN._replace(broker_name=name)
-        reply = yield Step(item, 30, GetMaxOffset(topic="t", queue_id=3), OffsetResponse)
+        reply = yield ItemRequest(item, 30, GetMaxOffset(topic="t", queue_id=3), OffsetResponse)
         if reply.header is None:
             return reply
         total += reply.header.offset  # type: ignore[attr-defined]
@@ -148,10 +148,10 @@ def test_requests_that_wait_for_other_brokers_have_a_limit(monkeypatch: pytest.M
 
 
 def test_a_mapping_that_the_disk_does_not_take_is_not_there() -> None:
-    def save(table: MappingTable) -> None:
+    def save(table: StaticTopicTable) -> None:
         raise OSError(28, "No space left on device")
 
-    found = StaticTopics(MappingTable(), save, broker_name="a")
+    found = StaticTopics(StaticTopicTable(), save, broker_name="a")
     with pytest.raises(Rejected, match="No space left") as refused:
         found.update(MAPPING, 1, is_forced=False)
     assert refused.value.code == 14
@@ -160,7 +160,7 @@ def test_a_mapping_that_the_disk_does_not_take_is_not_there() -> None:
 
 def test_a_deleted_mapping_is_saved_once() -> None:
     saved: list[int] = []
-    found = StaticTopics(MappingTable([MAPPING]), lambda table: saved.append(len(table.all)), broker_name="a")
+    found = StaticTopics(StaticTopicTable([MAPPING]), lambda table: saved.append(len(table.all)), broker_name="a")
     found.delete("other", 1)
     found.delete("t", 1)
     assert saved == [0]

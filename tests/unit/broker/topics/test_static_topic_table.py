@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orbitmq.broker.topics.static_topic_table import MappingTable
+from orbitmq.broker.topics.static_topic_table import StaticTopicTable
 from orbitmq.errors import Rejected
 from orbitmq.model.static_topic import MappingItem, QueueMapping
 
@@ -20,7 +20,7 @@ def mapping(**changes: Any) -> QueueMapping:
 
 
 def test_a_later_mapping_changes_what_it_names_and_leaves_the_other_queues() -> None:
-    table = MappingTable()
+    table = StaticTopicTable()
     table.update(mapping(), 1)
     table.update(mapping(epoch=6, queues={0: MOVED}), 2)
     found = table.get("t")
@@ -45,7 +45,7 @@ def test_a_later_mapping_changes_what_it_names_and_leaves_the_other_queues() -> 
     ],
 )
 def test_a_mapping_that_is_older_contradicts_or_makes_no_queue_is_refused(changes: dict[str, Any], why: str) -> None:
-    table = MappingTable([mapping()])
+    table = StaticTopicTable([mapping()])
     with pytest.raises(Rejected, match=why) as refused:
         table.update(mapping(**changes), 1)
     assert refused.value.code == 1
@@ -53,7 +53,7 @@ def test_a_mapping_that_is_older_contradicts_or_makes_no_queue_is_refused(change
 
 
 def test_by_force_a_mapping_goes_back_but_not_to_one_that_makes_no_queue() -> None:
-    table = MappingTable([mapping()])
+    table = StaticTopicTable([mapping()])
     table.update(mapping(epoch=1, queues={0: (OWN._replace(queue_id=9),)}), 1, is_forced=True)
     found = table.get("t")
     assert found is not None
@@ -63,7 +63,7 @@ def test_by_force_a_mapping_goes_back_but_not_to_one_that_makes_no_queue() -> No
 
 
 def test_one_static_topic_too_many_is_refused() -> None:
-    table = MappingTable()
+    table = StaticTopicTable()
     table.count_max = 1
     table.update(mapping(), 1)
     with pytest.raises(Rejected, match="1 static topics"):

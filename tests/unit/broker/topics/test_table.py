@@ -199,9 +199,9 @@ async def test_a_pull_waits_for_a_light_queue_that_has_no_message_yet(serve: Ser
     async with serve(**LIGHT) as rig:
         pulls = rig.broker.service.pulls
         waiting = asyncio.ensure_future(rig.pull(A, sys_flag=6, suspend_timeout_ms=30_000))
-        await until(lambda: pulls.parked_count == 1)
+        await until(lambda: pulls.held_count == 1)
         assert (await rig.send(properties=naming(B))).code == 0
-        assert pulls.parked_count == 1
+        assert pulls.held_count == 1
         assert (await rig.send(properties=naming(A))).code == 0
         assert (await waiting)[0].code == 0
 

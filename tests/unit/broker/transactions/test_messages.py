@@ -64,13 +64,13 @@ def test_tran_msg_is_read_as_java_reads_it(text: str, is_half: bool) -> None:
 
 def test_a_committed_message_has_the_bytes_of_its_halfs_properties_and_names_its_place() -> None:
     found = half()
-    final = messages.final_form(found, messages.Place("t", 2))
+    final = messages.final_form(found, messages.CommitTarget("t", 2))
     assert final == Draft("t", 2, b"x", found.properties, 7, 0x108, 9, found.born_host, 0, 1000)
 
 
 def test_a_committed_message_that_was_renewed_says_nothing_of_it_that_java_would_not() -> None:
     again = stored(messages.renewed_form(half(), {"TRANSACTION_CHECK_TIMES": "1"}), 6, 2000)
-    properties = parse_properties(messages.final_form(again, messages.Place("t", 2)).properties)
+    properties = parse_properties(messages.final_form(again, messages.CommitTarget("t", 2)).properties)
     assert properties["TRANSACTION_CHECK_TIMES"] == "1"
     assert messages.RENEWED_FROM not in properties
 
@@ -96,7 +96,7 @@ def test_a_record_stored_again_leaves_its_checksum_behind() -> None:
     draft = messages.half_form(Draft("t", 2, b"x"), SENT)
     found = stored(draft._replace(properties=draft.properties + b"__CRC32#\x010123456789\x02"))
     for again in (
-        messages.final_form(found, messages.Place("t", 2)),
+        messages.final_form(found, messages.CommitTarget("t", 2)),
         messages.renewed_form(found, {}),
         messages.given_up_form(found),
         messages.resumed_form(found),

@@ -4,8 +4,8 @@ import pytest
 
 from orbitmq.broker.transactions.rules import (
     RENEW_AFTER_MS,
+    CheckDecision,
     CheckRules,
-    Verdict,
     checked_once_more,
     renewed_unasked,
     times_checked,
@@ -36,50 +36,56 @@ def immune(seconds: str) -> Record:
 @pytest.mark.parametrize(
     ("age_ms", "verdict"),
     [
-        (-1, Verdict.CHECK),
-        (0, Verdict.STOP),
-        (5_999, Verdict.STOP),
-        (6_000, Verdict.CHECK),
-        (72 * 3_600_000, Verdict.CHECK),
-        (72 * 3_600_000 + 1, Verdict.GIVE_UP),
+        (-1, CheckDecision.CHECK),
+        (0, CheckDecision.STOP),
+        (5_999, CheckDecision.STOP),
+        (6_000, CheckDecision.CHECK),
+        (72 * 3_600_000, CheckDecision.CHECK),
+        (72 * 3_600_000 + 1, CheckDecision.GIVE_UP),
     ],
 )
 def test_a_producer_is_asked_when_its_time_is_over_and_a_message_given_up_when_it_is_old(
-    age_ms: int, verdict: Verdict
+    age_ms: int, verdict: CheckDecision
 ) -> None:
     assert RULES.judge(half(), {}, BORN + age_ms) is verdict
 
 
 @pytest.mark.parametrize(
-    ("text", "verdict"), [("14", Verdict.CHECK), ("15", Verdict.GIVE_UP), ("x", Verdict.CHECK), ("-9", Verdict.CHECK)]
+    ("text", "verdict"),
+    [
+        ("14", CheckDecision.CHECK),
+        ("15", CheckDecision.GIVE_UP),
+        ("x", CheckDecision.CHECK),
+        ("-9", CheckDecision.CHECK),
+    ],
 )
-def test_a_message_is_given_up_after_so_many_checks(text: str, verdict: Verdict) -> None:
+def test_a_message_is_given_up_after_so_many_checks(text: str, verdict: CheckDecision) -> None:
     assert RULES.judge(half(), {"TRANSACTION_CHECK_TIMES": text}, BORN + 6_000) is verdict
 
 
 @pytest.mark.parametrize(
     ("text", "age_ms", "verdict"),
     [
-        ("60", 59_999, Verdict.SKIP),
-        ("60", 60_000, Verdict.CHECK),
-        ("60", -5, Verdict.SKIP),
-        ("3", 2_999, Verdict.SKIP),
-        ("3", 3_000, Verdict.CHECK),
-        ("x", 5_999, Verdict.SKIP),
-        ("x", 6_000, Verdict.CHECK),
-        ("9" * 500, 6_000, Verdict.CHECK),
+        ("60", 59_999, CheckDecision.SKIP),
+        ("60", 60_000, CheckDecision.CHECK),
+        ("60", -5, CheckDecision.SKIP),
+        ("3", 2_999, CheckDecision.SKIP),
+        ("3", 3_000, CheckDecision.CHECK),
+        ("x", 5_999, CheckDecision.SKIP),
+        ("x", 6_000, CheckDecision.CHECK),
+        ("9" * 500, 6_000, CheckDecision.CHECK),
     ],
 )
-def test_a_producer_may_ask_for_another_time(text: str, age_ms: int, verdict: Verdict) -> None:
+def test_a_producer_may_ask_for_another_time(text: str, age_ms: int, verdict: CheckDecision) -> None:
     assert RULES.judge(half(), {IMMUNE: text}, BORN + age_ms) is verdict
 
 
 def test_a_message_that_may_not_be_asked_about_goes_to_the_end_from_time_to_time() -> None:
     properties = {IMMUNE: "36000"}
-    assert RULES.judge(half(), properties, BORN + RENEW_AFTER_MS - 1) is Verdict.SKIP
-    assert RULES.judge(half(), properties, BORN + RENEW_AFTER_MS) is Verdict.RENEW
+    assert RULES.judge(half(), properties, BORN + RENEW_AFTER_MS - 1) is CheckDecision.SKIP
+    assert RULES.judge(half(), properties, BORN + RENEW_AFTER_MS) is CheckDecision.RENEW
     again = half(stored_at_ms=BORN + RENEW_AFTER_MS)
-    assert RULES.judge(again, properties, BORN + 2 * RENEW_AFTER_MS - 1) is Verdict.SKIP
+    assert RULES.judge(again, properties, BORN + 2 * RENEW_AFTER_MS - 1) is CheckDecision.SKIP
 
 
 def test_who_asked_for_a_time_without_checks_decides_within_it() -> None:

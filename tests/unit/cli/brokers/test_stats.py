@@ -4,11 +4,11 @@ import pytest
 
 from orbitmq.admin import AdminClient, Traffic
 from orbitmq.errors import RemoteRefused
-from orbitmq.wire.bodies.stats import StatsFigures, WindowFigures
+from orbitmq.wire.bodies.stats import BrokerStatsData, BrokerStatsItem
 
 
 def figures(minute, hour, day):
-    return StatsFigures(*(WindowFigures(count, count / 60) for count in (minute, hour, day)))
+    return BrokerStatsData(*(BrokerStatsItem(count, count / 60) for count in (minute, hour, day)))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import typer
 from orbitmq.cli.jobs.running import parse_conf, run_job
 from orbitmq.cli.terminal.output import Format
 from orbitmq.spark.jobs.runtime import session
-from orbitmq.spark.jobs.runtime.checks import Verdict
+from orbitmq.spark.jobs.runtime.checks import CheckResult
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def run(monkeypatch, capsys):
 
 
 def test_checks_are_the_result_and_steps_are_not(run):
-    told = run(Verdict(True, "rows agree"))
+    told = run(CheckResult(True, "rows agree"))
     assert told.out == "  ok      rows agree\n"
     assert "working" in told.err
     assert "all 1 checks hold" in told.err
@@ -37,7 +37,7 @@ def test_checks_are_the_result_and_steps_are_not(run):
 
 def test_a_check_that_does_not_hold_is_exit_code_1(run, capsys):
     with pytest.raises(typer.Exit) as raised:
-        run(Verdict(True, "rows agree"), Verdict(False, "offsets agree"))
+        run(CheckResult(True, "rows agree"), CheckResult(False, "offsets agree"))
     assert raised.value.exit_code == 1
     told = capsys.readouterr()
     assert "FAILED  offsets agree" in told.out
@@ -45,7 +45,7 @@ def test_a_check_that_does_not_hold_is_exit_code_1(run, capsys):
 
 
 def test_programs_get_one_document(run):
-    told = run(Verdict(True, "rows agree"), output=Format.JSON)
+    told = run(CheckResult(True, "rows agree"), output=Format.JSON)
     assert told.out == '{"job":"archive","checks":[{"holds":true,"claim":"rows agree"}]}\n'
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from orbitmq.spark.exactly_once.commit_markers import Marker
 from orbitmq.spark.exactly_once.delivery import prepare
-from orbitmq.spark.exactly_once.marker_topic import Journal
+from orbitmq.spark.exactly_once.marker_topic import MarkerTopic
 from orbitmq.spark.exactly_once.prepared import marker_parts
 from orbitmq.spark.options import WriteOptions
 from orbitmq.testing import LocalCluster
@@ -47,7 +47,7 @@ def settle(orbitmq, options, *more):
 
 def test_rows_whose_batch_was_decided_are_committed(orbitmq, left):
     options, prepared = left
-    Journal(options).append(Marker("dead", prepared.query, prepared.batch, *marker_parts([prepared])))
+    MarkerTopic(options).append(Marker("dead", prepared.query, prepared.batch, *marker_parts([prepared])))
 
     found = settle(orbitmq, options, "-o", "json")
     assert found.code == 0, found.err

@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from orbitmq.cli.terminal.progress import Progress, show_progress
+from orbitmq.cli.terminal.progress import ProgressBar, show_progress
 
 MIB = 1 << 20
 
 
 def test_a_line_is_written_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
     now_s = 0.0
-    progress = Progress("checking", clock=lambda: now_s)
+    progress = ProgressBar("checking", clock=lambda: now_s)
     progress.expect(100 * MIB)
     for second in range(25):
         now_s = float(second)
@@ -23,7 +23,7 @@ def test_a_line_is_written_now_and_then(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_bar_is_drawn_every_mebibyte() -> None:
     drawn: list[tuple[int, int]] = []
-    progress = Progress("checking", lambda done, total: drawn.append((done, total)))
+    progress = ProgressBar("checking", lambda done, total: drawn.append((done, total)))
     progress.expect(3 * MIB)
     for _ in range(6):
         progress.advance(MIB // 2)

@@ -6,7 +6,7 @@ import pytest
 
 from orbitmq.client.consume.assigned_queue import AssignedQueue, Consumption
 from orbitmq.client.consume.redelivery import RedeliveryPolicy
-from orbitmq.client.consume.window import Window
+from orbitmq.client.consume.window import ProcessQueue
 from orbitmq.client.session.owning_loop import BackgroundTasks
 from orbitmq.model.route import MessageQueue
 from unit.client.messages import stored
@@ -18,7 +18,7 @@ class FakePuller:
 
     def __init__(self, count):
         self.queue = MessageQueue("t", "a", 0)
-        self.window = Window(0)
+        self.window = ProcessQueue(0)
         self.is_started = True
         self.resumed = 0
         self.window.add([stored(number) for number in range(count)], count)

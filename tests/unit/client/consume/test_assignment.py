@@ -3,7 +3,7 @@ import asyncio
 from orbitmq.client.consume.assigned_queue import Consumption
 from orbitmq.client.consume.assignment import Assignment
 from orbitmq.client.consume.pull_request import PullSettings
-from orbitmq.client.consume.queue_locks import LOCK_LIFETIME_MS, QueueLocks
+from orbitmq.client.consume.queue_locks import LOCK_LIFETIME_MS, HeldQueueLocks
 from orbitmq.client.consume.redelivery import RedeliveryPolicy
 from orbitmq.client.consume.send_backs import Drops
 from orbitmq.client.consume.start_offsets import QueueOffsets, StartOffsets
@@ -57,7 +57,7 @@ class Owner:
             ),
             settings=PullSettings(),
             commits_with_pulls=True,
-            locks=QueueLocks(self.session, "g") if ordered else None,
+            locks=HeldQueueLocks(self.session, "g") if ordered else None,
             on_lost=self.lost.set,
         )
 
@@ -90,7 +90,7 @@ async def test_a_queue_that_was_given_away_is_pulled_no_more(cluster):
     cluster.topic("orders", count=2)
     async with Owner(cluster) as owner:
         await owner.assignment.assign("orders", ORDERS, QUEUES[:1])
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
         await owner.assignment.assign("orders", ORDERS, [])
         cluster.a.put("orders", 0, b"1")
         for _ in range(100):
@@ -188,9 +188,9 @@ async def test_a_queue_that_waited_for_its_lock_goes_on_when_it_is_renewed(clust
     cluster.topic("orders", count=1)
     async with Owner(cluster, ordered=True) as owner:
         clock = FakeClock(0)
-        locks = owner.assignment._locks = QueueLocks(owner.session, "g", clock)
+        locks = owner.assignment._locks = HeldQueueLocks(owner.session, "g", clock)
         await owner.assignment.assign("orders", ORDERS, QUEUES[:1])
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
         clock.advance(LOCK_LIFETIME_MS)
         cluster.a.put("orders", 0, b"1")
         await until(lambda: owner.assignment[QUEUES[0]].puller.window.is_ready)

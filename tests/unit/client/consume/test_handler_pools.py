@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orbitmq.client.consume.handler_pools import HandlerPool, Lanes, ReadyQueues
+from orbitmq.client.consume.handler_pools import HandlerPool, KeyQueues, ReadyQueues
 from orbitmq.client.session.owning_loop import BackgroundTasks
 from waiting import until
 
@@ -205,7 +205,7 @@ async def test_closing_hands_out_nothing_more():
 
 
 def test_items_of_a_key_have_their_turns_one_after_the_other():
-    lanes: Lanes[int] = Lanes()
+    lanes: KeyQueues[int] = KeyQueues()
     assert lanes.put("a", 1)
     assert not lanes.put("a", 2)
     assert lanes.first("a") == 1
@@ -218,7 +218,7 @@ def test_items_of_a_key_have_their_turns_one_after_the_other():
 
 
 def test_keys_do_not_wait_for_one_another_and_leave_nothing_behind():
-    lanes: Lanes[int] = Lanes()
+    lanes: KeyQueues[int] = KeyQueues()
     assert lanes.put("a", 1)
     assert lanes.put(("b", 2), 2)
     assert len(lanes) == 2

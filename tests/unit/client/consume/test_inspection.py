@@ -16,7 +16,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.testing import LocalCluster
-from orbitmq.wire.bodies.consumer_info import Outcome, decode_direct_result, decode_running_info
+from orbitmq.wire.bodies.consumer_info import ConsumeResult, decode_direct_result, decode_running_info
 from orbitmq.wire.bodies.offsets import decode_clients_offsets, decode_offset_table
 from orbitmq.wire.headers import (
     ConsumeMessageDirectly,
@@ -97,7 +97,7 @@ async def test_a_message_is_consumed_on_request():
             consumer_group="g", client_id=found.consumer.client_id, message_id=found.sent[1].offset_message_id
         )
         result = decode_direct_result((await found.ask(asked)).body)
-        assert (result.outcome, found.got[3:]) == (Outcome.SUCCESS, [b"1"])
+        assert (result.outcome, found.got[3:]) == (ConsumeResult.SUCCESS, [b"1"])
 
 
 async def test_a_consumer_without_a_handler_refuses_a_message_on_request():
@@ -140,11 +140,11 @@ def direct(handler=None, message_handler=None, *, is_ordered=False):
 @pytest.mark.parametrize(
     ("act", "outcome"),
     [
-        (lambda batch: None, Outcome.SUCCESS),
-        (lambda batch: batch.commit(), Outcome.SUCCESS),
-        (lambda batch: batch.retry(), Outcome.LATER),
-        (lambda batch: batch.suspend(), Outcome.LATER),
-        (lambda batch: batch.reject(batch[0]), Outcome.LATER),
+        (lambda batch: None, ConsumeResult.SUCCESS),
+        (lambda batch: batch.commit(), ConsumeResult.SUCCESS),
+        (lambda batch: batch.retry(), ConsumeResult.LATER),
+        (lambda batch: batch.suspend(), ConsumeResult.LATER),
+        (lambda batch: batch.reject(batch[0]), ConsumeResult.LATER),
     ],
 )
 async def test_a_batch_handler_says_what_became_of_it(act, outcome):
@@ -159,7 +159,7 @@ async def test_a_message_handler_gets_the_message_itself():
         got.append(message)
 
     result = await direct(message_handler=handle, is_ordered=True).consume(MESSAGE)
-    assert (result.outcome, result.is_ordered, got) == (Outcome.SUCCESS, True, [MESSAGE])
+    assert (result.outcome, result.is_ordered, got) == (ConsumeResult.SUCCESS, True, [MESSAGE])
 
 
 async def test_what_a_handler_raises_is_told():
@@ -167,7 +167,7 @@ async def test_what_a_handler_raises_is_told():
         raise ValueError("no such order")
 
     result = await direct(message_handler=handle).consume(replace(MESSAGE))
-    assert (result.outcome, result.remark) == (Outcome.THROW_EXCEPTION, "ValueError: no such order")
+    assert (result.outcome, result.remark) == (ConsumeResult.THROW_EXCEPTION, "ValueError: no such order")
 
 
 def test_a_consumer_without_a_handler_has_none():

@@ -73,7 +73,7 @@ async def test_messages_from_the_first_offset_on_are_put_into_the_window(cluster
         await until(lambda: notes.arrivals)
         assert puller.is_started
         assert bodies(puller) == [b"2", b"3"]
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
         cluster.a.put("orders", 0, b"4")
         await until(lambda: notes.arrivals == 2)
         assert [request.queue_offset for request in pulls(cluster.a)] == [1, 3, 4][: len(pulls(cluster.a))]
@@ -83,7 +83,7 @@ async def test_pulls_ask_as_the_settings_say(cluster):
     cluster.topic("orders", count=1)
     async with puller_of(cluster, Notes(), pull_count_max=7, suspend_ms=1_234, tag="A") as puller:
         puller.start()
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
         (pull,) = pulls(cluster.a)
         assert (pull.count_max, pull.suspend_timeout_ms, pull.subscription) == (7, 1_234, "A")
 
@@ -122,7 +122,7 @@ async def test_a_seek_leaves_the_pull_that_a_broker_holds(cluster):
     notes = Notes(2)
     async with puller_of(cluster, notes) as puller:
         puller.start()
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
         puller.seek(1)
         await until(lambda: notes.arrivals)
         assert bodies(puller) == [b"2"]
@@ -147,7 +147,7 @@ async def test_a_stopped_puller_pulls_no_more_not_even_after_a_seek(cluster):
     async with puller_of(cluster, Notes()) as puller:
         await puller.stop()  # before the start: nothing
         puller.start()
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
         await puller.stop()
         puller.seek(0)
         await asyncio.sleep(0.01)
@@ -158,7 +158,7 @@ async def test_another_subscription_counts_from_the_next_pull_on(cluster):
     cluster.topic("orders", count=1)
     async with puller_of(cluster, Notes(), tag="A") as puller:
         puller.start()
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
         puller.subscribe(parse_subscription("orders", "B", 2))
         cluster.a.put("orders", 0, b"1", tag="A")
         await until(lambda: len(pulls(cluster.a)) == 2)
@@ -170,7 +170,7 @@ async def test_pulls_carry_the_consumed_offset_where_that_is_wanted(cluster, com
     cluster.fill(b"1", b"2")
     async with puller_of(cluster, Notes(), commits=commits) as puller:
         puller.start()
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
         puller.window.settle(puller.window.next_batch(1))
         cluster.a.put("orders", 0, b"3")
         await until(lambda: len(pulls(cluster.a)) == 3)
@@ -239,7 +239,7 @@ async def test_the_pause_is_short_again_after_a_success(cluster, monkeypatch):
         with noted_pauses(monkeypatch) as pauses:
             puller.start()
             await until(lambda: notes.arrivals == 3)
-            await until(lambda: cluster.a.parked)
+            await until(lambda: cluster.a.held)
             cluster.a.refusals[PullMessage] = [ResponseCode.SYSTEM_BUSY]
             cluster.a.put("orders", 0, b"4")
             await until(lambda: len(cluster.a.refusals[PullMessage]) == 0)
@@ -321,7 +321,7 @@ async def test_a_group_that_was_set_to_another_offset_goes_on_there_and_forgets_
     notes = Notes()
     async with puller_of(cluster, notes) as puller:
         puller.start()
-        await until(lambda: cluster.a.parked)
+        await until(lambda: cluster.a.held)
         given = puller.window.next_batch(1)
         pull = cluster.a.pull
 

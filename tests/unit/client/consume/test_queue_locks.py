@@ -1,4 +1,4 @@
-from orbitmq.client.consume.queue_locks import BROKER_LIFETIME_MS, LOCK_LIFETIME_MS, QueueLocks
+from orbitmq.client.consume.queue_locks import BROKER_LIFETIME_MS, LOCK_LIFETIME_MS, HeldQueueLocks
 from orbitmq.model.route import MessageQueue
 from orbitmq.testing.clock import FakeClock
 from orbitmq.wire.headers import LockQueues, UnlockQueues
@@ -15,7 +15,7 @@ def asked(broker, kind):
 async def test_locks_are_taken_from_each_queues_broker_in_one_request(cluster):
     cluster.topic("orders", cluster.a, cluster.b)
     async with open_session(cluster, "orders") as session:
-        locks = QueueLocks(session, "g")
+        locks = HeldQueueLocks(session, "g")
         assert not locks.holds(FIRST)
         assert await locks.lock([FIRST, SECOND, THIRD]) == {FIRST, SECOND, THIRD}
         assert all(map(locks.holds, (FIRST, SECOND, THIRD)))
@@ -26,7 +26,7 @@ async def test_locks_are_taken_from_each_queues_broker_in_one_request(cluster):
 async def test_what_another_client_holds_is_not_granted_until_it_is_given_back(cluster):
     cluster.topic("orders", cluster.a, cluster.b)
     async with open_session(cluster, "orders") as ours, open_session(cluster, "orders", instance="other") as theirs:
-        first, second = QueueLocks(ours, "g"), QueueLocks(theirs, "g")
+        first, second = HeldQueueLocks(ours, "g"), HeldQueueLocks(theirs, "g")
         await first.lock([FIRST, THIRD])
         assert await second.lock([FIRST, SECOND, THIRD]) == {SECOND}
         assert not second.holds(FIRST)
@@ -39,7 +39,7 @@ async def test_what_another_client_holds_is_not_granted_until_it_is_given_back(c
 async def test_a_lock_that_another_client_has_got_is_lost(cluster):
     cluster.topic("orders", cluster.a, cluster.b)
     async with open_session(cluster, "orders") as session:
-        locks = QueueLocks(session, "g")
+        locks = HeldQueueLocks(session, "g")
         await locks.lock([FIRST, SECOND, THIRD])
         assert await locks.renew() == set()
         cluster.a.locks.unlock("g", session.id, [SECOND])
@@ -52,7 +52,7 @@ async def test_a_lock_that_another_client_has_got_is_lost(cluster):
 async def test_a_broker_that_does_not_answer_takes_no_lock_away_before_its_time(cluster):
     cluster.topic("orders", cluster.a, cluster.b)
     async with open_session(cluster, "orders") as session:
-        locks = QueueLocks(session, "g")
+        locks = HeldQueueLocks(session, "g")
         await locks.lock([FIRST, THIRD])
         assert not locks.has_unanswered
         await cluster.b.stop()
@@ -66,7 +66,7 @@ async def test_a_lock_ends_here_before_it_ends_at_the_broker(cluster):
     cluster.topic("orders")
     clock = FakeClock(0)
     async with open_session(cluster, "orders") as session:
-        locks = QueueLocks(session, "g", clock)
+        locks = HeldQueueLocks(session, "g", clock)
         await locks.lock([FIRST])
         clock.advance(LOCK_LIFETIME_MS)
         assert not locks.holds(FIRST)
@@ -80,7 +80,7 @@ async def test_a_lock_ends_here_before_it_ends_at_the_broker(cluster):
 async def test_giving_back_to_a_broker_that_is_away_is_no_error(cluster):
     cluster.topic("orders")
     async with open_session(cluster, "orders") as session:
-        locks = QueueLocks(session, "g")
+        locks = HeldQueueLocks(session, "g")
         await locks.lock([FIRST])
         await cluster.a.stop()
         await locks.unlock([FIRST])
@@ -91,5 +91,5 @@ async def test_logical_queues_are_locked_at_the_brokers_that_lead_them(cluster):
     cluster.static_topic("orders", cluster.b, cluster.a)
     logical = {MessageQueue("orders", "__syslo__global__", number) for number in range(2)}
     async with open_session(cluster, "orders") as session:
-        assert await QueueLocks(session, "g").lock(logical) == logical
+        assert await HeldQueueLocks(session, "g").lock(logical) == logical
     assert (asked(cluster.a, LockQueues), asked(cluster.b, LockQueues)) == (1, 1)

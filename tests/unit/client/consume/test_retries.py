@@ -3,7 +3,7 @@ from contextlib import asynccontextmanager
 
 from orbitmq.client.consume.redelivery import RedeliveryPolicy
 from orbitmq.client.consume.retries import Retries
-from orbitmq.client.consume.window import Window
+from orbitmq.client.consume.window import ProcessQueue
 from orbitmq.client.session.owning_loop import BackgroundTasks
 from orbitmq.model.route import MessageQueue
 from unit.client.messages import stored
@@ -32,7 +32,7 @@ class Parts:
     """Retries with their neighbours; `batch` has been handed out."""
 
     def __init__(self, tasks, **policy):
-        self.window = Window(0)
+        self.window = ProcessQueue(0)
         self.window.add([stored(number) for number in range(4)], 4)
         self.batch = self.window.next_batch(3)
         self.send_backs = FakeSendBacks()

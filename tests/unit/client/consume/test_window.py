@@ -4,7 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from orbitmq.client.consume.window import Window
+from orbitmq.client.consume.window import ProcessQueue
 from orbitmq.model.message import StoredMessage
 
 
@@ -23,7 +23,7 @@ def offsets(batch):
 
 
 def window_of(*offsets, next_offset=None, **limits):
-    window = Window(offsets[0], **limits)
+    window = ProcessQueue(offsets[0], **limits)
     window.add(messages(*offsets), offsets[-1] + 1 if next_offset is None else next_offset)
     return window
 
@@ -38,7 +38,7 @@ def test_messages_leave_in_order():
 
 
 def test_the_offset_to_commit_is_that_of_the_first_message_that_is_not_settled():
-    window = Window(5)
+    window = ProcessQueue(5)
     assert window.consumed_offset == 5
     window.add(messages(6, 9), 12)
     assert window.consumed_offset == 6
@@ -76,7 +76,7 @@ def test_what_is_given_back_later_comes_where_its_offset_belongs():
 
 
 def test_a_batch_ends_in_front_of_a_message_that_was_tried_before():
-    window = Window(0)
+    window = ProcessQueue(0)
     window.add([message(0), replace(message(1), reconsume_times=1), message(2), message(3)], 4)
     assert [offsets(window.next_batch(10)) for _ in range(3)] == [[0], [1], [2, 3]]
 
@@ -91,7 +91,7 @@ def test_pulling_pauses_at_the_limit_of_messages():
 
 
 def test_pulling_pauses_at_the_limit_of_bytes():
-    window = Window(0, size_max=150)
+    window = ProcessQueue(0, size_max=150)
     window.add([message(0, 100)], 1)
     assert window.has_room
     window.add([message(1, 100)], 2)
@@ -102,7 +102,7 @@ def test_pulling_pauses_at_the_limit_of_bytes():
 
 
 def test_a_body_counts_as_large_as_it_is_here_not_as_it_was_stored():
-    window = Window(0, size_max=1_000)
+    window = ProcessQueue(0, size_max=1_000)
     window.add([replace(message(0, 50), body=bytes(1_000))], 1)
     assert not window.has_room
     assert window.size == 1_000
@@ -156,7 +156,7 @@ class Settlement(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.window = Window(0, count_max=30)
+        self.window = ProcessQueue(0, count_max=30)
         self.next_offset = 0
         self.handed_out: list[StoredMessage] = []
         self.done: set[int] = set()
@@ -240,7 +240,7 @@ def test_a_window_says_which_messages_it_holds():
 
 
 def test_a_window_has_no_room_while_its_first_message_lies_too_far_behind_the_last():
-    window = Window(0, span_max=5)
+    window = ProcessQueue(0, span_max=5)
     window.add([message(number) for number in range(6)], 6)
     assert window.has_room
     window.add([message(6)], 7)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orbitmq.client.send.permits import Places
+from orbitmq.client.send.permits import Permits
 from orbitmq.client.send.request import SendKind, encode_message, request_properties, send_header
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message, ReplyTo, SysFlag
@@ -97,7 +97,7 @@ async def turns() -> None:
 class Visitors:
     """Takes places by name, and notes who has one."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Permits) -> None:
         self.inside: list[str] = []
         self._places = places
 
@@ -110,7 +110,7 @@ class Visitors:
 
 
 async def test_no_more_are_inside_than_there_are_places() -> None:
-    places = Places(2)
+    places = Permits(2)
     visitors = Visitors(places)
     tasks = [visitors.come(name) for name in "abcd"]
     await turns()
@@ -122,7 +122,7 @@ async def test_no_more_are_inside_than_there_are_places() -> None:
 
 
 async def test_who_has_begun_comes_before_who_has_not() -> None:
-    places = Places(1)
+    places = Permits(1)
     visitors = Visitors(places)
     tasks = [visitors.come("a")]
     await turns()
@@ -142,7 +142,7 @@ async def test_who_has_begun_comes_before_who_has_not() -> None:
 
 @pytest.mark.parametrize("is_its_turn", [False, True])
 async def test_who_gives_up_keeps_no_place(is_its_turn: bool) -> None:
-    places = Places(1)
+    places = Permits(1)
     visitors = Visitors(places)
     first = visitors.come("a")
     given_up, last = visitors.come("b"), visitors.come("c")

@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 from orbitmq.client.session.client_id import client_id, local_ip, unique_instance, unique_key_seed
-from orbitmq.client.session.owning_loop import BackgroundTasks, HomeLoop
+from orbitmq.client.session.owning_loop import BackgroundTasks, OwningLoop
 from orbitmq.client.session.session import ClientSession
 from orbitmq.errors import ClientError, ConnectionBroken, ConnectionFailed, RequestTimeout, RouteNotFound
 from orbitmq.model.group import Heartbeat
@@ -266,7 +266,7 @@ def test_seeds_are_32_bits_and_differ():
 
 def settled():
     """Return a home on a loop that is closed by now."""
-    home = HomeLoop("Producer")
+    home = OwningLoop("Producer")
 
     async def settle():
         home.settle()
@@ -284,7 +284,7 @@ def check_in_a_loop(home):
 
 
 def test_who_has_no_home_may_be_used_anywhere():
-    home = HomeLoop("Producer")
+    home = OwningLoop("Producer")
     home.check()
     check_in_a_loop(home)
     home = settled()
@@ -302,7 +302,7 @@ def test_another_loop_and_no_loop_are_refused_with_what_to_do(check):
 
 
 async def test_a_home_that_lives_is_not_called_closed():
-    home = HomeLoop("Producer")
+    home = OwningLoop("Producer")
     home.settle()
     with pytest.raises(ClientError, match="belongs to another event loop: open one"):
         await asyncio.to_thread(home.check)

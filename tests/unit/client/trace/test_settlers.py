@@ -7,7 +7,7 @@ import pytest
 from orbitmq.client.consume.batch import Batch
 from orbitmq.client.trace.settlers import TracedSettler
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.messages.traces import Outcome
+from orbitmq.wire.messages.traces import ConsumeReturnType
 from unit.client.messages import stored
 
 
@@ -58,7 +58,11 @@ def test_every_message_is_told_as_it_ended():
     batch.ack(batch[1])
     batch.retry(batch[0])
     batch.commit()
-    assert tracer.ends == [([8], "R", Outcome.SUCCESS), ([7], "R", Outcome.FAILED), ([9], "R", Outcome.SUCCESS)]
+    assert tracer.ends == [
+        ([8], "R", ConsumeReturnType.SUCCESS),
+        ([7], "R", ConsumeReturnType.FAILED),
+        ([9], "R", ConsumeReturnType.SUCCESS),
+    ]
     assert [name for name, *_ in queue.calls] == ["begun", "done", "failed", "done", "batch_ended"]
 
 
@@ -66,7 +70,7 @@ def test_every_message_is_told_as_it_ended():
 def test_what_is_suspended_or_given_up_has_failed(how):
     batch, _, queue, tracer = traced()
     assert getattr(batch, how)()
-    assert tracer.ends == [([7, 8, 9], "R", Outcome.FAILED)]
+    assert tracer.ends == [([7, 8, 9], "R", ConsumeReturnType.FAILED)]
     assert queue.calls[1][0] in ("suspended", "rejected")
 
 

@@ -17,10 +17,10 @@ from orbitmq.model.message import Message, StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import CheckTransactionState, EndTransaction
 from orbitmq.wire.messages.traces import (
+    ConsumeReturnType,
     ConsumptionBegun,
     ConsumptionEnded,
     MessageKind,
-    Outcome,
     Published,
     Recalled,
     TransactionEnded,
@@ -172,14 +172,14 @@ async def test_consumptions_decisions_and_recalls_are_told_with_all_that_java_te
         found.open()
         request_id = found.begun([received(MSG_REGION="north"), received(TRACE_ON="false")])
         assert request_id is not None
-        found.ended([received(), received(TRACE_ON="false")], request_id, Outcome.FAILED, 7)
+        found.ended([received(), received(TRACE_ON="false")], request_id, ConsumeReturnType.FAILED, 7)
         found.transaction_ended(Message("orders", b"", keys=["k"], tag="t"), "ID", "b:1", "UNKNOW", is_asked=True)
         found.recalled("orders", "ID", {"MSG_REGION": "south"}, is_success=False)
         await found.close()
         await found.close()
     assert told(cluster) == [
         ConsumptionBegun(1_000, "north", "g", request_id, "ID", 3, "k1 k2"),
-        ConsumptionEnded(request_id, "ID", 7, False, "k1 k2", Outcome.FAILED, 1_000, "g"),
+        ConsumptionEnded(request_id, "ID", 7, False, "k1 k2", ConsumeReturnType.FAILED, 1_000, "g"),
         TransactionEnded(
             1_000, "DefaultRegion", "g", "orders", "ID", "t", "k", "b:1", MessageKind.COMMIT, "ID", "UNKNOW", True
         ),
@@ -238,5 +238,5 @@ async def test_a_pull_consumer_tells_of_what_a_poll_gives(cluster):
     assert isinstance(begun, ConsumptionBegun)
     assert isinstance(ended, ConsumptionEnded)
     assert begun.message_id == ended.message_id == first.message_id
-    assert (begun.group, ended.outcome, ended.is_success) == ("auditors", Outcome.SUCCESS, True)
+    assert (begun.group, ended.outcome, ended.is_success) == ("auditors", ConsumeReturnType.SUCCESS, True)
     assert begun.request_id == ended.request_id

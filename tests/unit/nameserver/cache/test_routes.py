@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbitmq.nameserver.cache.interned import Interned
-from orbitmq.nameserver.cache.routes import RouteCache
+from orbitmq.nameserver.cache.routes import EncodedRouteCache
 
 
 def test_a_route_is_encoded_once_per_change():
@@ -16,7 +16,7 @@ def test_a_route_is_encoded_once_per_change():
         encoded.append((topic, standard))
         return None if topic == "none" else topic.encode()
 
-    answers = RouteCache(encode)
+    answers = EncodedRouteCache(encode)
     assert [answers.get("t", True) for _ in range(3)] == [b"t"] * 3
     assert answers.get("t", False) == b"t"
     assert encoded == [("t", True), ("t", False)]
@@ -34,14 +34,14 @@ def test_answers_are_kept_up_to_a_size_oldest_dropped_first():
         encoded.append(topic)
         return topic.encode() * 40
 
-    answers = RouteCache(encode, size_max=100)
+    answers = EncodedRouteCache(encode, size_max=100)
     for topic in ("a", "b", "c", "b", "a"):
         answers.get(topic, True)
     assert encoded == ["a", "b", "c", "a"]
 
 
 def test_topics_with_the_same_answer_share_its_bytes():
-    answers = RouteCache(lambda topic, _: bytes(40) if topic != "z" else b"z" * 90, size_max=100)
+    answers = EncodedRouteCache(lambda topic, _: bytes(40) if topic != "z" else b"z" * 90, size_max=100)
     first = answers.get("t0", True)
     assert all(answers.get(f"t{number}", True) is first for number in range(50))
     answers.forget(["t0"])
@@ -57,7 +57,7 @@ def test_more_topics_than_are_kept_are_forgotten_as_few_are():
         made.append(topic)
         return topic.encode()
 
-    answers = RouteCache(encode)
+    answers = EncodedRouteCache(encode)
     for topic in ("a", "b"):
         answers.get(topic, True)
     answers.forget([f"other-{number}" for number in range(10)] + ["a"])

@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 
 from orbitmq.nameserver.monitoring import alerts
-from orbitmq.nameserver.monitoring.alerts import AlertRules, Rule, Sample
+from orbitmq.nameserver.monitoring.alerts import AlertRules, NameServerAlertRule, NameServerState
 from orbitmq.nameserver.monitoring.lost_brokers import LostBroker
 from promtool import check_rules
 
 
-def sample(at_s: int = 0, **values: Any) -> Sample:
-    return Sample(**{"at_ms": at_s * 1000, "route_queries": 0, "route_failures": 0} | values)
+def sample(at_s: int = 0, **values: Any) -> NameServerState:
+    return NameServerState(**{"at_ms": at_s * 1000, "route_queries": 0, "route_failures": 0} | values)
 
 
 def lost(text: str) -> LostBroker:
     return LostBroker(f"c/{text}:0", text, 0)
 
 
-def rules_after(*samples: Sample) -> list[Rule]:
+def rules_after(*samples: NameServerState) -> list[NameServerAlertRule]:
     watch = AlertRules()
     alerts = ()
     for each in samples:
@@ -45,7 +45,7 @@ def test_a_quiet_hour_raises_nothing():
 def test_lost_brokers_are_one_alert_that_names_three(count, named):
     watch = AlertRules()
     (alert,) = watch.add(sample(0, lost=[lost(f"b{number}") for number in range(count)]))
-    assert alert.rule == Rule.BROKER_COUNT_DROPPED
+    assert alert.rule == NameServerAlertRule.BROKER_COUNT_DROPPED
     assert alert.reason == f"gone without a good-bye: {named}"
     assert alert.subjects == tuple(f"c/b{number}:0" for number in range(count))
 
@@ -59,12 +59,12 @@ def test_the_alert_ends_when_nobody_is_missed_any_more():
 )
 def test_one_per_cent_of_failures_is_allowed_and_more_is_not_unless_queries_are_few(queries, failures, holds):
     rules = rules_after(sample(0), sample(60, route_queries=queries, route_failures=failures))
-    assert (Rule.ROUTE_QUERIES_FAIL in rules) is holds
+    assert (NameServerAlertRule.ROUTE_QUERIES_FAIL in rules) is holds
 
 
 @pytest.mark.parametrize(("memory", "holds"), [(800, False), (801, True)])
 def test_eighty_per_cent_of_memory_is_allowed_and_more_is_not(memory, holds):
-    assert (Rule.MEMORY_HIGH in rules_after(sample(memory=memory, memory_limit=1000))) is holds
+    assert (NameServerAlertRule.MEMORY_HIGH in rules_after(sample(memory=memory, memory_limit=1000))) is holds
 
 
 def test_shares_of_a_moment_say_nothing_yet():
@@ -77,12 +77,14 @@ def test_an_unknown_memory_limit_raises_nothing():
 
 @pytest.mark.parametrize(("gc_ms", "holds"), [(3000, False), (3001, True)])
 def test_collections_may_take_a_twentieth_of_the_time(gc_ms, holds):
-    assert (Rule.GC_OR_LAG in rules_after(sample(0), sample(60, gc_ms=gc_ms))) is holds
+    assert (NameServerAlertRule.GC_OR_LAG in rules_after(sample(0), sample(60, gc_ms=gc_ms))) is holds
 
 
 @pytest.mark.parametrize(("lag_ms", "holds"), [(100, False), (101, True)])
 def test_the_loop_may_run_a_tenth_of_a_second_late(lag_ms, holds):
-    assert (Rule.GC_OR_LAG in rules_after(sample(0, loop_lag_ms=lag_ms), sample(60, loop_lag_ms=lag_ms))) is holds
+    assert (
+        NameServerAlertRule.GC_OR_LAG in rules_after(sample(0, loop_lag_ms=lag_ms), sample(60, loop_lag_ms=lag_ms))
+    ) is holds
 
 
 ROOT = Path(__file__).parents[4]
@@ -105,7 +107,7 @@ def test_a_wrong_threshold_does_not_pass(tmp_path):
 
 def test_the_built_in_rules_have_the_same_names_thresholds_and_window():
     text = RULES.read_text()
-    assert re.findall(r"alert: (\S+)", text) == [rule.value for rule in alerts.Rule]
+    assert re.findall(r"alert: (\S+)", text) == [rule.value for rule in alerts.NameServerAlertRule]
     assert set(re.findall(r"\[(\w+)\]", text)) == {f"{alerts.WINDOW_MS // 60_000}m"}
     assert f">= {alerts.QUERIES_MIN})" in text
     thresholds = [float(number) for number in re.findall(r"> (0\.\d+)", text)]
@@ -123,7 +125,7 @@ def test_samples_in_any_number_are_kept_as_few_and_lose_no_peak():
 
 
 def test_what_is_not_known_of_a_process_is_nothing():
-    plain = Sample(at_ms=0, route_queries=0, route_failures=0)
+    plain = NameServerState(at_ms=0, route_queries=0, route_failures=0)
     assert plain.lost == ()
     assert (plain.memory, plain.memory_limit, plain.gc_ms, plain.loop_lag_ms) == (0, 0, 0, 0)
 
@@ -141,7 +143,7 @@ def test_samples_of_nearly_the_same_moment_are_one(later_ms, count):
 @pytest.mark.parametrize(("seconds", "holds"), [(29, False), (30, True)])
 def test_shares_are_told_of_half_a_minute_whenever_it_is(seconds, holds):
     first, last = sample(100), sample(100 + seconds, route_queries=1_000, route_failures=500)
-    assert (Rule.ROUTE_QUERIES_FAIL in rules_after(first, last)) is holds
+    assert (NameServerAlertRule.ROUTE_QUERIES_FAIL in rules_after(first, last)) is holds
 
 
 def test_only_what_was_counted_within_the_window_counts():

@@ -12,9 +12,9 @@ import pytest
 
 from orbitmq.errors import RemoteRefused
 from orbitmq.nameserver.monitoring.alerts import WINDOW_MS
-from orbitmq.nameserver.monitoring.monitor import Monitor
+from orbitmq.nameserver.monitoring.monitor import NameServerMonitor
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopics
-from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, Trigger
+from orbitmq.nameserver.routing.events import Cause, ChangeKind, RouteChange, Trigger
 from orbitmq.net.counters import Counters
 from orbitmq.testing import FakeClock
 from orbitmq.wire import headers
@@ -120,7 +120,7 @@ class Watched:
         self.tables: Any = SimpleNamespace(broker_count=3, topic_count=4)
         server: Any = SimpleNamespace(counters=self.counters, connections=[1, 2], address="h:1")
         self.unknown = UnknownTopics()
-        self.monitor = Monitor(
+        self.monitor = NameServerMonitor(
             server,
             self.tables,
             self.unknown,
@@ -132,7 +132,7 @@ class Watched:
     def move(self, kind: ChangeKind) -> None:
         """Let a broker vanish, or come back."""
         trigger = Trigger(Cause.LEASE_EXPIRED, self.clock())
-        change = Change(kind=kind, trigger=trigger, cluster="c", broker_name="a", broker_id=0, address="h:9")
+        change = RouteChange(kind=kind, trigger=trigger, cluster="c", broker_name="a", broker_id=0, address="h:9")
         self.monitor.note(change)
 
 
@@ -193,7 +193,7 @@ def test_an_alert_is_logged_when_it_begins_and_when_it_ends(caplog):
 def test_changes_are_counted_by_kind_and_cause(caplog):
     caplog.set_level(logging.INFO, "orbitmq.nameserver")
     watched = Watched()
-    change = Change(
+    change = RouteChange(
         kind=ChangeKind.BROKER_LEFT, trigger=Trigger(Cause.LEASE_EXPIRED, 1, "h:3"), cluster="c", broker_name="a"
     )
     for _ in range(2):

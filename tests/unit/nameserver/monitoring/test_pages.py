@@ -17,13 +17,13 @@ from orbitmq.admin.route_comparison import Difference
 from orbitmq.codes import RequestCode
 from orbitmq.errors import InvalidArgument, RemoteRefused
 from orbitmq.monitoring.alerts import Alert
-from orbitmq.nameserver.monitoring.alerts import Rule
-from orbitmq.nameserver.monitoring.monitor import Monitor
+from orbitmq.nameserver.monitoring.alerts import NameServerAlertRule
+from orbitmq.nameserver.monitoring.monitor import NameServerMonitor
 from orbitmq.nameserver.monitoring.pages import NameServerMetrics, pages
-from orbitmq.nameserver.monitoring.route_history import Journal
+from orbitmq.nameserver.monitoring.route_history import RouteHistory
 from orbitmq.nameserver.monitoring.shadow import Comparison
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopics
-from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, Trigger
+from orbitmq.nameserver.routing.events import Cause, ChangeKind, RouteChange, Trigger
 from orbitmq.net.counters import Counters
 from orbitmq.wire import headers
 from unit.nameserver.talk import BODY, BROKER, talking
@@ -108,13 +108,13 @@ class Figures:
             counters=counters, connections=[1, 2, 3], address="h:1", partial_frames_size=33, waiting_answers_size=34
         )
         tables: Any = SimpleNamespace(broker_count=31, topic_count=32)
-        self.monitor = Monitor(server, tables, UnknownTopics(), is_ready=lambda now_ms: True, clock=lambda: 0)
-        self.monitor.alert_log.update([Alert(Rule.MEMORY_HIGH, "because")])
+        self.monitor = NameServerMonitor(server, tables, UnknownTopics(), is_ready=lambda now_ms: True, clock=lambda: 0)
+        self.monitor.alert_log.update([Alert(NameServerAlertRule.MEMORY_HIGH, "because")])
         self.metrics = NameServerMetrics(server, tables, self.monitor, shadow)
 
         for number in range(34):
             trigger = Trigger(Cause.CONNECTION_CLOSED, 0)
-            change = Change(
+            change = RouteChange(
                 kind=ChangeKind.BROKER_LEFT, trigger=trigger, cluster="c", broker_name=f"b{number}", broker_id=0
             )
             self.monitor.note(change)
@@ -214,10 +214,12 @@ async def test_history_may_be_asked_for_since_any_time_that_a_double_holds():
 
 
 def test_history_shows_two_hundred_events_since_ever_unless_asked_otherwise():
-    journal = Journal(1_000)
+    journal = RouteHistory(1_000)
     for _ in range(201):
         journal.add(
-            Change(kind=ChangeKind.BROKER_LEFT, trigger=Trigger(Cause.REGISTRATION, 0), cluster="c", broker_name="a")
+            RouteChange(
+                kind=ChangeKind.BROKER_LEFT, trigger=Trigger(Cause.REGISTRATION, 0), cluster="c", broker_name="a"
+            )
         )
     history = pages(UNUSED, UNUSED, journal)["/routes/history"]
     assert [len(orjson.loads(history(query).body)) for query in ({}, {"count": "201"}, {"since": "1"})] == [200, 201, 0]
@@ -225,7 +227,7 @@ def test_history_shows_two_hundred_events_since_ever_unless_asked_otherwise():
 
 @pytest.mark.parametrize("count", ["\u0663", "-1", "", "1001"])
 def test_a_count_is_ascii_digits_up_to_a_thousand(count):
-    history = pages(UNUSED, UNUSED, Journal(1))["/routes/history"]
+    history = pages(UNUSED, UNUSED, RouteHistory(1))["/routes/history"]
     with pytest.raises(InvalidArgument, match="count"):
         history({"count": count})
 

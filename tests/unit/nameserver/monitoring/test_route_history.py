@@ -10,9 +10,9 @@ import pytest
 from orbitmq.model.route import QueueData
 from orbitmq.nameserver.monitoring import route_history
 from orbitmq.nameserver.monitoring.lost_brokers import BROKERS_MAX, LostBroker, LostBrokers
-from orbitmq.nameserver.monitoring.route_history import Journal, describe
+from orbitmq.nameserver.monitoring.route_history import RouteHistory, describe
 from orbitmq.nameserver.monitoring.unknown_topics import ILLEGAL, TOPICS_MAX, UnknownTopics
-from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, QueueChange, QueueChanges, Trigger
+from orbitmq.nameserver.routing.events import Cause, ChangeKind, QueueChange, QueueChanges, RouteChange, Trigger
 from orbitmq.wire.slices import finish
 
 
@@ -20,24 +20,24 @@ def queue(perm: int = 6) -> QueueData:
     return QueueData(broker_name="a", read_queue_count=4, write_queue_count=4, perm=perm)
 
 
-def topics_changed(at_ms: int, *queues: QueueChange, cause: Cause = Cause.REGISTRATION) -> Change:
+def topics_changed(at_ms: int, *queues: QueueChange, cause: Cause = Cause.REGISTRATION) -> RouteChange:
     trigger = Trigger(cause, at_ms, "10.0.0.1:5000")
-    return Change(
+    return RouteChange(
         kind=ChangeKind.TOPICS_CHANGED, trigger=trigger, cluster="c", broker_name="a", queues=QueueChanges.of(queues)
     )
 
 
 def broker(
     kind: ChangeKind, at_ms: int, address: str = "a:1", previous: str | None = None, topics: tuple[str, ...] = ()
-) -> Change:
-    return Change(
+) -> RouteChange:
+    return RouteChange(
         kind=kind, trigger=Trigger(Cause.CONNECTION_CLOSED, at_ms), cluster="c", broker_name="a", broker_id=0,
         address=address, previous_address=previous, topics=topics,
     )  # fmt: skip
 
 
-def history_of(*changes: Change, weight_max: int = 1000) -> Journal:
-    history = Journal(weight_max)
+def history_of(*changes: RouteChange, weight_max: int = 1000) -> RouteHistory:
+    history = RouteHistory(weight_max)
     for change in changes:
         history.add(change)
     return history
@@ -73,7 +73,7 @@ def test_one_change_larger_than_the_journal_leaves_it_empty():
     assert not history.reaches_back_to(1)
 
 
-def difference_of(history: Journal, at_ms: int) -> Any:
+def difference_of(history: RouteHistory, at_ms: int) -> Any:
     return orjson.loads(finish(history.difference(at_ms)))
 
 
@@ -94,7 +94,7 @@ def test_the_difference_is_net():
 
 
 def test_of_the_time_before_its_start_a_name_server_knows_nothing():
-    history = Journal(100, began_at_ms=5)
+    history = RouteHistory(100, began_at_ms=5)
     assert (history.reaches_back_to(4), history.reaches_back_to(5)) == (False, True)
 
 
@@ -116,7 +116,7 @@ def test_two_hundred_events_are_listed_unless_another_number_is_asked_for():
 def test_of_many_changes_a_difference_shows_the_last_ones_in_slices_and_says_so(monkeypatch):
     monkeypatch.setattr(route_history, "DIFFERENCE_MAX", 10)
     monkeypatch.setattr(route_history, "SLICE_CHANGES", 3)
-    history = Journal(1_000)
+    history = RouteHistory(1_000)
     for number in range(20):
         history.add(topics_changed(number, QueueChange(f"t{number:02}", None, queue())))
     assert sum(1 for _ in history.difference(0)) > 2
@@ -140,7 +140,7 @@ def test_a_difference_looks_at_no_more_in_a_slice_than_it_may(monkeypatch):
 
 
 def test_a_change_of_a_whole_group_is_no_difference_of_a_broker():
-    mappings = Change(
+    mappings = RouteChange(
         kind=ChangeKind.BROKER_UPDATED, trigger=Trigger(Cause.UNREGISTRATION, 2), cluster="c", broker_name="a"
     )
     history = history_of(broker(ChangeKind.BROKER_JOINED, 1), mappings)
@@ -160,12 +160,12 @@ def test_an_address_that_was_another_one_is_told_and_no_other():
     assert describe(same) == "broker updated: c/a:0 at a:1; connection closed"
 
 
-def change(kind: ChangeKind, cause: Cause, at_ms: int = 0, name: str = "a", broker_id: int = 0) -> Change:
+def change(kind: ChangeKind, cause: Cause, at_ms: int = 0, name: str = "a", broker_id: int = 0) -> RouteChange:
     trigger = Trigger(cause, at_ms)
-    return Change(kind=kind, trigger=trigger, cluster="c", broker_name=name, broker_id=broker_id, address="h:1")
+    return RouteChange(kind=kind, trigger=trigger, cluster="c", broker_name=name, broker_id=broker_id, address="h:1")
 
 
-def noted(*changes: Change) -> LostBrokers:
+def noted(*changes: RouteChange) -> LostBrokers:
     brokers = LostBrokers()
     for each in changes:
         brokers.note(each)

@@ -3,7 +3,7 @@ import logging
 
 import pytest
 
-from orbitmq.admin.route_comparison import Difference, Snapshot
+from orbitmq.admin.route_comparison import Difference, RouteFacts
 from orbitmq.clock import now_ms
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.nameserver import NameServer, NameServerConfig
@@ -21,7 +21,7 @@ BODY = encode_registration(DataVersion(0, 1, 1), {name: TopicConfig(topic=name) 
 
 
 def test_a_difference_is_drift_only_when_it_lasts():
-    ours, theirs = Snapshot({"topic t at a": "4"}), Snapshot({"topic t at a": "8"})
+    ours, theirs = RouteFacts({"topic t at a": "4"}), RouteFacts({"topic t at a": "8"})
     first = compare(Comparison(), ours, theirs, "java:1", 1)
     assert [difference.subject for difference in first.differences] == ["topic t at a"]
     assert first.drift == ()

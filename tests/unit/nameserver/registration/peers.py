@@ -8,7 +8,7 @@ from typing import Any
 from orbitmq.errors import HeaderError, Rejected
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.handlers import handlers
-from orbitmq.nameserver.registration.queue import Job, RegistrationQueue
+from orbitmq.nameserver.registration.queue import PendingChange, RegistrationQueue
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.net.dispatch.handlers import LATER, Call, Reply
@@ -42,7 +42,7 @@ class Peers:
     def ask(self, number: int, connection: int, header: object, body: bytes = b"") -> None:
         self.now_ms = 1_000 + number
         peer: Any = SimpleNamespace(id=connection, remote=f"x:{connection}")
-        peer.answer_later = lambda _, reply, was_parked: self.done.append((number, reply))
+        peer.answer_later = lambda _, reply, was_pending: self.done.append((number, reply))
         call: Call[Any] = Call(header, Command(code_of(type(header)), body=body), peer, self.now_ms)
         _, handle, part, _ = self._handlers[code_of(type(header))]
         try:
@@ -66,7 +66,7 @@ class Peers:
 
         concerns = self.service.queue.concerns_from(connection)
         if concerns:  # it waits, or has begun: this is done right behind it, before what else concerns the same
-            self.service.queue.append(Job(0, 0, concerns, note()))
+            self.service.queue.append(PendingChange(0, 0, concerns, note()))
         else:
             self.done.append((number, None))
         if self._in_one_go:

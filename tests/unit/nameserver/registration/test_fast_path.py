@@ -39,7 +39,7 @@ class Line:
     side: Side
     remote: str = "10.0.0.9:5"
     counters: Counters = field(default_factory=Counters)
-    parked_count: int = 0
+    pending_count: int = 0
 
     def now_ms(self) -> int:
         return self.side.ms

@@ -14,7 +14,7 @@ import pytest
 
 from orbitmq.model.topic import TopicConfig
 from orbitmq.nameserver.registration import pipeline
-from orbitmq.nameserver.registration.queue import JOB_SIZE_MIN, QUEUE_SIZE_MAX, Job
+from orbitmq.nameserver.registration.queue import JOB_SIZE_MIN, QUEUE_SIZE_MAX, PendingChange
 from orbitmq.nameserver.routing.values import LEASE_MS, BrokerKey
 from orbitmq.wire.bodies.route import decode_cluster_info
 from orbitmq.wire.command import Command, encode_command
@@ -289,7 +289,7 @@ def waiting(peers: Peers, *concerns: str) -> None:
     def slices() -> Slices[None]:
         yield
 
-    peers.service.queue.append(Job(9, QUEUE_SIZE_MAX, frozenset(concerns), slices()))
+    peers.service.queue.append(PendingChange(9, QUEUE_SIZE_MAX, frozenset(concerns), slices()))
 
 
 def test_while_too_much_waits_what_would_wait_as_well_is_refused():

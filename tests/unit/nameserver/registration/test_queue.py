@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from orbitmq.errors import Rejected
 from orbitmq.model.topic import TopicConfig
-from orbitmq.nameserver.registration.queue import EVERYTHING, JOB_SIZE_MIN, Job, RegistrationQueue
+from orbitmq.nameserver.registration.queue import EVERYTHING, JOB_SIZE_MIN, PendingChange, RegistrationQueue
 from orbitmq.nameserver.routing.events import Cause
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.net.pool import ConnectionPool
@@ -37,7 +37,7 @@ STEPS = int(os.environ.get("ORBITMQ_MODEL_STEPS", "6000"))
 STEPS_PER_HISTORY = 25
 
 
-def job(log: list[str], name: str, size: int = 1, *, connection_id: int = 1) -> Job:
+def job(log: list[str], name: str, size: int = 1, *, connection_id: int = 1) -> PendingChange:
     """Return a job of two slices that write down when they are done."""
 
     def slices() -> Slices[None]:
@@ -45,7 +45,7 @@ def job(log: list[str], name: str, size: int = 1, *, connection_id: int = 1) -> 
         yield
         log.append(f"{name} done")
 
-    return Job(connection_id, size, frozenset([name]), slices())
+    return PendingChange(connection_id, size, frozenset([name]), slices())
 
 
 @pytest.fixture

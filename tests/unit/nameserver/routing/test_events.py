@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orbitmq.model.topic import DataVersion
-from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, QueueChange, QueueChanges, Trigger
+from orbitmq.nameserver.routing.events import Cause, ChangeKind, QueueChange, QueueChanges, RouteChange, Trigger
 from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses, Registration
 
 from ..support import queue
@@ -21,8 +21,8 @@ def test_a_change_of_queues_affects_these_and_any_other_the_topics_of_the_broker
     trigger = Trigger(Cause.REGISTRATION, 1)
     queues = QueueChanges.of([QueueChange("t", None, queue("a"))])
     fields = {"trigger": trigger, "cluster": "c", "broker_name": "a"}
-    assert Change(kind=ChangeKind.TOPICS_CHANGED, queues=queues, **fields).affected_topics == ("t",)
-    assert Change(kind=ChangeKind.BROKER_LEFT, topics=("u", "v"), **fields).affected_topics == ("u", "v")
+    assert RouteChange(kind=ChangeKind.TOPICS_CHANGED, queues=queues, **fields).affected_topics == ("t",)
+    assert RouteChange(kind=ChangeKind.BROKER_LEFT, topics=("u", "v"), **fields).affected_topics == ("u", "v")
     assert trigger.remote == ""
 
 

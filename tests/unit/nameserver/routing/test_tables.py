@@ -10,7 +10,7 @@ from orbitmq.nameserver.routing import tables as module
 from orbitmq.nameserver.routing.events import ChangeKind, QueueChange
 from orbitmq.nameserver.routing.leases import Lease
 from orbitmq.nameserver.routing.tables import Tables, with_perm
-from orbitmq.nameserver.routing.values import BrokerKey, Group, MasterAddresses
+from orbitmq.nameserver.routing.values import BrokerGroup, BrokerKey, MasterAddresses
 from orbitmq.wire.slices import finish
 
 from ..support import at, queue
@@ -18,7 +18,7 @@ from ..support import at, queue
 KEY = BrokerKey("c", "a", "a:1")
 
 
-def entered(tables: Tables, name: str, *topics: str, cluster: str = "c", address: str = "a:1") -> Group:
+def entered(tables: Tables, name: str, *topics: str, cluster: str = "c", address: str = "a:1") -> BrokerGroup:
     """Enter a broker name with one address and some topics."""
     group = tables.enter_group(name, cluster)
     group.addresses[0] = address

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from orbitmq.model.route import BrokerData, TopicRoute
-from orbitmq.nameserver.routing.values import Group
+from orbitmq.nameserver.routing.values import BrokerGroup
 from orbitmq.nameserver.routing.views import keep_zone, show_acting_masters
 from unit.nameserver.support import queue
 
 
 def test_what_routes_show_is_made_once_per_revision():
-    group = Group("c", "a", {0: "m", 1: "s"}, zone_name="z", acting_master=True)
+    group = BrokerGroup("c", "a", {0: "m", 1: "s"}, zone_name="z", acting_master=True)
     shown = group.data
     assert (shown.cluster, shown.broker_name, dict(shown.addresses)) == ("c", "a", {0: "m", 1: "s"})
     assert (shown.zone_name, shown.enable_acting_master) == ("z", True)
@@ -21,7 +21,7 @@ def test_what_routes_show_is_made_once_per_revision():
 
 
 def test_an_address_is_taken_from_every_id_but_one():
-    group = Group("c", "a", {0: "x", 1: "y", 2: "x"})
+    group = BrokerGroup("c", "a", {0: "x", 1: "y", 2: "x"})
     group.drop_address("x", except_id=2)
     assert group.addresses == {1: "y", 2: "x"}
     group.drop_address("x")
@@ -31,13 +31,13 @@ def test_an_address_is_taken_from_every_id_but_one():
 
 
 def test_the_smallest_id_and_the_id_of_an_address():
-    group = Group("c", "a", {3: "x", 2: "y"})
+    group = BrokerGroup("c", "a", {3: "x", 2: "y"})
     assert (group.smallest_id, group.id_of("x"), group.id_of("z")) == (2, 3, None)
-    assert Group("c", "b").smallest_id == 0
+    assert BrokerGroup("c", "b").smallest_id == 0
 
 
 def test_a_state_is_a_value_that_later_changes_leave_alone():
-    group = Group("c", "a", {0: "x"}, zone_name="z", acting_master=True)
+    group = BrokerGroup("c", "a", {0: "x"}, zone_name="z", acting_master=True)
     before = group.state
     assert before == ({0: "x"}, True, "z")
     group.addresses[1] = "y"
@@ -46,7 +46,7 @@ def test_a_state_is_a_value_that_later_changes_leave_alone():
 
 
 def test_a_new_group_has_no_acting_master_no_zone_and_nothing_else():
-    group = Group("c", "a")
+    group = BrokerGroup("c", "a")
     assert (group.acting_master, group.zone_name, group.revision) == (False, None, 0)
     assert (group.addresses, group.topics, group.clusters) == ({}, {}, {})
 

@@ -13,7 +13,7 @@ from orbitmq.net.counters import Counters
 from orbitmq.net.dispatch.dispatcher import Dispatcher
 from orbitmq.net.dispatch.fast_path import FastPath
 from orbitmq.net.limits import Limits
-from orbitmq.net.time_slices import Turns
+from orbitmq.net.time_slices import TimeSlices
 from orbitmq.wire.command import Command, decode_command
 from orbitmq.wire.frame import FrameDecoder
 
@@ -145,7 +145,7 @@ class Side:
             **options,
         )
         self.now_s = 0.0
-        self.endpoint.turns = Turns(lambda: self.now_s)
+        self.endpoint.turns = TimeSlices(lambda: self.now_s)
         self.connection = Connection(self.endpoint, cast(asyncio.AbstractEventLoop, self.loop))
         self.connection.connection_made(cast(asyncio.Transport, self.transport))
         self.told: list[Command | ClientError] = []

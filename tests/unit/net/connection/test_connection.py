@@ -73,7 +73,7 @@ async def test_a_late_answer_arrives_and_others_do_not_wait_for_it():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(encode_command(Command(106, 1)) + request_frame("t", 2))
         assert (await peer.receive()).opaque == 2
-        server.service.parked[0].answer(_reply(b"late"))
+        server.service.held[0].answer(_reply(b"late"))
         late = await peer.receive()
         assert (late.opaque, late.body) == (1, b"late")
 
@@ -86,9 +86,9 @@ def _reply(body: bytes) -> Reply:
 async def test_late_answers_of_one_turn_leave_in_one_write():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(b"".join(encode_command(Command(106, number)) for number in range(5)))
-        await until(lambda: len(server.service.parked) == 5)
+        await until(lambda: len(server.service.held) == 5)
         (connection,) = server.connections
-        for call in server.service.parked:
+        for call in server.service.held:
             call.answer(_reply(b""))
         assert [(await peer.receive()).opaque for _ in range(5)] == [0, 1, 2, 3, 4]
         assert connection._writes == 1
@@ -101,7 +101,7 @@ async def test_a_late_answer_to_a_peer_that_left_does_nothing():
             await peer.send(encode_command(Command(106, 1)))
             await server.service.arrived.wait()
         await until(lambda: not server.connections)
-        server.service.parked[0].answer(_reply(b"late"))
+        server.service.held[0].answer(_reply(b"late"))
 
 
 @pytest.mark.real
@@ -285,8 +285,8 @@ async def test_late_answers_to_a_peer_that_does_not_read_stop_at_the_cap():
     limits = Limits(write_pause_size=64 * 1024, write_buffer_max=4 * 1024 * 1024, write_stall_ms=0)
     async with serving(limits) as server, peer_of(server) as peer:
         await peer.send(b"".join(encode_command(Command(106, number)) for number in range(40)))
-        await until(lambda: len(server.service.parked) == 40)
-        for call in server.service.parked:
+        await until(lambda: len(server.service.held) == 40)
+        for call in server.service.held:
             call.answer(_reply(bytes(1024 * 1024)))
             await asyncio.sleep(0)
         assert server.counters.closed_by_us["write buffer"] == 1
@@ -390,7 +390,7 @@ async def test_the_limit_per_address_counts_each_address_by_itself():
             await writer.wait_closed()
 
 
-def park_frame(opaque: int, *, flag: int = 0) -> bytes:
+def held_frame(opaque: int, *, flag: int = 0) -> bytes:
     """Return a request that is answered later."""
     return encode_command(Command(106, opaque, flag))
 
@@ -426,17 +426,17 @@ def test_what_is_asked_is_signed():
 
 
 def test_a_closed_connection_says_nothing_more_and_tells_who_asks(side: Side):
-    side.connection.data_received(park_frame(1))
+    side.connection.data_received(held_frame(1))
     side.connection.close()
     side.ask()
     side.connection.send_oneway(GetClusterInfo())
-    side.service.parked[0].answer(_reply(b"late"))
+    side.service.held[0].answer(_reply(b"late"))
     side.connection.answer_held([b"held"])
     side.connection.data_received(request_frame("late"))
     side.loop.turn()
     assert [str(error) for error in side.told] == ["the connection to 10.0.0.1:5 is closed"]
     assert isinstance(side.told[0], ConnectionFailed)
-    assert (side.transport.writes, side.service.seen, side.counters.bytes_received) == ([], [], len(park_frame(1)))
+    assert (side.transport.writes, side.service.seen, side.counters.bytes_received) == ([], [], len(held_frame(1)))
 
 
 def test_closing_writes_what_waits_and_closes_once(side: Side):
@@ -537,15 +537,15 @@ async def test_an_answer_to_who_does_not_wait_any_more_does_no_harm():
 
 
 def test_a_late_refusal_is_counted_and_a_late_answer_to_a_one_way_request_is_not_sent(side: Side):
-    side.connection.data_received(park_frame(1) + park_frame(2, flag=FLAG_ONEWAY))
-    assert side.connection.parked_count == 2
-    asked, oneway = side.service.parked
+    side.connection.data_received(held_frame(1) + held_frame(2, flag=FLAG_ONEWAY))
+    assert side.connection.pending_count == 2
+    asked, oneway = side.service.held
     oneway.answer(_reply(b"nobody reads this"))
     assert side.loop.soon == []
     asked.answer(Reply(16, "no"))
     side.loop.turn()
     assert [(answer.opaque, answer.code) for answer in side.written] == [(1, 16)]
-    assert (dict(side.counters.refusals), side.connection.parked_count) == ({(106, 16): 1}, 0)
+    assert (dict(side.counters.refusals), side.connection.pending_count) == ({(106, 16): 1}, 0)
 
 
 def test_a_peer_that_reads_now_and_then_has_its_whole_time_again():
@@ -786,8 +786,8 @@ class Watching(list[str]):
 def test_late_answers_are_owed_as_well():
     side = Side(limits=Limits(write_pause_size=1000))
     side.transport.unwritten_size = 1001
-    side.connection.data_received(park_frame(1))
-    side.service.parked[0].answer(_reply(bytes(2000)))
+    side.connection.data_received(held_frame(1))
+    side.service.held[0].answer(_reply(bytes(2000)))
     side.connection.data_received(request_frame("one", 2) + request_frame("two", 3))
     assert side.service.seen == ["one"]
 
@@ -896,13 +896,13 @@ def test_an_unfinished_frame_is_given_back_when_it_is_whole_or_its_connection_go
 
 
 def test_who_waits_for_the_last_late_answer_is_told_once_it_is_written(side: Side):
-    side.connection.data_received(park_frame(1) + park_frame(2))
-    side.connection.parked_count += 1  # as a fast path does
-    side.service.parked[0].answer(_reply(b""))
+    side.connection.data_received(held_frame(1) + held_frame(2))
+    side.connection.pending_count += 1  # as a fast path does
+    side.service.held[0].answer(_reply(b""))
     assert len(side.loop.soon) == 1, "nobody waits: only the write"
     side.loop.turn()
     side.endpoint.is_awaited = True
-    side.service.parked[1].answer(_reply(b""))
+    side.service.held[1].answer(_reply(b""))
     assert len(side.loop.soon) == 2
     side.loop.turn()
     side.connection.answer_held([encode_command(Command(0, 3, FLAG_RESPONSE))])

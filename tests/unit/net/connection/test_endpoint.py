@@ -22,7 +22,7 @@ class FakeConnection:
     def __init__(self, endpoint: Endpoint, *, reads: bool = True) -> None:
         self.id = endpoint.next_id()
         self.remote = f"10.0.0.1:{self.id}"
-        self.parked_count = 0
+        self.pending_count = 0
         self.ticks: list[int] = []
         self.was_killed = False
         self._endpoint = endpoint
@@ -75,14 +75,14 @@ async def test_closing_does_not_wait_when_everybody_goes():
 async def test_a_condition_is_looked_at_after_each_late_answer():
     endpoint = endpoint_of()
     connection = enter(endpoint)
-    connection.parked_count = 2
+    connection.pending_count = 2
     assert not endpoint.is_awaited
-    waiting = asyncio.ensure_future(endpoint.wait_until(lambda: not endpoint.parked_count))
+    waiting = asyncio.ensure_future(endpoint.wait_until(lambda: not endpoint.pending_count))
     for left in (1, 0):
         await asyncio.sleep(0)
         assert endpoint.is_awaited
         assert not waiting.done()
-        connection.parked_count = left
+        connection.pending_count = left
         endpoint.note_change()
     await waiting
     assert not endpoint.is_awaited

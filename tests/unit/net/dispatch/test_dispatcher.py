@@ -59,7 +59,7 @@ async def test_a_handler_may_answer_before_it_says_later():
         await peer.send(encode_command(Command(904, 3, ext_fields=fields)))
         assert (await peer.receive()).remark == "before returning"
         (connection,) = server.connections
-        assert connection.parked_count == 0
+        assert connection.pending_count == 0
 
 
 async def test_an_admission_may_refuse_before_the_handler():
@@ -97,7 +97,7 @@ def dispatcher_of(bound: Handlers[Any] | None) -> Dispatcher:
 
 
 def answer_code(dispatcher: Dispatcher, command: Command) -> int:
-    peer: Any = SimpleNamespace(remote="10.0.0.1:5", parked_count=0)
+    peer: Any = SimpleNamespace(remote="10.0.0.1:5", pending_count=0)
     reply: Any = dispatcher.answer(command, peer)
     return int(reply.code)
 
@@ -179,12 +179,12 @@ class HeldAnswer(OneAnswer):
         held: list[bytes] = []
         size = super().answer(data, held, connection)
         if size:
-            connection.parked_count += 1
+            connection.pending_count += 1
             self.peers.append(connection)
         return size
 
 
-async def test_a_held_answer_is_parked_until_it_is_given():
+async def test_a_held_answer_is_held_until_it_is_given():
     fast_path = HeldAnswer(request_frame("t", 1))
     async with serving(fast_path=fast_path) as server, peer_of(server) as peer:
         for count in (1, 2):  # one by one: a read that holds both would be split
@@ -195,7 +195,7 @@ async def test_a_held_answer_is_parked_until_it_is_given():
         for left in (1, 0):
             assert not draining.done()
             fast_path.peers[0].answer_held([encode_command(Command(0, left, FLAG_RESPONSE))])
-            assert connection.parked_count == left
+            assert connection.pending_count == left
             assert (await peer.receive()).opaque == left
         assert await draining
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import ConfigError
-from orbitmq.net.security.accounts import AccountsFile, Role
+from orbitmq.net.security.accounts import AccountRole, AccountsFile
 from orbitmq.wire.signature import Credentials
 
 from ..accounts import ADMIN, READER, WRITER, write_accounts
@@ -35,7 +35,7 @@ def test_a_file_that_holds_something_else_is_an_error_without_its_secrets(conten
 
 
 def test_roles_are_three_and_each_is_more_than_the_ones_before_it():
-    assert [role.name for role in sorted(Role)] == ["READER", "WRITER", "ADMIN"]
+    assert [role.name for role in sorted(AccountRole)] == ["READER", "WRITER", "ADMIN"]
 
 
 def test_an_error_says_what_is_wrong_with_the_file(tmp_path: Path):
@@ -54,7 +54,7 @@ def test_a_missing_file_is_an_error(tmp_path: Path):
 
 def test_accounts_are_known_by_their_access_keys_and_read_only_unless_they_say_more(tmp_path: Path):
     accounts = AccountsFile(write_accounts(tmp_path)).read()
-    expected = {ADMIN: Role.ADMIN, WRITER: Role.WRITER, READER: Role.READER}
+    expected = {ADMIN: AccountRole.ADMIN, WRITER: AccountRole.WRITER, READER: AccountRole.READER}
     assert {account.credentials: account.role for account in accounts.values()} == expected
     assert list(accounts) == [ADMIN.access_key, WRITER.access_key, READER.access_key]
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from orbitmq.errors import ConfigError, Rejected
-from orbitmq.net.security.accounts import AccountsFile, Role
-from orbitmq.net.security.server_security import AccessControl, ServerSecurity, ServerSecuritySettings
+from orbitmq.net.security.accounts import AccountRole, AccountsFile
+from orbitmq.net.security.server_security import RequestAuthorizer, ServerSecurity, ServerSecuritySettings
 from orbitmq.net.security.tls import TlsMode
 from orbitmq.wire.command import Command
 from orbitmq.wire.signature import Credentials, sign_command
@@ -23,7 +23,7 @@ from unit.net.certificates import Authority
 def guard(**settings: Any) -> ServerSecurity:
     return ServerSecurity(
         ServerSecuritySettings(**{"acl_file": Path("accounts.json"), **settings}),
-        lambda code: Role.ADMIN,
+        lambda code: AccountRole.ADMIN,
         danger="dance",
     )
 
@@ -125,7 +125,7 @@ def test_changed_certificates_count_from_the_next_reload_on(tmp_path: Path):
     assert not security.tls.reload_if_changed(), "the new one is loaded"
 
 
-NEEDED = {10: Role.READER, 20: Role.WRITER, 30: Role.ADMIN}
+NEEDED = {10: AccountRole.READER, 20: AccountRole.WRITER, 30: AccountRole.ADMIN}
 
 
 def request(code: int, credentials: Credentials | None) -> tuple[Command, Any]:
@@ -133,14 +133,21 @@ def request(code: int, credentials: Credentials | None) -> tuple[Command, Any]:
     return command, SimpleNamespace(remote="10.0.0.1:5")
 
 
-def access(folder: Path) -> AccessControl:
-    return AccessControl(AccountsFile(write_accounts(folder)).read(), NEEDED.get)
+def access(folder: Path) -> RequestAuthorizer:
+    return RequestAuthorizer(AccountsFile(write_accounts(folder)).read(), NEEDED.get)
 
 
 @pytest.mark.parametrize("code", [0, *NEEDED])
 @pytest.mark.parametrize(
     ("credentials", "role"),
-    [(None, 0), (STRANGER, 0), (FORGER, 0), (READER, Role.READER), (WRITER, Role.WRITER), (ADMIN, Role.ADMIN)],
+    [
+        (None, 0),
+        (STRANGER, 0),
+        (FORGER, 0),
+        (READER, AccountRole.READER),
+        (WRITER, AccountRole.WRITER),
+        (ADMIN, AccountRole.ADMIN),
+    ],
 )
 def test_a_role_may_do_what_lower_ones_may(credentials: Credentials | None, role: int, code: int, tmp_path: Path):
     control, needed = access(tmp_path), NEEDED.get(code)

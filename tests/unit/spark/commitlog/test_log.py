@@ -7,7 +7,7 @@ import pytest
 from orbitmq.errors import ConfigError
 from orbitmq.spark.commitlog import log as logs
 from orbitmq.spark.commitlog.log import find_log
-from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint
+from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint
 from unit.spark.commitlog.log_files import LogBuilder
 
 SIZE = 2000
@@ -87,7 +87,7 @@ def test_a_running_brokers_log_ends_where_it_says(tmp_path, live):
     _, second = two_segments(tmp_path)
     second.write(tmp_path / "commitlog", SIZE)
     confirmed = SIZE + second.starts[1]
-    (tmp_path / "checkpoint").write_bytes(format_checkpoint(Checkpoint(confirmed_offset=confirmed)))
+    (tmp_path / "checkpoint").write_bytes(format_checkpoint(StoreCheckpoint(confirmed_offset=confirmed)))
 
     found = find_log(str(tmp_path))
     assert (found.end, found.checked_from) == (confirmed, confirmed)
@@ -107,7 +107,7 @@ def test_what_no_sync_vouches_for_is_checked(tmp_path, durable, checked_from):
     second.write(tmp_path / "commitlog", SIZE)
     (tmp_path / "abort").touch()
     (tmp_path / "checkpoint").write_bytes(
-        format_checkpoint(Checkpoint(flushed_offset=durable, confirmed_offset=durable))
+        format_checkpoint(StoreCheckpoint(flushed_offset=durable, confirmed_offset=durable))
     )
 
     assert find_log(str(tmp_path)).checked_from == checked_from

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from orbitmq.spark.commitlog.splits import SPLIT_SIZE, Segment, Split, split_log
+from orbitmq.spark.commitlog.splits import SPLIT_SIZE, SegmentFile, Split, split_log
 
 
 def test_a_log_is_cut_into_pieces_and_at_its_end():
-    one, two, three = (Segment(str(n), n * 100 * 2**20, 100 * 2**20) for n in range(3))
+    one, two, three = (SegmentFile(str(n), n * 100 * 2**20, 100 * 2**20) for n in range(3))
     end = 100 * 2**20 + 70 * 2**20
 
     assert split_log([one, two, three], end, 5) == [
@@ -18,7 +18,7 @@ def test_a_log_is_cut_into_pieces_and_at_its_end():
 
 
 def test_more_tasks_are_smaller_ones():
-    segment = Segment("0", 0, 1000)
+    segment = SegmentFile("0", 0, 1000)
 
     assert [(split.begin, split.end) for split in split_log([segment], 1000, 0, 3)] == [
         (0, 334),
@@ -29,12 +29,12 @@ def test_more_tasks_are_smaller_ones():
 
 
 def test_an_empty_log_has_no_task():
-    assert split_log([Segment("0", 0, 1000)], 0, 0, 4) == []
+    assert split_log([SegmentFile("0", 0, 1000)], 0, 0, 4) == []
     assert split_log([], 0, 0) == []
 
 
 def test_a_split_holds_the_places_of_its_records():
-    split = Split(Segment("1", 1000, 500), 100, 200, 0)
+    split = Split(SegmentFile("1", 1000, 500), 100, 200, 0)
 
     assert split.may_hold(None, None)
     assert (split.may_hold(1199, None), split.may_hold(1200, None)) == (True, False)

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from orbitmq.spark.exactly_once.marker_topic import Journal
+from orbitmq.spark.exactly_once.marker_topic import MarkerTopic
 from orbitmq.spark.options import WriteOptions
 from orbitmq.testing import LocalCluster
 from unit.spark.exactly_once.topics import create
@@ -40,4 +40,4 @@ def once(asking_cluster):
 
 @pytest.fixture
 def journal(once):
-    return Journal(once)
+    return MarkerTopic(once)

@@ -13,7 +13,7 @@ from orbitmq.net.loop import run
 from orbitmq.spark.exactly_once.answers import READ_EVERY_S, Answers
 from orbitmq.spark.exactly_once.attempt_ids import PROPERTY
 from orbitmq.spark.exactly_once.commit_markers import Abort, Entry, Marker
-from orbitmq.spark.exactly_once.marker_topic import Line
+from orbitmq.spark.exactly_once.marker_topic import MarkerRecord
 
 
 class Topic:
@@ -23,9 +23,9 @@ class Topic:
         self.entries = list(entries)
         self.reads = 0
 
-    def read(self, begin: int = 0) -> list[Line]:
+    def read(self, begin: int = 0) -> list[MarkerRecord]:
         self.reads += 1
-        return [Line(offset, entry) for offset, entry in enumerate(self.entries)][begin:]
+        return [MarkerRecord(offset, entry) for offset, entry in enumerate(self.entries)][begin:]
 
     def append(self, entry: Entry) -> None:
         self.entries.append(entry)

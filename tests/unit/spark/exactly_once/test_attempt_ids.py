@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.spark.exactly_once.attempt_ids import PROPERTY, SERIAL_MAX, Stamp, StampedKeys, format_stamp, parse_stamp
+from orbitmq.spark.exactly_once.attempt_ids import (
+    PROPERTY,
+    SERIAL_MAX,
+    AttemptId,
+    StampedKeys,
+    format_stamp,
+    parse_stamp,
+)
 from orbitmq.wire.messages.message_id import UniqueKeys
 
 NOW_MS = 1_800_000_000_000
@@ -24,7 +31,7 @@ def test_a_serial_travels_in_the_unique_key(serial):
 
     properties = {PROPERTY: format_stamp("query", 7, "attempt"), "UNIQ_KEY": key}
     assert found == serial
-    assert parse_stamp(properties) == Stamp("query", 7, "attempt", serial)
+    assert parse_stamp(properties) == AttemptId("query", 7, "attempt", serial)
     assert properties[PROPERTY] == "query/7/attempt"
 
 
@@ -35,7 +42,7 @@ def test_serials_and_their_keys_go_on_beyond_what_a_plain_keys_counter_holds():
     assert [serial for serial, _ in made] == list(range(0x10003))
     assert len({key for _, key in made}) == len(made)
     last = {PROPERTY: "q/1/a", "UNIQ_KEY": made[-1][1]}
-    assert parse_stamp(last) == Stamp("q", 1, "a", 0x10002)
+    assert parse_stamp(last) == AttemptId("q", 1, "a", 0x10002)
 
 
 def test_an_attempt_has_no_more_serials_than_a_key_holds():
@@ -54,7 +61,7 @@ def test_a_stamp_whose_serial_is_in_no_unique_key_is_none(key):
 
 
 def test_a_half_message_of_an_earlier_version_has_its_serial_in_the_stamp():
-    assert parse_stamp({PROPERTY: "query/7/attempt/12", "UNIQ_KEY": "0" * 32}) == Stamp("query", 7, "attempt", 12)
+    assert parse_stamp({PROPERTY: "query/7/attempt/12", "UNIQ_KEY": "0" * 32}) == AttemptId("query", 7, "attempt", 12)
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.errors import ConfigError
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.exactly_once.attempt_ids import Stamp
+from orbitmq.spark.exactly_once.attempt_ids import AttemptId
 from orbitmq.spark.exactly_once.commit_markers import (
     Abort,
+    CommitMarker,
     Filled,
-    Ledger,
     Marker,
     decide,
     format_entry,
@@ -35,10 +35,10 @@ def abort(*attempts):
 
 
 def decided(attempt, *entries, serial=0):
-    ledger = Ledger()
+    ledger = CommitMarker()
     for entry in entries:
         ledger.apply(entry)
-    return decide(Stamp("q", 1, attempt, serial), ledger)
+    return decide(AttemptId("q", 1, attempt, serial), ledger)
 
 
 JAVA = "#comment\ntransactionTimeOut=60000\ntransactionCheckInterval=30000\ntransactionOpBatchInterval=3000\ntransactionCheckMax=15\n"

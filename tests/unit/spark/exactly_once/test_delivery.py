@@ -13,7 +13,7 @@ from orbitmq.errors import ClientError, ConfigError, RemoteRefused, RouteNotFoun
 from orbitmq.spark.exactly_once import delivery
 from orbitmq.spark.exactly_once.commit_markers import Abort, Marker
 from orbitmq.spark.exactly_once.delivery import abort, commit, prepare
-from orbitmq.spark.exactly_once.end_transactions import Ends
+from orbitmq.spark.exactly_once.end_transactions import TransactionEnder
 from orbitmq.spark.exactly_once.prepared import marker_parts
 from unit.spark.exactly_once.topics import rows, stored
 
@@ -70,7 +70,7 @@ def test_a_driver_that_dies_after_its_marker_is_finished_by_the_next_one(once, j
 def test_a_driver_that_dies_amid_its_commits_is_finished_by_the_next_one(once, journal):
     prepared = two_tasks(once)
     mark(journal, prepared)
-    assert Ends(once).tell(prepared[:1], Decision.COMMIT) == 0
+    assert TransactionEnder(once).tell(prepared[:1], Decision.COMMIT) == 0
     assert sum(stored(once).values()) == 60
 
     commit(two_tasks(once), once)
@@ -111,7 +111,7 @@ def test_a_marker_that_was_written_although_its_driver_heard_of_a_failure_counts
 
 def test_commits_that_never_arrive_are_made_up_for_by_the_brokers_checks(once, monkeypatch):
     prepared = two_tasks(once)
-    monkeypatch.setattr(Ends, "tell", lambda self, prepared, decision: 100)
+    monkeypatch.setattr(TransactionEnder, "tell", lambda self, prepared, decision: 100)
 
     commit(prepared, once)
     assert stored(once) == ONCE
@@ -127,7 +127,7 @@ def test_attempts_that_failed_or_were_speculated_are_rolled_back(once):
 
 def test_a_task_that_fails_rolls_back_what_it_has_sent(once, monkeypatch):
     ended = []
-    tell = Ends.tell
+    tell = TransactionEnder.tell
 
     def note(self, prepared, decision):
         ended.extend((part.count, decision) for part in prepared)
@@ -137,7 +137,7 @@ def test_a_task_that_fails_rolls_back_what_it_has_sent(once, monkeypatch):
         yield from rows(0, 60)
         raise ValueError("a row's own fault")
 
-    monkeypatch.setattr(Ends, "tell", note)
+    monkeypatch.setattr(TransactionEnder, "tell", note)
     with pytest.raises(ValueError, match="own fault"):
         prepare(failing(), once, "q", 0)
 
@@ -249,7 +249,7 @@ def test_a_failure_of_an_abort_is_only_logged(once, monkeypatch, caplog):
     def refuse(*_):
         raise ClientError("not now")
 
-    monkeypatch.setattr(delivery.Journal, "append", refuse)
+    monkeypatch.setattr(delivery.MarkerTopic, "append", refuse)
     abort(failed, once)
     assert "not now" in caplog.text
 

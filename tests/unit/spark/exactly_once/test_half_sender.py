@@ -15,7 +15,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.spark.exactly_once import half_sender
 from orbitmq.spark.exactly_once.attempt_ids import parse_stamp
 from orbitmq.spark.exactly_once.half_sender import HalfSender
-from orbitmq.spark.exactly_once.prepared import Place, Prepared
+from orbitmq.spark.exactly_once.prepared import Prepared, PreparedTopic
 from orbitmq.spark.options import WriteOptions
 from unit.spark.fake_time import FakeTime
 
@@ -41,7 +41,7 @@ def test_every_row_is_a_half_message_with_a_stamp_of_its_own(fake, options):
     assert {properties[PropertyName.PRODUCER_GROUP] for _, _, properties in fake.sent} == {"halves"}
     assert prepared.count == 3
     assert prepared.doubted == ()
-    assert len(prepared.halves[Place("orders", "fake")]) == 6
+    assert len(prepared.halves[PreparedTopic("orders", "fake")]) == 6
     assert prepared.born_at_ms > 0
 
 

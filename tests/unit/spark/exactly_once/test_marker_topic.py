@@ -11,8 +11,8 @@ from orbitmq.blocking import Producer
 from orbitmq.client.send.result import SendStatus
 from orbitmq.errors import ConfigError, SendFailed
 from orbitmq.spark.exactly_once import marker_topic as journal_module
-from orbitmq.spark.exactly_once.commit_markers import Abort, Ledger, Marker
-from orbitmq.spark.exactly_once.marker_topic import Found, Journal, Line
+from orbitmq.spark.exactly_once.commit_markers import Abort, CommitMarker, Marker
+from orbitmq.spark.exactly_once.marker_topic import BatchMarkers, MarkerRecord, MarkerTopic
 
 
 def marker(name, query="q", batch=1):
@@ -24,8 +24,8 @@ def test_records_are_read_in_order_from_an_offset_on(journal):
     for entry in entries:
         journal.append(entry)
 
-    assert list(journal.read()) == [Line(offset, entry) for offset, entry in enumerate(entries)]
-    assert list(journal.read(2)) == [Line(2, entries[2])]
+    assert list(journal.read()) == [MarkerRecord(offset, entry) for offset, entry in enumerate(entries)]
+    assert list(journal.read(2)) == [MarkerRecord(2, entries[2])]
     assert list(journal.read(3)) == []
 
 
@@ -33,10 +33,10 @@ def test_a_batch_is_found_among_others_and_from_where_it_begins(journal):
     for entry in (marker("x", "other"), marker("y", batch=0), marker("a"), marker("b"), marker("z", "other")):
         journal.append(entry)
 
-    assert journal.find("q", 1) == Found(Ledger(marker("a")), 2)
-    assert journal.find("q", 1, 2) == Found(Ledger(marker("a")), 2)
-    assert journal.find("q", 9) == Found(Ledger(), 5)
-    assert journal.find("q", 9, 5) == Found(Ledger(), 5)
+    assert journal.find("q", 1) == BatchMarkers(CommitMarker(marker("a")), 2)
+    assert journal.find("q", 1, 2) == BatchMarkers(CommitMarker(marker("a")), 2)
+    assert journal.find("q", 9) == BatchMarkers(CommitMarker(), 5)
+    assert journal.find("q", 9, 5) == BatchMarkers(CommitMarker(), 5)
 
 
 def test_a_message_of_somebody_else_in_the_topic_is_an_error(once, journal):
@@ -55,7 +55,7 @@ def test_a_marker_that_the_broker_may_lose_is_none(once, monkeypatch):
 
     monkeypatch.setattr(journal_module.BlockingProducer, "send", send_badly)
     with pytest.raises(SendFailed, match="FLUSH_DISK_TIMEOUT"):
-        Journal(once).append(marker("a"))
+        MarkerTopic(once).append(marker("a"))
 
 
 def test_the_topic_is_read_as_patiently_as_the_options_say(once):

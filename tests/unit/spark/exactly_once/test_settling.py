@@ -11,7 +11,7 @@ from orbitmq.errors import ClientError, SendFailed
 from orbitmq.spark.exactly_once.attempt_ids import PROPERTY
 from orbitmq.spark.exactly_once.commit_markers import Marker
 from orbitmq.spark.exactly_once.delivery import prepare
-from orbitmq.spark.exactly_once.end_transactions import Ends
+from orbitmq.spark.exactly_once.end_transactions import TransactionEnder
 from orbitmq.spark.exactly_once.prepared import marker_parts
 from orbitmq.spark.exactly_once.settling import Arrivals, settle
 from unit.spark.exactly_once.topics import rows, stored
@@ -31,7 +31,7 @@ def test_rows_are_counted_as_they_come(once, prepared):
     arrivals.look()
     assert arrivals.missing == 50
 
-    Ends(once).tell([prepared], Decision.COMMIT)
+    TransactionEnder(once).tell([prepared], Decision.COMMIT)
     arrivals.look()
     assert arrivals.missing == 0
     arrivals.look()
@@ -41,7 +41,7 @@ def test_rows_are_counted_as_they_come(once, prepared):
 def test_rows_of_other_batches_and_attempts_are_not_counted(once, prepared):
     other = prepare(rows(0, 50), once, "q", 0)
     next_batch = prepare(rows(0, 50), once, "q", 1)
-    Ends(once).tell([other, next_batch], Decision.COMMIT)
+    TransactionEnder(once).tell([other, next_batch], Decision.COMMIT)
 
     arrivals = Arrivals(once, marker_of(prepared))
     arrivals.look()
@@ -52,7 +52,7 @@ def test_a_row_that_a_broker_delivers_twice_is_told(once, prepared, caplog):
     from orbitmq import Message
     from orbitmq.blocking import Producer
 
-    Ends(once).tell([prepared], Decision.COMMIT)
+    TransactionEnder(once).tell([prepared], Decision.COMMIT)
     arrivals = Arrivals(once, marker_of(prepared))
     with Producer("copies", once.name_servers) as producer:
         queue = min(prepared.filled, key=lambda queue: queue.queue_id)
@@ -79,7 +79,7 @@ def test_rows_that_do_not_come_are_an_error(once, journal, prepared):
 
 def test_a_broker_that_cannot_be_read_now_is_asked_again(once, journal, prepared, monkeypatch, caplog):
     journal.append(marker_of(prepared))
-    Ends(once).tell([prepared], Decision.COMMIT)
+    TransactionEnder(once).tell([prepared], Decision.COMMIT)
     look, failures = Arrivals.look, [ClientError("not now")]
 
     def look_later(self):

@@ -51,7 +51,7 @@ def refuse(body, properties):
 
 
 def test_what_became_of_letters_is_counted_and_not_kept_for_each_of_them(plan):
-    desk = module._Desk(plan._replace(fix=refuse), frozenset(["orders"]))
+    desk = module._LetterFixer(plan._replace(fix=refuse), frozenset(["orders"]))
     for number in range(5_000):
         desk.message(letter(number, b"fault %d" % number))
 
@@ -60,7 +60,7 @@ def test_what_became_of_letters_is_counted_and_not_kept_for_each_of_them(plan):
 
 
 def test_a_letter_that_is_sent_once_more_after_a_failure_is_counted_once(plan):
-    desk = module._Desk(plan._replace(fix=lambda body, properties: body), frozenset(["orders"]))
+    desk = module._LetterFixer(plan._replace(fix=lambda body, properties: body), frozenset(["orders"]))
     for offset in (0, 1, 2, 1, 2, 3):
         desk.message(letter(offset))
 

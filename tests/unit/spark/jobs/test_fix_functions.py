@@ -6,10 +6,10 @@ import pytest
 
 from orbitmq.errors import ConfigError
 from orbitmq.model.message import BODY_SIZE_MAX
-from orbitmq.spark.jobs.fix_functions import BEYOND_HELP, REASON, TOPIC, Letter, fix_letter, load_fix
+from orbitmq.spark.jobs.fix_functions import BEYOND_HELP, REASON, TOPIC, DeadLetterRecord, fix_letter, load_fix
 
 NOTED = {"DLQ_ORIGIN_TOPIC": "orders", "DLQ_ORIGIN_MESSAGE_ID": "7F", "RETRY_TOPIC": "orders", "DELAY": "0"}
-LETTER = Letter(b"bad", "t", ("k",), {**NOTED, "own": "1", "__SHARDINGKEY": "s"}, 3)
+LETTER = DeadLetterRecord(b"bad", "t", ("k",), {**NOTED, "own": "1", "__SHARDINGKEY": "s"}, 3)
 
 
 def fixed(fix, letter=LETTER, topics=("orders",)):

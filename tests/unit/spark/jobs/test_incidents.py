@@ -6,13 +6,13 @@ import orjson
 import pytest
 
 from orbitmq.monitoring.alerts import Alert
-from orbitmq.nameserver.monitoring.alerts import AlertRules, Rule, Sample
+from orbitmq.nameserver.monitoring.alerts import AlertRules, NameServerAlertRule, NameServerState
 from orbitmq.nameserver.monitoring.lost_brokers import LostBroker
 from orbitmq.spark.jobs.incidents import (
     BEGUN,
     OVER,
+    ClusterSample,
     Incident,
-    Look,
     Notice,
     find_incidents,
     find_notices,
@@ -22,13 +22,13 @@ from orbitmq.spark.jobs.incidents import (
 from orbitmq.spark.jobs.polling import alert_in, look_at
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 
-MEMORY = Alert(Rule.MEMORY_HIGH, "85% of 100 bytes of memory are used")
+MEMORY = Alert(NameServerAlertRule.MEMORY_HIGH, "85% of 100 bytes of memory are used")
 NAME_SERVERS = frozenset({"n1:1", "n2:1"})
 
 
 def gone(*brokers):
     """Return the alert as a NameServer gives it."""
-    (alert,) = AlertRules().add(Sample(at_ms=0, route_queries=0, route_failures=0, lost=brokers))
+    (alert,) = AlertRules().add(NameServerState(at_ms=0, route_queries=0, route_failures=0, lost=brokers))
     return alert
 
 
@@ -41,7 +41,7 @@ C = broker("east/broker-c:1", "[::1]:2 (lease expired)")
 
 
 def look(**answers):
-    return Look({f"{name}:1": alerts for name, alerts in answers.items()}, NAME_SERVERS)
+    return ClusterSample({f"{name}:1": alerts for name, alerts in answers.items()}, NAME_SERVERS)
 
 
 def told(notices):
@@ -87,7 +87,9 @@ def test_a_brokers_name_may_read_like_a_sentence():
 
 
 def test_a_nameserver_that_does_not_name_brokers_is_the_subject_itself():
-    nameless = Alert(Rule.BROKER_COUNT_DROPPED, "gone without a good-bye: east/broker-b:0 at 127.0.0.1:1 (x)")
+    nameless = Alert(
+        NameServerAlertRule.BROKER_COUNT_DROPPED, "gone without a good-bye: east/broker-b:0 at 127.0.0.1:1 (x)"
+    )
     assert [key.subject for key in find_incidents(look(n1=[nameless]))] == ["n1:1"]
 
 
@@ -122,14 +124,16 @@ def test_an_incident_that_was_told_twice_is_noticed():
 @pytest.mark.parametrize(("failures", "holds"), [(100, False), (101, True)], ids=["1.00 %", "1.01 %"])
 def test_the_boundary_of_failing_queries_is_the_servers(failures, holds):
     rules = AlertRules()
-    rules.add(Sample(at_ms=0, route_queries=0, route_failures=0))
-    alerts = rules.add(Sample(at_ms=60_000, route_queries=10_000, route_failures=failures))
+    rules.add(NameServerState(at_ms=0, route_queries=0, route_failures=0))
+    alerts = rules.add(NameServerState(at_ms=60_000, route_queries=10_000, route_failures=failures))
     assert bool(find_incidents(look(n1=alerts))) is holds
 
 
 @pytest.mark.parametrize(("memory", "holds"), [(80, False), (81, True)], ids=["80 %", "81 %"])
 def test_the_boundary_of_memory_is_the_servers(memory, holds):
-    alerts = AlertRules().add(Sample(at_ms=0, route_queries=0, route_failures=0, memory=memory, memory_limit=100))
+    alerts = AlertRules().add(
+        NameServerState(at_ms=0, route_queries=0, route_failures=0, memory=memory, memory_limit=100)
+    )
     assert bool(find_incidents(look(n1=alerts))) is holds
 
 

@@ -11,7 +11,7 @@ from orbitmq.admin.groups import QueueLag
 from orbitmq.errors import ClientError
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.lag import Summary, check_samples, look
-from orbitmq.spark.jobs.lag_samples import UNKNOWN, Place
+from orbitmq.spark.jobs.lag_samples import UNKNOWN, GroupPosition
 from orbitmq.wire.bodies.topics import QueueStats
 
 FIRST, SECOND, THIRD = (MessageQueue("t", "a", number) for number in range(3))
@@ -41,7 +41,7 @@ def seen(admin, known=()):
 def test_a_queue_without_an_offset_is_unknown_and_one_at_zero_is_not():
     places, trouble = seen(Admin())
     assert [places[queue].lag for queue in (FIRST, SECOND, THIRD)] == [2, 7, None]
-    assert places[THIRD] == Place(None, 7)
+    assert places[THIRD] == GroupPosition(None, 7)
     assert trouble is None
 
 

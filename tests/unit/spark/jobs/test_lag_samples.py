@@ -5,19 +5,19 @@ import pytest
 
 from orbitmq.errors import JobFailed
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.jobs.lag_samples import UNKNOWN, Place, append_sample, encode_sample, recover_samples
+from orbitmq.spark.jobs.lag_samples import UNKNOWN, GroupPosition, append_sample, encode_sample, recover_samples
 
 QUEUE, OTHER = MessageQueue("t", "a", 0), MessageQueue("t", "a", 1)
 
 
 def test_a_lag_is_known_where_both_ends_are():
-    assert Place(3, 10).lag == 7
-    assert Place(12, 10).lag == 0
-    assert Place(None, 10).lag is Place(3, None).lag is UNKNOWN.lag is None
+    assert GroupPosition(3, 10).lag == 7
+    assert GroupPosition(12, 10).lag == 0
+    assert GroupPosition(None, 10).lag is GroupPosition(3, None).lag is UNKNOWN.lag is None
 
 
 def test_a_line_says_null_where_nothing_is_known():
-    line = encode_sample(17, {OTHER: UNKNOWN, QUEUE: Place(0, 2)}, "no answer")
+    line = encode_sample(17, {OTHER: UNKNOWN, QUEUE: GroupPosition(0, 2)}, "no answer")
     assert line.endswith(b"}\n")
     assert orjson.loads(line) == {
         "at_ms": 17,

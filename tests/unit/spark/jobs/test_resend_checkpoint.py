@@ -4,10 +4,10 @@ import pytest
 
 from orbitmq.errors import JobFailed
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.jobs.resend_checkpoint import Progress, load_progress, save_progress
+from orbitmq.spark.jobs.resend_checkpoint import ResendProgress, load_progress, save_progress
 
 SOURCE, FIRST, SECOND = MessageQueue("old", "", 3), MessageQueue("new", "b", 0), MessageQueue("new", "a", 1)
-PROGRESS = Progress("0f", frozenset((FIRST, SECOND)), {FIRST: 0, SECOND: 7}, {FIRST: 2, SECOND: 9}, {SOURCE: 11})
+PROGRESS = ResendProgress("0f", frozenset((FIRST, SECOND)), {FIRST: 0, SECOND: 7}, {FIRST: 2, SECOND: 9}, {SOURCE: 11})
 
 
 def test_what_is_noted_is_found_again(tmp_path):

@@ -8,9 +8,9 @@ import pytest
 
 from orbitmq.errors import RouteNotFound
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.jobs.resend_checkpoint import Progress
+from orbitmq.spark.jobs.resend_checkpoint import ResendProgress
 from orbitmq.spark.jobs.resend_positions import PART_BYTES, PART_ROWS, Size, part_count, sent_since, starts_of
-from orbitmq.spark.jobs.resending import PORTION_MAX, Pace
+from orbitmq.spark.jobs.resending import PORTION_MAX, SendRate
 from orbitmq.wire.bodies.topics import QueueStats
 
 QUEUE = MessageQueue("t", "a", 0)
@@ -32,32 +32,32 @@ def test_a_topic_whose_brokers_are_away_is_not_passed_over():
         return {QUEUE: QueueStats(0, 9)}
 
     with pytest.raises(RouteNotFound):
-        sent_since(None, SimpleNamespace(readable_stats=stats), ["t", "away"], Progress("0f"), {})
+        sent_since(None, SimpleNamespace(readable_stats=stats), ["t", "away"], ResendProgress("0f"), {})
 
 
 @pytest.mark.parametrize(
     ("rate", "portion"), [(1, 1), (9, 1), (10, 1), (99, 9), (4_990, 499), (1_000_000, PORTION_MAX)]
 )
 def test_a_portion_is_a_tenth_of_a_second_at_most(rate, portion):
-    assert Pace(rate).portion == portion
+    assert SendRate(rate).portion == portion
 
 
 def test_a_portion_waits_until_the_one_before_has_had_its_time():
-    pace = Pace(100)
+    pace = SendRate(100)
     assert pace.wait_s(10, 5.0) == 0
     assert pace.wait_s(10, 5.02) == pytest.approx(0.08)
     assert pace.wait_s(10, 5.1) == pytest.approx(0.1)
 
 
 def test_time_that_was_lost_is_not_caught_up_with():
-    pace = Pace(100)
+    pace = SendRate(100)
     pace.wait_s(10, 0.0)
     assert pace.wait_s(10, 60.0) == 0
     assert pace.wait_s(10, 60.0) == pytest.approx(0.1)
 
 
 def test_a_portion_of_messages_that_were_all_sent_before_takes_no_time():
-    pace = Pace(1)
+    pace = SendRate(1)
     pace.wait_s(0, 0.0)
     assert pace.wait_s(1, 0.0) == 0
 

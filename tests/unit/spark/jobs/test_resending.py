@@ -14,9 +14,9 @@ from orbitmq.errors import ConfigError, JobFailed, SendFailed
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs import resending as module
-from orbitmq.spark.jobs.resend_checkpoint import RESENT_FROM, Progress, load_progress
+from orbitmq.spark.jobs.resend_checkpoint import RESENT_FROM, ResendProgress, load_progress
 from orbitmq.spark.jobs.resend_positions import Size
-from orbitmq.spark.jobs.resending import ATTEMPTS, Work, resend
+from orbitmq.spark.jobs.resending import ATTEMPTS, ResendTask, resend
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.runtime.screen import Screen
 from orbitmq.wire.bodies.topics import QueueStats
@@ -125,7 +125,7 @@ def cluster(monkeypatch):
 
 
 def work(rows, directory, *, rows_per_checkpoint=5):
-    return Work(
+    return ResendTask(
         rows if isinstance(rows, Rows) else Rows(rows),
         lambda row: Message("new", b"%d" % row["queueOffset"], sharding_key=row["key"]),
         ["new"],
@@ -170,7 +170,7 @@ def test_what_was_sent_after_the_checkpoint_is_not_sent_again(cluster, tmp_path)
     rows = [row(offset) for offset in range(10)]
     run(rows[:4], tmp_path)
     (queue,) = (queue for queue, messages in cluster.queues.items() if messages)
-    origin = Progress(ID).origin
+    origin = ResendProgress(ID).origin
     cluster.queues[queue] += [Message("new", b"4", properties={RESENT_FROM: origin(SOURCE, 4)})]
     run(rows, tmp_path)
     assert bodies(cluster) == [list(range(10))]

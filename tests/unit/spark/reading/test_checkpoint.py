@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.offsets import format_offsets, parse_offsets
-from orbitmq.spark.reading.checkpoint import Origin, Position, format_position, parse_position
+from orbitmq.spark.reading.checkpoint import Origin, StreamPosition, format_position, parse_position
 
 queues = st.builds(MessageQueue, st.sampled_from(["orders", "bills"]), st.sampled_from(["a", "b"]), st.integers(0, 3))
 offsets = st.dictionaries(queues, st.integers(0, 1000), max_size=8)
@@ -20,7 +20,7 @@ origins = st.dictionaries(queues, st.builds(Origin, st.integers(0, 1000), st.int
 
 @given(offsets, st.none() | offsets, origins)
 def test_positions_survive_the_checkpoint(ends, begins, origins):
-    position = Position(ends, ends if begins is None else begins, origins)
+    position = StreamPosition(ends, ends if begins is None else begins, origins)
 
     assert parse_position(format_position(position)) == position
     assert parse_position(format_position(position)).is_initial == position.is_initial
@@ -52,4 +52,4 @@ def test_a_topic_that_begins_anew_is_told_from_one_that_lost_its_beginning(now, 
 def test_a_checkpoint_of_an_older_version_is_read():
     older = {"queues": {"orders": {"a": {"0": 7}}}, "begins": {"orders": {"a": {"0": 5}}}}
     queue = MessageQueue("orders", "a", 0)
-    assert parse_position(older) == Position({queue: 7}, {queue: 5})
+    assert parse_position(older) == StreamPosition({queue: 7}, {queue: 5})

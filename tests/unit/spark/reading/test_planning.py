@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.reading.checkpoint import Position, format_position, parse_position
+from orbitmq.spark.reading.checkpoint import StreamPosition, format_position, parse_position
 from orbitmq.spark.reading.planning import (
     TASK_COUNT,
     Range,
@@ -55,7 +55,7 @@ def test_a_limit_of_one_message_for_each_queue_gives_each_its_message():
 
 def test_a_limited_stream_reads_every_message_once():
     latest = {queue(0): 25, queue(1): 0, queue(2): 7}
-    position = Position(dict.fromkeys(latest, 0), dict.fromkeys(latest, 0))
+    position = StreamPosition(dict.fromkeys(latest, 0), dict.fromkeys(latest, 0))
     read: list[tuple[MessageQueue, int]] = []
     batches = 0
     while (end := advance(position, latest, {}, 10)) is not position:
@@ -67,19 +67,19 @@ def test_a_limited_stream_reads_every_message_once():
 
 
 def test_without_news_the_position_stays_the_same():
-    start = Position({queue(0): 5}, {queue(0): 3})
+    start = StreamPosition({queue(0): 5}, {queue(0): 3})
 
     assert advance(start, {queue(0): 5}, {}) is start
 
 
 def test_a_queue_that_cannot_be_asked_stays_where_it_is():
-    end = advance(Position({queue(0): 5, queue(1): 6}), {queue(0): 9}, {})
+    end = advance(StreamPosition({queue(0): 5, queue(1): 6}), {queue(0): 9}, {})
 
     assert end.offsets == {queue(0): 9, queue(1): 6}
 
 
 def test_a_new_queue_is_read_from_its_first_offset_also_after_a_restart():
-    start = Position({queue(0): 5})
+    start = StreamPosition({queue(0): 5})
     end = advance(start, {queue(0): 5, queue(1): 40}, {queue(1): 30})
 
     assert ranges_between(start, parse_position(format_position(end))) == [Range(queue(1), 30, 40)]
@@ -87,15 +87,15 @@ def test_a_new_queue_is_read_from_its_first_offset_also_after_a_restart():
 
 
 def test_a_restart_before_the_first_commit_replays_the_batch_that_was_logged():
-    initial = Position({queue(0): 100}, {queue(0): 100})
+    initial = StreamPosition({queue(0): 100}, {queue(0): 100})
     logged = advance(initial, {queue(0): 120}, {})
-    asked_again = Position({queue(0): 150}, {queue(0): 150})
+    asked_again = StreamPosition({queue(0): 150}, {queue(0): 150})
 
     assert ranges_between(asked_again, parse_position(format_position(logged))) == [Range(queue(0), 100, 120)]
 
 
 def test_a_queue_that_was_made_anew_is_read_from_its_new_beginning():
-    start = Position({queue(0): 100})
+    start = StreamPosition({queue(0): 100})
     end = advance(start, {queue(0): 20}, {queue(0): 0})
 
     assert ranges_between(start, end) == [Range(queue(0), 0, 20)]
@@ -103,14 +103,14 @@ def test_a_queue_that_was_made_anew_is_read_from_its_new_beginning():
 
 
 def test_an_end_before_the_start_reads_nothing_and_does_not_go_back():
-    start = Position({queue(0): 100})
+    start = StreamPosition({queue(0): 100})
 
     assert advance(start, {queue(0): 20}, {}) is start
 
 
 def test_a_position_with_a_queue_of_unknown_beginning_is_refused():
     with pytest.raises(InvalidArgument, match="beginning"):
-        ranges_between(Position({}), Position({queue(0): 5}))
+        ranges_between(StreamPosition({}), StreamPosition({queue(0): 5}))
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=6), st.none() | st.integers(1, 40))

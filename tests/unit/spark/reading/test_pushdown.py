@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.reading.planning import Range
-from orbitmq.spark.reading.pushdown import Limits, Narrowing, narrow, narrow_ranges, wants_queue
+from orbitmq.spark.reading.pushdown import ColumnLimits, Narrowing, narrow, narrow_ranges, wants_queue
 
 try:
     from pyspark.sql.datasource import (
@@ -82,7 +82,7 @@ def test_what_says_nothing_of_one_column_is_passed_over(condition):
 
 
 def test_a_null_in_a_list_is_no_value():
-    assert narrow([In(OFFSET, (5, None))]).of("queueOffset") == Limits(frozenset((5,)))
+    assert narrow([In(OFFSET, (5, None))]).of("queueOffset") == ColumnLimits(frozenset((5,)))
 
 
 def test_times_are_widened_to_milliseconds():

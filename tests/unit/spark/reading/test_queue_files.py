@@ -6,7 +6,7 @@ import pytest
 
 from orbitmq.errors import CorruptRecord
 from orbitmq.spark.reading import queue_files
-from orbitmq.spark.reading.queue_files import QueueFiles
+from orbitmq.spark.reading.queue_files import QueueFileReader
 from unit.spark.reading.store_files import ENTRY, filled
 
 COUNT = 2500
@@ -25,7 +25,7 @@ def read(files, begin, end):
 def test_a_range_comes_whole_and_in_order(tmp_path, monkeypatch, begin, end, decode_size):
     monkeypatch.setattr(queue_files, "DECODE_SIZE", decode_size)
     filled(tmp_path)
-    files = QueueFiles(filled(tmp_path).paths, "orders", 1)
+    files = QueueFileReader(filled(tmp_path).paths, "orders", 1)
 
     assert read(files, begin, end) == [(offset, f"1-{offset}-") for offset in range(begin, min(end, COUNT))]
 
@@ -34,13 +34,13 @@ def test_a_range_comes_whole_and_in_order(tmp_path, monkeypatch, begin, end, dec
     ("begin", "end", "found"), [(0, COUNT, COUNT), (0, 9999, COUNT), (5, 7, 7), (COUNT, 9999, COUNT)]
 )
 def test_the_end_is_that_of_the_entries(tmp_path, begin, end, found):
-    assert QueueFiles(filled(tmp_path).paths, "orders", 0).end(begin, end) == found
+    assert QueueFileReader(filled(tmp_path).paths, "orders", 0).end(begin, end) == found
 
 
 def test_a_record_is_what_the_log_has(tmp_path):
     store = filled(tmp_path, 10)
     record = store.add(2, "the last")
-    files = QueueFiles(store.write(), "orders", 2)
+    files = QueueFileReader(store.write(), "orders", 2)
 
     assert files.record(10) == record
     assert files.record(11) == b""
@@ -49,7 +49,7 @@ def test_a_record_is_what_the_log_has(tmp_path):
 def test_what_retention_has_removed_is_not_there(tmp_path):
     store = filled(tmp_path)
     (store.paths.commit_log / f"{0:020}").unlink()
-    files = QueueFiles(store.paths, "orders", 1)
+    files = QueueFileReader(store.paths, "orders", 1)
 
     assert read(files, 0, COUNT) == []
     assert read(files, 2000, COUNT)[0] == (2000, "1-2000-")
@@ -73,7 +73,7 @@ def test_an_entry_that_leads_elsewhere_gives_nothing_wrong(tmp_path, name):
     store = filled(tmp_path, 300)
     entries = store.entries[0]
     entries[200 * ENTRY.size : 201 * ENTRY.size] = DAMAGE[name](bytes(entries), 200)
-    files = QueueFiles(store.write(), "orders", 0)
+    files = QueueFileReader(store.write(), "orders", 0)
 
     found = []
     with suppress(CorruptRecord):
@@ -87,7 +87,7 @@ def test_another_message_in_a_records_place_is_noticed(tmp_path, field):
     store = filled(tmp_path, 300)
     (at, _, _) = ENTRY.unpack_from(store.entries[0], 200 * ENTRY.size)
     store.log[at + field + 3] ^= 1
-    files = QueueFiles(store.write(), "orders", 0)
+    files = QueueFileReader(store.write(), "orders", 0)
 
     with pytest.raises(CorruptRecord):
         read(files, 0, 300)
@@ -104,16 +104,16 @@ def test_records_that_do_not_lie_in_the_order_of_their_queue_are_left(tmp_path):
         entries[offset * ENTRY.size : (offset + 1) * ENTRY.size] = ENTRY.pack(place, size, 0)
 
     with pytest.raises(CorruptRecord, match="into one another"):
-        read(QueueFiles(store.write(), "orders", 0), 0, 300)
+        read(QueueFileReader(store.write(), "orders", 0), 0, 300)
 
 
 def test_batches_are_of_a_size(tmp_path, monkeypatch):
     monkeypatch.setattr(queue_files, "DECODE_SIZE", 5000)
-    files = QueueFiles(filled(tmp_path).paths, "orders", 1)
+    files = QueueFileReader(filled(tmp_path).paths, "orders", 1)
 
     assert max(int(records.head["size"].sum()) for records in files.records(0, COUNT)) < 5000 + 200
 
 
 def test_without_files_there_is_nothing_to_read(tmp_path):
     with pytest.raises(FileNotFoundError):
-        QueueFiles(filled(tmp_path, 3).paths, "orders", 9)
+        QueueFileReader(filled(tmp_path, 3).paths, "orders", 9)

@@ -7,7 +7,7 @@ from typing import Any
 from orbitmq.errors import StoreError
 from orbitmq.store import Draft, Store
 from orbitmq.store.disk import Disk
-from orbitmq.store.index.search import Findings, Question
+from orbitmq.store.index.search import IndexQuery, IndexQueryResult
 from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.messages.record import iter_records
 
@@ -32,10 +32,10 @@ def keyed(number: int, keys: str = "", topic: str = "orders") -> Draft:
 
 def ask(
     store: Store, key: str, count_max: int = 64, topic: str = "orders", times: tuple[int, int] = ALWAYS
-) -> Findings:
+) -> IndexQueryResult:
     """Ask, and expect an answer at once. Raises the StoreError that is answered."""
-    found: list[Findings | StoreError] = []
-    store.query(Question(topic, key, count_max, *times), found.append)
+    found: list[IndexQueryResult | StoreError] = []
+    store.query(IndexQuery(topic, key, count_max, *times), found.append)
     (outcome,) = found
     if isinstance(outcome, StoreError):
         raise outcome

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from orbitmq.store import FlushMode, Store, StoreConfig
-from orbitmq.store.index.search import Question
+from orbitmq.store.index.search import IndexQuery
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 from orbitmq.wire.messages.record import iter_records
@@ -133,7 +133,7 @@ def test_what_a_full_disk_refuses_comes_later_once_each(operation: str, disk: Fa
     disk.failures[operation] = OSError(errno.ENOSPC, "full")
     found: list[object] = []
     with pytest.raises(OSError, match="full"):
-        store.query(Question("orders", "k", 64, *ALWAYS), found.append)
+        store.query(IndexQuery("orders", "k", 64, *ALWAYS), found.append)
     assert index.failure is not None
     assert "full" in index.failure
     disk.failures.clear()

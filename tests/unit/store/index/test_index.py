@@ -21,7 +21,7 @@ from orbitmq.store.index import index as module
 from orbitmq.store.index.builder import SLICE_SIZE
 from orbitmq.store.index.index_file import IndexFile
 from orbitmq.store.index.layout import parse_note
-from orbitmq.store.index.search import Findings, Question
+from orbitmq.store.index.search import IndexQuery, IndexQueryResult
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
@@ -43,14 +43,14 @@ async def attached(disk: FakeDisk | None = None, **changes: object) -> AsyncIter
         store.close()
 
 
-async def ask_later(store: Store, key: str, count_max: int = 64) -> Findings | StoreError:
-    answer: asyncio.Future[Findings | StoreError] = asyncio.get_running_loop().create_future()
-    store.query(Question("orders", key, count_max, *ALWAYS), answer.set_result)
+async def ask_later(store: Store, key: str, count_max: int = 64) -> IndexQueryResult | StoreError:
+    answer: asyncio.Future[IndexQueryResult | StoreError] = asyncio.get_running_loop().create_future()
+    store.query(IndexQuery("orders", key, count_max, *ALWAYS), answer.set_result)
     return await answer
 
 
-def numbers_of(found: Findings | StoreError) -> list[int]:
-    assert isinstance(found, Findings), found
+def numbers_of(found: IndexQueryResult | StoreError) -> list[int]:
+    assert isinstance(found, IndexQueryResult), found
     return [int(bytes(record.body)) for record in iter_records(found.body)]
 
 
@@ -75,7 +75,7 @@ async def test_a_query_right_behind_a_message_finds_it_however_much_there_is_bef
         for number in range(3000):
             store.append(keyed(number))
         found = await ask_later(store, "U2999")
-        assert isinstance(found, Findings)
+        assert isinstance(found, IndexQueryResult)
         assert found.message_count == 1
 
 
@@ -138,12 +138,12 @@ async def test_a_search_among_many_entries_of_other_keys_is_answered_in_turns() 
     async with attached(index_slots=1, index_entries=10_000, segment_size=1 << 20) as (store, _disk):
         for number in range(3000):
             store.append(keyed(number))
-        assert isinstance(await ask_later(store, "U2999"), Findings)
-        answers: list[Findings | StoreError] = []
-        store.query(Question("orders", "nothing", 64, *ALWAYS), answers.append)
+        assert isinstance(await ask_later(store, "U2999"), IndexQueryResult)
+        answers: list[IndexQueryResult | StoreError] = []
+        store.query(IndexQuery("orders", "nothing", 64, *ALWAYS), answers.append)
         assert answers == []
         await until(lambda: answers != [])
-        assert answers == [Findings()]
+        assert answers == [IndexQueryResult()]
 
 
 async def test_a_query_is_refused_when_the_index_does_not_catch_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,13 +163,13 @@ async def test_a_query_is_refused_when_the_index_does_not_catch_up(monkeypatch: 
 
 async def test_only_so_many_queries_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_QUERIES_MAX", 2)
-    answers: list[Findings | StoreError] = []
+    answers: list[IndexQueryResult | StoreError] = []
 
     async with attached() as (store, disk):
         store.append(keyed(1))
         disk.failures["open"] = OSError(errno.EMFILE, "no descriptors")
         for _ in range(3):
-            store.query(Question("orders", "U1", 64, *ALWAYS), answers.append)
+            store.query(IndexQuery("orders", "U1", 64, *ALWAYS), answers.append)
         (refused,) = answers
         assert isinstance(refused, StoreBusy)
         disk.failures.clear()
@@ -198,8 +198,8 @@ async def test_files_go_with_the_messages_they_lead_to() -> None:
 def test_a_store_without_an_index_says_so() -> None:
     from ..parts import store_of
 
-    answers: list[Findings | StoreError] = []
-    store_of().query(Question("orders", "k", 1, *ALWAYS), answers.append)
+    answers: list[IndexQueryResult | StoreError] = []
+    store_of().query(IndexQuery("orders", "k", 1, *ALWAYS), answers.append)
     assert isinstance(answers[0], StoreUnavailable)
     assert "messageIndexEnable" in str(answers[0])
 
@@ -225,7 +225,7 @@ async def test_a_search_has_slots_counted_and_damaged_files_are_built_anew(monke
         assert "set aside" in str(first)
         assert isinstance(second, StoreBusy)
         found = await ask_later(store, "k")
-        assert isinstance(found, Findings)
+        assert isinstance(found, IndexQueryResult)
         assert found.message_count == 50
         assert store.index is not None
         assert len(store.index.set_aside) == 5  # at once, and each as it was
@@ -251,7 +251,7 @@ async def test_nothing_is_found_in_part_while_a_damaged_file_cannot_be_set_aside
         del disk.failures["move"]
         monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
         found = await ask_later(store, "k")
-        assert isinstance(found, Findings)
+        assert isinstance(found, IndexQueryResult)
         assert found.message_count == 51
 
 
@@ -278,8 +278,8 @@ async def test_slots_of_small_files_are_counted_together(
 
         monkeypatch.setattr(index, "_counted", hear)
         first, second = await asyncio.gather(ask_later(store, "k"), ask_later(store, "U0"))
-        assert isinstance(first, Findings)
-        assert isinstance(second, Findings)
+        assert isinstance(first, IndexQueryResult)
+        assert isinstance(second, IndexQueryResult)
         assert (first.message_count, second.message_count, index.file_count) == (50, 1, 6)
     assert len(counted) == turns
 
@@ -318,7 +318,7 @@ async def test_a_search_is_answered_in_time_while_the_thread_that_counts_slots_w
         assert "ask again later" in str(refused)
         monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
         found = await ask_later(store, "k")
-        assert isinstance(found, Findings)
+        assert isinstance(found, IndexQueryResult)
         assert found.message_count == 50
 
 
@@ -332,10 +332,10 @@ async def test_a_store_that_stops_with_a_damaged_file_vouches_for_nothing() -> N
         assert isinstance(await ask_later(store, "k"), StoreBusy)
     disk.failures.clear()
     store = indexed(disk)
-    found: list[Findings | StoreError] = []
+    found: list[IndexQueryResult | StoreError] = []
     while not found or isinstance(found[-1], StoreBusy):
-        store.query(Question("orders", "k", 64, *ALWAYS), found.append)
-    assert isinstance(found[-1], Findings)
+        store.query(IndexQuery("orders", "k", 64, *ALWAYS), found.append)
+    assert isinstance(found[-1], IndexQueryResult)
     assert found[-1].message_count == 50
     store.close()
 
@@ -350,8 +350,8 @@ def test_a_search_in_a_file_that_somebody_cuts_is_refused(tmp_path: Path, number
         store.append(keyed(at, "k"))
     assert numbers(store, "k") == list(range(15))
     os.truncate(sorted((tmp_path / "index").iterdir())[number], 50)
-    found: list[Findings | StoreError] = []
-    store.query(Question("orders", "k", 64, *ALWAYS), found.append)
+    found: list[IndexQueryResult | StoreError] = []
+    store.query(IndexQuery("orders", "k", 64, *ALWAYS), found.append)
     assert isinstance(found[0], StoreUnavailable)
     assert "was cut short" in str(found[0])
     store.close()

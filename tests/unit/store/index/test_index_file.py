@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from orbitmq.errors import IndexDamaged, NotWritten
 from orbitmq.store.index.index_file import IndexFile, IndexWriter
-from orbitmq.store.index.layout import NO_ENTRIES, Entry, IndexHeader, IndexSizes
+from orbitmq.store.index.layout import NO_ENTRIES, IndexEntry, IndexHeader, IndexSizes
 from orbitmq.testing.fake_disk import FakeDisk
 
 from .parts import INDEX
@@ -42,7 +42,7 @@ class PlainFile:
         self.begin_ms = since_ms
         self.header = NO_ENTRIES
         self.slots = [0] * SIZES.slots
-        self.entries: list[Entry] = []
+        self.entries: list[IndexEntry] = []
 
     def put(self, key_hash: int, offset: int, time_ms: int) -> bool:
         number = self.header.next_number
@@ -50,7 +50,7 @@ class PlainFile:
             return False
         slot = key_hash % SIZES.slots
         seconds = 0 if self.begin_ms <= 0 else min(max((time_ms - self.begin_ms) // 1000, 0), 2**31 - 1)
-        self.entries.append(Entry(key_hash, offset, seconds, self.slots[slot]))
+        self.entries.append(IndexEntry(key_hash, offset, seconds, self.slots[slot]))
         used = self.header.used_slots + (self.slots[slot] == 0)
         self.slots[slot] = number
         if number <= 1:

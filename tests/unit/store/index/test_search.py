@@ -13,8 +13,8 @@ from orbitmq.errors import StoreUnavailable
 from orbitmq.store import Store
 from orbitmq.store.index.hashes import key_hash
 from orbitmq.store.index.index_file import IndexFile
-from orbitmq.store.index.layout import Entry, IndexHeader, IndexSizes
-from orbitmq.store.index.search import ANSWER_SIZE_MAX, Question, Search
+from orbitmq.store.index.layout import IndexEntry, IndexHeader, IndexSizes
+from orbitmq.store.index.search import ANSWER_SIZE_MAX, IndexQuery, Search
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.record import Record, format_record, parse_record
@@ -102,7 +102,7 @@ class Places(IndexFile):
         self.header = IndexHeader(0, 9, 0, max(places), 1, len(places) + 1)
         self.is_ours = True
         self.looked = 0
-        self._entries = [Entry(key_hash("orders", "k"), place, 0, number) for number, place in enumerate(places)]
+        self._entries = [IndexEntry(key_hash("orders", "k"), place, 0, number) for number, place in enumerate(places)]
 
     def check_whole(self) -> None:
         pass
@@ -110,7 +110,7 @@ class Places(IndexFile):
     def head(self, slot: int) -> int:
         return len(self._entries)
 
-    def entry(self, number: int) -> Entry:
+    def entry(self, number: int) -> IndexEntry:
         self.looked += 1
         return self._entries[number - 1]
 
@@ -125,14 +125,14 @@ def record_of(topic: str) -> Record:
 
 
 def search_of(reads: dict[int, tuple[Record, bytes]]) -> Search:
-    search = Search(Question("orders", "k", 64, *ALWAYS), [Places(list(reads))], reads.get)
+    search = Search(IndexQuery("orders", "k", 64, *ALWAYS), [Places(list(reads))], reads.get)
     assert search.step(1000)
     return search
 
 
 def test_a_long_chain_is_walked_in_turns() -> None:
     places = Places(list(range(2500)))
-    search = Search(Question("orders", "k", 64, *ALWAYS), [places], lambda place: None)
+    search = Search(IndexQuery("orders", "k", 64, *ALWAYS), [places], lambda place: None)
     turns = 1
     while not search.step(1000):
         assert places.looked <= turns * 1000

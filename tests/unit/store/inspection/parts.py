@@ -8,7 +8,7 @@ from random import Random
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, Store, StoreConfig
 from orbitmq.store.inspection.check import StoreCheck
-from orbitmq.store.inspection.issues import Finding, Severity
+from orbitmq.store.inspection.issues import Issue, Severity
 from orbitmq.wire.messages.properties import format_properties
 
 SEGMENT_SIZE = 4096
@@ -49,11 +49,11 @@ def make_store(root: Path, *, is_orderly: bool = True) -> Path:
     return root
 
 
-def findings(root: Path) -> list[Finding]:
+def findings(root: Path) -> list[Issue]:
     return list(StoreCheck(root).run())
 
 
-def wrong(root: Path) -> list[Finding]:
+def wrong(root: Path) -> list[Issue]:
     return [finding for finding in findings(root) if finding.severity is Severity.WRONG]
 
 

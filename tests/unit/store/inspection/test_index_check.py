@@ -13,7 +13,7 @@ from orbitmq.store.disk import LocalDisk
 from orbitmq.store.index.layout import HEADER, IndexSizes, format_note, parse_note
 from orbitmq.store.inspection import check as module
 from orbitmq.store.inspection.check import Sizes, StoreCheck
-from orbitmq.store.inspection.issues import Finding, Severity
+from orbitmq.store.inspection.issues import Issue, Severity
 from orbitmq.store.inspection.rebuild import rebuild_store
 
 SIZES = Sizes(segment_size=64 * 1024, queue_file_size=2000, index=IndexSizes(8, 30))
@@ -39,7 +39,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def check(root: Path) -> list[Finding]:
+def check(root: Path) -> list[Issue]:
     return list(StoreCheck(root, SIZES).run())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orbitmq.store.inspection.issues import (
-    Finding,
+    Issue,
     LogFacts,
     Severity,
     judge_checkpoint,
@@ -13,13 +13,13 @@ from orbitmq.store.inspection.issues import (
     judge_log_end,
     note,
 )
-from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint
+from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint
 
 LOG = LogFacts(start=0, end=1000, stored_at_ms=77, is_damaged_at_end=False, entries_end=1000)
 
 
 def checkpoint(commit_log_ms: int = 77, durable: int = 1000, index_ms: int = 0) -> bytes:
-    return format_checkpoint(Checkpoint(commit_log_ms, 77, index_ms, durable, durable))
+    return format_checkpoint(StoreCheckpoint(commit_log_ms, 77, index_ms, durable, durable))
 
 
 @pytest.mark.parametrize("durable", [0, 999, 1000])
@@ -104,4 +104,4 @@ def test_lines_that_cannot_be_read_are_counted(content: bytes, understood: int, 
 
 
 def test_a_note_is_no_fault() -> None:
-    assert note("index", "not checked") == Finding("index", None, "not checked", "nothing to do", Severity.NOTE)
+    assert note("index", "not checked") == Issue("index", None, "not checked", "nothing to do", Severity.NOTE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.store.inspection.salvage_rules import Verdict, draft_of, judge
+from orbitmq.store.inspection.salvage_rules import Classification, draft_of, judge
 from orbitmq.wire.messages.record import Record, format_record, parse_record
 
 
@@ -20,28 +20,32 @@ def record(topic: str = "orders", queue_id: int = 1, sys_flag: int = 0, properti
 
 
 def test_a_record_is_brought_back_unless_something_speaks_against_it() -> None:
-    assert judge(record()) is Verdict.BRING_BACK
-    assert judge(record(), is_in_log=True, is_met=True, is_brought_back=True) is Verdict.IN_LOG
-    assert judge(record(), is_met=True, is_brought_back=True) is Verdict.TWICE
-    assert judge(record(), is_brought_back=True, is_deleted=True) is Verdict.BROUGHT_BACK
-    assert judge(record(), is_deleted=True, has_topic=False) is Verdict.DELETED
-    assert judge(record(), has_topic=False) is Verdict.NO_TOPIC
+    assert judge(record()) is Classification.BRING_BACK
+    assert judge(record(), is_in_log=True, is_met=True, is_brought_back=True) is Classification.IN_LOG
+    assert judge(record(), is_met=True, is_brought_back=True) is Classification.TWICE
+    assert judge(record(), is_brought_back=True, is_deleted=True) is Classification.BROUGHT_BACK
+    assert judge(record(), is_deleted=True, has_topic=False) is Classification.DELETED
+    assert judge(record(), has_topic=False) is Classification.NO_TOPIC
 
 
 @pytest.mark.parametrize(
-    ("sys_flag", "verdict"), [(4, Verdict.UNDECIDED), (0xC, Verdict.UNDECIDED), (8, Verdict.BRING_BACK)]
+    ("sys_flag", "verdict"),
+    [(4, Classification.UNDECIDED), (0xC, Classification.UNDECIDED), (8, Classification.BRING_BACK)],
 )
-def test_only_decided_transactions_are_brought_back(sys_flag: int, verdict: Verdict) -> None:
+def test_only_decided_transactions_are_brought_back(sys_flag: int, verdict: Classification) -> None:
     assert judge(record(sys_flag=sys_flag)) is verdict
 
 
 @pytest.mark.parametrize(("topic", "queue_id"), [("..", 0), ("a/b", 0), ("", 0), ("a\0", 0), ("orders", -1)])
 def test_a_queue_that_no_broker_gives_is_not_made(topic: str, queue_id: int) -> None:
-    assert judge(record(topic, queue_id)) is Verdict.NO_QUEUE
+    assert judge(record(topic, queue_id)) is Classification.NO_QUEUE
 
 
 def test_a_file_stays_for_those_that_may_be_brought_back_later() -> None:
-    assert {verdict for verdict in Verdict if verdict.keeps_file} == {Verdict.NO_TOPIC, Verdict.DOES_NOT_FIT}
+    assert {verdict for verdict in Classification if verdict.keeps_file} == {
+        Classification.NO_TOPIC,
+        Classification.DOES_NOT_FIT,
+    }
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orbitmq.store.inspection.issues import Finding, Severity
+from orbitmq.store.inspection.issues import Issue, Severity
 from orbitmq.store.inspection.small_files import check_quarantine, quarantined, records_in
 from orbitmq.wire.messages.record import format_record
 
@@ -74,7 +74,7 @@ def set_aside(root: Path, content: bytes, offset: int = 5000, note: str | None =
     return path
 
 
-def checked(root: Path) -> list[Finding]:
+def checked(root: Path) -> list[Issue]:
     return list(check_quarantine(root))
 
 

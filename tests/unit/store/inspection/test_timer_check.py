@@ -12,7 +12,7 @@ from orbitmq.model.topic import TIMER_TOPIC
 from orbitmq.store import Draft
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.inspection.check import Sizes, StoreCheck
-from orbitmq.store.inspection.issues import Finding, Severity
+from orbitmq.store.inspection.issues import Issue, Severity
 from orbitmq.store.inspection.layout import log_files
 from orbitmq.store.inspection.rebuild import rebuild_store
 from orbitmq.store.inspection.timer_check import UnitFiles
@@ -61,7 +61,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def check(root: Path, sizes: Sizes = SIZES) -> list[Finding]:
+def check(root: Path, sizes: Sizes = SIZES) -> list[Issue]:
     return [finding for finding in StoreCheck(root, sizes).run() if finding.severity is Severity.WRONG]
 
 

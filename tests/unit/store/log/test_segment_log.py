@@ -8,7 +8,7 @@ import pytest
 from orbitmq.errors import StoreError
 from orbitmq.store.log.segment import Segment, segment_name
 from orbitmq.store.log.segment_log import SegmentLog
-from orbitmq.store.log.start_offset import Beginning, parse_beginning
+from orbitmq.store.log.start_offset import LogStartOffset, parse_beginning
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 
 DIRECTORY = Path("/log")
@@ -164,13 +164,13 @@ PATH = Path("/store/begin")
 
 
 def test_bytes_before_the_noted_beginning_are_not_missing_and_those_behind_it_are(disk):
-    Beginning(disk, PATH).note(4096)
-    again = Beginning(disk, PATH)
+    LogStartOffset(disk, PATH).note(4096)
+    again = LogStartOffset(disk, PATH)
     assert [again.missing_before(log_min) for log_min in (0, 4096, 8192)] == [0, 0, 4096]
 
 
 def test_without_a_note_nothing_is_missing():
-    assert Beginning(FakeDisk(), PATH).missing_before(8192) == 0
+    assert LogStartOffset(FakeDisk(), PATH).missing_before(8192) == 0
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\0\0\0\0", b"40\x0096\n", b"-1\n", b"\xb2\n", b"4096 4096\n"])
@@ -179,25 +179,25 @@ def test_a_damaged_note_knows_nothing(content):
 
 
 def test_a_note_that_the_disk_refuses_leaves_the_old_one(disk):
-    beginning = Beginning(disk, PATH)
+    beginning = LogStartOffset(disk, PATH)
     beginning.note(1024)
     disk.failures["move"] = OSError(errno.EIO, "broken")
     with pytest.raises(OSError, match="broken"):
         beginning.note(2048)
-    assert beginning.missing_before(2048) == Beginning(disk, PATH).missing_before(2048) == 1024
+    assert beginning.missing_before(2048) == LogStartOffset(disk, PATH).missing_before(2048) == 1024
 
 
 def test_a_power_cut_leaves_the_old_note_or_the_new_one(disk):
-    Beginning(disk, PATH).note(1024)
+    LogStartOffset(disk, PATH).note(1024)
     disk.cut_at = disk.operation_count + 2
     with pytest.raises(PowerCut):
-        Beginning(disk, PATH).note(2048)
+        LogStartOffset(disk, PATH).note(2048)
     assert disk.read(PATH) == b"1024\n"
     assert disk.read(PATH.with_name("begin.tmp")) == b"2048\n"
 
 
 def test_the_same_beginning_is_written_once(disk):
-    beginning = Beginning(disk, PATH)
+    beginning = LogStartOffset(disk, PATH)
     beginning.note(0)
     count = disk.operation_count
     beginning.note(0)

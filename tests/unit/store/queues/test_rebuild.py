@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.store.queues.consume_queues import ConsumeQueues
-from orbitmq.store.queues.rebuild import Rebuild, RebuildMark, Step, judge_step
+from orbitmq.store.queues.rebuild import OffsetStep, Rebuild, RebuildMark, judge_step
 from orbitmq.store.sync.entry_sync import sync_entries
 from orbitmq.store.values import Dispatched
 from orbitmq.testing.fake_disk import FakeDisk
@@ -18,15 +18,15 @@ KEYS = {("orders", 0): 0, ("orders", 12): 5_000, ("%RETRY%g", 3): 1, ("with blan
 @pytest.mark.parametrize(
     ("queue_offset", "expected", "held", "step"),
     [
-        (7, 7, None, Step.NEXT),
-        (7, None, None, Step.NEXT),
-        (0, 7, None, Step.HOLD),
-        (1, 7, 0, Step.LEAP),
-        (9, 7, None, Step.HOLD),
-        (3, 7, None, Step.HOLD),
-        (9, 7, 8, Step.LEAP),
-        (4, 7, 3, Step.LEAP),
-        (9, 7, 100, Step.HOLD),
+        (7, 7, None, OffsetStep.NEXT),
+        (7, None, None, OffsetStep.NEXT),
+        (0, 7, None, OffsetStep.HOLD),
+        (1, 7, 0, OffsetStep.LEAP),
+        (9, 7, None, OffsetStep.HOLD),
+        (3, 7, None, OffsetStep.HOLD),
+        (9, 7, 8, OffsetStep.LEAP),
+        (4, 7, 3, OffsetStep.LEAP),
+        (9, 7, 100, OffsetStep.HOLD),
     ],
 )
 def test_two_numbers_in_a_row_say_where_a_queue_goes_on(queue_offset, expected, held, step):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orbitmq.store.retention.clock import Ages
+from orbitmq.store.retention.clock import RetentionClock
 from orbitmq.store.retention.rules import HOUR_MS
 
 START = 1_000 * HOUR_MS
@@ -14,7 +14,7 @@ class Clocks:
 
     def __init__(self, newest_ms: int = 0) -> None:
         self.wall, self.monotonic = START, 7
-        self.ages = Ages(self.wall, self.monotonic)
+        self.ages = RetentionClock(self.wall, self.monotonic)
         self.ages.found(newest_ms)
 
     def passes(self, hours: float) -> None:
@@ -110,10 +110,10 @@ def test_the_time_from_the_newest_message_to_the_start_does_not_count():
 
 
 def test_how_long_before_the_start_the_newest_message_was_stored_is_told():
-    assert Ages(START, 0).found(START - 5) == 5
-    assert Ages(START, 0).found(START) == 0
-    assert Ages(START, 0).found(START + 5) == 0
-    assert Ages(START, 0).found(0) == 0
+    assert RetentionClock(START, 0).found(START - 5) == 5
+    assert RetentionClock(START, 0).found(START) == 0
+    assert RetentionClock(START, 0).found(START + 5) == 0
+    assert RetentionClock(START, 0).found(0) == 0
 
 
 def test_a_clock_that_was_wrong_at_the_start_and_is_set_right_makes_no_message_younger():

@@ -7,14 +7,19 @@ from pathlib import Path
 import pytest
 
 from orbitmq.store.disk import LocalDisk
-from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint, parse_checkpoint
-from orbitmq.store.sync.delivery_progress import DeliveryNote, DeliveryNotes, format_delivery_note, parse_delivery_notes
+from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint, parse_checkpoint
+from orbitmq.store.sync.delivery_progress import (
+    DeliveryProgress,
+    LevelProgress,
+    format_delivery_note,
+    parse_delivery_notes,
+)
 from orbitmq.testing.fake_disk import FakeDisk
 
 PATH = Path("/store/delivered")
-FIRST = DeliveryNote(1, 7, 1_000, 2_000, 1_700_000_000_000)
-SECOND = DeliveryNote(2, 1 << 40, (1 << 63) - 1, 0, 0)
-LAST = DeliveryNote(1_000, 3, 4, 5, 6)
+FIRST = LevelProgress(1, 7, 1_000, 2_000, 1_700_000_000_000)
+SECOND = LevelProgress(2, 1 << 40, (1 << 63) - 1, 0, 0)
+LAST = LevelProgress(1_000, 3, 4, 5, 6)
 
 
 def test_a_note_is_its_numbers_and_their_checksum() -> None:
@@ -24,7 +29,7 @@ def test_a_note_is_its_numbers_and_their_checksum() -> None:
 
 
 def test_notes_outlive_their_process_each_in_the_place_of_its_level(tmp_path: Path) -> None:
-    notes = DeliveryNotes(LocalDisk(), tmp_path / "delivered")
+    notes = DeliveryProgress(LocalDisk(), tmp_path / "delivered")
     assert notes.read() == []
     assert not (tmp_path / "delivered").exists()
     notes.write([LAST, FIRST])
@@ -33,7 +38,7 @@ def test_notes_outlive_their_process_each_in_the_place_of_its_level(tmp_path: Pa
     notes.write([FIRST._replace(queue_offset=8)])
     notes.close()
     notes.close()
-    again = DeliveryNotes(LocalDisk(), tmp_path / "delivered")
+    again = DeliveryProgress(LocalDisk(), tmp_path / "delivered")
     assert again.read() == [FIRST._replace(queue_offset=8), SECOND, LAST]
     again.write([SECOND._replace(queue_offset=9)])
     assert again.read() == [FIRST._replace(queue_offset=8), SECOND._replace(queue_offset=9), LAST]
@@ -42,7 +47,7 @@ def test_notes_outlive_their_process_each_in_the_place_of_its_level(tmp_path: Pa
 
 
 def test_a_level_beyond_the_highest_that_settings_can_have_is_not_noted(disk: FakeDisk) -> None:
-    notes = DeliveryNotes(disk, PATH)
+    notes = DeliveryProgress(disk, PATH)
     notes.write([LAST._replace(level=1_001), FIRST])
     assert notes.read() == [FIRST]
     assert len(disk.files[PATH].buffer) == 64_000
@@ -72,7 +77,7 @@ def test_zeros_are_no_notes() -> None:
 
 
 def test_a_disk_that_is_full_says_so_and_the_notes_before_stay(disk: FakeDisk) -> None:
-    notes = DeliveryNotes(disk, PATH)
+    notes = DeliveryProgress(disk, PATH)
     notes.write([FIRST])
     disk.capacity = 0
     with pytest.raises(OSError, match="No space"):
@@ -81,7 +86,7 @@ def test_a_disk_that_is_full_says_so_and_the_notes_before_stay(disk: FakeDisk) -
     assert notes.read() == [FIRST._replace(queue_offset=8)]
 
 
-SOME = Checkpoint(
+SOME = StoreCheckpoint(
     commit_log_ms=1_700_000_010_000,
     consume_queue_ms=1_700_000_005_000,
     index_ms=7,
@@ -103,7 +108,7 @@ def test_the_file_is_five_longs_in_a_page():
 
 @pytest.mark.parametrize("content", [b"", bytes(39)])
 def test_a_missing_or_cut_file_knows_nothing(content):
-    assert parse_checkpoint(content) == Checkpoint()
+    assert parse_checkpoint(content) == StoreCheckpoint()
     assert parse_checkpoint(content).recovery_ms == 0
 
 
@@ -121,5 +126,5 @@ def test_while_entries_are_written_again_recovery_trusts_those_before_them_alone
 
 
 def test_nothing_is_known_without_being_told_and_the_five_numbers_alone_are_enough():
-    assert Checkpoint() == (0, 0, 0, 0, 0)
+    assert StoreCheckpoint() == (0, 0, 0, 0, 0)
     assert parse_checkpoint(format_checkpoint(SOME)[:40]) == SOME

@@ -12,7 +12,7 @@ from orbitmq.model.message import Host
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.sync import syncing
-from orbitmq.store.sync.checkpoint import Checkpoint, parse_checkpoint
+from orbitmq.store.sync.checkpoint import StoreCheckpoint, parse_checkpoint
 from orbitmq.store.sync.durability import Durability
 from orbitmq.store.values import Dispatched, Draft
 from orbitmq.testing.fake_disk import FakeDisk
@@ -146,7 +146,7 @@ class Rig:
 
 @pytest.fixture
 def make_rig(monkeypatch):
-    def make(checkpoint=Checkpoint(), commit_every_ms=COMMIT_MS):  # noqa: B008 - a value
+    def make(checkpoint=StoreCheckpoint(), commit_every_ms=COMMIT_MS):  # noqa: B008 - a value
         rig = Rig(checkpoint)
         monkeypatch.setattr(syncing, "Flusher", lambda _loop: rig.flusher)
         loop: Any = rig.loop
@@ -235,7 +235,7 @@ def test_a_round_syncs_only_queues_that_have_new_entries(rig):
 
 
 def test_entries_of_the_checkpoints_own_millisecond_are_synced_and_told_as_well(make_rig):
-    rig = make_rig(Checkpoint(5000, 5000))
+    rig = make_rig(StoreCheckpoint(5000, 5000))
     rig.syncing.start(5000)
     end = rig.append(5000)
     rig.round()
@@ -465,7 +465,7 @@ TIMEOUT_MS = 1000
 
 @pytest.fixture
 def late_rig(monkeypatch):
-    rig = Rig(Checkpoint())
+    rig = Rig(StoreCheckpoint())
     monkeypatch.setattr(syncing, "Flusher", lambda _loop: rig.flusher)
     loop: Any = rig.loop
     rig.syncing.attach(loop, commit_every_ms=None, checkpoint_every_ms=ROUND_MS, timeout_ms=TIMEOUT_MS)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from orbitmq.errors import HeaderError
-from orbitmq.model.access import Action, Decision, PolicyType, Rule, parse_resource
+from orbitmq.model.access import AccessDecision, AccessRule, Action, PolicyType, parse_resource
 from orbitmq.wire.bodies.access import (
     AclDraft,
     PolicyDraft,
@@ -26,7 +26,7 @@ BOTH = (Action.PUB, Action.SUB)
 def test_what_java_sends_is_read_and_written():
     draft = decode_acl_draft(java_body("3006-auth-create-acl-request"))
     rules = tuple(
-        RuleDraft(parse_resource(text), BOTH, ("10.0.0.0/8",), Decision.ALLOW) for text in ("Topic:a*", "Group:*")
+        RuleDraft(parse_resource(text), BOTH, ("10.0.0.0/8",), AccessDecision.ALLOW) for text in ("Topic:a*", "Group:*")
     )
     assert draft == AclDraft("User:golden", (PolicyDraft(PolicyType.CUSTOM, rules),))
     answered = java_body("3009-auth-get-acl-answer")
@@ -77,5 +77,5 @@ def test_a_rule_from_everywhere_names_no_addresses():
     )
     any_resource = parse_resource("*")
     assert any_resource is not None
-    assert acl.policies[0].rules == (Rule(any_resource, (Action.ALL,), (), Decision.DENY),)
+    assert acl.policies[0].rules == (AccessRule(any_resource, (Action.ALL,), (), AccessDecision.DENY),)
     assert b"sourceIps" not in encode_acl(acl)

@@ -11,9 +11,9 @@ from orbitmq.model.group import Subscription
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.consumer_info import (
-    ConsumeFigures,
+    ConsumeResult,
+    ConsumeStatus,
     DirectResult,
-    Outcome,
     QueueInfo,
     RunningInfo,
     decode_direct_result,
@@ -44,7 +44,7 @@ def test_all_of_it_comes_back_with_the_stacks() -> None:
         properties={"a": "b"},
         subscriptions=(Subscription(topic="t"),),
         queues={MessageQueue("t", "b", 0): QueueInfo(commit_offset=3, is_locked=True, pulled_at_ms=5)},
-        figures={"t": ConsumeFigures(pull_rate=1.5, failed_count=2)},
+        figures={"t": ConsumeStatus(pull_rate=1.5, failed_count=2)},
         stacks="here",
     )
     assert decode_running_info(encode_running_info(info)) == info
@@ -52,7 +52,7 @@ def test_all_of_it_comes_back_with_the_stacks() -> None:
 
 def test_what_a_consumer_leaves_out_counts_as_nothing() -> None:
     body = orjson.dumps({"properties": {"number": 7}, "statusTable": {"t": {}}})
-    assert decode_running_info(body) == RunningInfo(properties={"number": "7"}, figures={"t": ConsumeFigures()})
+    assert decode_running_info(body) == RunningInfo(properties={"number": "7"}, figures={"t": ConsumeStatus()})
     queues = b'{"mqTable":{{"brokerName":"b","queueId":0,"topic":"t"}:{"commitOffset":4}}}'
     assert decode_running_info(queues).queues == {MessageQueue("t", "b", 0): QueueInfo(commit_offset=4)}
 
@@ -64,7 +64,7 @@ def test_javas_own_answer_is_read_and_written_again() -> None:
 
 
 def test_a_failure_comes_with_what_the_handler_raised() -> None:
-    result = DirectResult(outcome=Outcome.THROW_EXCEPTION, is_ordered=True, remark="ValueError: no", spent_ms=3)
+    result = DirectResult(outcome=ConsumeResult.THROW_EXCEPTION, is_ordered=True, remark="ValueError: no", spent_ms=3)
     assert decode_direct_result(encode_direct_result(result)) == result
 
 

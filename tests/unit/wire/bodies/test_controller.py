@@ -69,7 +69,7 @@ def test_members_are_written_as_java_writes_them():
 
 
 def test_without_a_master_its_fields_are_left_out():
-    state = controller.SyncState(None, None, 3, 4, (), (controller.Member("b", 1, "a:1", is_alive=False),))
+    state = controller.SyncState(None, None, 3, 4, (), (controller.BrokerMember("b", 1, "a:1", is_alive=False),))
     body = controller.encode_sync_states({"b": state})
     assert b"master" in body
     assert b"masterBrokerId" not in body

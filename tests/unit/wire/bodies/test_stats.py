@@ -10,19 +10,19 @@ from orbitmq.errors import HeaderError
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.stats import (
-    StatsFigures,
+    BrokerStatsData,
+    BrokerStatsItem,
     TopicProgress,
-    WindowFigures,
     decode_stats,
     encode_broker_consume_stats,
     encode_replication_status,
     encode_stats,
 )
-from orbitmq.wire.bodies.topics import Progress
+from orbitmq.wire.bodies.topics import QueueProgress
 
 
 def test_figures_travel() -> None:
-    figures = StatsFigures(WindowFigures(6, 0.1, 1.5), WindowFigures(600, 1.0, 2.0), WindowFigures())
+    figures = BrokerStatsData(BrokerStatsItem(6, 0.1, 1.5), BrokerStatsItem(600, 1.0, 2.0), BrokerStatsItem())
     assert decode_stats(encode_stats(figures)) == figures
 
 
@@ -41,7 +41,7 @@ def test_anything_else_is_refused(body: bytes) -> None:
 def test_the_answer_has_the_names_of_javas() -> None:
     java = fastjson.loads(golden("317-get-broker-consume-stats-answer").body)
     queue = MessageQueue("golden", "broker-a", 0)
-    body = encode_broker_consume_stats("127.0.0.2:1", {"g": [TopicProgress({queue: Progress(5, 2, 3, 9)}, 0.5)]})
+    body = encode_broker_consume_stats("127.0.0.2:1", {"g": [TopicProgress({queue: QueueProgress(5, 2, 3, 9)}, 0.5)]})
     ours = fastjson.loads(body)
     assert ours.keys() == java.keys()
     group = next(topics for groups in java["consumeStatsList"] for topics in groups.values() if topics)
@@ -51,7 +51,7 @@ def test_the_answer_has_the_names_of_javas() -> None:
 
 
 def test_the_sums_are_those_of_all_queues() -> None:
-    places = {MessageQueue("t", "a", number): Progress(5 + number, 2, 4) for number in range(2)}
+    places = {MessageQueue("t", "a", number): QueueProgress(5 + number, 2, 4) for number in range(2)}
     document = fastjson.loads(encode_broker_consume_stats("a:1", {"g": [TopicProgress(places)], "idle": []}))
     assert (document["totalDiff"], document["totalInflightDiff"], document["brokerAddr"]) == (7, 4, "a:1")
     assert document["consumeStatsList"][1] == {"idle": []}

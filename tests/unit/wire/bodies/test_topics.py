@@ -16,7 +16,7 @@ def test_stats_keyed_by_queues_round_trip():
     assert topics.decode_topic_stats(topics.encode_topic_stats({queue: topics.QueueStats(1, 2, 3)})) == {
         queue: topics.QueueStats(1, 2, 3)
     }
-    progress = {queue: topics.Progress(9, 4, 5, 6)}
+    progress = {queue: topics.QueueProgress(9, 4, 5, 6)}
     assert topics.decode_consume_stats(topics.encode_consume_stats(progress)) == progress
 
 
@@ -69,7 +69,7 @@ def test_times_and_pull_offsets_that_older_peers_leave_out_are_zero():
     stats = b'{"offsetTable":{%b:{"minOffset":1,"maxOffset":2}}}' % queue
     assert topics.decode_topic_stats(stats) == {MessageQueue("t", "a", 3): topics.QueueStats(1, 2, 0)}
     progress = b'{"offsetTable":{%b:{"brokerOffset":9,"consumerOffset":4}}}' % queue
-    assert topics.decode_consume_stats(progress) == {MessageQueue("t", "a", 3): topics.Progress(9, 4, 0, 0)}
+    assert topics.decode_consume_stats(progress) == {MessageQueue("t", "a", 3): topics.QueueProgress(9, 4, 0, 0)}
 
 
 def test_rates_are_zero_where_nobody_measures_them():
@@ -96,7 +96,7 @@ def test_a_body_that_is_none_is_refused_by_name(decode, named):
 
 def test_times_are_unknown_unless_somebody_knows_them():
     assert topics.QueueStats(1, 2).updated_at_ms == 0
-    assert topics.Progress(1, 2, 3).consumed_at_ms == 0
+    assert topics.QueueProgress(1, 2, 3).consumed_at_ms == 0
 
 
 @pytest.mark.parametrize("filter_type", [False, 0, [], {}])

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbitmq.wire.messages.traces import (
+    ConsumeReturnType,
     ConsumptionBegun,
     ConsumptionEnded,
     MessageKind,
-    Outcome,
     Published,
     Recalled,
     Trace,
@@ -48,7 +48,7 @@ JAVAS: list[tuple[str, Trace]] = [
     ),
     (
         f"SubAfter\x01{REQUEST}\x01{ID}\x0156\x01true\x01null\x010\x011795378525402\x01c\x02",
-        ConsumptionEnded(REQUEST, ID, 56, True, None, Outcome.SUCCESS, 1795378525402, "c"),
+        ConsumptionEnded(REQUEST, ID, 56, True, None, ConsumeReturnType.SUCCESS, 1795378525402, "c"),
     ),
     (
         f"EndTransaction\x011795378523434\x01DefaultRegion\x01d\x01orders\x01{ID}\x01null\x01null\x01127.0.0.1:38065\x012"

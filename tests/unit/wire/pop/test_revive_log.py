@@ -7,8 +7,8 @@ import pytest
 from orbitmq.errors import HeaderError
 from orbitmq.wire.pop.revive_log import (
     Ack,
-    Checkpoint,
     CheckpointKey,
+    PopCheckpoint,
     ack_id,
     checkpoint_id,
     decode_ack,
@@ -34,17 +34,17 @@ JAVA_BATCH = b'{"ao":-1,"aol":[7,9],"bn":"broker-a","c":"g","pt":1700000000123,"
 @pytest.mark.parametrize(
     ("checkpoint", "body"),
     [
-        (Checkpoint(KEY, (7, 9), 60_000), JAVA_CHECKPOINT),
-        (Checkpoint(KEY, (7, 9), 60_000, acked=0xFFFF_FFFF, rewritten=1), JAVA_REWRITTEN),
+        (PopCheckpoint(KEY, (7, 9), 60_000), JAVA_CHECKPOINT),
+        (PopCheckpoint(KEY, (7, 9), 60_000, acked=0xFFFF_FFFF, rewritten=1), JAVA_REWRITTEN),
     ],
 )
-def test_a_checkpoint_is_written_as_java_writes_it(checkpoint: Checkpoint, body: bytes):
+def test_a_checkpoint_is_written_as_java_writes_it(checkpoint: PopCheckpoint, body: bytes):
     assert encode_checkpoint(checkpoint) == body
     assert decode_checkpoint(body) == checkpoint
 
 
 def test_a_checkpoint_is_due_when_its_time_is_over():
-    assert Checkpoint(KEY, (7,), 60_000).revive_at_ms == 1_700_000_060_123
+    assert PopCheckpoint(KEY, (7,), 60_000).revive_at_ms == 1_700_000_060_123
 
 
 def test_an_old_brokers_checkpoint_counts_its_messages():

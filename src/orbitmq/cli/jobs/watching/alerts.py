@@ -19,7 +19,7 @@ from orbitmq.cli.terminal.output import Format
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.runtime.checks import Verdict
+    from orbitmq.spark.jobs.runtime.checks import CheckResult
     from orbitmq.spark.jobs.runtime.screen import Screen
 
 
@@ -38,7 +38,7 @@ def alerts(
     Killed and started again it tells nothing a second time. Exit code 1 when a check of the topic fails.
     """
 
-    def work(spark: SparkSession, screen: Screen) -> list[Verdict]:
+    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
         from orbitmq.spark.jobs.alerts import AlertPlan, watch
         from orbitmq.spark.jobs.runtime.cluster import Cluster
 

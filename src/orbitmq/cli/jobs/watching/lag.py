@@ -20,7 +20,7 @@ from orbitmq.cli.terminal.output import Format
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.runtime.checks import Verdict
+    from orbitmq.spark.jobs.runtime.checks import CheckResult
     from orbitmq.spark.jobs.runtime.screen import Screen
 
 
@@ -42,7 +42,7 @@ def lag(
     and started again it keeps what was seen. Exit code 1 when a check of its own work fails.
     """
 
-    def work(spark: SparkSession, screen: Screen) -> list[Verdict]:
+    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
         from orbitmq.spark.jobs.lag import LagPlan, watch_lag
         from orbitmq.spark.jobs.runtime.cluster import Cluster
 

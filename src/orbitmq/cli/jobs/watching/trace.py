@@ -15,7 +15,7 @@ from orbitmq.cli.terminal.times import TIME_HELP, parse_time
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.runtime.checks import Verdict
+    from orbitmq.spark.jobs.runtime.checks import CheckResult
     from orbitmq.spark.jobs.runtime.screen import Screen
 
 
@@ -46,7 +46,7 @@ def trace(
     """
     since_ms = parse_time(since, "--since") if since else 0
 
-    def work(spark: SparkSession, screen: Screen) -> list[Verdict]:
+    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
         from orbitmq.spark.jobs.runtime.cluster import Cluster
         from orbitmq.spark.jobs.trace import TracePlan, evaluate_traces
 

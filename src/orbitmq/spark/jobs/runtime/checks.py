@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 
-class Verdict(NamedTuple):
+class CheckResult(NamedTuple):
     """A claim, and whether it holds."""
 
     holds: bool
@@ -27,13 +27,13 @@ class QueueCount(NamedTuple):
         return self.last - self.first + 1 == self.rows == self.distinct
 
 
-def check_queues(queues: Iterable[QueueCount]) -> list[Verdict]:
+def check_queues(queues: Iterable[QueueCount]) -> list[CheckResult]:
     """Return whether the messages of all queues are there once each."""
     queues = list(queues)
     rows, distinct = sum(queue.rows for queue in queues), sum(queue.distinct for queue in queues)
     return [
-        Verdict(rows == distinct, f"rows = different messages: {rows:,} = {distinct:,}"),
-        Verdict(
+        CheckResult(rows == distinct, f"rows = different messages: {rows:,} = {distinct:,}"),
+        CheckResult(
             all(queue.is_contiguous for queue in queues), f"offsets are contiguous in each of {len(queues)} queues"
         ),
     ]
