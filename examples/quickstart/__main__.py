@@ -75,7 +75,7 @@ def fly(options: argparse.Namespace, screen: Screen) -> bool:
     screen.step("checking")
     verdicts = check_all(truth, seen, is_whole_year=options.months == 12 and options.data is None)
     for holds, claim in verdicts:
-        screen.verdict(holds, claim)
+        screen.result(holds, claim)
     failed = sum(not holds for holds, _ in verdicts)
     screen.step(f"{failed} of {len(verdicts)} checks FAILED" if failed else f"all {len(verdicts)} checks hold")
     screen.step(f"results: {run.out}  (flights/, delays/, delays.png)")

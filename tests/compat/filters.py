@@ -216,14 +216,14 @@ class Generator:
         return [self._choose((*NAMES, "TRUE", "FALSE", "NULL", *INTEGERS[:4], *TEXTS[:3], *FLOATS[:3]))]
 
 
-def verdict(expression: str, properties: str) -> str:
+def is_true(expression: str, properties: str) -> str:
     """Return our verdict, in Java's words."""
     try:
         compiled = compile_sql92(expression)
     except InvalidExpression:
         return "invalid"
     try:
-        found = compiled.verdict(properties.encode())
+        found = compiled.is_true(properties.encode())
     except Incomparable:
         return "incomparable"
     assert compiled.matches(properties.encode()) is (found is True)
@@ -253,7 +253,7 @@ class Comparison:
     def _compare(self, pairs: list[tuple[str, str]]) -> None:
         theirs = self._java.call("filter.evaluate", pairs=pairs)
         for (expression, properties), java in zip(pairs, theirs, strict=True):
-            ours = verdict(expression, properties)
+            ours = is_true(expression, properties)
             self.counts[ours] += 1
             if ours != java:
                 self.differences.append(f"{expression!r} on {properties!r}: Java {java}, ours {ours}")

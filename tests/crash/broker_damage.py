@@ -161,20 +161,20 @@ class Histories:
 
     Args:
         home: where they are kept.
-        has_light_queues: the broker's `enable_lmq`.
+        has_lmq: the broker's `enable_lmq`.
     """
 
-    def __init__(self, home: Path, *, has_light_queues: bool = False) -> None:
+    def __init__(self, home: Path, *, has_lmq: bool = False) -> None:
         self._home = home
-        self._running = partial(_running, has_light_queues=has_light_queues)
+        self._running = partial(_running, has_lmq=has_lmq)
         self._before: dict[str, tuple[State, Derived]] = {}
         self._said: dict[str, frozenset[str]] = {}
         """What a start says of files that nobody has damaged."""
 
     @classmethod
-    async def make(cls, home: Path, *, has_light_queues: bool = False) -> Histories:
+    async def make(cls, home: Path, *, has_lmq: bool = False) -> Histories:
         """Live the history."""
-        made = cls(home, has_light_queues=has_light_queues)
+        made = cls(home, has_lmq=has_lmq)
         live = home / "live"
         async with made._running(live) as run:
             await _live(run, 0)
@@ -263,11 +263,11 @@ def heard(root: Path) -> Iterator[list[str]]:
 
 
 @asynccontextmanager
-async def _running(store: Path, *, has_light_queues: bool) -> AsyncIterator[Run]:
+async def _running(store: Path, *, has_lmq: bool) -> AsyncIterator[Run]:
     config = BrokerConfig(
         broker_name="a", bind_address="127.0.0.1", listen_port=0, store_path_root_dir=store,
         mapped_file_size_commit_log=65_536, mapped_file_size_consume_queue=2_000, max_hash_slot_num=SLOTS,
-        max_index_num=80, mapped_file_size_timer_log=65_536, timer_flush_interval_ms=100, enable_lmq=has_light_queues,
+        max_index_num=80, mapped_file_size_timer_log=65_536, timer_flush_interval_ms=100, enable_lmq=has_lmq,
     )  # fmt: skip
     monotonic = FakeClock(5_000)
     broker = Broker(config, clock=FakeClock(), monotonic=monotonic, random=Random(1))

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any
 
 from orbitmq.net.pool import ConnectionPool
-from orbitmq.store.lmq import light_places
+from orbitmq.store.lmq import lmq_offsets
 from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import (
@@ -227,7 +227,7 @@ class Wire:
 
 def _number_in(topic: str, record: Record) -> int:
     """Return a message's number in the queue that it was read from, which may be a light queue."""
-    return light_places(record.topic, record.properties).get(topic, record.queue_offset)
+    return lmq_offsets(record.topic, record.properties).get(topic, record.queue_offset)
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from crash.broker_process import BrokerProcess, Wire, wire_to
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.topics.table import TopicTable, plain_topic
 
-_AT_ONCE = 200
+_BATCH_SIZE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ async def _check(wire: Wire, shape: Shape, texts: list[bytes]) -> None:
 
 async def _for_all(shape: Shape, act: Callable[[str, int], Awaitable[None]]) -> None:
     queues = iter(shape)
-    while batch := list(islice(queues, _AT_ONCE)):
+    while batch := list(islice(queues, _BATCH_SIZE)):
         await asyncio.gather(*[act(topic, queue_id) for topic, queue_id in batch])
 
 

@@ -165,9 +165,11 @@ def _start(end: str, disk: FakeDisk) -> tuple[Outcome, str]:
     except CorruptRecord as error:
         return Outcome.READER, str(error)
     is_next = all(store.append(Draft(*queue, b"next")).queue_offset >= len(before[queue]) for queue in QUEUES)
-    findings = store.findings
-    lost = findings.lost_size or findings.lost_head_size
-    is_named = bool(findings.set_aside or findings.unplaced_count or lost or findings.rebuilt or told)
+    recovery_report = store.recovery_report
+    lost = recovery_report.lost_size or recovery_report.lost_head_size
+    is_named = bool(
+        recovery_report.set_aside or recovery_report.unplaced_count or lost or recovery_report.rebuilt or told
+    )
     if after == before and is_next:
         return (Outcome.REBUILT if is_named else Outcome.WHOLE), told
     return (Outcome.NAMED if is_named else Outcome.SILENT), told

@@ -58,9 +58,9 @@ def test_no_damage_of_a_brokers_files_is_a_silent_loss():
 
 
 def test_nor_is_one_of_the_offsets_of_a_broker_with_light_queues():
-    def light(cases):
+    def lmq(cases):
         return [case for case in cases if case.kind == LIGHT and case.end == "kill -9"]
 
-    found = run(judged(light, has_light_queues=True))
+    found = run(judged(lmq, has_lmq=True))
     assert len(found) == len(DAMAGES) + len(LAST_DAMAGES)
     assert wrong(found) == {}

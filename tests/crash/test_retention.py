@@ -205,7 +205,7 @@ def test_a_kill_in_the_middle_of_deletions_loses_nothing_that_has_not_expired(tm
         assert first >= begun_at
         begun_at = first
         assert store.max_offset("quiet", 0) == child.QUIET_COUNT, "an offset would be given twice"
-        assert (store.findings.rebuilt, store.findings.lost_head_size) == ([], 0)
+        assert (store.recovery_report.rebuilt, store.recovery_report.lost_head_size) == ([], 0)
         if kill % 3 == 2:
             store.close()  # an orderly stop in between
         else:

@@ -51,7 +51,7 @@ from orbitmq.wire.pop.batch_acks import BatchAck, encode_batch_acks
 MIB = 2**20
 SUSPEND_MS = 30_000
 _RESET = struct.pack("ii", 1, 0)
-_AT_ONCE = 200
+_BATCH_SIZE = 200
 _HOLDING_S = 12
 """So long a broker may take to park a hundred thousand pulls, most of which wait in its sockets before."""
 
@@ -214,8 +214,8 @@ def parked_and_small(attacker: Attacker) -> Iterator[None]:
         threading.Thread(target=_read_all, args=(peer,), daemon=True).start()
     wait_for_start()
     while True:
-        frames = pull_frame("small", offset, suspend_ms=SUSPEND_MS) * _AT_ONCE
-        for number in range(count // _AT_ONCE):
+        frames = pull_frame("small", offset, suspend_ms=SUSPEND_MS) * _BATCH_SIZE
+        for number in range(count // _BATCH_SIZE):
             peers[number % len(peers)].sendall(frames)
         time.sleep(attacker.size.of(_HOLDING_S))
         attacker.ask(send_frame("small"))
@@ -459,8 +459,8 @@ def parked_pops(attacker: Attacker) -> Iterator[None]:
     attacker.ask(pop_frame("g"))
     wait_for_start()
     while True:
-        frames = pop_frame("g", poll_ms=SUSPEND_MS) * _AT_ONCE
-        for number in range(attacker.size.of(60_000) // _AT_ONCE):
+        frames = pop_frame("g", poll_ms=SUSPEND_MS) * _BATCH_SIZE
+        for number in range(attacker.size.of(60_000) // _BATCH_SIZE):
             peers[number % len(peers)].sendall(frames)
         for _ in range(100):
             attacker.ask(send_frame("t"))

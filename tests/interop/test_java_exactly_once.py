@@ -81,7 +81,7 @@ def test_a_direct_commit_after_the_broker_has_asked_would_deliver_twice(options)
     while come(halves) < last + 1 + prepared.count:  # all of them are stored again when the broker asks
         time.sleep(0.2)
     late = TransactionEnder(options)
-    late._patience[place.broker_name] = TransactionTimeouts(direct_ms=None, given_up_ms=10**9)
+    late._timeouts[place.broker_name] = TransactionTimeouts(direct_ms=None, given_up_ms=10**9)
 
     assert late.tell([prepared], Decision.COMMIT) == 0, "the broker does not refuse"
     with answering(options, Answers(journal), [options.topic]):

@@ -70,7 +70,7 @@ def test_a_run_says_which_queues_of_its_checkpoint_no_route_has_and_reads_them_w
     with LocalCluster.running(processes=True, brokers=2) as cluster:
         with Producer("makers", cluster.name_servers) as producer:
             send(producer, 40)
-            stream = Stream(spark, cluster, tmp_path, brokerPatienceMs="2000")
+            stream = Stream(spark, cluster, tmp_path, brokerTimeoutMs="2000")
             stream.run()
             send(producer, 40, 80)
         cluster.kill_broker("broker-b")
@@ -142,7 +142,7 @@ def test_a_broker_that_stays_busy_fails_the_query_with_its_reason(spark, busy, c
     with LocalCluster.running() as cluster:
         with Producer("makers", cluster.name_servers) as producer:
             send(producer, 40)
-        options = {"nameServer": cluster.name_servers, "topic": TOPIC, "brokerPatienceMs": "1500"}
+        options = {"nameServer": cluster.name_servers, "topic": TOPIC, "brokerTimeoutMs": "1500"}
         busy.left.update(dict.fromkeys(ASKED if code != RequestCode.PULL_MESSAGE else [code], 10000))
         with pytest.raises(Exception, match="the broker is busy, of purpose") as raised:
             spark.read.format("rocketmq").options(**options).load().count()

@@ -84,7 +84,7 @@ class AdminClient:
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._home = OwningLoop("AdminClient")
+        self._owning_loop = OwningLoop("AdminClient")
         self._timeout_ms = timeout_ms
         self._pool = ConnectionPool(name="admin", credentials=credentials, tls=tls)
         self._name_servers = NameServerClient(name_servers, self._pool, timeout_ms=timeout_ms)
@@ -104,7 +104,7 @@ class AdminClient:
         await self._routes.close()
         await self._name_servers.close()
         await self._pool.close()
-        self._home.leave()
+        self._owning_loop.leave()
 
     async def cluster_info(self) -> ClusterInfo:
         """Return all brokers of all clusters that the NameServer knows."""
@@ -285,8 +285,8 @@ class AdminClient:
         return await find_by_id(await self.topic_route(topic), self._tell, topic, message_id)
 
     def _check_loop(self) -> None:
-        self._home.check()
-        self._home.settle()  # it opens its connections with the first question, and is none's when they are closed
+        self._owning_loop.check()
+        self._owning_loop.settle()  # it opens its connections with the first question, and is none's when they are closed
 
     async def groups(self, cluster: str | None = None) -> list[GroupStatus]:
         """Return every consumer group that somebody made, sorted by name."""

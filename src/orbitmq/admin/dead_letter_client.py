@@ -35,7 +35,7 @@ READER_GROUP = "orbitmq-dlq"
 """Its offset in a queue of dead letters is where the next one is that was not sent again yet."""
 _EVERYTHING = DeadLetterSelection()
 _SELECTION = {"selection": instance(DeadLetterSelection, allowed="a Selection")}
-_ASKED_AT_ONCE = 16
+_QUERIES_IN_FLIGHT = 16
 READ_TIMEOUT_MS = 10_000
 """How long a broker may take to give the next letters, which it said are there."""
 _POLL_COUNT_MAX = 256
@@ -100,7 +100,7 @@ class DeadLetters:
             NoNameServer: none of them answers.
         """
         topics = [topic for topic in await self._admin.topic_list() if topic.startswith(DLQ_PREFIX)]
-        places = asyncio.Semaphore(_ASKED_AT_ONCE)
+        places = asyncio.Semaphore(_QUERIES_IN_FLIGHT)
 
         async def look(topic: str) -> DeadLetterGroup:
             async with places:

@@ -33,10 +33,10 @@ from orbitmq.wire.headers import (
     WipeWritePermResponse,
 )
 
-ROUTES_AT_ONCE = 64
+ROUTES_IN_FLIGHT = 64
 """Route queries that are in flight to one NameServer while its snapshot is taken."""
 
-_FIGURES = ("ready", "brokers", "topics", "consumerGroups", "connections", "diskUsedRatio", "memory", "loopLagMs")
+_STATS = ("ready", "brokers", "topics", "consumerGroups", "connections", "diskUsedRatio", "memory", "loopLagMs")
 """Of a health document: numbers, or missing."""
 
 
@@ -49,8 +49,8 @@ async def take_snapshot(pool: ConnectionPool, address: str, *, timeout_ms: int =
     info = decode_cluster_info(expect(await _ask(pool, address, GetClusterInfo(), timeout_ms), address).body)
     topics = decode_topic_list(expect(await _ask(pool, address, GetAllTopics(), timeout_ms), address).body).topics
     routes: dict[str, TopicRoute] = {}
-    for start in range(0, len(topics), ROUTES_AT_ONCE):
-        batch = topics[start : start + ROUTES_AT_ONCE]
+    for start in range(0, len(topics), ROUTES_IN_FLIGHT):
+        batch = topics[start : start + ROUTES_IN_FLIGHT]
         found = await asyncio.gather(*(_route(pool, address, topic, timeout_ms) for topic in batch))
         routes.update((topic, route) for topic, route in zip(batch, found, strict=True) if route is not None)
     return snapshot_of(info, routes)
@@ -97,15 +97,15 @@ def _health_in(answer: Command, address: str) -> dict[str, Any]:
     body = expect(answer, address).body
     try:
         health: dict[str, Any] = orjson.loads(body)
-        is_sound = (
+        is_valid = (
             isinstance(health["healthy"], bool)
             and all(map(_is_alert, health["alerts"]))
             and all(isinstance(warning, str) for warning in health.get("warnings", ()))
-            and all(isinstance(health.get(name), int | float | None) for name in _FIGURES)
+            and all(isinstance(health.get(name), int | float | None) for name in _STATS)
         )
     except (ValueError, TypeError, KeyError):
-        is_sound = False
-    if not is_sound:
+        is_valid = False
+    if not is_valid:
         raise ClientError(f"{address} answered with no health document")
     return health
 

@@ -27,7 +27,7 @@ class Traffic(NamedTuple):
     broker_name: str
     topic: str
     group: str | None
-    figures: BrokerStatsData
+    stats: BrokerStatsData
 
 
 async def find_traffic(
@@ -73,15 +73,15 @@ class _BrokerTraffic:
 
     async def _of_topic(self, topic: str, group: str | None) -> list[Traffic]:
         groups = sorted(await self._groups(topic)) if group is None else [group]
-        found = [await self._figures("GROUP_GET_NUMS", topic, name) for name in groups]
+        found = [await self._stats("GROUP_GET_NUMS", topic, name) for name in groups]
         if group is None:
-            found.insert(0, await self._figures("TOPIC_PUT_NUMS", topic, None))
+            found.insert(0, await self._stats("TOPIC_PUT_NUMS", topic, None))
         return [traffic for traffic in found if traffic is not None]
 
     async def _groups(self, topic: str) -> Iterable[str]:
         return decode_group_list((await self._tell(self._address, QueryTopicConsumers(topic=topic))).body)
 
-    async def _figures(self, name: str, topic: str, group: str | None) -> Traffic | None:
+    async def _stats(self, name: str, topic: str, group: str | None) -> Traffic | None:
         key = topic if group is None else f"{topic}@{group}"
         try:
             answer = await self._tell(self._address, ViewBrokerStats(stats_name=name, stats_key=key))

@@ -217,7 +217,7 @@ class Broker:
     async def _open(self, address: BrokerAddress) -> Running:
         """Load the tables, recover the store, listen, and begin with what runs beside."""
         config = self.config
-        files = ConfigFiles(config.store_path_root_dir / "config", has_light_queues=config.enable_lmq)
+        files = ConfigFiles(config.store_path_root_dir / "config", has_lmq=config.enable_lmq)
         table_notes = TableNotes(config.store_path_root_dir / "config")
         table_notes.check()
         tables = StoredTables(
@@ -302,7 +302,7 @@ class Broker:
             tables.offsets,
             self._clock,
             lambda: store.durable_offset,
-            is_light=config.enable_lmq,
+            is_lmq=config.enable_lmq,
         )
         return self._begin(service, fast_path, server, registrar, offset_file, table_notes, monitor, http)
 
@@ -483,7 +483,7 @@ def store_config(config: BrokerConfig) -> StoreConfig:
         index_slots=config.max_hash_slot_num,
         index_entries=config.max_index_num,
         delay_levels=config.delay_levels,
-        light_queues_max=config.max_lmq_consume_queue_num if config.enable_lmq and config.enable_multi_dispatch else 0,
+        lmq_max=config.max_lmq_consume_queue_num if config.enable_lmq and config.enable_multi_dispatch else 0,
         accept_log_end=None if config.accept_log_end < 0 else config.accept_log_end,
     )
 

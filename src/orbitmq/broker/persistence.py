@@ -21,7 +21,7 @@ from orbitmq.errors import HeaderError, StoreError
 from orbitmq.files import has_generation, read_table, replace_file, way_out, write_aside
 from orbitmq.model.topic import DataVersion
 from orbitmq.store.disk import LocalDisk, write_whole
-from orbitmq.store.lmq import LIGHT_QUEUE_ID, is_light
+from orbitmq.store.lmq import LMQ_QUEUE_ID, is_lmq
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies import static_topics as mapping_bodies
 from orbitmq.wire.bodies import topics as topic_bodies
@@ -53,14 +53,14 @@ class ConfigFiles:
 
     Args:
         directory: `store/config`.
-        has_light_queues: offsets are kept in the file that Java's broker keeps them in then.
+        has_lmq: offsets are kept in the file that Java's broker keeps them in then.
     """
 
-    def __init__(self, directory: Path, *, has_light_queues: bool = False) -> None:
-        self._has_light_queues = has_light_queues
+    def __init__(self, directory: Path, *, has_lmq: bool = False) -> None:
+        self._has_lmq = has_lmq
         self.topics_path = directory / "topics.json"
         self.plain_offsets_path = directory / "consumerOffset.json"
-        self.offsets_path = directory / "lmqConsumerOffset.json" if has_light_queues else self.plain_offsets_path
+        self.offsets_path = directory / "lmqConsumerOffset.json" if has_lmq else self.plain_offsets_path
         self.delays_path = directory / "delayOffset.json"
         self.delivered_path = directory.parent / "delivered"
         self.transactions_path = directory / "transactionMetrics"
@@ -111,16 +111,14 @@ class ConfigFiles:
         """Return the groups' settings, only the system's at the first start."""
         found = read_table(self.groups_path, decode_group_table)
         if found is None:
-            return GroupConfigs(
-                auto_create_enable=auto_create_enable, count_max=count_max, has_light_queues=self._has_light_queues
-            )
+            return GroupConfigs(auto_create_enable=auto_create_enable, count_max=count_max, has_lmq=self._has_lmq)
         return GroupConfigs(
             found.groups.values(),
             found.data_version,
             forbidden=found.forbidden,
             auto_create_enable=auto_create_enable,
             count_max=count_max,
-            has_light_queues=self._has_light_queues,
+            has_lmq=self._has_lmq,
         )
 
     def save_groups(self, groups: GroupConfigs) -> None:
@@ -199,7 +197,7 @@ class OffsetFile:
     """The file of the committed offsets, written from time to time: losing the last seconds repeats messages.
 
     Args:
-        is_light: write the form of lmqConsumerOffset.json.
+        is_lmq: write the form of lmqConsumerOffset.json.
         durable_offset: up to where the log is on the disk. Offsets of popped messages are kept when their checkpoints
             are there: a crash would lose the messages otherwise.
     """
@@ -211,9 +209,9 @@ class OffsetFile:
         clock: Clock,
         durable_offset: Callable[[], int] = lambda: _ANYWHERE,
         *,
-        is_light: bool = False,
+        is_lmq: bool = False,
     ) -> None:
-        self._format = format_light_offsets if is_light else format_offsets
+        self._format = format_lmq_offsets if is_lmq else format_offsets
         self._path = path
         self._offsets = offsets
         self._clock = clock
@@ -279,23 +277,23 @@ def format_offsets(version: DataVersion, offsets: OffsetTable) -> bytes:
     return fastjson.dumps_loose({"dataVersion": data_version_document(version), "offsetTable": offsets})
 
 
-def format_light_offsets(version: DataVersion, offsets: OffsetTable) -> bytes:
+def format_lmq_offsets(version: DataVersion, offsets: OffsetTable) -> bytes:
     """Return the content of lmqConsumerOffset.json: groups named as light queues have one offset in each topic.
 
     Theirs of other queues than 0, which Java would take for that one's, stand in the other table, which it does not read
     for such groups.
     """
-    light: dict[str, int] = {}
+    lmq: dict[str, int] = {}
     others: dict[str, Mapping[int, int]] = {}
     for key, queues in offsets.items():
-        if is_light(key.partition(SEPARATOR)[2]) and LIGHT_QUEUE_ID in queues:
-            light[key] = queues[LIGHT_QUEUE_ID]
-            queues = {queue_id: offset for queue_id, offset in queues.items() if queue_id != LIGHT_QUEUE_ID}
+        if is_lmq(key.partition(SEPARATOR)[2]) and LMQ_QUEUE_ID in queues:
+            lmq[key] = queues[LMQ_QUEUE_ID]
+            queues = {queue_id: offset for queue_id, offset in queues.items() if queue_id != LMQ_QUEUE_ID}
             if not queues:
                 continue
         others[key] = queues
     return fastjson.dumps_loose(
-        {"dataVersion": data_version_document(version), "lmqOffsetTable": light, "offsetTable": others}
+        {"dataVersion": data_version_document(version), "lmqOffsetTable": lmq, "offsetTable": others}
     )
 
 
@@ -310,7 +308,7 @@ def parse_offsets(data: bytes) -> GroupOffsets:
         table: Mapping[str, Mapping[str, Any]] = document.get("offsetTable") or {}
         offsets = {key: _queues(queues.items()) for key, queues in table.items()}
         for key, offset in (document.get("lmqOffsetTable") or {}).items():
-            offsets.setdefault(key, {})[LIGHT_QUEUE_ID] = int(offset)
+            offsets.setdefault(key, {})[LMQ_QUEUE_ID] = int(offset)
         return GroupOffsets(offsets, parse_data_version(document.get("dataVersion") or {}))
     except (ValueError, TypeError, AttributeError) as error:
         raise HeaderError(f"consumer offsets: {error}") from None

@@ -43,7 +43,7 @@ from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.broker.sending.tables import SendTables
 from orbitmq.broker.settings.changes import RunTimeSettings, Use, kept_without_effect
 from orbitmq.broker.timers.opening import open_timers
-from orbitmq.broker.topics.logical_queues import Ask, StaticTopics, ask_nobody
+from orbitmq.broker.topics.logical_queues import Ask, StaticTopics, ask_no_broker
 from orbitmq.broker.topics.registry import Announced, TopicRegistry
 from orbitmq.broker.topics.static_topic_table import StaticTopicTable
 from orbitmq.broker.topics.system_topics import closed_topics, system_topic_names
@@ -110,7 +110,7 @@ class BrokerService:
         random: Random,
         health: Callable[[], dict[str, Any]] = dict,
         ask_route: Callable[[str], Awaitable[Found]],
-        ask_broker: Ask = ask_nobody,
+        ask_broker: Ask = ask_no_broker,
         ask_master: AskMaster = ask_no_master,
         use_settings: Use = lambda _config, then: then(),
     ) -> None:
@@ -143,9 +143,7 @@ class BrokerService:
         self.topic_creations = CreationTimes(monotonic)
         self.group_creations = CreationTimes(monotonic)
         static = StaticTopics(tables.mappings, files.save_mappings, broker_name=config.broker_name, ask=ask_broker)
-        self.topics = TopicRegistry(
-            tables.topics, files.save_topics, announce, static, has_light_queues=config.enable_lmq
-        )
+        self.topics = TopicRegistry(tables.topics, files.save_topics, announce, static, has_lmq=config.enable_lmq)
         self.groups = GroupRegistry(tables.groups, files.save_groups)
         self.admissions = AutoCreation(self.groups, self.topics, files.topic_ticket, files.group_ticket)
         self.offsets = tables.offsets
@@ -165,7 +163,7 @@ class BrokerService:
             clock,
         )
         """Of a slave: what takes over the master's tables."""
-        self.inquiries = ConsumerQueries(self.membership.members)
+        self.consumer_queries = ConsumerQueries(self.membership.members)
         self.locks = QueueLocks(config.rebalance_lock_max_live_time)
         self.filters = Filters(
             takes_sql92=config.enable_property_filter,
@@ -238,7 +236,7 @@ class BrokerService:
             self.stats,
             security,
             held_count=lambda: self.pulls.held_count,
-            timers=self.timers.figures,
+            timers=self.timers.stats,
             delays=self.delays.progress,
         )
 
@@ -285,14 +283,14 @@ class BrokerService:
                 config.broker_cluster_name,
                 region_id=config.region_id,
                 trace_on=config.trace_on,
-                has_light_queues=self.store.light is not None,
+                has_lmq=self.store.lmq is not None,
             ),
             SendAnswers(
                 self.store,
                 host=host,
                 region_id=config.region_id,
                 trace_on=config.trace_on,
-                wait_copied=self.slave_listener.wait_copied if config.broker_role == "SYNC_MASTER" else None,
+                wait_replicated=self.slave_listener.wait_replicated if config.broker_role == "SYNC_MASTER" else None,
             ),
             self.delays,
             self.timers,

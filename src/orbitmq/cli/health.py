@@ -48,7 +48,7 @@ def health(
         if brokers:
             print()
             _show_brokers(brokers, names)
-        _say_findings({**found, **brokers})
+        _say_report({**found, **brokers})
     if not any(document.get("reachable", True) for document in found.values()):
         raise typer.Exit(ExitCode.UNREACHABLE)
     if not all(document["healthy"] for document in (*found.values(), *brokers.values())):
@@ -145,7 +145,7 @@ def _show_brokers(found: Mapping[str, Health], names: Mapping[str, str]) -> None
     show_rows(rows, list(rows[0]), Format.TABLE)
 
 
-def _say_findings(found: Mapping[str, Health]) -> None:
+def _say_report(found: Mapping[str, Health]) -> None:
     for address, document in found.items():
         for alert in document["alerts"]:
             say(printable(f"{address}: {alert['rule']}: {alert['reason']}"))

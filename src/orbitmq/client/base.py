@@ -42,7 +42,7 @@ class Client(ABC):
         await self.close()
 
     def _check_loop(self) -> None:
-        self._session.home.check()
+        self._session.owning_loop.check()
 
     def _check_not_over(self) -> None:
         if self._session.is_over:
@@ -52,4 +52,4 @@ class Client(ABC):
         if not self._session.is_open:
             name = type(self).__name__
             raise ClientError(f"the {name} is not open: use 'async with {name}(...)', or await its open()")
-        self._session.home.check()
+        self._session.owning_loop.check()

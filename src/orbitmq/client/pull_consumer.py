@@ -104,7 +104,7 @@ class PullConsumer(Client):
         super().__init__(session)
         self._tracer = Tracer(session, group=self.group, kind="CONSUME", topic=trace_topic) if trace else None
         self._queue_offsets = QueueOffsets(session)
-        self._group_offsets = BrokerOffsets(session, self.group, young_queue_at_zero=False)
+        self._group_offsets = BrokerOffsets(session, self.group, in_memory_queue_at_zero=False)
         self._start_offsets = StartOffsets(
             self._group_offsets, self._queue_offsets, start, consume_from_ms, stores=False
         )

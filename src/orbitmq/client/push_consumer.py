@@ -216,12 +216,12 @@ class PushConsumer(Client):
                 timeout_ms=consume_timeout_ms,
                 tasks=session.tasks,
             )
-        figures = ConsumeStatistics(time.monotonic())
+        statistics = ConsumeStatistics(time.monotonic())
         self._replies = ConsumerReplies(session, self.group)
         directory = Path(offset_dir) if offset_dir is not None else Path.home() / ".orbitmq" / "offsets"
         self._local_offsets = LocalOffsets(directory, self.group) if is_broadcasting else None
         store = self._local_offsets or BrokerOffsets(
-            session, self.group, young_queue_at_zero=self._consume_from is ConsumeFrom.LAST
+            session, self.group, in_memory_queue_at_zero=self._consume_from is ConsumeFrom.LAST
         )
         self._assignment = Assignment(
             session,
@@ -233,12 +233,12 @@ class PushConsumer(Client):
                 send_backs=send_backs,
                 tasks=session.tasks,
                 on_ready=self._ready.put,
-                figures=figures.topics,
+                statistics=statistics.topics,
                 is_shared=message_handler is not None,
                 settler_of=self._settler_of,
                 expires_ms=None if policy.is_in_place or self._handlers is not None else consume_timeout_ms,
                 deferred_ms=None if policy.is_in_place else consume_timeout_ms,
-                check_loop=session.home.check,
+                check_loop=session.owning_loop.check,
             ),
             settings=PullSettings(
                 pull_count_max=pull_count_max,
@@ -265,7 +265,7 @@ class PushConsumer(Client):
             self._assignment,
             self._subscriptions,
             direct=DirectConsumption(handler, message_handler, timeout_ms=consume_timeout_ms, is_ordered=ordered),
-            figures=figures,
+            statistics=statistics,
             properties={
                 "PROP_CLIENT_VERSION": "V5_3_3",
                 "PROP_CONSUMEORDERLY": str(ordered).lower(),

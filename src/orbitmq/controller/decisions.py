@@ -90,7 +90,7 @@ def _elect(group: ReplicaGroup, command: ElectMaster) -> CommandResult:
     else:
         elected = elect(group, command.living, designated=command.designated, is_unclean=command.is_unclean)
     if elected is None:
-        return _nobody(group, command)
+        return _no_master(group, command)
     if elected == group.master:
         remark = f"The old master {elected} is still alive, not need to elect new master for broker {group.name}"
         return CommandResult(ResponseCode.CONTROLLER_MASTER_STILL_EXIST, remark, group)
@@ -105,7 +105,7 @@ def _elect(group: ReplicaGroup, command: ElectMaster) -> CommandResult:
     )
 
 
-def _nobody(group: ReplicaGroup, command: ElectMaster) -> CommandResult:
+def _no_master(group: ReplicaGroup, command: ElectMaster) -> CommandResult:
     if command.asker is not None or command.designated is not None:
         return CommandResult(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, "Failed to elect a new master", group)
     remark = "Old master has down and failed to elect a new broker master"

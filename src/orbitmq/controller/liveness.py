@@ -29,7 +29,7 @@ class BrokerKey(NamedTuple):
     broker_id: int
 
 
-class _Life(NamedTuple):
+class _LastHeartbeat(NamedTuple):
     standing: Standing
     connection_id: int
     ends_at_ms: int
@@ -43,14 +43,14 @@ class Liveness:
     """
 
     def __init__(self, now_ms: int) -> None:
-        self._lives: dict[BrokerKey, _Life] = {}
+        self._heartbeats: dict[BrokerKey, _LastHeartbeat] = {}
         self._lost: set[BrokerKey] = set()
         self._knows_all_from_ms = now_ms + HEARTBEAT_TIMEOUT_MS
 
     @property
     def count(self) -> int:
         """How many brokers are alive."""
-        return len(self._lives)
+        return len(self._heartbeats)
 
     def hear(
         self, key: BrokerKey, standing: Standing, connection_id: int, now_ms: int, timeout_ms: int | None = None
@@ -62,24 +62,30 @@ class Liveness:
         """
         timeout_ms = HEARTBEAT_TIMEOUT_MS if timeout_ms is None else timeout_ms
         timeout_ms = min(max(timeout_ms, HEARTBEAT_TIMEOUT_MIN_MS), HEARTBEAT_TIMEOUT_MAX_MS)
-        is_new = key not in self._lives
-        self._lives[key] = _Life(standing, connection_id, now_ms + timeout_ms)
+        is_new = key not in self._heartbeats
+        self._heartbeats[key] = _LastHeartbeat(standing, connection_id, now_ms + timeout_ms)
         self._lost.discard(key)
         return is_new
 
     def disconnect(self, connection_id: int) -> list[BrokerKey]:
         """Return the brokers whose latest heartbeat came through a connection that is closed: they are lost."""
-        return self._lose(key for key, life in self._lives.items() if life.connection_id == connection_id)
+        return self._lose(
+            key for key, heartbeat in self._heartbeats.items() if heartbeat.connection_id == connection_id
+        )
 
     def expire(self, now_ms: int) -> list[tuple[BrokerKey, int]]:
         """Return the brokers that were silent for too long, with their connections: they are lost."""
-        silent = [(key, life.connection_id) for key, life in self._lives.items() if life.ends_at_ms < now_ms]
+        silent = [
+            (key, heartbeat.connection_id)
+            for key, heartbeat in self._heartbeats.items()
+            if heartbeat.ends_at_ms < now_ms
+        ]
         self._lose(key for key, _ in silent)
         return silent
 
     def forget(self, key: BrokerKey) -> None:
         """Drop what is known of a broker that is no member any more."""
-        self._lives.pop(key, None)
+        self._heartbeats.pop(key, None)
         self._lost.discard(key)
 
     def living(self, group: ReplicaGroup, now_ms: int) -> LiveMembers:
@@ -88,16 +94,16 @@ class Liveness:
         knows_all = now_ms >= self._knows_all_from_ms
         for broker_id in group.replicas:
             key = BrokerKey(group.cluster, group.name, broker_id)
-            life = self._lives.get(key)
-            if life is not None and life.ends_at_ms >= now_ms:
-                alive[broker_id] = life.standing
-            elif life is None and not knows_all and key not in self._lost:
+            heartbeat = self._heartbeats.get(key)
+            if heartbeat is not None and heartbeat.ends_at_ms >= now_ms:
+                alive[broker_id] = heartbeat.standing
+            elif heartbeat is None and not knows_all and key not in self._lost:
                 unheard.append(broker_id)
         return LiveMembers(alive, frozenset(unheard))
 
     def _lose(self, keys: Iterable[BrokerKey]) -> list[BrokerKey]:
         lost = list(keys)
         for key in lost:
-            del self._lives[key]
+            del self._heartbeats[key]
         self._lost.update(lost)
         return lost

@@ -77,7 +77,7 @@ class ControllerMetrics:
 
     def __init__(self, server: Server[Any], service: ControllerService, monitor: ControllerMonitor) -> None:
         self._make = Families("rocketmq_controller")
-        self._figures = ServerMetrics(self._make, server, monitor.process_stats)
+        self._server_metrics = ServerMetrics(self._make, server, monitor.process_stats)
         self._service = service
         self._monitor = monitor
 
@@ -90,9 +90,9 @@ class ControllerMetrics:
         yield make.gauge("groups_without_master", text, len(_without_master(service)))
         ends = [((end,), count) for end, count in self._monitor.elections.items()]
         yield from make.counters("elections", "Elections by their ends", ("election_result",), ends)
-        yield from self._figures.requests()
-        yield from self._figures.connections()
-        yield from self._figures.process(self._monitor.alerts(service))
+        yield from self._server_metrics.requests()
+        yield from self._server_metrics.connections()
+        yield from self._server_metrics.process(self._monitor.alerts(service))
 
 
 def _without_master(service: ControllerService) -> list[str]:

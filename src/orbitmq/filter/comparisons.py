@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from orbitmq.filter.numbers import Incomparable, order_key, parse_double, parse_integer, parse_long
-from orbitmq.filter.operands import NUMBERS, TEXTS, Kind, Matches, Operand, Refusal, Verdict, deeper
+from orbitmq.filter.operands import NUMBERS, TEXTS, Kind, Matches, Operand, Refusal, Truth, deeper
 from orbitmq.filter.prefilter import list_prefilter, number_prefilter, text_prefilter
 
 Order = Callable[[Any, Any], bool]
@@ -99,11 +99,11 @@ def is_in(operand: Operand, texts: frozenset[bytes], *, inverted: bool) -> Opera
         raise Refusal("only a property can be IN a list")
     evaluate = operand.evaluate
 
-    def verdict(properties: bytes) -> bool | None:
+    def is_true(properties: bytes) -> bool | None:
         value = evaluate(properties)
         return None if value is None else (value in texts) is not inverted
 
-    found = _comparison(verdict, operand)
+    found = _comparison(is_true, operand)
     return found if inverted else replace(found, prefilter=list_prefilter(operand.name.encode(), sorted(texts)))
 
 
@@ -118,7 +118,7 @@ def has_part(operand: Operand, part: bytes, test: Callable[[bytes, bytes], bool]
     evaluate = operand.evaluate
     is_text = operand.kind in TEXTS
 
-    def verdict(properties: bytes) -> bool:
+    def is_true(properties: bytes) -> bool:
         if not part:
             return False
         value = evaluate(properties)
@@ -127,12 +127,12 @@ def has_part(operand: Operand, part: bytes, test: Callable[[bytes, bytes], bool]
         assert isinstance(value, bytes)
         return test(value, part) is not inverted
 
-    return _comparison(verdict, operand)
+    return _comparison(is_true, operand)
 
 
-def _comparison(verdict: Verdict, *operands: Operand) -> Operand:
+def _comparison(is_true: Truth, *operands: Operand) -> Operand:
     cost = sum(operand.cost for operand in operands)
-    return Operand(Kind.BOOLEAN, verdict, depth=deeper(*operands), cost=max(cost, 1))
+    return Operand(Kind.BOOLEAN, is_true, depth=deeper(*operands), cost=max(cost, 1))
 
 
 Maker = Callable[[bytes, Any, Matches], Matches]
@@ -154,11 +154,11 @@ def matcher(operand: Operand) -> Matches:
     """Return the question whether an operand is true; what cannot be compared is not."""
     if operand.matches is not None:
         return operand.matches
-    verdict = operand.evaluate
+    is_true = operand.evaluate
 
     def matches(properties: bytes) -> bool:
         try:
-            return verdict(properties) is True
+            return is_true(properties) is True
         except Incomparable:
             return False
 
@@ -219,7 +219,7 @@ def _whole_matches(test: Order) -> Maker:
     return make
 
 
-def _order(left: Operand, right: Operand, order: Order) -> Verdict:
+def _order(left: Operand, right: Operand, order: Order) -> Truth:
     if left.kind is Kind.PROPERTY:
         if right.kind in NUMBERS:
             return _order_property(left, right, order)
@@ -234,28 +234,28 @@ def _order(left: Operand, right: Operand, order: Order) -> Verdict:
     return _unknown(left, right)
 
 
-def _unknown(left: Operand, right: Operand) -> Verdict:
+def _unknown(left: Operand, right: Operand) -> Truth:
     """Return unknown, after a look at both: one of them never has a value, but may be incomparable within."""
     first, second = left.evaluate, right.evaluate
 
-    def verdict(properties: bytes) -> None:
+    def is_true(properties: bytes) -> None:
         if first(properties) is not None:
             second(properties)
 
-    return verdict
+    return is_true
 
 
-def _order_property(left: Operand, right: Operand, order: Order) -> Verdict:
+def _order_property(left: Operand, right: Operand, order: Order) -> Truth:
     if right.kind is Kind.DOUBLE:
         return _order_double(left, right, order)
     return _compare_whole(left, right, order)
 
 
-def _compare_whole(left: Operand, right: Operand, test: Order) -> Verdict:
+def _compare_whole(left: Operand, right: Operand, test: Order) -> Truth:
     """Return the comparison of a property with a whole number: the one that most expressions are made of."""
     evaluate, parse, number = left.evaluate, _PARSERS[right.kind], right.constant
 
-    def verdict(properties: bytes) -> bool | None:
+    def is_true(properties: bytes) -> bool | None:
         value = evaluate(properties)
         if value is None:
             return None
@@ -263,15 +263,15 @@ def _compare_whole(left: Operand, right: Operand, test: Order) -> Verdict:
         # Nine digits fit both types: no more than this is asked of most numbers.
         return test(int(value) if len(value) <= _FEW_DIGITS and value.isdigit() else parse(value), number)
 
-    return verdict
+    return is_true
 
 
-def _order_double(left: Operand, right: Operand, order: Order) -> Verdict:
+def _order_double(left: Operand, right: Operand, order: Order) -> Truth:
     evaluate, number = left.evaluate, right.constant
     assert isinstance(number, float)
     nan_result = order(1, 0)  # to Java, NaN is greater than every number
 
-    def verdict(properties: bytes) -> bool | None:
+    def is_true(properties: bytes) -> bool | None:
         value = evaluate(properties)
         if value is None:
             return None
@@ -279,13 +279,13 @@ def _order_double(left: Operand, right: Operand, order: Order) -> Verdict:
         found = parse_double(value)
         return order(found, number) if found == found else nan_result
 
-    return verdict
+    return is_true
 
 
-def _order_properties(left: Operand, right: Operand, order: Order) -> Verdict:
+def _order_properties(left: Operand, right: Operand, order: Order) -> Truth:
     first, second = left.evaluate, right.evaluate
 
-    def verdict(properties: bytes) -> bool | None:
+    def is_true(properties: bytes) -> bool | None:
         one = first(properties)
         if one is None:
             return None
@@ -296,7 +296,7 @@ def _order_properties(left: Operand, right: Operand, order: Order) -> Verdict:
         assert isinstance(other, bytes)
         return order(order_key(parse_double(one)), order_key(parse_double(other)))
 
-    return verdict
+    return is_true
 
 
 def _compare_numbers(left: Operand, right: Operand, order: Order) -> bool:
@@ -308,7 +308,7 @@ def _compare_numbers(left: Operand, right: Operand, order: Order) -> bool:
     return order(one, other)
 
 
-def _property_equals(left: Operand, right: Operand) -> Verdict:
+def _property_equals(left: Operand, right: Operand) -> Truth:
     evaluate, constant = left.evaluate, right.constant
     if right.kind is Kind.TEXT:
 
@@ -327,16 +327,16 @@ def _property_equals(left: Operand, right: Operand) -> Verdict:
     return same_double
 
 
-def _equality(left: Operand, right: Operand) -> Verdict:
+def _equality(left: Operand, right: Operand) -> Truth:
     first, second, same = left.evaluate, right.evaluate, _sameness(left, right)
 
-    def verdict(properties: bytes) -> bool | None:
+    def is_true(properties: bytes) -> bool | None:
         one, other = first(properties), second(properties)
         if one is None:
             return True if other is None else None
         return False if other is None else same(one, other)
 
-    return verdict
+    return is_true
 
 
 def _sameness(left: Operand, right: Operand) -> Callable[[Any, Any], bool]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from orbitmq.filter.operands import Kind, Matches, Operand, Refusal, Verdict, deeper
+from orbitmq.filter.operands import Kind, Matches, Operand, Refusal, Truth, deeper
 
 
 def truth(operand: Operand) -> Operand:
@@ -60,23 +60,23 @@ def either(operands: Sequence[Operand]) -> Operand:
 
 def invert(operand: Operand) -> Operand:
     """Return `NOT operand`; what is unknown stays so."""
-    evaluate = cast(Verdict, truth(operand).evaluate)
+    evaluate = cast(Truth, truth(operand).evaluate)
 
-    def verdict(properties: bytes) -> bool | None:
+    def is_true(properties: bytes) -> bool | None:
         value = evaluate(properties)
         return None if value is None else not value
 
-    return Operand(Kind.BOOLEAN, verdict, depth=deeper(operand), cost=operand.cost)
+    return Operand(Kind.BOOLEAN, is_true, depth=deeper(operand), cost=operand.cost)
 
 
 def _join(operands: Sequence[Operand], *, decisive: bool) -> Operand:
     """Join truth values: the first that is `decisive` decides, and behind it none is looked at."""
     parts = tuple(map(truth, operands))
-    verdicts = tuple(cast(Verdict, part.evaluate) for part in parts)
+    are_true = tuple(cast(Truth, part.evaluate) for part in parts)
 
-    def verdict(properties: bytes) -> bool | None:
+    def is_true(properties: bytes) -> bool | None:
         result: bool | None = not decisive
-        for part in verdicts:
+        for part in are_true:
             value = part(properties)
             if value is decisive:
                 return decisive
@@ -84,4 +84,4 @@ def _join(operands: Sequence[Operand], *, decisive: bool) -> Operand:
                 result = None
         return result
 
-    return Operand(Kind.BOOLEAN, verdict, depth=deeper(*parts), cost=sum(part.cost for part in parts))
+    return Operand(Kind.BOOLEAN, is_true, depth=deeper(*parts), cost=sum(part.cost for part in parts))

@@ -19,7 +19,7 @@ from orbitmq.filter.prefilter import Prefilter
 Value = bytes | int | float | None
 Evaluate = Callable[[bytes], Value]
 """From a message's encoded properties to a value; raises Incomparable."""
-Verdict = Callable[[bytes], bool | None]
+Truth = Callable[[bytes], bool | None]
 """The same for comparisons: true, false, or None for unknown."""
 Matches = Callable[[bytes], bool]
 """The question that a broker asks: only what is true matches."""

@@ -9,7 +9,7 @@ from typing import cast
 from orbitmq.errors import InvalidExpression
 from orbitmq.filter.comparisons import matcher
 from orbitmq.filter.grammar import parser
-from orbitmq.filter.operands import DEPTH_MAX, Operand, Refusal, Verdict
+from orbitmq.filter.operands import DEPTH_MAX, Operand, Refusal, Truth
 from orbitmq.filter.prefilter import Prefilter
 from orbitmq.filter.tokens import UnknownToken, iter_tokens, place
 
@@ -25,7 +25,7 @@ class PropertyFilter:
 
     Args:
         expression: its text.
-        verdict: from a message's encoded properties to true, false or unknown; raises Incomparable.
+        is_true: from a message's encoded properties to true, false or unknown; raises Incomparable.
         matches: the same as the question that a broker asks: only what is true matches.
         prefilter: finds those that may match among many messages; None: each has to be asked.
         cost: how often properties are looked at for one message.
@@ -33,7 +33,7 @@ class PropertyFilter:
     """
 
     expression: str
-    verdict: Verdict
+    is_true: Truth
     matches: Callable[[bytes], bool]
     prefilter: Prefilter | None
     cost: int
@@ -49,8 +49,8 @@ def compile_sql92(expression: str) -> PropertyFilter:
     if len(expression) > LENGTH_MAX:
         raise _invalid(expression, f"more than {LENGTH_MAX} characters", LENGTH_MAX)
     operand, rest_at = _parse(expression)
-    verdict = cast(Verdict, operand.evaluate)
-    return PropertyFilter(expression, verdict, matcher(operand), operand.prefilter, operand.cost, rest_at)
+    is_true = cast(Truth, operand.evaluate)
+    return PropertyFilter(expression, is_true, matcher(operand), operand.prefilter, operand.cost, rest_at)
 
 
 def check_sql92(expression: str) -> PropertyFilter:

@@ -83,7 +83,7 @@ class SlaveFeed:
         self.sent += size
         self.sent_at_ms = now_ms
 
-    def owes_heartbeat(self, now_ms: int, interval_ms: int) -> bool:
+    def is_heartbeat_due(self, now_ms: int, interval_ms: int) -> bool:
         """Say whether the slave has heard nothing for so long."""
         return self.sent >= 0 and now_ms - self.sent_at_ms >= interval_ms
 

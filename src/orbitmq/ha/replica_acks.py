@@ -20,7 +20,7 @@ class ReplicaAckResult(Enum):
     DONE = auto()
     LATE = auto()
     """They have not reported in time; they may have it all the same."""
-    NOBODY = auto()
+    NO_SLAVE = auto()
     """Too few slaves follow, or they are too far behind to be waited for."""
 
 
@@ -56,7 +56,7 @@ class ReplicaAcks:
         if at >= end:
             return ReplicaAckResult.DONE
         if end - at > self._gap_max or at < 0:
-            return ReplicaAckResult.NOBODY
+            return ReplicaAckResult.NO_SLAVE
         self._waiting.append((end, now_ms + self._timeout_ms, waiter))
         return None
 

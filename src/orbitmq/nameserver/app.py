@@ -207,7 +207,7 @@ class NameServer:
         from orbitmq.nameserver.monitoring.pages import NameServerMetrics, pages
 
         metrics = NameServerMetrics(self.server, self.service.tables, self.monitor, self.shadow)
-        self._http = HttpServer(pages(self.monitor, metrics, self.service.journal))
+        self._http = HttpServer(pages(self.monitor, metrics, self.service.route_history))
         await self._http.start(self._config.metrics_address, self._config.metrics_port)
 
     def _tick(self) -> None:

@@ -74,14 +74,14 @@ class NameServerService:
         self.health = health
         self.kv = KvConfig(config.kv_config_path, on_change=self._forget_order)
         self.config_store = ConfigStore(lambda: self.config, self.reconfigure)
-        self.journal = RouteHistory(config.route_history_size, started_at_ms)
+        self.route_history = RouteHistory(config.route_history_size, started_at_ms)
         self.unknown_topics = UnknownTopics()
         self.routes = EncodedRouteCache(self._encode_route, is_on=memories)
         self.route_queries = RouteQueryCache()
         self.tables = Tables()
         self.route_table = RouteTable(
             self.tables,
-            on_change=(self.routes.outdate, self.route_queries.outdate, self.journal.add, on_change),
+            on_change=(self.routes.outdate, self.route_queries.outdate, self.route_history.add, on_change),
             on_end=self._forget_broker,
             on_notice=on_notice,
             deletes_missing_topics=config.delete_topic_with_broker_registration,
@@ -143,7 +143,7 @@ class NameServerService:
             concerns: Concerns = frozenset([key.broker_name])
             if self.queue.has_before(concerns):
                 continue
-            self._changes.do(0, concerns, self._expiring(key, trigger, tell), at_once=work < SLICE_TOPICS)
+            self._changes.do(0, concerns, self._expiring(key, trigger, tell), is_immediate=work < SLICE_TOPICS)
             group = self.tables.group_of(key.broker_name)
             work += BROKER_WORK + (len(group.topics) if group is not None else 0)
 

@@ -100,7 +100,7 @@ class Leadership:
             progress.is_active = False
         return active >= majority(len(self._settings.voters))
 
-    def doubt_snapshots(self) -> None:
+    def recheck_snapshots(self) -> None:
         """Give up the snapshots that have had no answer for one to two calls: they may be lost."""
         for progress in self._followers.values():
             if progress.flow is ProgressState.SNAPSHOT:

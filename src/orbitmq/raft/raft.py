@@ -364,7 +364,7 @@ class Raft:
         if self._elapsed >= self._settings.election_ticks:
             self._elapsed = 0
             leadership.transferee = None
-            leadership.doubt_snapshots()
+            leadership.recheck_snapshots()
             if not leadership.is_majority_active() and self._settings.check_quorum:
                 self._follow(self.term, None)
                 return

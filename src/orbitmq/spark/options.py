@@ -82,7 +82,7 @@ READ_OPTIONS = (
     "pullOutstanding",
     "pullTimeoutMs",
     "retries",
-    "brokerPatienceMs",
+    "brokerTimeoutMs",
     "offsetPollMs",
 )
 STREAM_OPTIONS = (
@@ -99,7 +99,7 @@ WRITE_OPTIONS = (
     "topic",
     "group",
     "sendTimeoutMs",
-    "brokerPatienceMs",
+    "brokerTimeoutMs",
     "retries",
     "sendOutstanding",
     "rowIds",
@@ -154,7 +154,7 @@ class ReadOptions:
     pull_outstanding: int = 4
     pull_timeout_ms: int = 10_000
     retries: int = 3
-    broker_patience_ms: int = 60_000
+    broker_timeout_ms: int = 60_000
     offset_poll_ms: int = 100
 
     @property
@@ -189,7 +189,7 @@ class WriteOptions:
     topic: str | None = None
     group: str = DEFAULT_GROUP
     send_timeout_ms: int = 10_000
-    broker_patience_ms: int = 60_000
+    broker_timeout_ms: int = 60_000
     retries: int = 3
     send_outstanding: int = 10_000
     row_ids: bool = True
@@ -253,7 +253,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool | None, qu
         pull_outstanding=given.number("pullOutstanding", ReadOptions.pull_outstanding, 1, 64),
         pull_timeout_ms=given.number("pullTimeoutMs", ReadOptions.pull_timeout_ms, 1, INT32_MAX),
         retries=given.number("retries", ReadOptions.retries, 0, 1000),
-        broker_patience_ms=given.number("brokerPatienceMs", ReadOptions.broker_patience_ms, 0, INT32_MAX),
+        broker_timeout_ms=given.number("brokerTimeoutMs", ReadOptions.broker_timeout_ms, 0, INT32_MAX),
         offset_poll_ms=given.number("offsetPollMs", ReadOptions.offset_poll_ms, 0, INT32_MAX),
     )
 
@@ -277,7 +277,7 @@ def parse_write_options(options: Mapping[str, str], *, streaming: bool | None = 
         topic=None if topic is None else _checked_topic("topic", topic),
         group=given.group(DEFAULT_ONCE_GROUP if exactly_once else DEFAULT_GROUP),
         send_timeout_ms=given.number("sendTimeoutMs", WriteOptions.send_timeout_ms, 1, INT32_MAX),
-        broker_patience_ms=given.number("brokerPatienceMs", WriteOptions.broker_patience_ms, 0, INT32_MAX),
+        broker_timeout_ms=given.number("brokerTimeoutMs", WriteOptions.broker_timeout_ms, 0, INT32_MAX),
         retries=given.number("retries", WriteOptions.retries, 0, 1000),
         send_outstanding=given.number("sendOutstanding", WriteOptions.send_outstanding, 1, 1_000_000),
         row_ids=given.boolean("rowIds", not exactly_once),

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from orbitmq.model.message import PropertyName
-from orbitmq.model.topic import LIGHT_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
+from orbitmq.model.topic import LMQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
 from orbitmq.store.dispatch import is_queued
 from orbitmq.store.values import Dispatched
 from orbitmq.wire.messages.properties import find_property
@@ -21,9 +21,9 @@ from orbitmq.wire.messages.record import Record
 
 Message = TypeVar("Message", Dispatched, Record)
 
-NAMES = PropertyName.LIGHT_QUEUES.encode()
-NUMBERS = PropertyName.LIGHT_NUMBERS.encode()
-LIGHT_QUEUE_ID = 0
+NAMES = PropertyName.LMQ_QUEUES.encode()
+NUMBERS = PropertyName.LMQ_OFFSETS.encode()
+LMQ_QUEUE_ID = 0
 """A light queue is the one queue of a topic that nobody makes."""
 
 _WAITING = (RETRY_PREFIX, "rmq_sys_")
@@ -31,15 +31,15 @@ _DIGITS_MAX = 18
 _NAME_SIZE_MAX = 255
 
 
-def allows_light_queues(topic: str) -> bool:
+def allows_lmq(topic: str) -> bool:
     """Say whether messages of a topic are put into light queues: not while they wait (Java: MixAll.topicAllowsLMQ)."""
     return topic != SCHEDULE_TOPIC and not topic.startswith(_WAITING)
 
 
-def is_light(name: str) -> bool:
+def is_lmq(name: str) -> bool:
     """Say whether a name is a light queue's, and can name its directory."""
     is_directory = "/" not in name and "\0" not in name and len(name.encode(errors="replace")) <= _NAME_SIZE_MAX
-    return name.startswith(LIGHT_PREFIX) and is_directory
+    return name.startswith(LMQ_PREFIX) and is_directory
 
 
 def named_queues(properties: bytes) -> list[str]:
@@ -55,9 +55,9 @@ def with_numbers(properties: bytes, numbers: Sequence[int | None]) -> bytes:
     return b"".join(pair + b"\x02" for pair in (*kept, NUMBERS + b"\x01" + text))
 
 
-def light_places(topic: str, properties: bytes) -> dict[str, int]:
+def lmq_offsets(topic: str, properties: bytes) -> dict[str, int]:
     """Return the light queues that a stored message is in, and its number in each."""
-    if NUMBERS not in properties or not allows_light_queues(topic):
+    if NUMBERS not in properties or not allows_lmq(topic):
         return {}
     names = named_queues(properties)
     numbers = (find_property(properties, NUMBERS) or b"").split(b",")
@@ -65,16 +65,14 @@ def light_places(topic: str, properties: bytes) -> dict[str, int]:
         return {}
     places: dict[str, int] = {}
     for name, number in zip(names, numbers, strict=True):
-        if is_light(name) and number.isdigit() and len(number) <= _DIGITS_MAX:
+        if is_lmq(name) and number.isdigit() and len(number) <= _DIGITS_MAX:
             places.setdefault(name, int(number))
     return places
 
 
-def light_forms(message: Message) -> list[Message]:
+def lmq_forms(message: Message) -> list[Message]:
     """Return a stored message as each of its light queues has it: the same record under another queue and number."""
     if NUMBERS not in message.properties or not is_queued(message.sys_flag):
         return []
-    places = light_places(message.topic, message.properties)
-    return [
-        message._replace(topic=name, queue_id=LIGHT_QUEUE_ID, queue_offset=number) for name, number in places.items()
-    ]
+    places = lmq_offsets(message.topic, message.properties)
+    return [message._replace(topic=name, queue_id=LMQ_QUEUE_ID, queue_offset=number) for name, number in places.items()]

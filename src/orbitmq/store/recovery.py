@@ -22,9 +22,9 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from orbitmq.errors import CorruptRecord, InvalidArgument, StoreError
-from orbitmq.model.topic import LIGHT_PREFIX
+from orbitmq.model.topic import LMQ_PREFIX
 from orbitmq.store.dispatch import dispatched_of, is_queued
-from orbitmq.store.lmq import LIGHT_QUEUE_ID, light_forms, light_places
+from orbitmq.store.lmq import LMQ_QUEUE_ID, lmq_forms, lmq_offsets
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.log.start_offset import LogStartOffset
 from orbitmq.store.quarantine import Quarantine, SetAside
@@ -54,7 +54,7 @@ class LogEnd(Enum):
     """They are, and somebody has said that this very end will do."""
 
 
-def judge_end(end: int, durable: int, accepted_end: int | None) -> LogEnd:
+def classify_end(end: int, durable: int, accepted_end: int | None) -> LogEnd:
     """Judge where the log ends, all in bytes. Pure.
 
     Args:
@@ -111,7 +111,7 @@ class Recovery:
 
     Args:
         deletions: says which records are of deleted topics: no queue leads to them any more.
-        beginning: says where the log began when the broker last looked.
+        start_offset: says where the log began when the broker last looked.
         ends: where the queues ended when the store was last closed.
         accepted_end: where the log may end although more of it was on the disk once.
         lower_checkpoint: called with a time before anything is changed: entries of messages stored then or later are
@@ -127,23 +127,23 @@ class Recovery:
         quarantine: Quarantine,
         mark: RebuildMark,
         deletions: Deletions,
-        beginning: LogStartOffset,
+        start_offset: LogStartOffset,
         ends: QueueEnds,
         accepted_end: int | None,
         lower_checkpoint: Callable[[int, int | None], None],
     ) -> None:
-        self.findings = RecoveryReport()
+        self.recovery_report = RecoveryReport()
         self._commit_log = commit_log
         self._queues = queues
         self._quarantine = quarantine
         self._mark = mark
         self._deletions = deletions
-        self._beginning = beginning
+        self._start_offset = start_offset
         self._ends = ends
         self._accepted_end = accepted_end
         self._lower_checkpoint = lower_checkpoint
         self._marked: dict[QueueKey, int] = {}
-        self._doubtful: set[QueueKey] = set()
+        self._unverified: set[QueueKey] = set()
         self._astray: set[QueueKey] = set()
 
     def run(self, recovery_ms: int | None, durable: int, damaged: Collection[QueueKey] = ()) -> Recovered:
@@ -163,35 +163,35 @@ class Recovery:
         commit_log.end = commit_log.log.written_end()  # so far, every byte may be a record
         if log_end < durable and not self._may_end_in_last_file():
             raise _missing_end(commit_log, log_end, durable, "files are missing")
-        self._check_beginning()
+        self._check_start_offset()
         self._marked = self._mark.read()
-        self._doubtful |= self._marked.keys() | set(damaged)
+        self._unverified |= self._marked.keys() | set(damaged)
         self._finish_deletions()
-        self._doubtful |= {
-            (queue.topic, queue.queue_id) for queue in self._queues if queue.lacks_beginning(commit_log.min_offset)
+        self._unverified |= {
+            (queue.topic, queue.queue_id) for queue in self._queues if queue.lacks_start(commit_log.min_offset)
         }
         # Before the walk: a queue that is gone would begin with the messages that are read again, and look whole.
-        self._doubtful |= self._ends.shorter(self._queues, commit_log.min_offset)
-        sound = [queue for queue in self._queues if (queue.topic, queue.queue_id) not in self._doubtful]
-        shares = Shares.of(len(sound))
-        start = _find_start(sound, commit_log, recovery_ms)
+        self._unverified |= self._ends.shorter(self._queues, commit_log.min_offset)
+        valid = [queue for queue in self._queues if (queue.topic, queue.queue_id) not in self._unverified]
+        shares = Shares.of(len(valid))
+        start = _find_start(valid, commit_log, recovery_ms)
         if recovery_ms is not None:
             self._lower_checkpoint(commit_log.stored_at_ms(start) if start < commit_log.end else 0, None)
-        for queue in sound:
+        for queue in valid:
             if not _cut_queue(queue, commit_log, start, shares, is_clean=recovery_ms is None):
-                self._doubtful.add((queue.topic, queue.queue_id))
+                self._unverified.add((queue.topic, queue.queue_id))
         for queue in self._queues:
             queue.forget_seen()
         recovered, reason = self._replay(start)
         self._check_end(recovered.end, durable, reason)
-        self._doubtful |= self._astray | self._ends.shorter(self._queues, commit_log.min_offset)
-        rebuilt = {key: self._end_without_messages(key) for key in sorted(self._doubtful)}
+        self._unverified |= self._astray | self._ends.shorter(self._queues, commit_log.min_offset)
+        rebuilt = {key: self._end_without_messages(key) for key in sorted(self._unverified)}
         if rebuilt:
             self._mark.write(rebuilt)
         self._set_aside(recovered.end, reason)
         commit_log.start(recovered.end)
         self._deletions.fit(commit_log.min_offset, recovered.end)
-        self._beginning.note(commit_log.min_offset)
+        self._start_offset.note(commit_log.min_offset)
         if recovery_ms is not None:
             commit_log.rewrite(start, recovered.end)
         # One byte more: the segment that the next record goes to is synced as well, for its tail was cut off just now.
@@ -219,12 +219,12 @@ class Recovery:
             # Zeros are what a sector that never reached the disk reads as; no topic has one.
             raise CorruptRecord(record.physical_offset, "its topic was not written to its end")
         self._place_in_queue(record)
-        for form in light_forms(record):
+        for form in lmq_forms(record):
             self._place_in_queue(form)
 
     def _place_in_queue(self, record: Record) -> None:
         key = (record.topic, record.queue_id)
-        if key in self._doubtful or self._deletions.covers(record.topic, record.physical_offset):
+        if key in self._unverified or self._deletions.covers(record.topic, record.physical_offset):
             return
         try:
             queue = self._queues.make(*key)
@@ -238,7 +238,7 @@ class Recovery:
                 # The topic was made again: what came before, out of step, was the deleted one's.
                 self._astray.discard(key)
         except InvalidArgument as error:
-            self.findings.count_unplaced(record, str(error))
+            self.recovery_report.count_unplaced(record, str(error))
 
     def _finish_deletions(self) -> None:
         """Remove the queues of deleted topics that a crash has left; those of topics made again stay."""
@@ -249,14 +249,14 @@ class Recovery:
             place = _first_place(queue)
             if place is None and queue.base_offset:
                 # Its first files are gone, and what is left holds nothing: only the log knows where it begins.
-                self._doubtful.add((queue.topic, queue.queue_id))
+                self._unverified.add((queue.topic, queue.queue_id))
             elif place is not None and self._deletions.covers(queue.topic, place):
                 queue.discard()
 
-    def _check_beginning(self) -> None:
+    def _check_start_offset(self) -> None:
         """Say so when first files of the log were removed by somebody else; their messages are gone, no number is reused."""
         first = self._commit_log.min_offset
-        missing = self.findings.lost_head_size = self._beginning.missing_before(first)
+        missing = self.recovery_report.lost_head_size = self._start_offset.missing_before(first)
         if missing:
             log.warning("the commitlog begins at %d; somebody else has removed %d bytes before that", first, missing)
 
@@ -269,11 +269,11 @@ class Recovery:
 
     def _check_end(self, end: int, durable: int, reason: str) -> None:
         """Refuse a log that has lost what was on the disk, unless somebody has accepted exactly this end."""
-        verdict = judge_end(end, durable, self._accepted_end)
-        if verdict is LogEnd.LOST:
+        log_end = classify_end(end, durable, self._accepted_end)
+        if log_end is LogEnd.LOST:
             raise _missing_end(self._commit_log, end, durable, reason)
-        if verdict is LogEnd.ACCEPTED:
-            self.findings.lost_size = durable - end
+        if log_end is LogEnd.ACCEPTED:
+            self.recovery_report.lost_size = durable - end
             log.warning("going on without %d bytes of the commitlog behind %d, as accepted", durable - end, end)
             self._lower_checkpoint(0, end)
 
@@ -286,7 +286,7 @@ class Recovery:
             else:
                 taken = self._quarantine.take_segment(segment, reason)
             if taken is not None:
-                self.findings.set_aside.append(taken)
+                self.recovery_report.set_aside.append(taken)
 
     def _end_without_messages(self, key: QueueKey) -> int:
         """Return where a queue goes on if all of its messages were deleted with the log's first files."""
@@ -305,12 +305,12 @@ class Recovery:
         rebuild = Rebuild(
             self._queues,
             ends,
-            lambda message: self.findings.count_unplaced(message, "its queue offset is out of step"),
+            lambda message: self.recovery_report.count_unplaced(message, "its queue offset is out of step"),
             sync_entries,
         )
         rebuild.run(self._commit_log, self._deletions)
         self._mark.remove()
-        self.findings.rebuilt += ends
+        self.recovery_report.rebuilt += ends
 
 
 def _missing_end(commit_log: CommitLog, end: int, durable: int, reason: str) -> StoreError:
@@ -392,7 +392,7 @@ def _cut_queue(queue: ConsumeQueue, commit_log: CommitLog, start: int, shares: S
     Returns:
         False: what the queue says of messages before those is not what the log says.
     """
-    if _cut_young(queue, commit_log, start, shares):
+    if _cut_recent(queue, commit_log, start, shares):
         return True
 
     def is_before(entry: Entry) -> bool:
@@ -404,14 +404,14 @@ def _cut_queue(queue: ConsumeQueue, commit_log: CommitLog, start: int, shares: S
     # A torn sector leaves old bytes or zeros among the last entries: bisection may have ended behind them.
     while end > queue.base_offset and not _is_entry_of(queue, end - 1, commit_log):
         end -= 1
-    if has_hole(queue.stored_entries(end, shares.entries), start) or not _is_sound(queue, commit_log, end, shares):
+    if has_hole(queue.stored_entries(end, shares.entries), start) or not _is_valid(queue, commit_log, end, shares):
         return False
     if end < queue.max_offset or not is_clean:
         queue.truncate(end)
     return True
 
 
-def _cut_young(queue: ConsumeQueue, commit_log: CommitLog, start: int, shares: Shares) -> bool:
+def _cut_recent(queue: ConsumeQueue, commit_log: CommitLog, start: int, shares: Shares) -> bool:
     """Do what `_cut_queue` does to a queue that was seen whole and has nothing wrong: most are such, and it takes a third.
 
     Returns:
@@ -429,7 +429,7 @@ def _cut_young(queue: ConsumeQueue, commit_log: CommitLog, start: int, shares: S
     return True
 
 
-def _is_sound(queue: ConsumeQueue, commit_log: CommitLog, end: int, shares: Shares) -> bool:
+def _is_valid(queue: ConsumeQueue, commit_log: CommitLog, end: int, shares: Shares) -> bool:
     """Compare a queue with the log, in places: its first entry, some in between, and the order of first and last ones."""
     base = queue.base_offset
     if not is_rising(queue.stored_entries(base, min(end - base, shares.entries))):
@@ -441,10 +441,10 @@ def _is_sound(queue: ConsumeQueue, commit_log: CommitLog, end: int, shares: Shar
     if rest < end and not is_rising(queue.stored_entries(rest, end - rest)):
         return False
     places = {first + (end - first) * number // shares.samples for number in range(shares.samples)}
-    return all(_leads_home(queue, place, commit_log) for place in places)
+    return all(_points_back(queue, place, commit_log) for place in places)
 
 
-def _leads_home(queue: ConsumeQueue, queue_offset: int, commit_log: CommitLog) -> bool:
+def _points_back(queue: ConsumeQueue, queue_offset: int, commit_log: CommitLog) -> bool:
     """Say whether an entry leads to a record of its queue: its own, or where that is missing, a later one."""
     return _number_of(queue.entry(queue_offset), queue, commit_log) >= queue_offset
 
@@ -463,8 +463,8 @@ def _number_of(entry: Entry, queue: ConsumeQueue, commit_log: CommitLog) -> int:
     number = commit_log.queue_offset_at(
         physical_offset, size, queue.queue_id, queue.topic, (queue.magic, queue.topic_part)
     )
-    if number < 0 and queue.topic.startswith(LIGHT_PREFIX) and queue.queue_id == LIGHT_QUEUE_ID:
+    if number < 0 and queue.topic.startswith(LMQ_PREFIX) and queue.queue_id == LMQ_QUEUE_ID:
         record = commit_log.parsed_at(physical_offset)
         if record is not None and record.size == size and is_queued(record.sys_flag):
-            return light_places(record.topic, record.properties).get(queue.topic, -1)
+            return lmq_offsets(record.topic, record.properties).get(queue.topic, -1)
     return number

@@ -24,7 +24,7 @@ from orbitmq.store.index.index import Answer, Index
 from orbitmq.store.index.keys import NotedKeys
 from orbitmq.store.index.layout import IndexSizes
 from orbitmq.store.index.search import IndexQuery
-from orbitmq.store.lmq import NAMES, light_forms
+from orbitmq.store.lmq import NAMES, lmq_forms
 from orbitmq.store.log.commit_log import CommitLog, record_size_max
 from orbitmq.store.log.open_files import OpenFiles, affordable_files, allowed_descriptors, allowed_maps
 from orbitmq.store.log.start_offset import LogStartOffset
@@ -120,13 +120,13 @@ class Store:
         self._delay_levels = config.delay_levels
         self._table = self._queues.table
         self._deletions = Deletions(self._disk, path / "deleted")
-        self._beginning = LogStartOffset(self._disk, path / "begin")
+        self._start_offset = LogStartOffset(self._disk, path / "begin")
         self._quarantine = Quarantine(self._disk, path / "quarantine", "commitlog")
         self._dispatch = Dispatch()
-        self.light: LmqQueues | None = None
+        self.lmq: LmqQueues | None = None
         """The light queues, where messages may name some."""
-        if config.light_queues_max:
-            self.light = LmqQueues(self._queues, self._deletions, self._tell, config.light_queues_max)
+        if config.lmq_max:
+            self.lmq = LmqQueues(self._queues, self._deletions, self._tell, config.lmq_max)
         self._durability = Durability()
         self._syncing = Syncing(
             self._commit_log,
@@ -146,7 +146,7 @@ class Store:
             retention,
             clock=clock,
             monotonic=monotonic,
-            beginning=self._beginning,
+            start_offset=self._start_offset,
             settled_end=lambda: min(self._durability.durable, self._syncing.entries_end),
             on_full=self._take_or_refuse,
         )
@@ -204,7 +204,7 @@ class Store:
 
     recovered: Recovered
     """What opening the store found."""
-    findings: RecoveryReport
+    recovery_report: RecoveryReport
     """What was wrong with it."""
 
     @property
@@ -218,7 +218,7 @@ class Store:
         return self._refusal is None
 
     @property
-    def troubles(self) -> list[StoreIssue]:
+    def issues(self) -> list[StoreIssue]:
         """What its operator should know: why it is read-only, what waits for the disk, and what was set aside."""
         syncing = self._syncing
         reason = None if self._refusal is _COPY else self._refusal
@@ -239,7 +239,7 @@ class Store:
     @property
     def warnings(self) -> list[str]:
         """The reasons of all troubles."""
-        return [trouble.reason for trouble in self.troubles]
+        return [issue.reason for issue in self.issues]
 
     @property
     def sync_s(self) -> Histogram:
@@ -309,9 +309,9 @@ class Store:
                 stored_at_ms = syncing.stored_at_ms
         has_entry = not sys_flag & 0xC or is_queued(sys_flag)
         queue_offset = queue.next_offset if has_entry else 0
-        lights: Sequence[ConsumeQueue] = ()
-        if self.light is not None and has_entry and NAMES in properties:
-            draft, lights = self.light.number(draft)
+        lmqs: Sequence[ConsumeQueue] = ()
+        if self.lmq is not None and has_entry and NAMES in properties:
+            draft, lmqs = self.lmq.number(draft)
             properties = draft.properties
         commit_log = self._commit_log
         try:
@@ -322,12 +322,12 @@ class Store:
         syncing.stored_at_ms = stored_at_ms
         if has_entry:
             queue.next_offset = queue_offset + 1
-            for light in lights:
-                light.next_offset += 1
+            for lmq in lmqs:
+                lmq.next_offset += 1
         tag_code = draft.tag_code
         if tag_code is None:
             tag_code = tag_code_of(topic, properties, stored_at_ms, self._delay_levels)
-        if self._is_sync or self._dispatch.consumers or lights:
+        if self._is_sync or self._dispatch.consumers or lmqs:
             message = _new(
                 Dispatched,
                 (topic, queue_id, queue_offset, physical_offset, size, tag_code, stored_at_ms, sys_flag, properties),
@@ -362,12 +362,12 @@ class Store:
                 commit_log.close_segment(found.size)
                 return
             if not commit_log.end:
-                self._beginning.note(found.physical_offset)
+                self._start_offset.note(found.physical_offset)
             commit_log.append_copy(content, found.physical_offset)
         except SyncFailed as failure:
             self._sync_failed(failure)
         syncing.stored_at_ms = max(syncing.stored_at_ms, found.stored_at_ms)
-        for form in (found, *light_forms(found)):
+        for form in (found, *lmq_forms(found)):
             self._take_copy(dispatched_of(form, self._delay_levels))
         if self._is_sync:
             syncing.request()
@@ -588,7 +588,7 @@ class Store:
             self._deletions.note(topic, self._commit_log.end)
         except OSError as error:
             raise StoreUnavailable(f"the deletion of {topic} cannot be noted: {error.strerror}") from error
-        self._dispatch.forget(topic, (lambda _message: ()) if self.light is None else self.light.without_own)
+        self._dispatch.forget(topic, (lambda _message: ()) if self.lmq is None else self.lmq.without_own)
         try:
             self._queues.remove_topic(topic)
         except OSError as error:
@@ -638,12 +638,12 @@ class Store:
             quarantine=self._quarantine,
             mark=RebuildMark(self._disk, path / "rebuild"),
             deletions=self._deletions,
-            beginning=self._beginning,
+            start_offset=self._start_offset,
             ends=QueueEnds.parse(self._disk.read(path / "ends")),
             accepted_end=self._config.accept_log_end,
             lower_checkpoint=lower_checkpoint,
         )
-        self.findings = recovery.findings
+        self.recovery_report = recovery.recovery_report
         recovered = recovery.run(recovery_ms, checkpoint.durable_offset, damaged)
         self._durability.durable = recovered.end
         # What recovery did not read again is what the checkpoint vouches for, entries and all.
@@ -678,8 +678,8 @@ class Store:
     def _deliver(self, message: Dispatched) -> None:
         """Make a message visible: its consume queue first, then whatever else follows the log, then who waits."""
         self._queues.put(message)
-        if self.light is not None:
-            self.light.deliver(message)
+        if self.lmq is not None:
+            self.lmq.deliver(message)
         self._dispatch.deliver(message)
         if is_queued(message.sys_flag):
             self._tell(message.topic, message.queue_id, message.queue_offset, message.tag_code)

@@ -74,7 +74,7 @@ class StoreConfig:
         index_slots: of each index file (maxHashSlotNum).
         index_entries: of each index file (maxIndexNum).
         delay_levels: how long delayed messages wait (messageDelayLevel).
-        light_queues_max: light queues that messages may name (maxLmqConsumeQueueNum); 0: what they name is kept in
+        lmq_max: light queues that messages may name (maxLmqConsumeQueueNum); 0: what they name is kept in
             their properties and nothing more.
         is_copy: the log is a copy of another broker's: only what that has is appended (`Store.append_copy`).
         accept_log_end: where the CommitLog may end (bytes) although more of it was on the disk once (acceptLogEnd);
@@ -96,7 +96,7 @@ class StoreConfig:
     index_slots: int = 5_000_000
     index_entries: int = 20_000_000
     delay_levels: DelayLevels = DELAY_LEVELS
-    light_queues_max: int = 0
+    lmq_max: int = 0
     is_copy: bool = False
     accept_log_end: int | None = None
 
@@ -112,7 +112,7 @@ class StoreConfig:
             ("open_files_max", 0),
             ("index_slots", 1),
             ("index_entries", 2),
-            ("light_queues_max", 0),
+            ("lmq_max", 0),
         ):
             if getattr(self, name) < minimum:
                 raise ConfigError(name, getattr(self, name), f"at least {minimum}")

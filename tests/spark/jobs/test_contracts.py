@@ -13,7 +13,7 @@ from orbitmq.admin.client import AdminClient
 from orbitmq.errors import ConfigError
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
-from orbitmq.spark.jobs.contract_checks import BodyFormat, judged, load_contract
+from orbitmq.spark.jobs.contract_checks import BodyFormat, checked, load_contract
 from orbitmq.spark.jobs.contracts import ORIGIN, REASON, ContractChecker, ContractPlan, hold_to_contract
 from orbitmq.spark.jobs.runtime.screen import Screen
 from spark.jobs.killing import is_killed, kill_when, start_job
@@ -115,7 +115,7 @@ def test_each_body_is_told_what_is_wrong_with_it(spark, tmp_path):
     file = tmp_path / "a.ddl"
     file.write_text("a int not null, c struct<d: double not null>, t timestamp")
     rows = spark.createDataFrame([(body, number) for number, (body, _) in enumerate(BODIES)], "body binary, flag int")
-    found = sorted(judged(rows, load_contract(BodyFormat.JSON, file)).collect(), key=lambda row: row["flag"])
+    found = sorted(checked(rows, load_contract(BodyFormat.JSON, file)).collect(), key=lambda row: row["flag"])
 
     assert [(bytes(row["body"]), row["reason"]) for row in found] == BODIES
 

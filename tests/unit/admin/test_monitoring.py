@@ -5,7 +5,7 @@ import orjson
 import pytest
 
 from orbitmq.admin.monitoring import (
-    ROUTES_AT_ONCE,
+    ROUTES_IN_FLIGHT,
     ask_broker_health,
     ask_brokers,
     ask_difference,
@@ -143,10 +143,10 @@ async def test_any_other_refusal_ends_the_snapshot():
 
 
 async def test_many_routes_are_asked_for_at_once_but_not_all():
-    server = StandIn({f"t{number}": route() for number in range(2 * ROUTES_AT_ONCE + 1)})
+    server = StandIn({f"t{number}": route() for number in range(2 * ROUTES_IN_FLIGHT + 1)})
     async with served(server) as (pool, address):
         assert await take_snapshot(pool, address) == snapshot_of(INFO, server.routes)
-    assert server.most == ROUTES_AT_ONCE == 64
+    assert server.most == ROUTES_IN_FLIGHT == 64
 
 
 async def test_a_server_that_says_nothing_is_waited_for_as_long_as_is_allowed():

@@ -19,7 +19,7 @@ from orbitmq.wire.command import Command
 from orbitmq.wire.headers import GetAllTopicConfig, QueryTopicConsumers, ViewBrokerStats
 
 
-def figures(count: int) -> BrokerStatsData:
+def stats(count: int) -> BrokerStatsData:
     return BrokerStatsData(*(BrokerStatsItem(count, 1.0, 1.0),) * 3)
 
 
@@ -43,12 +43,12 @@ class Broker:
         count = self.counted.get((header.stats_name, header.stats_key))
         if count is None:
             raise RemoteRefused(self.refusal, "not exist", address)
-        return Command(code=0, body=encode_stats(figures(count)))
+        return Command(code=0, body=encode_stats(stats(count)))
 
 
 def test_what_was_sent_and_what_each_group_got_is_found() -> None:
     found = run(find_traffic(Broker().tell, {"a": "a:1"}))
-    assert found == [("a", "orders", None, figures(5)), ("a", "orders", "billing", figures(3))]
+    assert found == [("a", "orders", None, stats(5)), ("a", "orders", "billing", stats(3))]
 
 
 def test_one_topic_is_asked_for_without_the_list_of_all() -> None:
@@ -59,7 +59,7 @@ def test_one_topic_is_asked_for_without_the_list_of_all() -> None:
 
 def test_one_group_is_asked_for_without_what_was_sent() -> None:
     broker = Broker()
-    assert run(find_traffic(broker.tell, {"a": "a:1"}, group="billing")) == [("a", "orders", "billing", figures(3))]
+    assert run(find_traffic(broker.tell, {"a": "a:1"}, group="billing")) == [("a", "orders", "billing", stats(3))]
     assert not any(isinstance(header, QueryTopicConsumers) for header in broker.asked)
 
 
@@ -82,7 +82,7 @@ def test_a_broker_of_many_topics_is_asked_by_few_tasks() -> None:
             await asyncio.sleep(0)
             if isinstance(header, QueryTopicConsumers):
                 return Command(code=0, body=encode_group_list([]))
-            return Command(code=0, body=encode_stats(figures(1)))
+            return Command(code=0, body=encode_stats(stats(1)))
 
     broker = Large()
     found = run(find_traffic(broker.tell, {"a": "a:1"}))

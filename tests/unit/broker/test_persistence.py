@@ -15,7 +15,7 @@ from orbitmq.broker.persistence import (
     ConfigFiles,
     OffsetFile,
     TableNotes,
-    format_light_offsets,
+    format_lmq_offsets,
     format_offsets,
     noted_tables,
     parse_offsets,
@@ -273,7 +273,7 @@ def test_a_disk_that_refuses_the_notes_stops_nobody_and_is_told(
 
 def test_light_groups_have_one_offset_in_each_topic_as_java_has_them() -> None:
     offsets = GroupOffsets({"t@g": {0: 1, 1: 2}, "%LMQ%a@%LMQ%g": {0: 3}, "t@%LMQ%g": {0: 4, 1: 5}})
-    written = format_light_offsets(offsets.version, offsets.all)
+    written = format_lmq_offsets(offsets.version, offsets.all)
     assert b'"lmqOffsetTable":{"%LMQ%a@%LMQ%g":3,"t@%LMQ%g":4}' in written
     assert b'"offsetTable":{"t@g":{0:1,1:2},"t@%LMQ%g":{1:5}}' in written
     assert parse_offsets(written).all == offsets.all
@@ -281,9 +281,9 @@ def test_light_groups_have_one_offset_in_each_topic_as_java_has_them() -> None:
 
 def test_the_first_start_with_light_queues_goes_on_with_the_offsets_of_before(tmp_path: Path) -> None:
     replace_file(tmp_path / "consumerOffset.json", format_offsets(DataVersion(), {"t@g": {0: 1}}))
-    files = ConfigFiles(tmp_path, has_light_queues=True)
+    files = ConfigFiles(tmp_path, has_lmq=True)
     assert files.load_offsets().query("g", "t", 0) == 1
-    file = OffsetFile(files.offsets_path, GroupOffsets({"t@g": {0: 1}}), lambda: 1, is_light=True)
+    file = OffsetFile(files.offsets_path, GroupOffsets({"t@g": {0: 1}}), lambda: 1, is_lmq=True)
     file._saved_change_count = -1
     file.save_now()
     assert files.offsets_path.name == "lmqConsumerOffset.json"

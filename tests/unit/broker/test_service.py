@@ -82,7 +82,7 @@ def test_a_broker_is_read_and_written_as_far_as_its_permission_says(
 ) -> None:
     service = Rig(tmp_path, broker_permission=permission).service
     assert (service.is_readable, service.is_writable) == (is_readable, is_writable)
-    assert service.sending.destinations.is_writable is is_writable
+    assert service.sending.queue_resolver.is_writable is is_writable
 
 
 def test_a_changed_topic_is_in_its_file_and_announced(tmp_path: Path) -> None:
@@ -254,7 +254,9 @@ def test_the_brokers_chance_chooses_queues(tmp_path: Path) -> None:
     def chosen() -> list[int]:
         rig = Rig(tmp_path)
         topic = TopicConfig(topic="t", read_queue_count=16, write_queue_count=16)
-        return [rig.service.sending.destinations.choose_queue(topic, send_header("t", queue_id=-1)) for _ in range(20)]
+        return [
+            rig.service.sending.queue_resolver.choose_queue(topic, send_header("t", queue_id=-1)) for _ in range(20)
+        ]
 
     assert chosen() == chosen()
 

@@ -25,11 +25,11 @@ A, B = read_property("a"), read_property("b")
 TRUE, NULL = literal(Kind.BOOLEAN, True), literal(Kind.BOOLEAN, None)
 
 
-def verdict(expression: str, **properties: str) -> bool | str | None:
+def is_true(expression: str, **properties: str) -> bool | str | None:
     """Return true, false or None; "incomparable" where Java throws."""
     encoded = "".join(f"{name}\x01{value}\x02" for name, value in properties.items()).encode()
     try:
-        return compile_sql92(expression).verdict(encoded)
+        return compile_sql92(expression).is_true(encoded)
     except Incomparable:
         return "incomparable"
 
@@ -81,7 +81,7 @@ def verdict(expression: str, **properties: str) -> bool | str | None:
     ],
 )
 def test_a_property_is_compared_by_the_type_beside_it(expression: str, value: str, expected: object) -> None:
-    assert verdict(expression, a=value) == expected
+    assert is_true(expression, a=value) == expected
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_property_is_compared_by_the_type_beside_it(expression: str, value: st
     ],
 )
 def test_what_is_absent_makes_comparisons_unknown_or_equals_what_is_absent(expression: str, expected: object) -> None:
-    assert verdict(expression) is expected
+    assert is_true(expression) is expected
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_what_is_absent_makes_comparisons_unknown_or_equals_what_is_absent(expre
     ],
 )  # fmt: skip
 def test_constants_are_compared_as_java_promotes_them(expression: str, expected: object) -> None:
-    assert verdict(expression) == expected
+    assert is_true(expression) == expected
 
 
 @pytest.mark.parametrize(
@@ -136,21 +136,21 @@ def test_constants_are_compared_as_java_promotes_them(expression: str, expected:
     ],
 )
 def test_two_properties_are_ordered_as_doubles(one: str, other: str, expected: object) -> None:
-    assert verdict("a > b", a=one, b=other) == expected
-    assert verdict("b < a", a=one, b=other) == expected
+    assert is_true("a > b", a=one, b=other) == expected
+    assert is_true("b < a", a=one, b=other) == expected
 
 
 def test_two_properties_are_equal_as_texts() -> None:
-    assert verdict("a = b", a="1", b="1") is True
-    assert verdict("a = b", a="1", b="1.0") is False
-    assert verdict("a = b", b="1") is None
-    assert verdict("a = b", a="1") is False
+    assert is_true("a = b", a="1", b="1") is True
+    assert is_true("a = b", a="1", b="1.0") is False
+    assert is_true("a = b", b="1") is None
+    assert is_true("a = b", a="1") is False
 
 
 def test_the_right_operand_is_not_looked_at_without_the_left_one() -> None:
-    assert verdict("a > -(b = 5)", b="x") is None
-    assert verdict("a > -(b = 5)", a="1", b="x") == "incomparable"
-    assert verdict("(b = 5) CONTAINS ''", b="x") is False
+    assert is_true("a > -(b = 5)", b="x") is None
+    assert is_true("a > -(b = 5)", a="1", b="x") == "incomparable"
+    assert is_true("(b = 5) CONTAINS ''", b="x") is False
 
 
 @pytest.mark.parametrize("other", [TRUE, NULL, text_literal("'x'"), equal(A, B)])

@@ -25,10 +25,10 @@ def test_only_what_is_true_matches() -> None:
     assert compiled.matches(b"price\x0111\x02")
     assert not compiled.matches(b"price\x0110\x02")
     assert not compiled.matches(b"")
-    assert compiled.verdict(b"") is None
+    assert compiled.is_true(b"") is None
     assert not compiled.matches(b"price\x01much\x02")
     with pytest.raises(Incomparable):
-        compiled.verdict(b"price\x01much\x02")
+        compiled.is_true(b"price\x01much\x02")
 
 
 OPERANDS = ["a", "b", "'1'", "''", "1", "01", "123456789", "2147483648", "-3", "0", "1.0", "TRUE", "NULL"]
@@ -78,7 +78,7 @@ def test_the_brokers_question_is_whether_the_verdict_is_true(
     except InvalidExpression:
         return
     try:
-        expected = compiled.verdict(encoded) is True
+        expected = compiled.is_true(encoded) is True
     except Incomparable:
         expected = False
     assert compiled.matches(encoded) is expected
@@ -124,7 +124,7 @@ def test_the_question_about_one_property_is_whether_the_verdict_is_true(order: s
             b"x\x01y\x02ba\x01%s\x02" % value,
         ):
             try:
-                expected = compiled.verdict(encoded) is True
+                expected = compiled.is_true(encoded) is True
             except Incomparable:
                 expected = False
             assert compiled.matches(encoded) is expected, encoded

@@ -28,7 +28,7 @@ def slave() -> SlaveFeed:
 
 def test_nothing_is_sent_before_the_first_report(slave: SlaveFeed) -> None:
     assert slave.next_run(1000) is None
-    assert not slave.owes_heartbeat(10_000, 5_000)
+    assert not slave.is_heartbeat_due(10_000, 5_000)
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,10 @@ def test_a_slave_that_has_reported_less_than_where_it_began_lies(slave: SlaveFee
 
 def test_a_heartbeat_is_owed_after_a_silence(slave: SlaveFeed) -> None:
     slave.report(10, 0, 10, 0)
-    assert not slave.owes_heartbeat(4_999, 5_000)
-    assert slave.owes_heartbeat(5_000, 5_000)
+    assert not slave.is_heartbeat_due(4_999, 5_000)
+    assert slave.is_heartbeat_due(5_000, 5_000)
     slave.note_sent(0, 5_000)
-    assert not slave.owes_heartbeat(9_999, 5_000)
+    assert not slave.is_heartbeat_due(9_999, 5_000)
 
 
 def test_a_slave_that_reports_nothing_is_silent_from_then_on(slave: SlaveFeed) -> None:

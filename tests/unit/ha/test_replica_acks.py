@@ -30,8 +30,8 @@ def test_nobody_waits_for_what_a_slave_has() -> None:
 
 
 def test_without_a_slave_there_is_nobody_to_wait_for() -> None:
-    assert wait(copies(), 10, [])[0] is ReplicaAckResult.NOBODY
-    assert wait(copies(slave_count=2), 10, [10])[0] is ReplicaAckResult.NOBODY
+    assert wait(copies(), 10, [])[0] is ReplicaAckResult.NO_SLAVE
+    assert wait(copies(slave_count=2), 10, [10])[0] is ReplicaAckResult.NO_SLAVE
 
 
 def test_of_two_wanted_slaves_the_slower_one_counts() -> None:
@@ -43,7 +43,7 @@ def test_of_two_wanted_slaves_the_slower_one_counts() -> None:
 
 def test_a_slave_that_is_too_far_behind_is_not_waited_for() -> None:
     assert wait(copies(gap_max=100), 200, [100])[0] is None
-    assert wait(copies(gap_max=100), 201, [100])[0] is ReplicaAckResult.NOBODY
+    assert wait(copies(gap_max=100), 201, [100])[0] is ReplicaAckResult.NO_SLAVE
 
 
 def test_a_slave_that_has_just_come_with_nothing_is_waited_for() -> None:

@@ -86,7 +86,7 @@ def test_a_change_drops_answers_is_written_down_and_told(it: Listeners):
     assert changed is not None
     assert (shown.queues[0].perm, changed.queues[0].perm) == (6, 4)
     assert it.changes[-1].trigger == (Cause.WIPE_WRITE_PERM, 7, "h:1")
-    assert it.service.journal.events()[0]["cause"] == "write permission wiped"
+    assert it.service.route_history.events()[0]["cause"] == "write permission wiped"
 
 
 def test_members_are_told_of_a_smaller_id(it: Listeners):
@@ -219,9 +219,9 @@ def test_an_unknown_topic_has_no_route(it: Listeners):
     assert it.service.routes.get("nothing", True) is None
 
 
-@pytest.mark.parametrize(("work_max", "at_once"), [(50, 1), (51, 2), (100, 2), (101, 3)])
+@pytest.mark.parametrize(("work_max", "is_immediate"), [(50, 1), (51, 2), (100, 2), (101, 3)])
 def test_silent_brokers_leave_at_once_as_long_as_that_is_little_work(
-    work_max: int, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    work_max: int, is_immediate: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(service_module, "SLICE_TOPICS", work_max)
     monkeypatch.setattr(service_module, "BROKER_WORK", 50)
@@ -231,7 +231,7 @@ def test_silent_brokers_leave_at_once_as_long_as_that_is_little_work(
     it.lease_ms = 11
     gone: list[BrokerKey] = []
     it.service.expire(5, lambda key, lease: gone.append(key))
-    assert gone == [key_of(name) for name in "abc"[:at_once]]
+    assert gone == [key_of(name) for name in "abc"[:is_immediate]]
     assert it.service.queue.concerns_from(1) == frozenset()
     drain(it.service.queue)
     assert gone == [key_of(name) for name in "abc"]

@@ -230,9 +230,9 @@ def test_a_report_ends_the_waiting_for_a_snapshot(is_delivered, next_index):
 
 def test_a_snapshot_without_an_answer_is_doubted_in_the_second_round():
     raft = with_snapshot_under_way()
-    raft._leadership.doubt_snapshots()
+    raft._leadership.recheck_snapshots()
     assert raft.progress(3).flow is ProgressState.SNAPSHOT
-    raft._leadership.doubt_snapshots()
+    raft._leadership.recheck_snapshots()
     assert (raft.progress(3).flow, raft.progress(3).next) == (ProgressState.PROBE, 5)
 
 

@@ -246,7 +246,7 @@ def test_the_defaults_are_those_of_the_reference():
         end=Latest(), tags=None, group="orbitmq-spark", offsets_per_trigger_max=None, partition_count_min=None,
         bytes_per_trigger_max=None, offsets_per_trigger_min=None, trigger_delay_ms=900_000, assigned=None, columns=None, sql=None, commits_offsets=False, partition_record_count_max=None,
         fail_on_data_loss=True, include_body=True, pull_count=1024, pull_outstanding=4, pull_timeout_ms=10_000,
-        retries=3, broker_patience_ms=60_000, offset_poll_ms=100,
+        retries=3, broker_timeout_ms=60_000, offset_poll_ms=100,
     )  # fmt: skip
     assert parse_write_options({"nameServer": "h:1"}) == WriteOptions(
         name_servers=("h:1",), security_file=None, topic=None, group="orbitmq-spark", send_timeout_ms=10_000,
@@ -261,7 +261,7 @@ LIMITS = [
     ("pullOutstanding", "pull_outstanding", 1, 64),
     ("pullTimeoutMs", "pull_timeout_ms", 1, 2**31 - 1),
     ("retries", "retries", 0, 1000),
-    ("brokerPatienceMs", "broker_patience_ms", 0, 2**31 - 1),
+    ("brokerTimeoutMs", "broker_timeout_ms", 0, 2**31 - 1),
     ("offsetPollMs", "offset_poll_ms", 0, 2**31 - 1),
 ]
 STREAM_LIMITS = [
@@ -272,7 +272,7 @@ STREAM_LIMITS = [
 WRITE_LIMITS = [
     ("delayLevelMax", "delay_level_max", 1, 1000),
     ("sendTimeoutMs", "send_timeout_ms", 1, 2**31 - 1),
-    ("brokerPatienceMs", "broker_patience_ms", 0, 2**31 - 1),
+    ("brokerTimeoutMs", "broker_timeout_ms", 0, 2**31 - 1),
     ("retries", "retries", 0, 1000),
     ("sendOutstanding", "send_outstanding", 1, 1_000_000),
 ]

@@ -45,7 +45,7 @@ def test_a_copy_takes_no_messages_of_its_own() -> None:
         store.append(Draft("t", 0, b"x"))
     with pytest.raises(StoreUnavailable, match="slave"):
         store.append_batch([Draft("t", 0, b"x")])
-    assert (store.max_physical_offset, store.troubles) == (0, [])
+    assert (store.max_physical_offset, store.issues) == (0, [])
 
 
 def test_a_copy_may_begin_where_a_file_does(disk: FakeDisk) -> None:
@@ -59,7 +59,7 @@ def test_a_copy_may_begin_where_a_file_does(disk: FakeDisk) -> None:
     assert (again.min_offset("t", 0), again.max_offset("t", 0)) == (9, 10)
     again.append_copy(*record(end, queue_offset=10))
     assert again.max_offset("t", 0) == 11
-    assert again.findings.lost_head_size == 0
+    assert again.recovery_report.lost_head_size == 0
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -62,7 +62,7 @@ def test_a_reader_of_a_cut_file_is_refused_and_the_store_is_fenced(cut: Cut, how
     os.truncate(cut.file(0), 100)
     with pytest.raises(StoreUnavailable, match=f"{segment_name(0)} was cut short by somebody else"):
         READS[how](cut.store)
-    assert [trouble.kind for trouble in cut.store.troubles] == [StoreIssueKind.FENCED]
+    assert [trouble.kind for trouble in cut.store.issues] == [StoreIssueKind.FENCED]
     assert "bring it back" in cut.store.warnings[0]
     with pytest.raises(StoreUnavailable, match="was cut short"):
         cut.store.append(draft())
@@ -76,7 +76,7 @@ def test_no_message_is_written_behind_the_end_of_a_cut_file(cut: Cut, left: int)
     os.truncate(cut.file(2), left)
     with pytest.raises(StoreUnavailable, match="was cut short"):
         cut.store.append(draft())
-    assert cut.store.troubles[0].kind is StoreIssueKind.FENCED
+    assert cut.store.issues[0].kind is StoreIssueKind.FENCED
 
 
 def test_the_file_is_looked_at_once_a_millisecond(cut: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ def test_a_sync_of_a_cut_file_acknowledges_nothing(tmp_path: Path) -> None:
     told: list[bool | None] = []
     assert not cut.store.wait_durable(result.end, told.append)
     assert told == [False]
-    assert cut.store.troubles[0].kind is StoreIssueKind.FENCED
+    assert cut.store.issues[0].kind is StoreIssueKind.FENCED
     assert "was cut short" in cut.store.warnings[0]
 
 
@@ -118,7 +118,7 @@ def test_a_closed_file_is_not_opened_again_with_zeros_for_what_was_cut(cut: Cut,
     with pytest.raises(StoreUnavailable, match="was cut short or removed"):
         cut.store.read("orders", 0, 0)
     assert cut.file(0).exists() is not is_removed
-    assert cut.store.troubles[0].kind is StoreIssueKind.FENCED
+    assert cut.store.issues[0].kind is StoreIssueKind.FENCED
 
 
 def test_a_file_that_was_cut_between_the_start_and_its_first_use_is_not_used(cut: Cut) -> None:

@@ -3,10 +3,10 @@
 import pytest
 
 from orbitmq.store.lmq import (
-    allows_light_queues,
-    is_light,
-    light_forms,
-    light_places,
+    allows_lmq,
+    is_lmq,
+    lmq_forms,
+    lmq_offsets,
     named_queues,
     with_numbers,
 )
@@ -27,8 +27,8 @@ NAMES = b"INNER_MULTI_DISPATCH\x01%LMQ%a,%LMQ%b\x02"
     ],
 )
 def test_messages_that_wait_are_in_no_light_queue(topic, is_allowed):
-    assert allows_light_queues(topic) is is_allowed
-    assert light_places(topic, with_numbers(NAMES, [0, 7])) == ({"%LMQ%a": 0, "%LMQ%b": 7} if is_allowed else {})
+    assert allows_lmq(topic) is is_allowed
+    assert lmq_offsets(topic, with_numbers(NAMES, [0, 7])) == ({"%LMQ%a": 0, "%LMQ%b": 7} if is_allowed else {})
 
 
 def test_numbers_take_the_place_of_those_that_were_there():
@@ -57,21 +57,21 @@ def test_numbers_take_the_place_of_those_that_were_there():
 )
 def test_what_no_broker_of_ours_wrote_is_read_with_care(names, numbers, places):
     stored = b"INNER_MULTI_DISPATCH\x01" + names + b"\x02INNER_MULTI_QUEUE_OFFSET\x01" + numbers + b"\x02"
-    assert light_places("orders", stored) == places
+    assert lmq_offsets("orders", stored) == places
 
 
 @pytest.mark.parametrize("name", ["LMQ%a", "orders", "", "%LMQ%a/b", "%LMQ%a\0", "%LMQ%" + "a" * 251])
 def test_names_that_are_none_of_light_queues(name):
-    assert not is_light(name)
-    assert is_light("%LMQ%" + "a" * 250)
+    assert not is_lmq(name)
+    assert is_lmq("%LMQ%" + "a" * 250)
 
 
 @pytest.mark.parametrize(("sys_flag", "count"), [(0, 2), (8, 2), (4, 0), (12, 0)])
 def test_a_message_without_a_queue_of_its_own_has_none_of_these(sys_flag, count):
     stored = with_numbers(NAMES, [0, 7])
     message = Dispatched("orders", 3, 5, 100, 50, 0, 1000, sys_flag, stored)
-    forms = light_forms(message)
+    forms = lmq_forms(message)
     assert len(forms) == count
-    assert light_forms(message._replace(properties=NAMES)) == []
+    assert lmq_forms(message._replace(properties=NAMES)) == []
     if forms:
         assert forms[1] == message._replace(topic="%LMQ%b", queue_id=0, queue_offset=7)

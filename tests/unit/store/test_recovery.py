@@ -13,7 +13,7 @@ from orbitmq.model.message import Host
 from orbitmq.model.topic import SCHEDULE_TOPIC
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
 from orbitmq.store.queues.consume_queue import BLANK_UNIT
-from orbitmq.store.recovery import LogEnd, judge_end
+from orbitmq.store.recovery import LogEnd, classify_end
 from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 from orbitmq.wire.messages.record import iter_records
@@ -234,7 +234,7 @@ def test_a_record_of_an_impossible_topic_ends_no_log(caplog, world):
     world.kill()
     assert world.store.max_physical_offset == last.end
     assert world.offsets() == [0, 1, 2, 3, 4]
-    assert world.store.findings.unplaced_count == 1
+    assert world.store.recovery_report.unplaced_count == 1
     assert f"the record at {bad.physical_offset} is in no queue" in caplog.text
 
 
@@ -365,14 +365,14 @@ def test_what_recovery_cuts_off_lies_in_the_quarantine(caplog, world):
     later = {path: bytes(file.buffer) for path, file in world.disk.files.items() if path.parent == FIRST_SEGMENT.parent}
     world.kill()
     end = results[3].physical_offset
-    findings = world.store.findings
-    assert {taken.offset for taken in findings.set_aside} == {end, 2048, 4096}
-    kept = {taken.offset: bytes(world.disk.files[taken.path].buffer) for taken in findings.set_aside}
+    recovery_report = world.store.recovery_report
+    assert {taken.offset for taken in recovery_report.set_aside} == {end, 2048, 4096}
+    kept = {taken.offset: bytes(world.disk.files[taken.path].buffer) for taken in recovery_report.set_aside}
     assert kept[end] == damaged[end:].rstrip(b"\0")
     assert damaged[end + 1 :] == first[end + 1 :]
     assert kept[2048] == later[FIRST_SEGMENT.with_name(f"{2048:020}")]
     assert kept[4096] == later[FIRST_SEGMENT.with_name(f"{4096:020}")]
-    assert findings.cut_size == sum(taken.length for taken in findings.set_aside) > 3000
+    assert recovery_report.cut_size == sum(taken.length for taken in recovery_report.set_aside) > 3000
     assert f"off the commitlog at {end} (magic" in caplog.text or f"off the commitlog at {end} (size" in caplog.text
 
 
@@ -381,8 +381,13 @@ def test_a_good_store_leaves_nothing_in_the_quarantine(world):
     world.kill()
     world.store.close()
     world.open()
-    findings = world.store.findings
-    assert (findings.set_aside, findings.cut_size, findings.unplaced_count, findings.rebuilt) == ([], 0, 0, [])
+    recovery_report = world.store.recovery_report
+    assert (
+        recovery_report.set_aside,
+        recovery_report.cut_size,
+        recovery_report.unplaced_count,
+        recovery_report.rebuilt,
+    ) == ([], 0, 0, [])
     assert world.disk.names(ROOT / "quarantine") == []
 
 
@@ -397,7 +402,7 @@ def test_nothing_is_cut_when_the_quarantine_takes_nothing(world):
     assert bytes(disk.files[FIRST_SEGMENT].buffer) == before
     disk.failures.clear()
     assert world.open().max_physical_offset == results[3].physical_offset
-    assert world.store.findings.cut_size > 0
+    assert world.store.recovery_report.cut_size > 0
 
 
 @pytest.mark.parametrize("cut_at", range(1, 60))
@@ -484,7 +489,7 @@ def test_a_damaged_consume_queue_misleads_nobody(damage, is_orderly, world):
     assert world.send().queue_offset == 105
     assert world.offsets(topic="bills") == list(range(5 if is_orderly else 8))
     world.kill(world.now_ms)
-    assert world.store.findings.rebuilt == []
+    assert world.store.recovery_report.rebuilt == []
 
 
 @pytest.mark.parametrize("damage", [emptied, removed, zeroed(0, 128)], ids=["emptied", "removed", "zeroed"])
@@ -496,7 +501,7 @@ def test_any_file_of_a_consume_queue_may_be_damaged(number, damage, world):
     damage(world, ROOT / "consumequeue" / "orders" / "0" / f"{number * 128 * 20:020}")
     world.open()
     assert world.offsets() == list(range(300))
-    assert world.store.findings.rebuilt == [("orders", 0)]
+    assert world.store.recovery_report.rebuilt == [("orders", 0)]
 
 
 def test_a_deleted_topics_queues_are_missed_by_nobody(world):
@@ -507,11 +512,11 @@ def test_a_deleted_topics_queues_are_missed_by_nobody(world):
     world.store.delete_topic("orders")
     world.store.close()
     world.open()
-    assert world.store.findings.rebuilt == []
+    assert world.store.recovery_report.rebuilt == []
     assert world.store.max_offset("orders", 0) == 0
     world.store.delete_topic("bills")
     world.kill(world.now_ms)
-    assert world.store.findings.rebuilt == []
+    assert world.store.recovery_report.rebuilt == []
 
 
 LAST_SEGMENT = FIRST_SEGMENT.with_name(f"{4096:020}")
@@ -550,7 +555,7 @@ def test_a_log_without_its_last_files_is_not_opened_until_its_end_is_accepted(lo
 
     world.disk = without
     world.open(end)
-    assert world.store.findings.lost_size == last.end - end
+    assert world.store.recovery_report.lost_size == last.end - end
     assert world.store.max_physical_offset == end
     world.kill()  # the loss is known now
     assert world.store.max_physical_offset == end
@@ -570,7 +575,7 @@ def test_a_record_that_was_on_the_disk_and_is_damaged_ends_the_log_only_when_tha
     world.disk = world.disk.after_kill()
     world.open(end)
     assert world.offsets() == [0, 1, 2]
-    assert world.store.findings.cut_size == results[-1].end - end
+    assert world.store.recovery_report.cut_size == results[-1].end - end
 
 
 def test_an_accepted_end_is_no_leave_for_another(world):
@@ -581,7 +586,7 @@ def test_an_accepted_end_is_no_leave_for_another(world):
 
 
 @pytest.mark.parametrize(
-    ("end", "durable", "accepted", "verdict"),
+    ("end", "durable", "accepted", "log_end"),
     [
         (100, 100, None, LogEnd.WHOLE),
         (200, 100, None, LogEnd.WHOLE),
@@ -592,8 +597,8 @@ def test_an_accepted_end_is_no_leave_for_another(world):
         (0, 100, 0, LogEnd.ACCEPTED),
     ],
 )
-def test_a_log_that_ends_before_what_was_on_the_disk_has_lost_something(end, durable, accepted, verdict):
-    assert judge_end(end, durable, accepted) is verdict
+def test_a_log_that_ends_before_what_was_on_the_disk_has_lost_something(end, durable, accepted, log_end):
+    assert classify_end(end, durable, accepted) is log_end
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
@@ -603,11 +608,11 @@ def test_first_files_of_the_log_that_somebody_removed_are_missed_once(is_clean, 
         world.store.close()
     world.disk.remove(FIRST_SEGMENT)
     world.kill()
-    assert world.store.findings.lost_head_size == 2048
+    assert world.store.recovery_report.lost_head_size == 2048
     assert "the commitlog begins at 2048; somebody else has removed 2048 bytes before that" in caplog.text
     assert world.send().queue_offset == 40
     world.kill()
-    assert world.store.findings.lost_head_size == 0
+    assert world.store.recovery_report.lost_head_size == 0
 
 
 def test_a_queue_whose_first_file_is_missing_is_rebuilt_after_kill_9(world):
@@ -615,7 +620,7 @@ def test_a_queue_whose_first_file_is_missing_is_rebuilt_after_kill_9(world):
     world.sync_queues()
     world.disk.remove(ROOT / "consumequeue" / "orders" / "0" / f"{0:020}")
     world.kill()
-    assert (world.store.findings.rebuilt, world.offsets()) == ([("orders", 0)], list(range(300)))
+    assert (world.store.recovery_report.rebuilt, world.offsets()) == ([("orders", 0)], list(range(300)))
 
 
 @pytest.mark.parametrize("count", [1, 5, 300])
@@ -626,7 +631,7 @@ def test_the_queue_of_the_logs_last_message_is_rebuilt_when_it_is_gone_after_an_
     world.disk.remove(ROOT / "consumequeue" / "orders")
     world.disk = world.disk.after_kill()
     world.open()
-    assert (world.store.findings.rebuilt, world.offsets()) == ([("orders", 0)], list(range(count)))
+    assert (world.store.recovery_report.rebuilt, world.offsets()) == ([("orders", 0)], list(range(count)))
 
 
 def test_a_queue_that_is_gone_after_kill_9_does_not_begin_with_what_is_read_again(world):
@@ -638,4 +643,4 @@ def test_a_queue_that_is_gone_after_kill_9_does_not_begin_with_what_is_read_agai
     world.send(3)
     world.disk.remove(ROOT / "consumequeue" / "orders")
     world.kill(checkpoint_ms)
-    assert (world.store.findings.rebuilt, world.offsets()) == ([("orders", 0)], list(range(53)))
+    assert (world.store.recovery_report.rebuilt, world.offsets()) == ([("orders", 0)], list(range(53)))

@@ -35,7 +35,7 @@ def test_a_topic_that_was_deleted_stays_deleted_after_kill_9(disk: FakeDisk) -> 
     store = store_of(disk.after_kill())
     assert (store.queue_ids("orders"), store.max_offset("orders", 0)) == ([], 0)
     assert len(bodies(store, "bills")) == 15
-    assert store.findings.unplaced_count == 0
+    assert store.recovery_report.unplaced_count == 0
 
 
 def test_the_last_topic_stays_deleted_after_an_orderly_stop(disk: FakeDisk) -> None:
@@ -57,7 +57,7 @@ def test_a_topic_that_is_made_again_keeps_its_new_messages_and_no_old_ones(start
         disk = disk.after_kill()
         store = store_of(disk)
     assert bodies(store) == new
-    assert store.findings.rebuilt == []
+    assert store.recovery_report.rebuilt == []
 
 
 def test_queues_that_are_rebuilt_hold_nothing_from_before_the_deletion(disk: FakeDisk) -> None:

@@ -65,7 +65,7 @@ def opened(disk):
         (queue.topic, queue.queue_id): (queue.next_offset, queue.data_end, list(queue.entries(0, 99)))
         for queue in store._queues
     }
-    return store.recovered, entries, store.findings.rebuilt
+    return store.recovered, entries, store.recovery_report.rebuilt
 
 
 @pytest.mark.parametrize("is_clean", [True, False], ids=["after an orderly stop", "after a kill"])
@@ -76,15 +76,15 @@ def test_a_young_queue_is_cut_as_any_other(monkeypatch, seed, is_damaged, is_cle
     disk = left_by(random, is_clean=is_clean, checkpoint_share=random.random())
     if is_damaged:
         damage_some(disk, random)
-    cut_young, young = recovery._cut_young, []
+    cut_young, young = recovery._cut_recent, []
 
     def counted(*arguments):
         young.append(cut_young(*arguments))
         return young[-1]
 
-    monkeypatch.setattr(recovery, "_cut_young", counted)
+    monkeypatch.setattr(recovery, "_cut_recent", counted)
     in_short = opened(disk.after_kill())
-    monkeypatch.setattr(recovery, "_cut_young", lambda *_: False)
+    monkeypatch.setattr(recovery, "_cut_recent", lambda *_: False)
     assert opened(disk.after_kill()) == in_short
     assert sum(young) > 50
 
@@ -111,7 +111,7 @@ def test_only_some_of_many_queues_are_searched_for_the_beginning(monkeypatch):
 
     disk = left_by(Random(1), is_clean=False, checkpoint_share=0.01)
     monkeypatch.setattr(recovery, "_number_of", counted)
-    monkeypatch.setattr(recovery, "_cut_young", lambda *_: True)
+    monkeypatch.setattr(recovery, "_cut_recent", lambda *_: True)
     opened(disk)
     assert len(looked) < QUEUES // 4
 

@@ -420,24 +420,24 @@ def test_a_segment_that_cannot_be_synced_for_want_of_a_descriptor_refuses_the_me
 
 
 def test_a_store_that_a_failed_sync_has_fenced_is_told_from_one_that_is_closed(disk, store):
-    assert store.troubles == []
+    assert store.issues == []
     store.append(draft())
     disk.failures["sync"] = OSError(errno.EIO, "Input/output error")
     store.flush()
-    (trouble,) = store.troubles
-    assert trouble.kind is StoreIssueKind.FENCED
-    assert "Input/output error" in trouble.reason
+    (issue,) = store.issues
+    assert issue.kind is StoreIssueKind.FENCED
+    assert "Input/output error" in issue.reason
     good = store_of()
     good.close()
-    assert good.troubles == [(StoreIssueKind.CLOSED, "the store is closed")]
+    assert good.issues == [(StoreIssueKind.CLOSED, "the store is closed")]
 
 
 def test_what_recovery_has_cut_is_a_trouble_as_long_as_it_is_kept(disk, store):
     end = store.append(draft()).end
     disk.files[ROOT / "commitlog" / f"{0:020}"].buffer[end : end + 9] = b"no record"
     again = store_of(disk.after_kill())
-    assert again.findings.cut_size == again.quarantine_size == 9
-    assert [trouble.kind for trouble in again.troubles] == [StoreIssueKind.QUARANTINE]
+    assert again.recovery_report.cut_size == again.quarantine_size == 9
+    assert [issue.kind for issue in again.issues] == [StoreIssueKind.QUARANTINE]
 
 
 def test_readers_of_an_asynchronous_store_see_everything_at_once(store):

@@ -34,7 +34,7 @@ DENIALS = ("signature", "rule")
 
 _UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"
 """A field that clients before 4.9.4 add after they have signed."""
-_NOBODY = User("", "nobody has this secret")
+_NO_USER = User("", "nobody has this secret")
 
 
 class Guard:
@@ -104,7 +104,7 @@ class Guard:
         name = fields.get(ACCESS_KEY)
         user = self._directory.users.get(name) if name else None
         # An unknown user costs the same as a known one: the time of an answer tells no names.
-        is_signed = bool(name) and _is_signed(command, (user or _NOBODY).password)
+        is_signed = bool(name) and _is_signed(command, (user or _NO_USER).password)
         if user is not None and is_signed and user.status is UserStatus.ENABLE:
             return user
         if command.code in self._unsigned:

@@ -26,9 +26,9 @@ Selection = frozenset[int] | PropertyTest | None
 
 KEPT_LENGTH_MAX = 768 * 1024
 """Characters of all expressions that are kept compiled; each takes some 70 bytes of memory then."""
-AT_ONCE_LENGTH_MAX = 8 * 1024
+COMPILED_INLINE_LENGTH_MAX = 8 * 1024
 """Characters of an expression that the event loop compiles itself; a thread does so with a longer one."""
-COMPILED_LENGTH_BURST = AT_ONCE_LENGTH_MAX + 1024
+COMPILED_LENGTH_BURST = COMPILED_INLINE_LENGTH_MAX + 1024
 COMPILED_LENGTH_PER_MS = 64
 """Characters that are compiled at once, and then in each millisecond: a thousand take some 4 ms."""
 _EXPRESSION_LENGTH = 32
@@ -183,10 +183,10 @@ class Filters:
         Raises:
             Rejected: 215, too many new ones come at once, or it is being compiled.
         """
-        if self._under_way and len(expression) > AT_ONCE_LENGTH_MAX:
+        if self._under_way and len(expression) > COMPILED_INLINE_LENGTH_MAX:
             raise Rejected(ResponseCode.FLOW_CONTROL, "long new expressions come at once: try again")
         self._spend(min(len(expression) + _EXPRESSION_LENGTH, COMPILED_LENGTH_BURST), now_ms)
-        if self._compile_aside is None or len(expression) <= AT_ONCE_LENGTH_MAX:
+        if self._compile_aside is None or len(expression) <= COMPILED_INLINE_LENGTH_MAX:
             return
         self._under_way = expression
         self._compile_aside(expression, self._keep_compiled)

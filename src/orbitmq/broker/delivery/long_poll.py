@@ -49,7 +49,7 @@ class HeldPull(Generic[T]):
     """True once its connection has closed: nobody is there to be answered."""
     answer_size: int = 0
     """Bytes of the answer that there was no room for."""
-    put_off_ms: int | None = None
+    postponed_ms: int | None = None
     """When there was none for the first time."""
 
 
@@ -112,7 +112,7 @@ class HeldPulls(Generic[T]):
         self._size_by_connection: dict[Hashable, int] = {}
         self._ready: dict[QueueKey, deque[HeldPull[T]]] = {}
         self._turns: deque[QueueKey] = deque()
-        self._put_off: deque[HeldPull[T]] = deque()
+        self._postponed: deque[HeldPull[T]] = deque()
         self._closed: dict[Hashable, None] = {}
         """Connections that closed and whose pulls are still here: one may have tens of thousands."""
         self.count = 0
@@ -133,7 +133,7 @@ class HeldPulls(Generic[T]):
         waiting.add(pull)
         return True
 
-    def line_up(self, pull: HeldPull[T]) -> bool:
+    def enqueue(self, pull: HeldPull[T]) -> bool:
         """Take a pull in that is to be tried in its turn, without waiting for a message. False: there are too many."""
         if not self._admit(pull):
             return False
@@ -200,20 +200,20 @@ class HeldPulls(Generic[T]):
             ready.append(pull)
         return ready
 
-    def put_off(self, pull: HeldPull[T]) -> bool:
+    def postpone(self, pull: HeldPull[T]) -> bool:
         """Let a pull wait until clients read: no message wakes it, `resume` does. False: too many wait, answer it now."""
         if not self._admit(pull):
             return False
-        self._put_off.append(pull)
+        self._postponed.append(pull)
         return True
 
     def resume(self, count: int) -> bool:
         """Make some of the pulls ready that were put off. False: there are no more of them."""
-        for _ in range(min(count, len(self._put_off))):
-            pull = self._put_off.popleft()
+        for _ in range(min(count, len(self._postponed))):
+            pull = self._postponed.popleft()
             if not pull.is_gone:
                 self._make_ready((pull.topic, pull.queue_id), (pull,))
-        return bool(self._put_off)
+        return bool(self._postponed)
 
     def wake_expired(self, now_ms: int) -> None:
         """Make the pulls ready whose time is over."""
@@ -244,7 +244,7 @@ class HeldPulls(Generic[T]):
     def close(self) -> list[HeldPull[T]]:
         """Hand out every pull and hold no more: the broker stops."""
         self._count_max = 0
-        self.resume(len(self._put_off))
+        self.resume(len(self._postponed))
         for key, waiting in tuple(self._by_queue.items()):
             self._wake(key, list(waiting))
         return self.take_ready()

@@ -45,9 +45,9 @@ _HELD_SIZE = 800
 _TAG_SIZE = 200
 _SHARED_SIZE_MAX = 8 * 1024 * 1024
 """Bytes of what was read that pulls of one crowd share."""
-_PUT_OFF_S = 0.01
+_POSTPONED_S = 0.01
 """After so long it is looked again whether there is room for answers that there was no room for."""
-PATIENCE_MS = 1_000
+POSTPONED_MAX_MS = 1_000
 """So long a large answer waits for room; then those who read nothing make room for it."""
 
 _TURN_WORK = 8_192
@@ -177,10 +177,10 @@ class Pulls:
         """Let a pull wait for messages for so long. False: too many wait, answer it now."""
         return self.held.hold(self._held_pull(call, selection, suspend_ms))
 
-    def line_up(self, call: Call[PullMessage], selection: Selection, suspend_ms: int) -> bool:
+    def enqueue(self, call: Call[PullMessage], selection: Selection, suspend_ms: int) -> bool:
         """Read for a pull in a turn to come, and let it wait for so long. False: too many wait."""
         was_idle = not self.held.has_ready
-        is_taken = self.held.line_up(self._held_pull(call, selection, suspend_ms))
+        is_taken = self.held.enqueue(self._held_pull(call, selection, suspend_ms))
         if is_taken and was_idle:
             asyncio.get_running_loop().call_soon(self._answer_ready)
         return is_taken
@@ -295,22 +295,22 @@ class Pulls:
         if peer.has_room(size):
             return False
         now_ms = self._clock()
-        if pull.put_off_ms is None:
-            pull.put_off_ms = now_ms
-        elif now_ms >= pull.put_off_ms + PATIENCE_MS and peer.has_room(0):
+        if pull.postponed_ms is None:
+            pull.postponed_ms = now_ms
+        elif now_ms >= pull.postponed_ms + POSTPONED_MAX_MS and peer.has_room(0):
             return False
         pull.answer_size = size
-        if not self.held.put_off(pull):
+        if not self.held.postpone(pull):
             return False
         if not self._is_waiting_for_room:
             self._is_waiting_for_room = True
-            asyncio.get_running_loop().call_later(_PUT_OFF_S, self._resume)
+            asyncio.get_running_loop().call_later(_POSTPONED_S, self._resume)
         return True
 
     def _resume(self) -> None:
         self._is_waiting_for_room = self.held.resume(_TURN_COUNT)
         if self._is_waiting_for_room:
-            asyncio.get_running_loop().call_later(_PUT_OFF_S, self._resume)
+            asyncio.get_running_loop().call_later(_POSTPONED_S, self._resume)
         self._answer_ready()
 
     @staticmethod

@@ -51,12 +51,12 @@ class HalfTemplates:
     """The forms that were made before.
 
     Args:
-        special_form: the long way's: the stored form of a message that asks for something special, None where it refuses.
+        special_message: the long way's: the stored form of a message that asks for something special, None where it refuses.
     """
 
-    def __init__(self, special_form: Callable[[Draft], Draft | None]) -> None:
-        self._special_form = special_form
-        self._forms: dict[_Around, HalfTemplate | None] = {}
+    def __init__(self, special_message: Callable[[Draft], Draft | None]) -> None:
+        self._special_message = special_message
+        self._templates: dict[_Around, HalfTemplate | None] = {}
         """None: they have none. `_SEEN`: they came once; somebody's properties differ in every message, and come never again."""
 
     def find(self, draft: Draft, key: bytes) -> HalfTemplate | None:
@@ -68,24 +68,24 @@ class HalfTemplates:
         """
         before, _, behind = draft.properties.partition(key)
         around = draft.topic, draft.queue_id, before, behind
-        form = self._forms.get(around, _UNSEEN)
-        if form is _UNSEEN:
-            if len(self._forms) >= TEXTS_MAX:
-                self._forms.clear()
+        template = self._templates.get(around, _UNSEEN)
+        if template is _UNSEEN:
+            if len(self._templates) >= TEXTS_MAX:
+                self._templates.clear()
             if len(before) + len(behind) <= TEXT_SIZE_MAX:
-                self._forms[around] = _SEEN
+                self._templates[around] = _SEEN
             return None
-        if form is _SEEN:
-            form = self._forms[around] = self._form_of(draft, before, behind, key)
-        return form if form is not None and len(key) <= _KEY_SIZE_MAX else None
+        if template is _SEEN:
+            template = self._templates[around] = self._template_of(draft, before, behind, key)
+        return template if template is not None and len(key) <= _KEY_SIZE_MAX else None
 
-    def _form_of(self, draft: Draft, before: bytes, behind: bytes, key: bytes) -> HalfTemplate | None:
+    def _template_of(self, draft: Draft, before: bytes, behind: bytes, key: bytes) -> HalfTemplate | None:
         # The key has to stand where the unique key does, and nowhere else: then so does that of the next message.
         name = UNIQUE_KEY + b"\x01"
         is_alone = before == name or before.endswith(b"\x02" + name)
         if not is_alone or not behind.startswith(b"\x02") or key in behind or name in behind:
             return None
-        waiting = self._special_form(draft)
+        waiting = self._special_message(draft)
         if waiting is None or waiting.topic != HALF_TOPIC:
             return None
         pieces = tuple(waiting.properties.split(key))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from orbitmq.broker.fast_path.half_template import HalfTemplates
 from orbitmq.broker.fast_path.send_template import SendTemplates
-from orbitmq.broker.handlers.send import note_waiting, special_form
+from orbitmq.broker.handlers.send import note_waiting, special_message
 from orbitmq.broker.sending.answers import NOT_DURABLE, SendAnswers, remark_of
 from orbitmq.broker.sending.tables import SendTables, host_of
 from orbitmq.codes import RequestCode, ResponseCode
@@ -51,10 +51,10 @@ class SendFastPath:
         self._tables = tables
         self._version: DataVersion | None = None
         self._queue_counts: dict[str, int] = {}
-        self._forms = SendTemplates(tables.properties)
-        self._halves = HalfTemplates(self._special_form)
-        self._answer = _answer_form(tables.answers, _KEY_SENTINEL)
-        self._keyless_answer = _answer_form(tables.answers, None)
+        self._templates = SendTemplates(tables.properties)
+        self._halves = HalfTemplates(self._special_message)
+        self._answer = _answer_template(tables.answers, _KEY_SENTINEL)
+        self._keyless_answer = _answer_template(tables.answers, None)
         self._id_start = offset_message_id(tables.answers.host, 0)[:-_OFFSET_DIGITS]
 
     def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
@@ -62,13 +62,13 @@ class SendFastPath:
         if not data.startswith(_START, 8):
             return 0
         tables = self._tables
-        version = tables.destinations.topics.table.version
+        version = tables.queue_resolver.topics.table.version
         # Every change of the table makes a new version: what was counted before may not be sent to any more.
         if version is not self._version:
             self._version = version
             self._queue_counts.clear()
         # Bound once for each read: every attribute that the loop looks up costs a message some thirty nanoseconds.
-        append, read_form, format_answer = tables.store.append, self._forms.read, self._format
+        append, read_template, format_answer = tables.store.append, self._templates.read, self._format
         find_half = self._halves.find
         note_key = tables.store.note_key
         queue_counts, body_size_max = self._queue_counts, tables.body_size_max
@@ -91,7 +91,7 @@ class SendFastPath:
                 # A frame that the read cut off, or a binary header (mark >> 24): the frame decoder's business.
                 if frame_end > end or body_start > frame_end or mark >> 24 or frame_end - body_start > body_size_max:
                     break
-                read = read_form(data[at + 8 : body_start])
+                read = read_template(data[at + 8 : body_start])
                 if read is None:
                     break
                 (
@@ -107,8 +107,8 @@ class SendFastPath:
                         Draft, (topic, queue_id, body, properties, flag, sys_flag, born_at_ms, host, 0, 0, None)
                     )
                     # Of the unique key alone: only that differs between halves of one form.
-                    form = find_half(sent, key) if sys_flag & _PREPARED and key and words == b"" else None
-                    special = self._special_form(sent) if form is None else form.fill(sent, key)
+                    template = find_half(sent, key) if sys_flag & _PREPARED and key and words == b"" else None
+                    special = self._special_message(sent) if template is None else template.fill(sent, key)
                     if special is None:
                         break
                     taken = opaque
@@ -117,11 +117,11 @@ class SendFastPath:
                     if special.topic is not topic:
                         recall_handle = note_waiting(tables, topic, special, stored_at_ms)
                         topic = special.topic  # where it is counted, as on the long way
-                    if form is not None:
-                        if form.ending is not None and tables.transactions is not None:
-                            tables.transactions.keep(special, result, key, form.ending)
+                    if template is not None:
+                        if template.ending is not None and tables.transactions is not None:
+                            tables.transactions.keep(special, result, key, template.ending)
                         note_key((physical_offset, record_size, stored_at_ms, topic, key, b""))
-                    if form is None:
+                    if template is None:
                         room -= _SPECIAL_COST
                 elif len(stored) > PROPERTIES_SIZE_MAX:
                     break
@@ -170,17 +170,17 @@ class SendFastPath:
 
     def _count_queues(self, topic: str) -> int:
         """Return how many queues of a topic may be sent to without a second look; 0: none."""
-        config = self._tables.destinations.open_topic(topic)
+        config = self._tables.queue_resolver.open_topic(topic)
         if config is None or topic in self._tables.static.mappings:
             return 0
         count = max(config.read_queue_count, config.write_queue_count)
         self._queue_counts[topic] = count
         return count
 
-    def _special_form(self, sent: Draft) -> Draft | None:
+    def _special_message(self, sent: Draft) -> Draft | None:
         """Return the stored form of a message that asks for something special; None: the long way says what is wrong."""
         try:
-            special = special_form(self._tables, sent)
+            special = special_message(self._tables, sent)
         except OrbitError:
             return None
         is_taken = len(special.properties) <= PROPERTIES_SIZE_MAX and not special.sys_flag & SysFlag.FOR_THE_BROKER
@@ -207,7 +207,7 @@ class SendFastPath:
             if code == NOT_DURABLE.code:
                 connection.answer_held(_refusals(opaques))
             else:
-                connection.answer_held([_as_doubtful(answer, code) for answer in held])
+                connection.answer_held([_as_maybe_stored(answer, code) for answer in held])
 
         if self._tables.answers.wait_safe(log_end, safe):
             safe(ResponseCode.SUCCESS)
@@ -217,20 +217,20 @@ def _refusals(opaques: list[int]) -> list[bytes]:
     return [encode_reply(Command(RequestCode.SEND_MESSAGE_V2, opaque), NOT_DURABLE) for opaque in opaques]
 
 
-def _as_doubtful(answer: bytes, code: ResponseCode) -> bytes:
+def _as_maybe_stored(answer: bytes, code: ResponseCode) -> bytes:
     """Return the answer to a message that disk or slaves have not kept in time: it says where the message lies all the same."""
     (frame,) = FrameDecoder().feed(answer)
     late = decode_command(frame)._replace(code=code, remark=remark_of(code))
     return encode_command(late)
 
 
-def _answer_form(answers: SendAnswers, key: str | None) -> bytes:
+def _answer_template(answers: SendAnswers, key: str | None) -> bytes:
     """Return an answer of the long way with `%` in place of its values: physical offset, queue and its offset, key, opaque."""
     message_id, queue_id, queue_offset, opaque = _SENTINELS
     header = answers.header(message_id, int(queue_id), int(queue_offset), key)
     text = encode_reply(Command(RequestCode.SEND_MESSAGE_V2, int(opaque)), Reply(header=header))[8:].decode()
-    form = text.replace("%", "%%")
-    id_form = offset_message_id(answers.host, 0)[:-_OFFSET_DIGITS] + f"%0{_OFFSET_DIGITS}X"
-    for sentinel, value in zip((*_SENTINELS, _KEY_SENTINEL), (id_form, "%d", "%d", "%d", "%b"), strict=True):
-        form = form.replace(sentinel, value, 1)
-    return form.encode()
+    template = text.replace("%", "%%")
+    id_template = offset_message_id(answers.host, 0)[:-_OFFSET_DIGITS] + f"%0{_OFFSET_DIGITS}X"
+    for sentinel, value in zip((*_SENTINELS, _KEY_SENTINEL), (id_template, "%d", "%d", "%d", "%b"), strict=True):
+        template = template.replace(sentinel, value, 1)
+    return template.encode()

@@ -52,7 +52,7 @@ class _Head(NamedTuple):
     sys_flag: int
 
 
-class _Form(NamedTuple):
+class _Template(NamedTuple):
     """Properties around their values: as they are stored, or as they were sent when they ask for something special."""
 
     parts: tuple[bytes, ...]
@@ -67,7 +67,7 @@ class SendTemplates:
         self._plain = properties.plain
         self._texts = SendHeaderTexts()
         self._heads: dict[bytes, _Head] = {}
-        self._forms: dict[bytes, _Form | tuple[()]] = {}
+        self._templates: dict[bytes, _Template | tuple[()]] = {}
         """By their text; empty: it means nothing that could be put together."""
         self._seen: set[bytes] = set()
         """Texts that came once. Most of them come never again: somebody's properties differ in every message."""
@@ -85,19 +85,19 @@ class SendTemplates:
         words = b""
         # Each piece ends where a `find` from its own beginning ends it: so a form's text can be cut in one way only.
         if words_at < born_end:
-            form_text = text[born_end:key_at] + text[key_end:opaque_at] + text[opaque_end:]
+            template_text = text[born_end:key_at] + text[key_end:opaque_at] + text[opaque_end:]
         else:
             words_end = find(b"\\", words_at)
             words = text[words_at:words_end]
             if words_at > key_at:
-                form_text = text[born_end:key_at] + text[key_end:words_at] + text[words_end:opaque_at]
+                template_text = text[born_end:key_at] + text[key_end:words_at] + text[words_end:opaque_at]
             else:
-                form_text = text[born_end:words_at] + text[words_end:key_at] + text[key_end:opaque_at]
-            form_text += text[opaque_end:]
-        form = self._forms.get(form_text)
+                template_text = text[born_end:words_at] + text[words_end:key_at] + text[key_end:opaque_at]
+            template_text += text[opaque_end:]
+        template = self._templates.get(template_text)
         head = self._heads.get(text[:head_end])
-        if form and head is not None:
-            parts, tag_code, is_special = form
+        if template and head is not None:
+            parts, tag_code, is_special = template
             topic, queue_id, sys_flag = head
             born_at, key, opaque = text[born_end - 13 : born_end], text[key_at:key_end], text[opaque_at:opaque_end]
             if (
@@ -121,9 +121,9 @@ class SendTemplates:
                     topic, queue_id, sys_flag, int(born_at), 0, sent, int(opaque),
                     stored, key, tag_code, words if len(words) <= NOTED_SIZE_MAX else None,
                 )  # fmt: skip
-        return self._read_whole(text, form_text, is_new=form is None or head is None)
+        return self._read_whole(text, template_text, is_new=template is None or head is None)
 
-    def _read_whole(self, text: bytes, form_text: bytes, *, is_new: bool) -> PlainMessage | None:
+    def _read_whole(self, text: bytes, template_text: bytes, *, is_new: bool) -> PlainMessage | None:
         fields = by_text = self._texts.parse(text)
         if fields is None:
             fields = parse_plain_send(text)
@@ -133,18 +133,18 @@ class SendTemplates:
         stored, key = self._plain(properties), unique_key(properties)
         if key is None:
             return None
-        if by_text is not None and is_new and len(form_text) <= TEXT_SIZE_MAX:
-            if form_text in self._seen:
-                self._learn(text, form_text, _Head(*fields[:3]), properties, stored, key)
+        if by_text is not None and is_new and len(template_text) <= TEXT_SIZE_MAX:
+            if template_text in self._seen:
+                self._learn(text, template_text, _Head(*fields[:3]), properties, stored, key)
             else:
                 if len(self._seen) >= TEXTS_MAX:
                     self._seen.clear()
-                self._seen.add(form_text)
+                self._seen.add(template_text)
         is_only_key = 0 < len(key) <= NOTED_SIZE_MAX and _KEYS not in properties
         return (*fields, stored, key, None, b"" if is_only_key else None)
 
     def _learn(
-        self, text: bytes, form_text: bytes, head: _Head, properties: bytes, stored: bytes | None, key: bytes
+        self, text: bytes, template_text: bytes, head: _Head, properties: bytes, stored: bytes | None, key: bytes
     ) -> None:
         """Remember a form, and a head, that were read by their texts."""
         head_text = text[: text.find(_BORN_AT)]
@@ -152,14 +152,14 @@ class SendTemplates:
             if len(self._heads) >= TEXTS_MAX:
                 self._heads.clear()
             self._heads[head_text] = head
-        if len(self._forms) >= TEXTS_MAX:
-            self._forms.clear()
+        if len(self._templates) >= TEXTS_MAX:
+            self._templates.clear()
         # KEYS in another field than the properties, or written otherwise there, is not where `read` looks for its words.
         is_found = (text.find(_KEYS_TEXT, len(head_text) + _BORN_END) >= 0) == (_KEYS in properties)
-        self._forms[form_text] = _form_of(properties, stored, key) if is_found else ()
+        self._templates[template_text] = _template_of(properties, stored, key) if is_found else ()
 
 
-def _form_of(properties: bytes, stored: bytes | None, key: bytes) -> _Form | tuple[()]:
+def _template_of(properties: bytes, stored: bytes | None, key: bytes) -> _Template | tuple[()]:
     kept = properties if stored is None else stored
     values = [_value_at(kept, _KEY)]
     if _KEYS in properties:
@@ -171,7 +171,7 @@ def _form_of(properties: bytes, stored: bytes | None, key: bytes) -> _Form | tup
         parts.append(kept[at:start])
         at = end
     parts.append(kept[at:])
-    return _Form(tuple(parts), None if stored is None else tag_code_of("", stored, 0), stored is None)
+    return _Template(tuple(parts), None if stored is None else tag_code_of("", stored, 0), stored is None)
 
 
 def _value_at(properties: bytes, name: bytes) -> tuple[int, int] | None:

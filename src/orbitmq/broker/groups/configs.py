@@ -13,7 +13,7 @@ from orbitmq.broker.versioned_table import VersionedTable
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.topic import DataVersion, Perm, check_name
-from orbitmq.store.lmq import is_light
+from orbitmq.store.lmq import is_lmq
 from orbitmq.wire.bodies.groups import GroupConfig, GroupTable
 
 GROUPS_MAX = 200_000
@@ -45,7 +45,7 @@ class GroupConfigs(VersionedTable[GroupConfig]):
         forbidden: Mapping[str, Mapping[str, int]] | None = None,
         auto_create_enable: bool = True,
         count_max: int = GROUPS_MAX,
-        has_light_queues: bool = False,
+        has_lmq: bool = False,
     ) -> None:
         super().__init__({config.group: config for config in groups}, version, count_max=count_max)
         self._auto_create_enable = auto_create_enable
@@ -54,13 +54,13 @@ class GroupConfigs(VersionedTable[GroupConfig]):
         for name in SYSTEM_GROUPS:
             self._values.setdefault(name, GroupConfig(group=name))
 
-        if has_light_queues:
-            self.get = self._find_or_light
+        if has_lmq:
+            self.get = self._find_or_lmq
 
-    def _find_or_light(self, group: str) -> GroupConfig | None:
+    def _find_or_lmq(self, group: str) -> GroupConfig | None:
         """Return a group's settings: groups named as light queues are there without having been made (Java: LMQ)."""
         found = self._values.get(group)
-        return GroupConfig(group=group) if found is None and is_light(group) else found
+        return GroupConfig(group=group) if found is None and is_lmq(group) else found
 
     @property
     def table(self) -> GroupTable:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from orbitmq.model.topic import LIGHT_PREFIX, DataVersion
+from orbitmq.model.topic import LMQ_PREFIX, DataVersion
 
 SEPARATOR = "@"
 UNKNOWN = -1
@@ -58,7 +58,7 @@ class GroupOffsets:
 
         Of a light queue that has never had a message nothing is kept: there is no end of such names.
         """
-        if not offset_max and topic.startswith(LIGHT_PREFIX):
+        if not offset_max and topic.startswith(LMQ_PREFIX):
             return 0
         offset = max(0, min(queue_offset, offset_max))
         queues = self._offsets.setdefault(f"{topic}{SEPARATOR}{group}", {})

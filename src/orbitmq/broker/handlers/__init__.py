@@ -140,9 +140,9 @@ def _reset_tables(broker: BrokerService) -> resets.ResetTables:
     )
 
 
-def _inquiry_tables(broker: BrokerService) -> consumer_queries.ConsumerQueryTables:
+def _consumer_query_tables(broker: BrokerService) -> consumer_queries.ConsumerQueryTables:
     return consumer_queries.ConsumerQueryTables(
-        broker.inquiries, broker.store, broker.topics, broker.groups, broker.config.broker_name
+        broker.consumer_queries, broker.store, broker.topics, broker.groups, broker.config.broker_name
     )
 
 
@@ -219,7 +219,7 @@ HANDLERS.include(
     clients.handlers, lambda broker: clients.ClientTables(broker.admissions, broker.membership, broker.filters)
 )
 HANDLERS.include(resets.handlers, _reset_tables)
-HANDLERS.include(consumer_queries.handlers, _inquiry_tables)
+HANDLERS.include(consumer_queries.handlers, _consumer_query_tables)
 HANDLERS.include(queue_locks.handlers, lambda broker: queue_locks.LockTables(broker.locks, broker.monotonic))
 HANDLERS.include(groups.handlers, _group_tables)
 HANDLERS.include(all_clients.handlers, _all_clients)

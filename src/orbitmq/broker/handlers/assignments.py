@@ -21,7 +21,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import RETRY_PREFIX
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.store.lmq import LIGHT_QUEUE_ID, is_light
+from orbitmq.store.lmq import LMQ_QUEUE_ID, is_lmq
 from orbitmq.wire.headers import GetAllRequestModes, QueryAssignment, SetRequestMode
 from orbitmq.wire.pop.assignments import (
     BODY_SIZE_MAX,
@@ -66,8 +66,8 @@ def query_assignment(tables: AssignmentTables, call: Call[QueryAssignment]) -> R
         found = None if queues is None else _allocate(tables, query, mode, sorted(queues))
         call.answer(Reply(body=encode_assignments(found, mode.mode)))
 
-    if is_light(query.topic) and query.message_model is MessageModel.CLUSTERING:
-        answer([MessageQueue(query.topic, tables.broker_name, LIGHT_QUEUE_ID)])
+    if is_lmq(query.topic) and query.message_model is MessageModel.CLUSTERING:
+        answer([MessageQueue(query.topic, tables.broker_name, LMQ_QUEUE_ID)])
     else:
         tables.routes.find(query.topic, answer)
     return LATER

@@ -12,7 +12,7 @@ from orbitmq.broker.delivery.pulls import Pulls
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreUnavailable
-from orbitmq.model.topic import LIGHT_PREFIX, is_reserved_topic
+from orbitmq.model.topic import LMQ_PREFIX, is_reserved_topic
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.store import Store
 from orbitmq.wire.headers import CleanExpiredConsumeQueues, CleanUnusedTopics, DeleteExpiredCommitLog
@@ -53,7 +53,7 @@ def delete_expired_commit_log(tables: CleaningTables, call: Call[DeleteExpiredCo
 def clean_unused_topics(tables: CleaningTables, call: Call[CleanUnusedTopics]) -> Reply:
     """Delete the consume queues of topics that are not in the table."""
     for topic in tables.store.topics():
-        if tables.topics.get(topic) is None and not is_reserved_topic(topic) and not topic.startswith(LIGHT_PREFIX):
+        if tables.topics.get(topic) is None and not is_reserved_topic(topic) and not topic.startswith(LMQ_PREFIX):
             log.warning("deleting the consume queues of %s, a topic that is not in the table", topic)
             try:
                 tables.store.delete_topic(topic)

@@ -38,7 +38,7 @@ class ConsumerQueryTables:
         broker_name: this broker's, as a message's consumer is told it.
     """
 
-    inquiries: ConsumerQueries
+    consumer_queries: ConsumerQueries
     store: Store
     topics: TopicRegistry
     groups: GroupRegistry
@@ -53,7 +53,7 @@ def get_running_info(tables: ConsumerQueryTables, call: Call[GetRunningInfo]) ->
     """Ask one consumer what it does."""
     header = call.header
     # Encoded anew: the administrator's signature is nobody else's business.
-    tables.inquiries.ask(header.consumer_group, header.client_id, make_request(header), call.answer)
+    tables.consumer_queries.ask(header.consumer_group, header.client_id, make_request(header), call.answer)
     return LATER
 
 
@@ -70,7 +70,7 @@ def consume_message_directly(tables: ConsumerQueryTables, call: Call[ConsumeMess
         group_sys_flag=None if group is None else group.group_sys_flag,
     )
     asked = make_request(passed_on, _record(tables, header))
-    tables.inquiries.ask(header.consumer_group, header.client_id, asked, call.answer)
+    tables.consumer_queries.ask(header.consumer_group, header.client_id, asked, call.answer)
     return LATER
 
 
@@ -104,7 +104,7 @@ def get_clients_offsets(tables: ConsumerQueryTables, call: Call[GetClientsOffset
         }
         call.answer(Reply(body=encode_clients_offsets(offsets)))
 
-    tables.inquiries.ask_all(header.group, header.client_id, asked, answered)
+    tables.consumer_queries.ask_all(header.group, header.client_id, asked, answered)
     return LATER
 
 

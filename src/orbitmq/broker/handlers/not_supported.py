@@ -24,7 +24,12 @@ from orbitmq.wire.headers import (
 
 NORMAL, RANDOM = 0, 1
 """Java: LibC.MADV_NORMAL, MADV_RANDOM."""
-_NOBODY = {"cgColdReadThreshold": 3_145_728, "configTable": {}, "globalAcc": 0, "globalColdReadThreshold": 104_857_600}
+_NO_GROUPS = {
+    "cgColdReadThreshold": 3_145_728,
+    "configTable": {},
+    "globalAcc": 0,
+    "globalColdReadThreshold": 104_857_600,
+}
 """What Java tells while nobody is held back, with its default thresholds."""
 
 handlers: Handlers[BrokerService] = Handlers()
@@ -47,7 +52,7 @@ def remove_cold_data_control(broker: BrokerService, call: Call[RemoveColdDataCon
 @handlers.on(GetColdDataControl)
 def get_cold_data_control(broker: BrokerService, call: Call[GetColdDataControl]) -> Reply:
     """Answer that no group has a threshold, and none was held back."""
-    return Reply(body=orjson.dumps({**_NOBODY, "runtimeTable": {}}))
+    return Reply(body=orjson.dumps({**_NO_GROUPS, "runtimeTable": {}}))
 
 
 @handlers.on(SetCommitLogReadMode)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orbitmq.broker.delivery.in_memory_check import is_young
+from orbitmq.broker.delivery.in_memory_check import is_in_memory
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.handlers.logical_queues import on_logical_queues
@@ -74,7 +74,7 @@ def query_consumer_offset(tables: OffsetTables, call: Call[QueryConsumerOffset])
     if header.set_zero_if_not_found is False:
         raise Rejected(ResponseCode.QUERY_NOT_FOUND, "Not found, do not set to zero, maybe this group boot first")
     is_known = tables.topics.get(header.topic) is not None
-    if is_known and is_young(tables.store, header.topic, header.queue_id):
+    if is_known and is_in_memory(tables.store, header.topic, header.queue_id):
         return Reply(header=OffsetResponse(offset=0))
     raise Rejected(ResponseCode.QUERY_NOT_FOUND, _FIRST_BOOT_REMARK)
 

@@ -225,11 +225,11 @@ def _pop(tables: PopTables, call: Call[PopMessage]) -> Reply | Later:
         selection, bool(header.order), header.attempt_id,
     )  # fmt: skip
     # What others have not read yet leaves no room for more, and expressions have their share of a turn.
-    is_put_off = not call.connection.has_room(0) or (isinstance(selection, PropertyTest) and pops.is_busy)
-    reply = None if is_put_off else _attempt(tables, header, asked)
+    is_postponed = not call.connection.has_room(0) or (isinstance(selection, PropertyTest) and pops.is_busy)
+    reply = None if is_postponed else _attempt(tables, header, asked)
     if reply is not None:
         return reply
-    return _wait(tables, call, asked, is_put_off=is_put_off)
+    return _wait(tables, call, asked, is_postponed=is_postponed)
 
 
 def _attempt(tables: PopTables, header: PopMessage, asked: PopRequest) -> Reply | None:
@@ -256,7 +256,7 @@ def _attempt(tables: PopTables, header: PopMessage, asked: PopRequest) -> Reply 
     return Reply(remark="FOUND", header=_response(header, popped), body=b"".join(popped.records))
 
 
-def _wait(tables: PopTables, call: Call[PopMessage], asked: PopRequest, *, is_put_off: bool) -> Reply | Later:
+def _wait(tables: PopTables, call: Call[PopMessage], asked: PopRequest, *, is_postponed: bool) -> Reply | Later:
     header = call.header
     selection = asked.selection
     if header.poll_ms > 0:
@@ -271,7 +271,7 @@ def _wait(tables: PopTables, call: Call[PopMessage], asked: PopRequest, *, is_pu
         )
         if not is_held:
             return _nothing(tables, header, ResponseCode.POLLING_FULL)
-        if is_put_off:
+        if is_postponed:
             tables.pop.waiting.wake(asked.topic, asked.group, asked.queue_id)
         return LATER
     return _nothing(tables, header, ResponseCode.POLLING_TIMEOUT)

@@ -104,7 +104,7 @@ def _read(tables: PullTables, call: Call[PullMessage], group: GroupConfig, *, is
         )
     is_filtered_later = isinstance(selection, PropertyTest) and tables.pulls.is_busy
     if is_late or is_filtered_later:
-        if tables.pulls.line_up(call, selection, _suspend_ms(tables, header)):
+        if tables.pulls.enqueue(call, selection, _suspend_ms(tables, header)):
             return LATER
         if is_filtered_later:
             raise Rejected(ResponseCode.FLOW_CONTROL, "too many pulls wait for their turn to be filtered")

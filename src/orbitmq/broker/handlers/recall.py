@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orbitmq.broker.handlers.send import special_form
+from orbitmq.broker.handlers.send import special_message
 from orbitmq.broker.sending.answers import NOT_DURABLE
 from orbitmq.broker.sending.tables import SendTables, host_of
 from orbitmq.broker.timers.service import TimerService
@@ -51,7 +51,7 @@ def recall_message(tables: RecallTables, call: Call[RecallMessage]) -> Reply | L
     region = {PropertyName.MSG_REGION: tables.region_id}
     try:
         handle = _handle(tables, call)
-        draft = special_form(tables.sending, _draft(call, handle))
+        draft = special_message(tables.sending, _draft(call, handle))
         result = tables.sending.store.append(draft)
     except Rejected as refusal:
         return Reply(refusal.code, refusal.remark, ext_fields=region)
@@ -68,12 +68,12 @@ def recall_message(tables: RecallTables, call: Call[RecallMessage]) -> Reply | L
 
 def _handle(tables: RecallTables, call: Call[RecallMessage]) -> RecallHandle:
     """Return what is to be taken back. Raises Rejected with Java's codes, in Java's order."""
-    header, destinations = call.header, tables.sending.destinations
+    header, queue_resolver = call.header, tables.sending.queue_resolver
     if not tables.is_recalling:
         raise Rejected(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden (see recallMessageEnable)")
-    if not destinations.is_writable and not tables.is_recalling_unwritable:
+    if not queue_resolver.is_writable and not tables.is_recalling_unwritable:
         raise Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, "recall failed, broker service not available")
-    if destinations.topics.get(header.topic) is None:
+    if queue_resolver.topics.get(header.topic) is None:
         raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"recall failed, the topic[{header.topic:.260}] not exist")
     try:
         handle = parse_recall_handle(header.recall_handle)

@@ -70,7 +70,7 @@ def send_reply_v2(tables: ReplyTables, call: Call[SendReplyV2]) -> Reply | Later
 
 def _reply(tables: ReplyTables, call: ReplyCall) -> Later:
     """Push a reply, and go on when the client has answered. What cannot be stored is refused before that."""
-    if tables.sending.destinations.is_missing(call.header.topic):
+    if tables.sending.queue_resolver.is_missing(call.header.topic):
         return make_topic(tables.sending, call, partial(_reply, tables, call))
     draft = _draft(tables, call)
     properties = parse_properties(call.header.properties or "")
@@ -132,8 +132,8 @@ def _draft(tables: ReplyTables, call: ReplyCall) -> Draft:
         Rejected: the codes of a send: 13, 16, 17 or 29.
     """
     header, sending = call.header, tables.sending
-    destinations = sending.destinations
-    config = destinations.open_topic(header.topic) or destinations.resolve(header, call.now_ms)
+    queue_resolver = sending.queue_resolver
+    config = queue_resolver.open_topic(header.topic) or queue_resolver.resolve(header, call.now_ms)
     if header.sys_flag & SysFlag.FOR_THE_BROKER:
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a reply is no part of a transaction, and no batch")
     stored = stored_form(sending, draft_of(sending, call, config))

@@ -17,7 +17,7 @@ from orbitmq.broker.sending.answers import SendCall, refusal_of
 from orbitmq.broker.sending.batches import store_batch
 from orbitmq.broker.sending.tables import SendTables, check_sizes, host_of
 from orbitmq.broker.timers.times import asks_for_time, without_times
-from orbitmq.broker.transactions.messages import half_form, is_prepared
+from orbitmq.broker.transactions.messages import half_message, is_prepared
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, OrbitError, Rejected, StoreUnavailable
 from orbitmq.model.message import PropertyName, SysFlag
@@ -62,12 +62,12 @@ def send_batch(tables: SendTables, call: Call[SendBatch]) -> Reply | Later:
 def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
     """Check one message, append it, and answer when it is as safe as the flush mode promises."""
     _check_waiting(tables, call)
-    header, destinations = call.header, tables.destinations
-    config = destinations.open_topic(header.topic)
+    header, queue_resolver = call.header, tables.queue_resolver
+    config = queue_resolver.open_topic(header.topic)
     if config is None:
-        if destinations.is_missing(header.topic):
+        if queue_resolver.is_missing(header.topic):
             return make_topic(tables, call, partial(store_one, tables, call))
-        config = destinations.resolve(header, call.now_ms)
+        config = queue_resolver.resolve(header, call.now_ms)
     draft = draft_of(tables, call, config)
     stored = stored_form(tables, draft)
     if stored.sys_flag & SysFlag.FOR_THE_BROKER:
@@ -108,11 +108,11 @@ def note_waiting(tables: SendTables, topic: str, stored: Draft, now_ms: int) -> 
     return None
 
 
-def _half_form(tables: SendTables, draft: Draft, properties: dict[str, str]) -> Draft:
+def _half_message(tables: SendTables, draft: Draft, properties: dict[str, str]) -> Draft:
     if tables.transactions is None:
         remark = f"the broker[{tables.answers.host.ip}] sending transaction message is forbidden"
         raise Rejected(ResponseCode.NO_PERMISSION, remark)
-    return half_form(draft, properties)
+    return half_message(draft, properties)
 
 
 def _count_half(tables: SendTables, topic: str, now_ms: int) -> None:
@@ -128,13 +128,13 @@ def take_batch(tables: SendTables, call: SendCall) -> Reply | Later:
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "batch request does not support retry group")
     if header.sys_flag & SysFlag.FOR_THE_BROKER:
         raise _refused_flag(header.sys_flag)
-    destinations = tables.destinations
-    config = destinations.open_topic(header.topic)
+    queue_resolver = tables.queue_resolver
+    config = queue_resolver.open_topic(header.topic)
     if config is None:
-        if destinations.is_missing(header.topic):
+        if queue_resolver.is_missing(header.topic):
             return make_topic(tables, call, partial(take_batch, tables, call))
-        config = destinations.resolve(header, call.now_ms)
-    return in_turns(call, store_batch(tables, call, config.topic, destinations.choose_queue(config, header)))
+        config = queue_resolver.resolve(header, call.now_ms)
+    return in_turns(call, store_batch(tables, call, config.topic, queue_resolver.choose_queue(config, header)))
 
 
 def make_topic(
@@ -154,7 +154,7 @@ def make_topic(
         if reply is not LATER:
             call.answer(reply)
 
-    make = partial(tables.destinations.make, call.header, call.now_ms)
+    make = partial(tables.queue_resolver.make, call.header, call.now_ms)
     tables.admissions.admit_topic(call.connection, make, made, size=len(call.command.body))
     return LATER
 
@@ -181,7 +181,7 @@ def draft_of(tables: SendTables, call: SendCall | Call[SendReply] | Call[SendRep
         properties = _given_up(properties)
     return Draft(
         config.topic,
-        tables.destinations.choose_queue(config, header),
+        tables.queue_resolver.choose_queue(config, header),
         call.command.body,
         properties,
         header.flag,
@@ -200,12 +200,12 @@ def stored_form(tables: SendTables, draft: Draft) -> Draft:
     """
     check_sizes(tables, len(draft.body), 0)
     plain = tables.properties.plain(draft.properties)
-    stored = special_form(tables, draft) if plain is None else draft._replace(properties=plain)
+    stored = special_message(tables, draft) if plain is None else draft._replace(properties=plain)
     check_sizes(tables, 0, len(stored.properties))
     return stored
 
 
-def special_form(tables: SendTables, draft: Draft) -> Draft:
+def special_message(tables: SendTables, draft: Draft) -> Draft:
     """Return the stored form of a message whose properties ask for something special.
 
     Raises:
@@ -214,11 +214,11 @@ def special_form(tables: SendTables, draft: Draft) -> Draft:
     properties = tables.properties.parse(draft.properties)
     level = level_of(properties)
     try:
-        if tables.store.light is not None and PropertyName.LIGHT_QUEUES in properties:
-            tables.store.light.check(draft.properties)
+        if tables.store.lmq is not None and PropertyName.LMQ_QUEUES in properties:
+            tables.store.lmq.check(draft.properties)
         # A message that comes back delayed is none: clients before 4.6.1 left TRAN_MSG in it.
         if is_prepared(properties) and not (level and draft.reconsume_times):
-            return _half_form(tables, draft, properties)
+            return _half_message(tables, draft, properties)
         if level:
             return tables.delays.waiting(draft, without_times(properties), level)
         if asks_for_time(properties):

@@ -57,10 +57,10 @@ handlers: Handlers[StatsTables] = Handlers()
 def view_broker_stats(tables: StatsTables, call: Call[ViewBrokerStats]) -> Reply:
     """Answer with what was counted in the last minute, hour and day."""
     name, key = call.header.stats_name, call.header.stats_key
-    figures = tables.stats.figures(name, key, tables.cluster)
-    if figures is None:
+    stats_of = tables.stats.stats_of(name, key, tables.cluster)
+    if stats_of is None:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"The stats <{name:.140}> <{key:.400}> not exist")
-    return Reply(body=encode_stats(figures))
+    return Reply(body=encode_stats(stats_of))
 
 
 @handlers.on(GetBrokerConsumeStats)

@@ -54,7 +54,7 @@ class BrokerState:
         unreachable: those of them that did not answer the last time.
     """
 
-    troubles: Sequence[StoreIssue] = ()
+    issues: Sequence[StoreIssue] = ()
     disk_used_ratio: float | None = None
     disk_ratio_max: float = 1.0
     name_servers: Sequence[str] = ()
@@ -63,9 +63,9 @@ class BrokerState:
 
     def alerts(self) -> Iterator[Alert]:
         """Yield the rules that hold."""
-        for trouble in self.troubles:
-            if trouble.kind in RULES:
-                yield Alert(RULES[trouble.kind], trouble.reason)
+        for issue in self.issues:
+            if issue.kind in RULES:
+                yield Alert(RULES[issue.kind], issue.reason)
         ratio = self.disk_used_ratio
         if ratio is not None and ratio > self.disk_ratio_max:
             yield Alert(
@@ -77,12 +77,12 @@ class BrokerState:
 
     def warnings(self) -> Iterator[str]:
         """Yield what an operator should know besides."""
-        yield from (trouble.reason for trouble in self.troubles if trouble.kind not in RULES)
+        yield from (issue.reason for issue in self.issues if issue.kind not in RULES)
         if 0 < len(self.unreachable) < len(self.name_servers):
             yield f"NameServers cannot be reached: {', '.join(self.unreachable)}"
 
     def unready(self) -> Iterator[str]:
         """Yield why clients should not be sent here."""
-        yield from (trouble.reason for trouble in self.troubles if trouble.kind in READ_ONLY)
+        yield from (issue.reason for issue in self.issues if issue.kind in READ_ONLY)
         if self.name_servers and not self.told:
             yield f"no NameServer has taken the registration: {', '.join(self.name_servers)}"

@@ -51,7 +51,7 @@ class BrokerMetrics:
         labels = {"cluster": config.broker_cluster_name, "node_type": "broker", "node_id": config.broker_name}
         self._java = Families("rocketmq", labels)
         self._own = Families("rocketmq_broker", labels)
-        self._figures = ServerMetrics(self._own, server, monitor.process_stats)
+        self._server_metrics = ServerMetrics(self._own, server, monitor.process_stats)
         self._service = service
         self._server = server
         self._registrar = registrar
@@ -77,9 +77,9 @@ class BrokerMetrics:
         yield from self._delivery.collect()
         yield from self._of_broker()
         yield from self._left_out()
-        yield from self._figures.requests()
-        yield from self._figures.connections()
-        yield from self._figures.process(self._monitor.find_alerts())
+        yield from self._server_metrics.requests()
+        yield from self._server_metrics.connections()
+        yield from self._server_metrics.process(self._monitor.find_alerts())
 
     def _of_messages(self) -> Iterator[Metric]:
         stats, own = self._service.stats, self._own
@@ -191,7 +191,7 @@ class BrokerMetrics:
 
     def _of_store(self) -> Iterator[Metric]:
         own, store, disk = self._own, self._service.store, self._monitor.disk
-        kinds = {trouble.kind for trouble in store.troubles}
+        kinds = {issue.kind for issue in store.issues}
         text = "1 while something is wrong with the store, by kind; `orbitmq health` says why"
         yield from own.gauges("store_trouble", text, ("kind",), [((kind,), kind in kinds) for kind in StoreIssueKind])
         yield own.gauge("store_writable", "1 while messages are taken", store.is_writable)
@@ -229,13 +229,13 @@ class BrokerMetrics:
         yield own.counter("deleted_queue_files", "Files of consume queues that were", retention.deleted_queue_files)
 
     def _of_recovery(self) -> Iterator[Metric]:
-        own, store, findings = self._own, self._service.store, self._service.store.findings
-        yield own.gauge("recovery_cut_bytes", "Bytes that the last start has cut off the log", findings.cut_size)
-        yield own.gauge("recovery_lost_bytes", "Bytes that the last start went on without", findings.lost_size)
+        own, store, recovery_report = self._own, self._service.store, self._service.store.recovery_report
+        yield own.gauge("recovery_cut_bytes", "Bytes that the last start has cut off the log", recovery_report.cut_size)
+        yield own.gauge("recovery_lost_bytes", "Bytes that the last start went on without", recovery_report.lost_size)
         text = "Records that the last start found to be in no consume queue"
-        yield own.gauge("recovery_unplaced_records", text, findings.unplaced_count)
+        yield own.gauge("recovery_unplaced_records", text, recovery_report.unplaced_count)
         yield own.gauge(
-            "recovery_rebuilt_queues", "Consume queues that the last start wrote anew", len(findings.rebuilt)
+            "recovery_rebuilt_queues", "Consume queues that the last start wrote anew", len(recovery_report.rebuilt)
         )
         yield own.gauge("quarantine_bytes", "Bytes that were cut off the log and are kept", store.quarantine_size)
 

@@ -96,7 +96,7 @@ class BrokerMonitor:
     def situation(self) -> BrokerState:
         """Return what is known of the broker now."""
         return BrokerState(
-            troubles=self._service.store.troubles,
+            issues=self._service.store.issues,
             disk_used_ratio=None if self.disk is None else self.disk.used_ratio,
             disk_ratio_max=self._service.config.disk_space_clean_forcibly_ratio / 100,
             name_servers=self._registrar.name_servers,
@@ -108,7 +108,7 @@ class BrokerMonitor:
         """Return how the broker is doing, as a JSON document; healthy means that no alert rule holds."""
         situation, service, config = self.situation(), self._service, self._service.config
         alerts = self.find_alerts()
-        store, findings = service.store, service.store.findings
+        store, recovery_report = service.store, service.store.recovery_report
         unready = list(situation.unready())
         return {
             "healthy": not alerts,
@@ -118,7 +118,7 @@ class BrokerMonitor:
             "warnings": [
                 *self._warnings,
                 *situation.warnings(),
-                *_told_of(findings),
+                *_told_of(recovery_report),
                 *service.timers.warnings,
                 *told_of(service),
             ],
@@ -138,10 +138,10 @@ class BrokerMonitor:
             "diskUsedRatio": None if self.disk is None else round(self.disk.used_ratio, 4),
             "quarantineBytes": store.quarantine_size,
             "recovery": {
-                "cutBytes": findings.cut_size,
-                "lostBytes": findings.lost_size,
-                "unplacedRecords": findings.unplaced_count,
-                "rebuiltQueues": len(findings.rebuilt),
+                "cutBytes": recovery_report.cut_size,
+                "lostBytes": recovery_report.lost_size,
+                "unplacedRecords": recovery_report.unplaced_count,
+                "rebuiltQueues": len(recovery_report.rebuilt),
             },
             "memory": memory_used(),
             "memoryLimit": self.process_stats.memory_limit,
@@ -149,14 +149,18 @@ class BrokerMonitor:
         }
 
 
-def _told_of(findings: RecoveryReport) -> list[str]:
+def _told_of(recovery_report: RecoveryReport) -> list[str]:
     """Return in words what the last start met that a good store does not have, beside what it has cut."""
     said = []
-    if findings.lost_size:
-        said.append(f"the last start went on without {findings.lost_size} bytes of the CommitLog, as it was told to")
-    if findings.unplaced_count:
-        said.append(f"the last start found {findings.unplaced_count} records that belong to no consume queue")
-    if findings.rebuilt:
-        topic, queue_id = findings.rebuilt[0]
-        said.append(f"the last start wrote {len(findings.rebuilt)} consume queues anew, first {topic} queue {queue_id}")
+    if recovery_report.lost_size:
+        said.append(
+            f"the last start went on without {recovery_report.lost_size} bytes of the CommitLog, as it was told to"
+        )
+    if recovery_report.unplaced_count:
+        said.append(f"the last start found {recovery_report.unplaced_count} records that belong to no consume queue")
+    if recovery_report.rebuilt:
+        topic, queue_id = recovery_report.rebuilt[0]
+        said.append(
+            f"the last start wrote {len(recovery_report.rebuilt)} consume queues anew, first {topic} queue {queue_id}"
+        )
     return said

@@ -126,11 +126,11 @@ class StatsItems(Generic[K]):
 
     def counts(self, key: K) -> BrokerStatsData | None:
         """Return how many messages there were; None: there was never one."""
-        return self._figures(key, _count)
+        return self._stats(key, _count)
 
     def sizes(self, key: K) -> BrokerStatsData | None:
         """Return how many bytes they had."""
-        return self._figures(key, _size)
+        return self._stats(key, _size)
 
     def total(self, key: K) -> int:
         """Return how many messages there were since the start."""
@@ -139,15 +139,15 @@ class StatsItems(Generic[K]):
 
     def rate(self, key: K) -> float:
         """Return how many messages there were per second of the last minute."""
-        figures = self.counts(key)
-        return 0.0 if figures is None else figures.minute.rate
+        stats_of = self.counts(key)
+        return 0.0 if stats_of is None else stats_of.minute.rate
 
     def forget(self, is_gone: Callable[[K], bool]) -> None:
         """Drop the flows of what was deleted."""
         for key in [key for key in self._flows if is_gone(key)]:
             del self._flows[key]
 
-    def _figures(self, key: K, value: Callable[[StatsSample], int]) -> BrokerStatsData | None:
+    def _stats(self, key: K, value: Callable[[StatsSample], int]) -> BrokerStatsData | None:
         flow = self._flows.get(key)
         if flow is None:
             return None

@@ -175,7 +175,7 @@ class BrokerStats:
         if len(pulled) < self._pulled_max or place in pulled:
             pulled[place] = queue_offset
 
-    def figures(self, name: str, key: str, cluster: str) -> BrokerStatsData | None:
+    def stats_of(self, name: str, key: str, cluster: str) -> BrokerStatsData | None:
         """Return what was counted under one of Java's names; None: nothing was.
 
         Args:

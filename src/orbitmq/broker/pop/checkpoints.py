@@ -129,7 +129,7 @@ class Checkpoints:
         """Forget a checkpoint: all its messages are elsewhere."""
         self._remove(found)
 
-    def put_off(self, found: Outstanding, due_at_ms: int) -> None:
+    def postpone(self, found: Outstanding, due_at_ms: int) -> None:
         """Look at a checkpoint again at another time."""
         heapq.heappop(self._due)
         found.due_at_ms = due_at_ms

@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 from orbitmq.broker.delivery.filters import Selection
-from orbitmq.broker.delivery.in_memory_check import is_young
+from orbitmq.broker.delivery.in_memory_check import is_in_memory
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.pop.ordered_queues import OrderedQueues
@@ -397,7 +397,7 @@ class Pops:
             return committed
         if kind != NORMAL or asked.init_mode == INIT_MIN:
             begin = self._store.min_offset(topic, queue_id)
-        elif is_young(self._store, topic, queue_id):
+        elif is_in_memory(self._store, topic, queue_id):
             begin = 0
         else:
             begin = max(0, self._store.max_offset(topic, queue_id) - 1)

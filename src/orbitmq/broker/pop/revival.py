@@ -37,7 +37,7 @@ SLICE_COUNT = 8
 """Checkpoints that are revived at once, up to 256 messages: then others have the loop."""
 _RETRY_QUEUE_COUNT = 1
 _REWRITE_COUNT = 8
-_TROUBLE_MS = 1_000
+_RETRY_MS = 1_000
 """After so long a checkpoint is looked at again that could not be revived."""
 
 _CHECKSUM = f"{PropertyName.CRC32}\x01".encode()
@@ -114,7 +114,7 @@ class Revival:
                 self._revive(found)
             except Exception:
                 if found.left:  # the other checkpoints are not to wait for this one
-                    checkpoints.put_off(found, self._monotonic() + _TROUBLE_MS)
+                    checkpoints.postpone(found, self._monotonic() + _RETRY_MS)
                 raise
         return True
 

@@ -95,9 +95,9 @@ def reserved_port(host: str, port: int, *, has_vip: bool, has_ha: bool = False) 
             chosen = kept_port(host, 0)
             placeholders.enter_context(chosen)
             port = int(chosen.getsockname()[1])
-            beside = [vip_port(port)] * has_vip + [port + 1] * has_ha
+            neighbours = [vip_port(port)] * has_vip + [port + 1] * has_ha
             try:
-                for neighbour in beside:
+                for neighbour in neighbours:
                     placeholders.enter_context(kept_port(host, neighbour))
                 break
             except OSError:  # somebody has it: another pair is as good

@@ -62,7 +62,7 @@ class SlaveListener:
         self.rules = rules
         self.monotonic = monotonic
         self._slaves: dict[_SlaveConnection, None] = {}
-        self._copies = ReplicaAcks(rules.slave_count, rules.timeout_ms, rules.gap_max)
+        self._replica_acks = ReplicaAcks(rules.slave_count, rules.timeout_ms, rules.gap_max)
         self._listener: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_pumping = False
@@ -87,7 +87,7 @@ class SlaveListener:
         for slave in tuple(self._slaves):
             slave.transport.abort()
             self.lost(slave)
-        _answer(self._copies.abandon(), ReplicaAckResult.LATE)
+        _answer(self._replica_acks.abandon(), ReplicaAckResult.LATE)
         if self._timer is not None:
             self._timer.cancel()
 
@@ -108,13 +108,13 @@ class SlaveListener:
             if slave.feed.sent >= 0
         ]
 
-    def wait_copied(self, end: int, waiter: Waiter) -> ReplicaAckResult | None:
+    def wait_replicated(self, end: int, waiter: Waiter) -> ReplicaAckResult | None:
         """Ask for an answer when enough slaves have the log up to `end`, or the time is over.
 
         Returns:
             None: `waiter` is called on the loop. Otherwise what there is to know already.
         """
-        outcome = self._copies.wait(end, self._acknowledged(), self.monotonic(), waiter)
+        outcome = self._replica_acks.wait(end, self._acknowledged(), self.monotonic(), waiter)
         if outcome is None:
             # Also what no consumer is told of, and with SYNC_FLUSH before the disk has it: both happen at once.
             self._pump_soon()
@@ -122,8 +122,8 @@ class SlaveListener:
 
     def acknowledged(self) -> None:
         """Answer whoever waited for what slaves have reported now."""
-        if len(self._copies):
-            _answer(self._copies.advance(self._acknowledged()), ReplicaAckResult.DONE)
+        if len(self._replica_acks):
+            _answer(self._replica_acks.advance(self._acknowledged()), ReplicaAckResult.DONE)
 
     def _acknowledged(self) -> list[int]:
         return [slave.feed.acknowledged for slave in self._slaves if slave.feed.sent >= 0]
@@ -166,8 +166,8 @@ class SlaveListener:
         self._timer = None
         for slave in tuple(self._slaves):
             slave.tick()
-        _answer(self._copies.expire(self.monotonic()), ReplicaAckResult.LATE)
-        if self._slaves or len(self._copies):
+        _answer(self._replica_acks.expire(self.monotonic()), ReplicaAckResult.LATE)
+        if self._slaves or len(self._replica_acks):
             self._timer = asyncio.get_running_loop().call_later(_TICK_MS / 1000, self._tick)
 
 
@@ -247,7 +247,7 @@ class _SlaveConnection(asyncio.Protocol):
             self._end(f"it has reported nothing for {rules.silence_ms} ms")
             return
         self.pump()
-        if self.feed.owes_heartbeat(now_ms, rules.heartbeat_ms) and not self._is_full:
+        if self.feed.is_heartbeat_due(now_ms, rules.heartbeat_ms) and not self._is_full:
             self.transport.write(format_header(self.feed.sent, 0))
             self.feed.note_sent(0, now_ms)
 

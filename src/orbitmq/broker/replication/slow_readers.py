@@ -39,7 +39,7 @@ class SlowReaders:
         if not read:
             return config.broker_id
         physical_offset = read[0][0]
-        is_slow = self._store.max_physical_offset - physical_offset > in_memory_check.YOUNG_SIZE
+        is_slow = self._store.max_physical_offset - physical_offset > in_memory_check.IN_MEMORY_SIZE
         if is_slow and any(slave.acknowledged > physical_offset for slave in self._slaves()):
             return config.which_broker_when_consume_slowly
         return config.broker_id

@@ -29,7 +29,7 @@ _REMARKS = {
 _OF_SLAVES = {
     ReplicaAckResult.DONE: ResponseCode.SUCCESS,
     ReplicaAckResult.LATE: ResponseCode.FLUSH_SLAVE_TIMEOUT,
-    ReplicaAckResult.NOBODY: ResponseCode.SLAVE_NOT_AVAILABLE,
+    ReplicaAckResult.NO_SLAVE: ResponseCode.SLAVE_NOT_AVAILABLE,
 }
 _SEVEREST_LAST = (
     ResponseCode.SUCCESS,
@@ -42,7 +42,7 @@ _SEVEREST_LAST = (
 
 Safe = Callable[[ResponseCode], None]
 """Told what a send is answered with, whose message is as safe as it will be."""
-WaitCopied = Callable[[int, CopyWaiter], ReplicaAckResult | None]
+WaitReplicated = Callable[[int, CopyWaiter], ReplicaAckResult | None]
 """SlaveListener.wait_copied."""
 
 
@@ -58,15 +58,15 @@ class SendAnswers:
     Args:
         host: this broker's address, as message ids carry it.
         region_id: for trace consoles, as `trace_on`.
-        wait_copied: SYNC_MASTER: asks for slaves that have a place of the log; None: nobody waits for them.
+        wait_replicated: SYNC_MASTER: asks for slaves that have a place of the log; None: nobody waits for them.
     """
 
     def __init__(
-        self, store: Store, *, host: Host, region_id: str, trace_on: bool, wait_copied: WaitCopied | None = None
+        self, store: Store, *, host: Host, region_id: str, trace_on: bool, wait_replicated: WaitReplicated | None = None
     ) -> None:
         self.host = host
         self._store = store
-        self._wait_copied = wait_copied
+        self._wait_replicated = wait_replicated
         self._region_id = region_id
         self._trace_on = str(trace_on).lower()
 
@@ -121,7 +121,7 @@ class SendAnswers:
         Returns:
             True: it is. False: `safe` is called with what a send is to be answered, at once or later.
         """
-        if self._wait_copied is None:
+        if self._wait_replicated is None:
             return self._store.wait_durable(end, lambda is_durable: safe(_of_disk(is_durable)))
         codes: list[ResponseCode] = []
 
@@ -131,13 +131,13 @@ class SendAnswers:
                 safe(max(codes, key=_SEVEREST_LAST.index))
 
         is_durable = self._store.wait_durable(end, lambda is_durable: part(_of_disk(is_durable)))
-        copied = self._wait_copied(end, lambda copied: part(_OF_SLAVES[copied]))
-        if is_durable and copied is ReplicaAckResult.DONE:
+        ack_result = self._wait_replicated(end, lambda ack_result: part(_OF_SLAVES[ack_result]))
+        if is_durable and ack_result is ReplicaAckResult.DONE:
             return True
         if is_durable:
             part(ResponseCode.SUCCESS)
-        if copied is not None:
-            part(_OF_SLAVES[copied])
+        if ack_result is not None:
+            part(_OF_SLAVES[ack_result])
         return False
 
 

@@ -60,7 +60,7 @@ def _store_large(tables: SendTables, call: SendCall, topic: str, queue_id: int) 
         for part in _parts(_drafts(tables, call, topic, queue_id)):
             if part is not None:
                 # It may have been deleted since the part before: that part is gone with it.
-                if tables.destinations.topics.get(topic) is None:
+                if tables.queue_resolver.topics.get(topic) is None:
                     raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] was deleted meanwhile")
                 results = _append(tables, part)
                 ids.append(_ids(tables, results))

@@ -27,11 +27,11 @@ class StoredProperties:
     Args:
         cluster: this broker's cluster, which every stored message names.
         region_id: for trace consoles, as `trace_on`: consumers that trace look for both in what they got.
-        has_light_queues: messages may name light queues.
+        has_lmq: messages may name light queues.
     """
 
-    def __init__(self, cluster: str, *, region_id: str, trace_on: bool, has_light_queues: bool = False) -> None:
-        self._has_light_queues = has_light_queues
+    def __init__(self, cluster: str, *, region_id: str, trace_on: bool, has_lmq: bool = False) -> None:
+        self._has_lmq = has_lmq
         self._added = {
             PropertyName.MSG_REGION: region_id,
             PropertyName.TRACE_ON: str(trace_on).lower(),
@@ -71,7 +71,7 @@ class StoredProperties:
         except UnicodeDecodeError as error:
             raise HeaderError(f"properties: {error}") from None
         properties.pop(PropertyName.CRC32, None)  # the record's own checksum: a sender has none to give
-        properties.pop(PropertyName.LIGHT_NUMBERS, None)  # the store's, too
+        properties.pop(PropertyName.LMQ_OFFSETS, None)  # the store's, too
         properties.pop(PropertyName.POP_CK, None)  # what is popped again gets a handle of its own
         for name in self._added:
             properties.pop(name, None)
@@ -84,7 +84,7 @@ class StoredProperties:
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be delayed")
         if is_prepared(properties):
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be a part of a transaction")
-        self._refuse_light_queues(properties)
+        self._refuse_lmq(properties)
         left_out = {*self._added, *_OF_THE_BATCH_ALONE}
         return {name: value for name, value in properties.items() if name not in left_out}
 
@@ -98,12 +98,12 @@ class StoredProperties:
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be delayed")
         if is_prepared(properties):
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be a part of a transaction")
-        self._refuse_light_queues(properties)
+        self._refuse_lmq(properties)
         try:
             return format_properties({**shared, **properties})
         except InvalidArgument as error:
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
 
-    def _refuse_light_queues(self, properties: Mapping[str, str]) -> None:
-        if self._has_light_queues and PropertyName.LIGHT_QUEUES in properties:
+    def _refuse_lmq(self, properties: Mapping[str, str]) -> None:
+        if self._has_lmq and PropertyName.LMQ_QUEUES in properties:
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot name light queues")

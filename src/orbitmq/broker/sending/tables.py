@@ -39,7 +39,7 @@ class SendTables:
     """
 
     store: Store
-    destinations: QueueResolver
+    queue_resolver: QueueResolver
     properties: StoredProperties
     answers: SendAnswers
     delays: DelayService
@@ -55,7 +55,7 @@ class SendTables:
     @property
     def static(self) -> StaticTopics:
         """The static topics of this broker."""
-        return self.destinations.topics.static
+        return self.queue_resolver.topics.static
 
 
 @lru_cache(maxsize=65_536)

@@ -119,7 +119,7 @@ class TimerService:
         """See `Timers.due_counts`."""
         return self.timers.due_counts(self._clock(), bounds_s)
 
-    def figures(self) -> dict[str, int]:
+    def stats(self) -> dict[str, int]:
         """Return how far everything is, under Java's names."""
         return {
             "timerReadBehind": self.behind_ms // 1000,

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 SLICE_COUNT = 64
 """Messages that are put into the wheel, or delivered, at once: some two milliseconds, then others have their turn."""
 _WALK_COUNT = 4_096
-_STEPS_AT_ONCE = 8_192
+_STEPS_PER_TURN = 8_192
 _COUNTED_STEPS = 2_048
 _READ_SIZE = 1024 * 1024
 _CLOCK_BACK_MS = 60_000
@@ -116,7 +116,7 @@ class Timers:
         self.lost_count = 0
         """Messages that the log did not have any more when their time came."""
         self._saved = (files.checkpoint.queue_offset, 0)
-        self._was_started_anew = False
+        self._was_reset = False
 
     @property
     def is_changed(self) -> bool:
@@ -182,7 +182,7 @@ class Timers:
                     return queue_offset > offset
                 files.queue_offset = queue_offset + 1
         except FileCut as damage:
-            self._start_anew(damage)
+            self._reset_files(damage)
         return True
 
     def deliver_due(self, now_ms: int) -> bool:
@@ -208,7 +208,7 @@ class Timers:
                 self._deliver(due, due.positions[-1], now_ms)
                 due.positions.pop()
         except (DamagedTimers, FileCut) as damage:
-            self._start_anew(damage)
+            self._reset_files(damage)
         return True
 
     def snapshot(self, now_ms: int) -> TimerSnapshot:
@@ -310,7 +310,7 @@ class Timers:
         if wheel.file is None:
             self.read_ms = now_step
             return None
-        for _ in range(_STEPS_AT_ONCE):
+        for _ in range(_STEPS_PER_TURN):
             if self.read_ms >= now_step:
                 return None
             if (slot := wheel.slot(self.read_ms)) is not None:
@@ -330,7 +330,7 @@ class Timers:
         unit = self._files.log.unit(position)
         if unit is None:
             raise DamagedTimers(f"the unit at {position} of the log is gone")
-        record = self._record(unit, may_start_anew=not due.has_delivered)
+        record = self._record(unit, may_reset=not due.has_delivered)
         if record is None:
             return
         properties = _properties_of(record)
@@ -355,13 +355,13 @@ class Timers:
         self.read_ms += self._precision
         self._due = None
 
-    def _record(self, unit: Unit, *, may_start_anew: bool = True) -> Record | None:
+    def _record(self, unit: Unit, *, may_reset: bool = True) -> Record | None:
         """Return the message of a unit; None where the log does not have it any more."""
         record = self._store.parsed_at(unit.physical_offset, unit.message_size)
         if record is not None:
             return record
         is_kept = unit.physical_offset >= self._store.min_physical_offset
-        if is_kept and may_start_anew and not self._was_started_anew:
+        if is_kept and may_reset and not self._was_reset:
             # Once: what cannot be read after that is damaged itself.
             raise DamagedTimers(f"a unit leads to {unit.physical_offset} of the CommitLog, where its message is not")
         self.lost_count += 1
@@ -401,14 +401,14 @@ class Timers:
             )
         )
 
-    def _start_anew(self, damage: Exception) -> None:
+    def _reset_files(self, damage: Exception) -> None:
         """Write wheel and log anew from the queue; who was delivered is passed over."""
         files = self._files
         files.delivered_offset = max(files.queue_offset, files.delivered_offset)
         files.delivered_ms = self.read_ms
         self._due = None
-        self._was_started_anew = True
-        files.start_anew(str(damage))
+        self._was_reset = True
+        files.reset(str(damage))
         self.pending_count = 0
         self.metrics.clear()
 

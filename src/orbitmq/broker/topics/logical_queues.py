@@ -29,7 +29,7 @@ Ask = Callable[[str, str, object, int], Awaitable[Command]]
 """Asks another broker about a topic: topic, name of the broker, header, request code."""
 
 
-async def ask_nobody(topic: str, broker_name: str, header: object, code: int) -> Command:
+async def ask_no_broker(topic: str, broker_name: str, header: object, code: int) -> Command:
     """Refuse to ask another broker: there is no network."""
     raise Rejected(ResponseCode.SYSTEM_ERROR, f"broker {broker_name} of topic {topic} cannot be asked")
 
@@ -49,7 +49,7 @@ class StaticTopics:
         save: Callable[[StaticTopicTable], None] = lambda _: None,
         *,
         broker_name: str = "",
-        ask: Ask = ask_nobody,
+        ask: Ask = ask_no_broker,
     ) -> None:
         self.table = table or StaticTopicTable()
         self.mappings = self.table.all

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from orbitmq.broker.topics.logical_queues import StaticTopics
-from orbitmq.broker.topics.table import TopicTable, with_light_topics
+from orbitmq.broker.topics.table import TopicTable, with_lmq_topics
 from orbitmq.broker.versioned_table import save_or_revert
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
@@ -22,7 +22,7 @@ class TopicRegistry:
         save: writes the table's file and syncs it.
         announce: tells every NameServer of the changed table, then calls back; see `registration`.
         static: those of them that are static topics.
-        has_light_queues: topics `%LMQ%...` are there without having been made.
+        has_lmq: topics `%LMQ%...` are there without having been made.
     """
 
     def __init__(
@@ -32,11 +32,11 @@ class TopicRegistry:
         announce: Callable[[Announced | None], None],
         static: StaticTopics | None = None,
         *,
-        has_light_queues: bool = False,
+        has_lmq: bool = False,
     ) -> None:
         self.table = table
         self.static = static or StaticTopics()
-        self.get = with_light_topics(table.get) if has_light_queues else table.get
+        self.get = with_lmq_topics(table.get) if has_lmq else table.get
         """Return a topic's configuration or None; bound once, since every send and pull asks."""
         self._save = save
         self._announce = announce

@@ -24,7 +24,7 @@ from orbitmq.model.topic import (
     TopicConfig,
     check_name,
 )
-from orbitmq.store.lmq import is_light
+from orbitmq.store.lmq import is_lmq
 
 QUEUES_PER_TOPIC_MAX = 16_384
 """Ours: a topic with more queues is a mistake, and its table would not fit a frame."""
@@ -171,7 +171,7 @@ def plain_topic(
 Get = Callable[[str], TopicConfig | None]
 
 
-def with_light_topics(get: Get) -> Get:
+def with_lmq_topics(get: Get) -> Get:
     """Return what finds light topics beside those that `get` finds.
 
     Nobody sends to them: messages of other topics name them. (Java takes sends, and gives numbers twice then.)
@@ -179,7 +179,7 @@ def with_light_topics(get: Get) -> Get:
 
     def find(topic: str) -> TopicConfig | None:
         found = get(topic)
-        if found is None and is_light(topic):
+        if found is None and is_lmq(topic):
             return plain_topic(topic, 1, int(Perm.READ))
         return found
 

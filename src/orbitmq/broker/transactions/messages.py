@@ -52,7 +52,7 @@ def is_prepared(properties: Mapping[str, str]) -> bool:
     return properties.get(PropertyName.TRAN_MSG, "").lower() == "true"
 
 
-def half_form(draft: Draft, properties: Mapping[str, str]) -> Draft:
+def half_message(draft: Draft, properties: Mapping[str, str]) -> Draft:
     """Return the form in which a message waits for its producer's decision.
 
     Args:

@@ -44,7 +44,7 @@ class CheckRules:
     check_max: int
     reserved_ms: int
 
-    def judge(self, half: Record, properties: Mapping[str, str], now_ms: int) -> CheckDecision:
+    def decide(self, half: Record, properties: Mapping[str, str], now_ms: int) -> CheckDecision:
         """Say what becomes of a half message now.
 
         Args:

@@ -261,8 +261,8 @@ class Transactions:
             for _ in range(SLICE_COUNT):
                 self._round_at = self._ended.first_open(self._round_at, self._round_end)
                 half = self._next_half() if self._round_at < self._round_end else None
-                verdict = CheckDecision.STOP if half is None else self._treat(half, now_ms, asked)
-                if half is None or verdict is CheckDecision.STOP:
+                decision = CheckDecision.STOP if half is None else self._treat(half, now_ms, asked)
+                if half is None or decision is CheckDecision.STOP:
                     has_more = False
                     break
                 self._round_at += 1
@@ -362,18 +362,18 @@ class Transactions:
         """Do with a half message what the rules say."""
         properties = parse_properties(half.properties)
         place = messages.place_of(half)
-        verdict = CheckDecision.GIVE_UP if place is None else self.rules.judge(half, properties, now_ms)
-        if verdict is CheckDecision.GIVE_UP:
+        decision = CheckDecision.GIVE_UP if place is None else self.rules.decide(half, properties, now_ms)
+        if decision is CheckDecision.GIVE_UP:
             self._give_up(half, place, now_ms)
-        elif verdict in (CheckDecision.CHECK, CheckDecision.RENEW):
-            is_asked = verdict is CheckDecision.CHECK
+        elif decision in (CheckDecision.CHECK, CheckDecision.RENEW):
+            is_asked = decision is CheckDecision.CHECK
             changes = checked_once_more(properties) if is_asked else renewed_unasked(half, properties)
             result = self._store.append(messages.renewed_form(half, changes))
             self._renewals.add(half.queue_offset, result.queue_offset)
             self._close(half.queue_offset)
             if is_asked and place is not None:
                 asked.append(Renewed(half, {**properties, **changes}, place, result))
-        return verdict
+        return decision
 
     def _give_up(self, half: Record, place: CommitTarget | None, now_ms: int) -> None:
         self._topics.create_retry_topic(GIVEN_UP_TOPIC, 1, now_ms)

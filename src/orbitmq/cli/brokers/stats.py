@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from orbitmq.wire.bodies.stats import BrokerStatsData
 
 _WHOLE = ("BROKER_PUT_NUMS", "BROKER_GET_NUMS")
-_FIGURES = ("minute", "hour", "day", "per_second")
+_STATS = ("minute", "hour", "day", "per_second")
 
 
 class StatsColumn(StrEnum):
@@ -63,15 +63,15 @@ def stats(
             "topic": found.topic,
             "group": found.group,
             "broker": found.broker_name,
-            **_row(found.figures),
+            **_row(found.stats),
         }
         for found in run(work())
-        if any(window.sum for window in found.figures)
+        if any(window.sum for window in found.stats)
     ]
     # A day's figure is told anew every hour, an hour's every ten minutes: what is young has only those of shorter times.
     order = (by.value, "day", "hour", "minute")
     rows.sort(key=lambda row: (*(-row[name] for name in order), row["topic"], row["group"] or "", row["broker"]))
-    show_rows(rows[:top] if top else rows, ("what", "topic", "group", "broker", *_FIGURES), output)
+    show_rows(rows[:top] if top else rows, ("what", "topic", "group", "broker", *_STATS), output)
 
 
 def broker_stats(
@@ -97,15 +97,15 @@ def broker_stats(
         async with admin_client(name_servers, timeout_ms, security) as admin:
             wanted = [(item, key)] if item is not None and key is not None else None
             brokers = await BrokerSelection(address, name, cluster).find(admin)
-            return await ask_brokers(brokers, lambda at: _figures_of(admin, at, wanted))
+            return await ask_brokers(brokers, lambda at: _stats_of(admin, at, wanted))
 
     found, code = run(work())
     rows = [{"broker": broker, **row} for broker, listed in found.items() for row in listed]
-    show_rows(rows, ("broker", "name", "key", *_FIGURES), output)
+    show_rows(rows, ("broker", "name", "key", *_STATS), output)
     raise typer.Exit(code)
 
 
-async def _figures_of(admin: AdminClient, address: str, wanted: list[tuple[str, str]] | None) -> list[Row]:
+async def _stats_of(admin: AdminClient, address: str, wanted: list[tuple[str, str]] | None) -> list[Row]:
     from orbitmq.codes import ResponseCode
     from orbitmq.errors import RemoteRefused
     from orbitmq.wire.bodies.stats import BrokerStatsData, BrokerStatsItem
@@ -119,19 +119,19 @@ async def _figures_of(admin: AdminClient, address: str, wanted: list[tuple[str, 
     rows: list[Row] = []
     for name, key in asked:
         try:
-            figures = await admin.broker_stats(address, name, key)
+            stats = await admin.broker_stats(address, name, key)
         except RemoteRefused as refusal:
             if wanted is not None or refusal.code != ResponseCode.SYSTEM_ERROR:
                 raise
-            figures = nothing  # a broker that took no message yet has no such figure
-        rows.append({"name": printable(name), "key": printable(key), **_row(figures)})
+            stats = nothing  # a broker that took no message yet has no such figure
+        rows.append({"name": printable(name), "key": printable(key), **_row(stats)})
     return rows
 
 
-def _row(figures: BrokerStatsData) -> Row:
+def _row(stats: BrokerStatsData) -> Row:
     return {
-        "minute": figures.minute.sum,
-        "hour": max(figures.hour.sum, figures.minute.sum),
-        "day": figures.day.sum,
-        "per_second": round(figures.minute.rate, 2),
+        "minute": stats.minute.sum,
+        "hour": max(stats.hour.sum, stats.minute.sum),
+        "day": stats.day.sum,
+        "per_second": round(stats.minute.rate, 2),
     }

@@ -71,14 +71,14 @@ def run_job(
     screen = Screen(sys.stderr)
     screen.step("starting Spark")
     with job_session(name, master, settings) as spark, plain_interrupts():
-        verdicts = work(spark, screen)
-    failed = sum(not verdict.holds for verdict in verdicts)
+        results = work(spark, screen)
+    failed = sum(not result.holds for result in results)
     if output is Format.JSON:
-        show_json({"job": name, "checks": [verdict._asdict() for verdict in verdicts]})
+        show_json({"job": name, "checks": [result._asdict() for result in results]})
     else:
         shown = Screen()
-        for verdict in verdicts:
-            shown.verdict(verdict.holds, verdict.claim)
-    screen.step(f"{failed} of {len(verdicts)} checks FAILED" if failed else f"all {len(verdicts)} checks hold")
+        for result in results:
+            shown.result(result.holds, result.claim)
+    screen.step(f"{failed} of {len(results)} checks FAILED" if failed else f"all {len(results)} checks hold")
     if failed:
         raise typer.Exit(ExitCode.NO)

@@ -41,10 +41,10 @@ def check(directory: DirectoryArgument, config: BrokerConfigOption = None, outpu
             on_size=progress.expect,
             on_read=progress.advance,
         )
-        findings = [*store.run()]
-    findings += tables.findings(store.queues.ends, has_messages=store.record_count > 0)
-    show_rows([_row(finding) for finding in findings], COLUMNS, output)
-    wrong = sum(finding.severity is Severity.WRONG for finding in findings)
+        issues = [*store.run()]
+    issues += tables.issues(store.queues.ends, has_messages=store.record_count > 0)
+    show_rows([_row(issue) for issue in issues], COLUMNS, output)
+    wrong = sum(issue.severity is Severity.WRONG for issue in issues)
     seconds = time.monotonic() - started
     beside = " beside a running broker" if store.is_live else ""
     say(
@@ -54,11 +54,11 @@ def check(directory: DirectoryArgument, config: BrokerConfigOption = None, outpu
         raise typer.Exit(ExitCode.NO)
 
 
-def _row(finding: Issue) -> Row:
+def _row(issue: Issue) -> Row:
     return {
-        "severity": finding.severity.value,
-        "file": printable(finding.path),
-        "offset": finding.offset,
-        "what": printable(finding.what),
-        "remedy": finding.remedy,
+        "severity": issue.severity.value,
+        "file": printable(issue.path),
+        "offset": issue.offset,
+        "what": printable(issue.what),
+        "remedy": issue.remedy,
     }

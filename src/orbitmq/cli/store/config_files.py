@@ -12,7 +12,7 @@ from orbitmq.broker.monitoring.half_counts import parse_counts
 from orbitmq.broker.persistence import NEEDED, NEWEST_ALONE, REPEATING, noted_tables, parse_offsets
 from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.errors import OrbitError
-from orbitmq.model.topic import LIGHT_PREFIX, is_reserved_topic
+from orbitmq.model.topic import LMQ_PREFIX, is_reserved_topic
 from orbitmq.store.inspection.issues import RESTORE, Issue, note
 from orbitmq.store.inspection.layout import list_names
 from orbitmq.store.inspection.reading import read_small
@@ -23,11 +23,11 @@ from orbitmq.wire.bodies.topics import decode_topic_table
 from orbitmq.wire.pop.assignments import parse_request_modes
 from orbitmq.wire.pop.ordered_batches import parse_ordered_batches
 
-_TOPICS, _OFFSETS, _LIGHT_OFFSETS = "topics.json", "consumerOffset.json", "lmqConsumerOffset.json"
+_TOPICS, _OFFSETS, _LMQ_OFFSETS = "topics.json", "consumerOffset.json", "lmqConsumerOffset.json"
 _PARSERS: dict[str, Callable[[bytes], Any]] = {
     _TOPICS: decode_topic_table,
     _OFFSETS: parse_offsets,
-    _LIGHT_OFFSETS: parse_offsets,
+    _LMQ_OFFSETS: parse_offsets,
     "subscriptionGroup.json": decode_group_table,
     "delayOffset.json": parse_delay_offsets,
     "messageRequestMode.json": parse_request_modes,
@@ -38,7 +38,7 @@ _PARSERS: dict[str, Callable[[bytes], Any]] = {
 _SIZE_MAX = 1 << 30
 _BACKUP = ".bak"
 _CHECKED_WITH_TIMERS = "timercheck"
-_COUNTED_ANEW = ("timermetrics", "transactionMetrics")
+_RECOUNTED = ("timermetrics", "transactionMetrics")
 
 
 class ConfigCheck:
@@ -46,7 +46,7 @@ class ConfigCheck:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._findings: list[Issue] = []
+        self._issues: list[Issue] = []
         self._parsed: dict[str, Any] = {}
         for name in list_names(directory):
             self._check_file(name)
@@ -57,14 +57,14 @@ class ConfigCheck:
         table = self._parsed.get(_TOPICS)
         return None if table is None else table.topics
 
-    def findings(self, ends: Mapping[QueueKey, tuple[int, int]], *, has_messages: bool) -> Iterator[Issue]:
+    def issues(self, ends: Mapping[QueueKey, tuple[int, int]], *, has_messages: bool) -> Iterator[Issue]:
         """Yield what is wrong.
 
         Args:
             ends: where each queue begins and ends.
             has_messages: there are some, and so there must be topics.
         """
-        yield from self._findings
+        yield from self._issues
         names, noted = list_names(self._directory), self._noted()
         for name in dict.fromkeys((*_PARSERS, *NEEDED, *REPEATING)):
             if name not in names and f"{name}{_BACKUP}" in names:
@@ -75,7 +75,7 @@ class ConfigCheck:
                 yield Issue(f"config/{name}", None, "is missing: the messages' topics are not known", RESTORE)
         if self.topics is not None:
             for topic in sorted({topic for topic, _ in ends} - set(self.topics)):
-                if not is_reserved_topic(topic) and not topic.startswith(LIGHT_PREFIX):
+                if not is_reserved_topic(topic) and not topic.startswith(LMQ_PREFIX):
                     what = f"there are messages of {topic}, a topic that it does not know"
                     yield Issue(f"config/{_TOPICS}", None, what, "create the topic, or delete it")
         yield from self._check_offsets(ends)
@@ -93,11 +93,11 @@ class ConfigCheck:
         if name == _CHECKED_WITH_TIMERS:
             return
         if ".damaged-" in name:
-            self._findings.append(note(shown, "a copy of a file that was damaged", "delete it when nobody needs it"))
+            self._issues.append(note(shown, "a copy of a file that was damaged", "delete it when nobody needs it"))
         elif name.endswith(".tmp"):
-            self._findings.append(note(shown, "an interrupted write has left it"))
+            self._issues.append(note(shown, "an interrupted write has left it"))
         elif base not in _PARSERS and not base.endswith(".json"):
-            self._findings.append(note(shown, "is no table that is known here, and not checked"))
+            self._issues.append(note(shown, "is no table that is known here, and not checked"))
         else:
             self._parse(name, path, _PARSERS.get(base, fastjson.loads))
 
@@ -109,10 +109,10 @@ class ConfigCheck:
             self._parsed[name] = parse(content or b"")
         except (OSError, OrbitError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
             remedy = "the next save replaces it" if name.endswith(_BACKUP) else _remedy(path)
-            self._findings.append(Issue(f"config/{name}", 0, f"cannot be read: {str(error) or error!r:.300}", remedy))
+            self._issues.append(Issue(f"config/{name}", 0, f"cannot be read: {str(error) or error!r:.300}", remedy))
 
     def _check_offsets(self, ends: Mapping[QueueKey, tuple[int, int]]) -> Iterator[Issue]:
-        for name in (_OFFSETS, _LIGHT_OFFSETS):
+        for name in (_OFFSETS, _LMQ_OFFSETS):
             offsets = self._parsed.get(name)
             for key, queues in (offsets.all if offsets is not None else {}).items():
                 topic = key.partition(SEPARATOR)[0]
@@ -126,7 +126,7 @@ class ConfigCheck:
 
 
 def _remedy(path: Path) -> str:
-    if path.name in _COUNTED_ANEW:
+    if path.name in _RECOUNTED:
         return "the next start counts anew"
     backup = path.with_name(path.name + _BACKUP)
     if not backup.exists():

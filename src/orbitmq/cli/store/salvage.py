@@ -57,7 +57,7 @@ def salvage(
             say("interrupted: the next salvage goes on, and stores nothing twice")
             raise
     show_rows([_row(row) for row in rows], COLUMNS, output)
-    if any(row.verdict.keeps_file for row in rows):
+    if any(row.classification.keeps_file for row in rows):
         raise typer.Exit(ExitCode.NO)
 
 
@@ -70,9 +70,9 @@ def _plan(directory: Path, config: StoreConfig, topics: Collection[str] | None, 
     counts: Counter[tuple[str, str, Classification]] = Counter()
     # What is there already is somebody's: a new file, or an error.
     with open(os.devnull if to is None else to, "wb" if to is None else "xb") as file:
-        for path, record, verdict in plan_salvage(directory, config, topics=topics):
-            counts[str(path.relative_to(directory)), record.topic, verdict] += 1
-            if to is not None and verdict in (
+        for path, record, classification in plan_salvage(directory, config, topics=topics):
+            counts[str(path.relative_to(directory)), record.topic, classification] += 1
+            if to is not None and classification in (
                 Classification.BRING_BACK,
                 Classification.NO_TOPIC,
                 Classification.DOES_NOT_FIT,
@@ -112,5 +112,5 @@ def _row(row: Salvaged) -> Row:
         "file": printable(row.path),
         "topic": printable(row.topic),
         "count": row.record_count,
-        "what": row.verdict.value,
+        "what": row.classification.value,
     }

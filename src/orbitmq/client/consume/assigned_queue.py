@@ -37,7 +37,7 @@ class Consumption:
         send_backs: takes those that are not to come again from here.
         tasks: where requests run that nobody waits for.
         on_ready: is called with a queue once whenever a batch can be handed out.
-        figures: sums of each topic's work are kept here.
+        statistics: sums of each topic's work are kept here.
         is_shared: several batches of a queue may be out at a time; otherwise the next one waits for the one before.
         settler_of: returns what a batch settles with: the queue, or what stands before it.
         expires_ms: a batch that is not settled by then counts as failed; None where handlers are watched themselves.
@@ -49,7 +49,7 @@ class Consumption:
     send_backs: TakesBack
     tasks: BackgroundTasks
     on_ready: Callable[[AssignedQueue], None]
-    figures: TopicSums = field(default_factory=lambda: defaultdict(TopicStatistics))
+    statistics: TopicSums = field(default_factory=lambda: defaultdict(TopicStatistics))
     is_shared: bool = False
     settler_of: Callable[[Settler], Settler] = lambda settler: settler
     expires_ms: int | None = None
@@ -85,7 +85,7 @@ class AssignedQueue:
         self._is_offered = False
         self._out: dict[Batch, asyncio.TimerHandle | None] = {}
         self._out_since: dict[Batch, float] = {}
-        self._figures = consumption.figures[self.queue.topic]
+        self._statistics = consumption.statistics[self.queue.topic]
         self._consumed_at_ms = 0
         self._idle = asyncio.Event()
         self._retries = Retries(
@@ -206,23 +206,23 @@ class AssignedQueue:
         if self.is_dropped:
             return False
         is_ours = self.puller.window.settle(messages)
-        self._figures.done += len(messages)
+        self._statistics.done += len(messages)
         self.puller.resume()
         return is_ours
 
     def failed(self, messages: Sequence[StoredMessage], delay_level: int) -> bool:
         """Deliver messages again (Settler)."""
-        self._figures.failed += len(messages)
+        self._statistics.failed += len(messages)
         return not self.is_dropped and self._retries.retry(messages, delay_level)
 
     def suspended(self, messages: Sequence[StoredMessage], delay_ms: int | None) -> bool:
         """Deliver messages again in place (Settler)."""
-        self._figures.failed += len(messages)
+        self._statistics.failed += len(messages)
         return not self.is_dropped and self._retries.suspend(messages, delay_ms)
 
     def rejected(self, messages: Sequence[StoredMessage]) -> bool:
         """Give messages up (Settler)."""
-        self._figures.failed += len(messages)
+        self._statistics.failed += len(messages)
         return not self.is_dropped and self._retries.reject(messages)
 
     def deferred(self, batch: Batch) -> None:
@@ -235,9 +235,9 @@ class AssignedQueue:
         timer = self._out.pop(batch, None)
         if timer is not None:
             timer.cancel()
-        self._figures.batches += 1
+        self._statistics.batches += 1
         now_s = asyncio.get_running_loop().time()
-        self._figures.consume_s += now_s - self._out_since.pop(batch, now_s)
+        self._statistics.consume_s += now_s - self._out_since.pop(batch, now_s)
         self._consumed_at_ms = now_ms()
         if not self._out:
             self._idle.set()

@@ -157,7 +157,7 @@ class Assignment:
             settings=self._settings,
             may_commit=partial(self._may_commit, queue),
             on_reset=on_reset,
-            figures=self._consumption.figures[queue.topic],
+            statistics=self._consumption.statistics[queue.topic],
         )
 
     def _is_held(self, queue: MessageQueue) -> bool:

@@ -138,7 +138,7 @@ class MessagePool:
         self._concurrency = concurrency
         self._timeout_ms = timeout_ms
         self._tasks = tasks
-        self._lanes: KeyQueues[_QueuedMessage] = KeyQueues()
+        self._key_queues: KeyQueues[_QueuedMessage] = KeyQueues()
         self._turns: asyncio.Queue[Hashable] = asyncio.Queue()
         self._is_closed = False
         self._workers: list[asyncio.Task[None]] = []
@@ -157,14 +157,14 @@ class MessagePool:
         """Put messages into lanes as they come; the windows of their queues bound how many there are."""
         while (batch := await self._ready.next_batch()) is not None:
             turn = _QueuedMessage(batch)
-            lane = self._lane_of(turn)
-            if self._lanes.put(lane, turn):
-                self._turns.put_nowait(lane)
+            key_queue = self._queue_of(turn)
+            if self._key_queues.put(key_queue, turn):
+                self._turns.put_nowait(key_queue)
         self._is_closed = True
         for _ in self._workers:
             self._turns.put_nowait(None)
 
-    def _lane_of(self, turn: _QueuedMessage) -> Hashable:
+    def _queue_of(self, turn: _QueuedMessage) -> Hashable:
         if self._key is None:
             return turn.batch.queue
         try:
@@ -180,14 +180,14 @@ class MessagePool:
         return turn.batch.queue, key
 
     async def _work(self) -> None:
-        while (lane := await self._turns.get()) is not None and not self._is_closed:
-            turn = self._lanes.first(lane)
+        while (key_queue := await self._turns.get()) is not None and not self._is_closed:
+            turn = self._key_queues.first(key_queue)
             pause_ms = await self._take(turn) if turn.batch.start() else None
             if pause_ms is not None:
                 turn.batch.pause()
-                asyncio.get_running_loop().call_later(pause_ms / 1000, self._turns.put_nowait, lane)
-            elif self._lanes.advance(lane):
-                self._turns.put_nowait(lane)
+                asyncio.get_running_loop().call_later(pause_ms / 1000, self._turns.put_nowait, key_queue)
+            elif self._key_queues.advance(key_queue):
+                self._turns.put_nowait(key_queue)
 
     async def _take(self, turn: _QueuedMessage) -> int | None:
         """Handle one message; return how long to wait before it is to be handled again, None when it is settled."""
@@ -258,29 +258,29 @@ class KeyQueues(Generic[T]):
     """FIFOs by key. A lane is there as long as it has items, its first one included, which somebody works on."""
 
     def __init__(self) -> None:
-        self._lanes: dict[Hashable, deque[T]] = {}
+        self._key_queues: dict[Hashable, deque[T]] = {}
 
     def put(self, key: Hashable, item: T) -> bool:
         """Append an item to its key's lane; True when it is the first one: its turn has come."""
-        lane = self._lanes.get(key)
-        if lane is not None:
-            lane.append(item)
+        key_queue = self._key_queues.get(key)
+        if key_queue is not None:
+            key_queue.append(item)
             return False
-        self._lanes[key] = deque((item,))
+        self._key_queues[key] = deque((item,))
         return True
 
     def first(self, key: Hashable) -> T:
         """Return the item whose turn it is."""
-        return self._lanes[key][0]
+        return self._key_queues[key][0]
 
     def advance(self, key: Hashable) -> bool:
         """Remove the first item; True when another one follows it."""
-        lane = self._lanes[key]
-        lane.popleft()
-        if lane:
+        key_queue = self._key_queues[key]
+        key_queue.popleft()
+        if key_queue:
             return True
-        del self._lanes[key]
+        del self._key_queues[key]
         return False
 
     def __len__(self) -> int:
-        return len(self._lanes)
+        return len(self._key_queues)

@@ -49,7 +49,7 @@ class Inspection:
         assignment: the queues that are read.
         subscriptions: by topic.
         direct: consumes a message on request.
-        figures: sums of the work.
+        statistics: sums of the work.
         properties: the consumer's settings, by Java's names.
     """
 
@@ -61,7 +61,7 @@ class Inspection:
         subscriptions: Mapping[str, Subscription],
         *,
         direct: DirectConsumption,
-        figures: ConsumeStatistics,
+        statistics: ConsumeStatistics,
         properties: Mapping[str, str],
     ) -> None:
         self.session = session
@@ -69,7 +69,7 @@ class Inspection:
         self.assignment = assignment
         self.direct = direct
         self._subscriptions = subscriptions
-        self._figures = figures
+        self._statistics = statistics
         self._properties = properties
 
     def running_info(self, *, with_stacks: bool) -> RunningInfo:
@@ -84,7 +84,7 @@ class Inspection:
             properties={**self._properties, **own},
             subscriptions=tuple(sorted(self._subscriptions.values(), key=lambda found: found.topic)),
             queues={queue: self.assignment[queue].describe() for queue in self.assignment.queues},
-            figures={topic: self._figures.show(topic, now_s) for topic in self._subscriptions},
+            statistics={topic: self._statistics.show(topic, now_s) for topic in self._subscriptions},
             stacks=describe_stacks() if with_stacks else None,
         )
 
@@ -232,25 +232,25 @@ class DirectConsumption:
         """Consume a message; return how the handler has ended."""
         loop = asyncio.get_running_loop()
         began, remark = loop.time(), None
-        verdict = _HandlerResult()
+        result = _HandlerResult()
         try:
             if message.decode_error is not None:
                 raise CorruptRecord(message.physical_offset, message.decode_error)
-            await self._call(message, verdict)
-            outcome = ConsumeResult.LATER if verdict.is_failed else ConsumeResult.SUCCESS
+            await self._call(message, result)
+            outcome = ConsumeResult.LATER if result.is_failed else ConsumeResult.SUCCESS
         except Exception as error:
             log.warning("message %s, consumed on request: %r", message.message_id, error)
             outcome, remark = ConsumeResult.THROW_EXCEPTION, f"{type(error).__name__}: {error}"
         spent_ms = round(1_000 * (loop.time() - began))
         return DirectResult(outcome=outcome, is_ordered=self._is_ordered, remark=remark, spent_ms=spent_ms)
 
-    def _call(self, message: StoredMessage, verdict: _HandlerResult) -> Awaitable[None]:
+    def _call(self, message: StoredMessage, result: _HandlerResult) -> Awaitable[None]:
         if self._message_handler is not None:
             return call_handler(self._message_handler, message, self._timeout_ms)
         assert self._handler is not None
         queue = MessageQueue(message.topic, message.broker_name, message.queue_id)
         handler: Callable[[Batch], Awaitable[object] | object] = self._handler
-        return call_handler(handler, Batch(queue, (message,), verdict), self._timeout_ms)
+        return call_handler(handler, Batch(queue, (message,), result), self._timeout_ms)
 
 
 SIZE_MAX = 256 * 1024

@@ -41,15 +41,15 @@ class BrokerOffsets:
     Args:
         session: carries the requests.
         group: the consumer group.
-        young_queue_at_zero: let the broker answer 0 for a group without an offset while the queue still holds its
+        in_memory_queue_at_zero: let the broker answer 0 for a group without an offset while the queue still holds its
             first message. Java's push consumers rely on it: what was sent to a new queue before its consumers saw
             the queue is not skipped.
     """
 
-    def __init__(self, session: ClientSession, group: str, *, young_queue_at_zero: bool) -> None:
+    def __init__(self, session: ClientSession, group: str, *, in_memory_queue_at_zero: bool) -> None:
         self._session = session
         self._group = group
-        self._set_zero = None if young_queue_at_zero else False
+        self._set_zero = None if in_memory_queue_at_zero else False
 
     async def load(self, queue: MessageQueue) -> int | None:
         """Return the group's offset in `queue`, None when there is none."""

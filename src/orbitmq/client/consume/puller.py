@@ -50,7 +50,7 @@ class Puller:
         may_commit: says whether pulls may carry the consumed offset to the broker, which keeps it for the group: after
             a crash the queue's next reader repeats little.
         on_reset: is called with the offset that somebody has set for the group, which the queue goes on at.
-        figures: pulls are counted here.
+        statistics: pulls are counted here.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Puller:
         settings: PullSettings = DEFAULT_SETTINGS,
         may_commit: Callable[[], bool] = lambda: False,
         on_reset: Callable[[int], None] = lambda _offset: None,
-        figures: TopicStatistics | None = None,
+        statistics: TopicStatistics | None = None,
     ) -> None:
         self.queue = queue
         self.window = ProcessQueue(
@@ -88,7 +88,7 @@ class Puller:
         self._settings = settings
         self._may_commit = may_commit
         self._on_reset = on_reset
-        self._figures = TopicStatistics() if figures is None else figures
+        self._statistics = TopicStatistics() if statistics is None else statistics
         self._room = asyncio.Event()
         self._broker_id = MASTER_ID
         self._warned = ""
@@ -161,9 +161,9 @@ class Puller:
             self._broker_id = MASTER_ID
             raise RemoteRefused(answer.code, answer.remark, address)
         found = self._keep(result)
-        self._figures.pulls += 1
-        self._figures.pull_s += loop.time() - began
-        self._figures.pulled += found
+        self._statistics.pulls += 1
+        self._statistics.pull_s += loop.time() - began
+        self._statistics.pulled += found
         if found:
             self._on_messages()
         elif offset == self.window.pull_offset and loop.time() - began < IDLE_PAUSE_MS / 1000:

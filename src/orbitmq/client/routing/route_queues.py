@@ -16,7 +16,7 @@ from orbitmq.model.route import MASTER_ID, MessageQueue, QueueData, TopicRoute
 from orbitmq.model.static_topic import LOGICAL_BROKER_PREFIX, logical_broker
 from orbitmq.model.topic import Perm
 
-NOBODY = LOGICAL_BROKER_PREFIX + "none__"
+NO_LEADER = LOGICAL_BROKER_PREFIX + "none__"
 """In place of a broker that leads a logical queue (Java: LOGICAL_QUEUE_MOCK_BROKER_NAME_NOT_EXIST)."""
 LOGICAL_QUEUES_MAX = 65_536
 """Ours: a topic that says it has more logical queues has as many as this."""
@@ -74,7 +74,7 @@ def leaders(topic: str, route: TopicRoute) -> dict[MessageQueue, str]:
             for mapping in mappings
             for queue_id in mapping.get("currIdMap") or ()
         }
-        found |= {MessageQueue(topic, name, number): brokers.get(number, NOBODY) for number in range(count)}
+        found |= {MessageQueue(topic, name, number): brokers.get(number, NO_LEADER) for number in range(count)}
     return found
 
 

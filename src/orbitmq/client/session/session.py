@@ -65,7 +65,7 @@ class ClientSession:
         self.tasks = BackgroundTasks()
         """What runs beside everything else until the session closes."""
         self.ip = "127.0.0.1"
-        self.home = OwningLoop("client")
+        self.owning_loop = OwningLoop("client")
         self.is_open = False
         self._was_opened = False
         self._is_closed = False
@@ -96,7 +96,7 @@ class ClientSession:
         """
         if self._was_opened:
             raise ClientError("a client is opened once: make a new one")
-        self.home.settle()
+        self.owning_loop.settle()
         self.is_open = self._was_opened = True
         self.ip = local_ip(*self.name_servers.configured)
         self.routes.start()
@@ -114,7 +114,7 @@ class ClientSession:
             if not self._is_closed:
                 await self._leave(groups)
             self._is_closed = True
-            self.home.leave()
+            self.owning_loop.leave()
 
     async def _leave(self, groups: Iterable[UnregisterClient]) -> None:
         if self._heartbeats is not None:

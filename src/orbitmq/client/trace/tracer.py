@@ -82,7 +82,7 @@ class Tracer:
         self._on_way_count = 0
         self._is_closing = False
         self._noted = asyncio.Event()
-        self._is_crowded = asyncio.Event()
+        self._is_over_budget = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -103,7 +103,7 @@ class Tracer:
             return
         self._is_closing = True
         self._noted.set()
-        self._is_crowded.set()
+        self._is_over_budget.set()
         # Not cancelled at once: what is on its way has left the spool already.
         _, late = await asyncio.wait((task,), timeout=CLOSE_MS / 1000)
         if late:
@@ -121,7 +121,7 @@ class Tracer:
             return
         self._noted.set()
         if len(self._spool) >= PACK_COUNT_MAX:
-            self._is_crowded.set()
+            self._is_over_budget.set()
 
     def sent(
         self,
@@ -232,11 +232,11 @@ class Tracer:
             await self._noted.wait()
             try:
                 async with asyncio.timeout(FLUSH_MS / 1000):
-                    await self._is_crowded.wait()
+                    await self._is_over_budget.wait()
             except TimeoutError:
                 pass
             self._noted.clear()
-            self._is_crowded.clear()
+            self._is_over_budget.clear()
             await self._tell_all()
         await self._tell_all()
 

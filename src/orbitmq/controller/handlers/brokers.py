@@ -33,7 +33,7 @@ from orbitmq.wire.headers import (
 
 handlers: Handlers[ControllerService] = Handlers()
 
-NOBODY = -1
+NO_BROKER = -1
 """The id of a broker that has none yet, and that nobody asks for."""
 
 
@@ -131,7 +131,7 @@ def get_replica_info(service: ControllerService, call: Call[GetReplicaInfo]) -> 
 def elect(service: ControllerService, call: Call[ElectMaster]) -> Later:
     """Elect a master: the one that is there stays, and that is told under a code of its own, which brokers expect."""
     header = call.header
-    broker_id = None if header.broker_id == NOBODY else header.broker_id
+    broker_id = None if header.broker_id == NO_BROKER else header.broker_id
     if header.designate_elect and broker_id is None:
         raise Rejected(ResponseCode.CONTROLLER_INVALID_REQUEST, "nobody is designated")
 

@@ -110,7 +110,7 @@ def get_route_history(service: NameServerService, call: Call[GetRouteHistory]) -
     header = call.header
     if not 1 <= header.count_max <= EVENTS_MAX:
         raise InvalidArgument("maxNum", header.count_max, f"1 to {EVENTS_MAX}")
-    events = service.journal.events(
+    events = service.route_history.events(
         topic=header.topic, broker_name=header.broker_name, since_ms=header.since_ms, count_max=header.count_max
     )
     return Reply(body=orjson.dumps(events))
@@ -121,6 +121,6 @@ def get_route_difference(service: NameServerService, call: Call[GetRouteDifferen
     """Say what is different now from how it was."""
 
     def looking() -> Slices[Reply]:
-        return Reply(body=(yield from service.journal.difference(call.header.at_ms)))
+        return Reply(body=(yield from service.route_history.difference(call.header.at_ms)))
 
     return service.answer_in_slices(call, looking())

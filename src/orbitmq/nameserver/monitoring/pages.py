@@ -35,7 +35,7 @@ class NameServerMetrics:
 
     def __init__(self, server: Server[Any], tables: Tables, monitor: NameServerMonitor, shadow: Shadow | None) -> None:
         self._make = Families("rocketmq_nameserver")
-        self._figures = ServerMetrics(self._make, server, monitor.process_stats)
+        self._server_metrics = ServerMetrics(self._make, server, monitor.process_stats)
         self._server = server
         self._tables = tables
         self._monitor = monitor
@@ -44,10 +44,10 @@ class NameServerMetrics:
     def collect(self) -> Iterator[Metric]:
         """Yield every figure there is now."""
         yield from self._routes()
-        yield from self._figures.requests()
+        yield from self._server_metrics.requests()
         yield from self._queries()
-        yield from self._figures.connections()
-        yield from self._figures.process(self._monitor.alerts)
+        yield from self._server_metrics.connections()
+        yield from self._server_metrics.process(self._monitor.alerts)
         yield from self._comparison()
 
     def _routes(self) -> Iterator[Metric]:
@@ -79,11 +79,11 @@ class NameServerMetrics:
         yield make.gauge("shadow_compared_timestamp_seconds", "When they were compared last", last.at_ms / 1000)
 
 
-def pages(monitor: NameServerMonitor, metrics: NameServerMetrics, journal: RouteHistory) -> dict[str, Page]:
+def pages(monitor: NameServerMonitor, metrics: NameServerMetrics, route_history: RouteHistory) -> dict[str, Page]:
     """Return the pages by path."""
 
     def history(query: Mapping[str, str]) -> HttpResponse:
-        events = journal.events(
+        events = route_history.events(
             topic=query.get("topic"),
             broker_name=query.get("broker"),
             since_ms=_number(query, "since", 0, 2**53),

@@ -45,14 +45,14 @@ class Changes:
         self._queue.append(job)
         return LATER
 
-    def do(self, connection_id: int, concerns: Concerns, slices: Slices[None], *, at_once: bool = True) -> None:
+    def do(self, connection_id: int, concerns: Concerns, slices: Slices[None], *, is_immediate: bool = True) -> None:
         """Do a change that nobody waits for.
 
         Args:
-            at_once: do its first slice in this turn of the event loop, if nothing is before it.
+            is_immediate: do its first slice in this turn of the event loop, if nothing is before it.
         """
         slices = guarded(self._route_table.publishing(slices))
-        if at_once and not self._queue.has_before(concerns):
+        if is_immediate and not self._queue.has_before(concerns):
             try:
                 next(slices)
             except StopIteration:

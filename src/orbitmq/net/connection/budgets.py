@@ -71,7 +71,7 @@ class PartialFrames:
         abort("partial frames")
 
 
-CROWDED_SHARE = 0.5
+OVER_BUDGET_SHARE = 0.5
 """The part of the budget from which on large answers that can wait elsewhere are to wait there."""
 _LOOKS_SHARE = 8
 LARGE_SIZE = 64 * 1024
@@ -106,16 +106,16 @@ class WaitingAnswers:
         self._readers: dict[int, _Reader] = {}
 
     @property
-    def is_crowded(self) -> bool:
+    def is_over_budget(self) -> bool:
         """Tell whether large answers had better wait."""
-        if not self._size_max or self.size <= self._size_max * CROWDED_SHARE:
+        if not self._size_max or self.size <= self._size_max * OVER_BUDGET_SHARE:
             return False
         self._looks += 1
         # Not at every look: many ask, while many read.
         if self._looks * _LOOKS_SHARE >= len(self._readers):
             self._looks = 0
             self._measure()
-        return self.size > self._size_max * CROWDED_SHARE
+        return self.size > self._size_max * OVER_BUDGET_SHARE
 
     def note(self, connection_id: int, measure: Callable[[], int], abort: Callable[[str], None]) -> None:
         """Count what a connection's transport has not written, after something was added to it.

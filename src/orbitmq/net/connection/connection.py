@@ -156,7 +156,7 @@ class Connection(asyncio.Protocol):
             self.counters.refusals[command.code, reply.code] += 1
         if not command.flag & FLAG_ONEWAY:
             parts = encode_reply_parts(command, reply)
-            self._flow.owed_size += sum(map(len, parts))
+            self._flow.pending_size += sum(map(len, parts))
             self._session.out += parts
             self._join()
         self._tell_waiting()
@@ -165,7 +165,7 @@ class Connection(asyncio.Protocol):
         """Tell whether an answer of so many bytes may go out now: the peer reads, and others do, too."""
         if self._flow.is_paused:
             return False
-        return size <= LARGE_SIZE or not self._endpoint.waiting_answers.is_crowded
+        return size <= LARGE_SIZE or not self._endpoint.waiting_answers.is_over_budget
 
     def answer_held(self, answers: list[bytes]) -> None:
         """Send answers that a fast path held back; it raised `pending_count` by one for them."""
@@ -339,7 +339,7 @@ class Connection(asyncio.Protocol):
         for count, frame in enumerate(frames, 1):
             self._frames += 1
             self._serve(frame)
-            is_over = flow.owed_size > flow.owed_size_max or count == flow.turn_count or clock() > ends
+            is_over = flow.pending_size > flow.pending_size_max or count == flow.turn_count or clock() > ends
             if is_over or flow.work is not None:
                 self._flush()
                 if count < len(frames):
@@ -383,7 +383,7 @@ class Connection(asyncio.Protocol):
         command = decode_command(frame)
         if not command.flag & FLAG_RESPONSE:
             for part in self._endpoint.dispatcher.serve(frame, command, self):
-                self._flow.owed_size += len(part)
+                self._flow.pending_size += len(part)
                 self._session.out.append(part)
         elif not self._session.resolve(command):
             self.counters.unmatched_answers += 1
@@ -416,7 +416,7 @@ class Connection(asyncio.Protocol):
         if not out or self.is_closed:
             return
         flow = self._flow
-        flow.owed_size = 0
+        flow.pending_size = 0
         self._writes += 1
         if self._writer is None:  # not before: thousands may be idle, and 200 bytes each
             self._writer = SocketWriter(self._transport, self._note_waiting)

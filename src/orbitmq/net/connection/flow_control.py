@@ -23,7 +23,7 @@ _NONE_HELD: list[Frame] = []
 class FlowControl:
     """Pauses and resumes reading from one transport.
 
-    `owed_size` counts the bytes of answers since the last write; past `owed_size_max` it is time to write, and to
+    `pending_size` counts the bytes of answers since the last write; past `pending_size_max` it is time to write, and to
     look whether the peer reads.
     """
 
@@ -37,8 +37,8 @@ class FlowControl:
         "held_since",
         "is_paused",
         "is_queued",
-        "owed_size",
-        "owed_size_max",
+        "pending_size",
+        "pending_size_max",
         "rate_limit",
         "turn_count",
         "turn_s",
@@ -69,8 +69,8 @@ class FlowControl:
         """True while a turn is to come in which they are served."""
         self.work: Iterator[None] | None = None
         """What is left to do for a request that takes several turns; those behind it wait."""
-        self.owed_size = 0
-        self.owed_size_max = limits.write_pause_size if is_listener else sys.maxsize
+        self.pending_size = 0
+        self.pending_size_max = limits.write_pause_size if is_listener else sys.maxsize
         self.turn_count = TURN_COUNT if is_listener else sys.maxsize
         """Requests that are served in one turn of the loop."""
         self.turn_s = TURN_S if is_listener else math.inf

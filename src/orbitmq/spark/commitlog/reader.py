@@ -126,19 +126,19 @@ class SplitReader:
 
     def _decode(self, run: RecordBlock) -> Iterator[pa.RecordBatch]:
         if run.physical_offset + len(run.raw) > self._split.checked_from:
-            records = parse_records(run.raw, self._sound(run, self._split.checked_from))
+            records = parse_records(run.raw, self._valid(run, self._split.checked_from))
         else:
             try:
                 records = parse_records(run.raw, run.starts)
             except CorruptRecord:
-                records = parse_records(run.raw, self._sound(run, self._split.segment.base + self._split.segment.size))
+                records = parse_records(run.raw, self._valid(run, self._split.segment.base + self._split.segment.size))
         yield from records.where(self._wanted(records)).batches(
             self._names, self._options.broker_name, self._options.tags
         )
 
-    def _sound(self, run: RecordBlock, checked_from: int) -> list[int]:
+    def _valid(self, run: RecordBlock, checked_from: int) -> list[int]:
         """Return where the records start that hold what they should; report the others."""
-        sound = []
+        valid = []
         for start in run.starts:
             place = run.physical_offset + start
             try:
@@ -148,8 +148,8 @@ class SplitReader:
                 at = place - self._split.segment.base
                 self._damaged(at, at + size, error.reason)
             else:
-                sound.append(start)
-        return sound
+                valid.append(start)
+        return valid
 
     def _wanted(self, records: Records) -> Flags:
         """Return which records the query asks for; those that no queue ever had are none."""

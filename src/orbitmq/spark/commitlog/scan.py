@@ -143,9 +143,9 @@ class SegmentScan:
             starts.append(position)
             position += size
         # So far only sizes have led from one to the next: what follows the first that is no record is none, either.
-        are_sound = self._are_records(np.frombuffer(raw, np.uint8), np.array(starts, np.int64), at)
-        if not are_sound.all():
-            count = int(np.argmin(are_sound))
+        are_valid = self._are_records(np.frombuffer(raw, np.uint8), np.array(starts, np.int64), at)
+        if not are_valid.all():
+            count = int(np.argmin(are_valid))
             return starts[:count], starts[count]
         return starts, position
 

@@ -13,7 +13,7 @@ from orbitmq.client.blocking.producers import BlockingTransactionProducer
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.clock import now_ms
 from orbitmq.model.message import StoredMessage
-from orbitmq.spark.exactly_once.attempt_ids import AttemptId, parse_stamp
+from orbitmq.spark.exactly_once.attempt_ids import AttemptId, parse_attempt_id
 from orbitmq.spark.exactly_once.commit_markers import Abort, CommitMarker, decide
 from orbitmq.spark.exactly_once.marker_topic import MarkerTopic
 from orbitmq.spark.options import WriteOptions
@@ -31,7 +31,7 @@ class Answers:
     """Keeps what the marker topic says, and reads on when a broker asks about something else.
 
     Args:
-        journal: the marker topic.
+        marker_topic: the marker topic.
         abandon_after_ms: half messages older than this get no marker any more: their attempts are aborted. None: they
             stay open.
         monotonic: seconds.
@@ -39,31 +39,31 @@ class Answers:
 
     def __init__(
         self,
-        journal: MarkerTopic,
+        marker_topic: MarkerTopic,
         *,
         abandon_after_ms: int | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._told: dict[AttemptId, Decision] = {}
-        self._journal = journal
+        self._marker_topic = marker_topic
         self._abandon_after_ms = abandon_after_ms
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._ledgers: dict[tuple[str, int], CommitMarker] = {}
+        self._markers: dict[tuple[str, int], CommitMarker] = {}
         self._next = 0
         self._read_s = float("-inf")
 
     async def answer(self, message: StoredMessage) -> Decision:
         """Say how the transaction of a half message ends. What is known is said at once: brokers ask about thousands."""
-        stamp = parse_stamp(message.properties)
-        if stamp is None:
+        attempt_id = parse_attempt_id(message.properties)
+        if attempt_id is None:
             log.warning("a broker asks about message %s, which no exactly-once query has sent", message.message_id)
             return Decision.UNKNOWN
-        decision = self._known(stamp)
+        decision = self._known(attempt_id)
         if decision is Decision.UNKNOWN and (self._is_read_due or self._is_abandoned(message)):
-            decision = await asyncio.to_thread(self._find, stamp, self._is_abandoned(message))
-        if len(self._told) < TOLD_MAX or stamp in self._told:
-            self._told[stamp] = decision
+            decision = await asyncio.to_thread(self._find, attempt_id, self._is_abandoned(message))
+        if len(self._told) < TOLD_MAX or attempt_id in self._told:
+            self._told[attempt_id] = decision
         return decision
 
     def counts(self) -> dict[Decision, int]:
@@ -71,26 +71,26 @@ class Answers:
         told = list(self._told.values())
         return {decision: told.count(decision) for decision in Decision}
 
-    def _known(self, stamp: AttemptId) -> Decision:
-        return decide(stamp, self._ledgers.get((stamp.query, stamp.batch), CommitMarker()))
+    def _known(self, attempt_id: AttemptId) -> Decision:
+        return decide(attempt_id, self._markers.get((attempt_id.query, attempt_id.batch), CommitMarker()))
 
-    def _find(self, stamp: AttemptId, is_abandoned: bool) -> Decision:
+    def _find(self, attempt_id: AttemptId, is_abandoned: bool) -> Decision:
         """Read on in the marker topic, on a thread; abort the attempt first, if nobody is to decide about it any more."""
         with self._lock:
             if self._is_read_due:
                 self._read()
-            if is_abandoned and self._known(stamp) is Decision.UNKNOWN:
-                self._journal.append(Abort(stamp.query, stamp.batch, frozenset((stamp.attempt,))))
+            if is_abandoned and self._known(attempt_id) is Decision.UNKNOWN:
+                self._marker_topic.append(Abort(attempt_id.query, attempt_id.batch, frozenset((attempt_id.attempt,))))
                 self._read()
-            return self._known(stamp)
+            return self._known(attempt_id)
 
     @property
     def _is_read_due(self) -> bool:
         return self._monotonic() - self._read_s >= READ_EVERY_S
 
     def _read(self) -> None:
-        for line in self._journal.read(self._next):
-            self._ledgers.setdefault((line.entry.query, line.entry.batch), CommitMarker()).apply(line.entry)
+        for line in self._marker_topic.read(self._next):
+            self._markers.setdefault((line.entry.query, line.entry.batch), CommitMarker()).apply(line.entry)
             self._next = line.offset + 1
         self._read_s = self._monotonic()
 

@@ -34,7 +34,7 @@ class AttemptId(NamedTuple):
     serial: int
 
 
-class StampedKeys:
+class AttemptKeys:
     """Makes the unique keys of one attempt, one after the other: each holds its message's serial.
 
     Args:
@@ -61,12 +61,12 @@ class StampedKeys:
         return serial, self._keys.next(now_ms)
 
 
-def format_stamp(query: str, batch: int, attempt: str) -> str:
+def format_attempt_id(query: str, batch: int, attempt: str) -> str:
     """Return the property's value, which is the same for all messages of an attempt."""
     return f"{query}/{batch}/{attempt}"
 
 
-def parse_stamp(properties: Mapping[str, str]) -> AttemptId | None:
+def parse_attempt_id(properties: Mapping[str, str]) -> AttemptId | None:
     """Return the stamp among a message's properties; None: it has none that this sink has made.
 
     Half messages of earlier versions have their serial behind the attempt.

@@ -20,7 +20,7 @@ from orbitmq.spark.exactly_once.attempt_ids import AttemptId
 VERSION = 1
 _MARKER, _ABORT = "marker", "abort"
 
-Doubted = tuple[tuple[int, int], ...]
+Unverified = tuple[tuple[int, int], ...]
 """Ranges of serials, first and last, of messages that were sent a second time because nobody knew of the first."""
 
 
@@ -45,13 +45,13 @@ class Marker:
     id: str
     query: str
     batch: int
-    attempts: Mapping[str, Doubted]
+    attempts: Mapping[str, Unverified]
     filled: Mapping[MessageQueue, Filled]
 
-    def takes(self, stamp: AttemptId) -> bool:
+    def takes(self, attempt_id: AttemptId) -> bool:
         """Say whether a half message of this batch is to be committed."""
-        doubted = self.attempts.get(stamp.attempt)
-        return doubted is not None and not any(first <= stamp.serial <= last for first, last in doubted)
+        unverified = self.attempts.get(attempt_id.attempt)
+        return unverified is not None and not any(first <= attempt_id.serial <= last for first, last in unverified)
 
 
 @dataclass(frozen=True)
@@ -83,18 +83,18 @@ class CommitMarker:
             self.marker = entry
 
 
-def decide(stamp: AttemptId, ledger: CommitMarker) -> Decision:
+def decide(attempt_id: AttemptId, marker: CommitMarker) -> Decision:
     """Say how the transaction of a half message ends.
 
     Returns:
         UNKNOWN while no marker names a winner: its driver may be about to write one.
     """
-    if ledger.marker is not None:
-        return Decision.COMMIT if ledger.marker.takes(stamp) else Decision.ROLLBACK
-    return Decision.ROLLBACK if stamp.attempt in ledger.aborted else Decision.UNKNOWN
+    if marker.marker is not None:
+        return Decision.COMMIT if marker.marker.takes(attempt_id) else Decision.ROLLBACK
+    return Decision.ROLLBACK if attempt_id.attempt in marker.aborted else Decision.UNKNOWN
 
 
-def ranges(serials: Iterable[int]) -> Doubted:
+def ranges(serials: Iterable[int]) -> Unverified:
     """Return sorted ranges that hold exactly these serials."""
     found: list[tuple[int, int]] = []
     for serial in sorted(set(serials)):
@@ -143,8 +143,8 @@ def _parse(found: Any) -> Entry:
     if found["kind"] != _MARKER:
         raise ValueError(f"kind {found['kind']}")
     attempts = {
-        str(attempt): tuple((int(first), int(last)) for first, last in doubted)
-        for attempt, doubted in found["attempts"].items()
+        str(attempt): tuple((int(first), int(last)) for first, last in unverified)
+        for attempt, unverified in found["attempts"].items()
     }
     filled = {
         MessageQueue(topic, broker, int(queue_id)): Filled(int(begin), int(count))

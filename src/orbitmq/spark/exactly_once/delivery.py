@@ -38,7 +38,7 @@ def prepare(batches: Iterator[pa.RecordBatch], options: WriteOptions, query: str
     found = MarkerTopic(options).find(query, batch, begin if known_batch <= batch else 0)
     _searched[key] = (batch, found.begin)
     prepared = Prepared(query, batch, uuid4().hex[:16], found.begin)
-    if found.ledger.marker is not None:
+    if found.marker.marker is not None:
         prepared.is_decided = True
         return prepared
     sender = HalfSender(options, prepared)
@@ -60,19 +60,19 @@ def commit(messages: Sequence[Prepared], options: WriteOptions) -> None:
     if not messages:
         return
     query, batch = messages[0].query, messages[0].batch
-    journal, ends = MarkerTopic(options), TransactionEnder(options)
+    marker_topic, ends = MarkerTopic(options), TransactionEnder(options)
     begin = max(part.searched for part in messages)
-    found = journal.find(query, batch, begin)
+    found = marker_topic.find(query, batch, begin)
     mine = uuid4().hex
-    is_new = found.ledger.marker is None and not any(part.is_decided for part in messages)
+    is_new = found.marker.marker is None and not any(part.is_decided for part in messages)
     if is_new and any(part.count for part in messages):
         ends.check_age(messages)
         attempts, filled = marker_parts(list(messages))
-        journal.append(Marker(mine, query, batch, attempts, filled))
-        found = journal.find(query, batch, begin)
+        marker_topic.append(Marker(mine, query, batch, attempts, filled))
+        found = marker_topic.find(query, batch, begin)
     elif is_new:
         return  # there are no rows
-    marker = found.ledger.marker
+    marker = found.marker.marker
     if marker is None:
         raise SendFailed(f"batch {batch} of query {query} was aborted while it ran; it has to run again", [])
     winners = [part for part in messages if part.attempt in marker.attempts]
@@ -81,7 +81,7 @@ def commit(messages: Sequence[Prepared], options: WriteOptions) -> None:
         log.warning("batch %d of query %s was decided by another driver: %d tasks lose", batch, query, len(losers))
         ends.tell(losers, Decision.ROLLBACK)
     if ends.tell(winners, Decision.COMMIT) or marker.id != mine:
-        settle(options, journal, marker)
+        settle(options, marker_topic, marker)
 
 
 def abort(messages: Sequence[Prepared], options: WriteOptions) -> None:
@@ -90,11 +90,11 @@ def abort(messages: Sequence[Prepared], options: WriteOptions) -> None:
     if not sent:
         return
     query, batch = sent[0].query, sent[0].batch
-    journal = MarkerTopic(options)
+    marker_topic = MarkerTopic(options)
     try:
-        journal.append(Abort(query, batch, frozenset(part.attempt for part in sent)))
-        ledger = journal.find(query, batch, max(part.searched for part in sent)).ledger
-        if ledger.marker is None:
-            TransactionEnder(options).tell([part for part in sent if part.attempt in ledger.aborted], Decision.ROLLBACK)
+        marker_topic.append(Abort(query, batch, frozenset(part.attempt for part in sent)))
+        marker = marker_topic.find(query, batch, max(part.searched for part in sent)).marker
+        if marker.marker is None:
+            TransactionEnder(options).tell([part for part in sent if part.attempt in marker.aborted], Decision.ROLLBACK)
     except ClientError as error:
         log.warning("the half messages of batch %d of query %s stay open for now: %s", batch, query, error)

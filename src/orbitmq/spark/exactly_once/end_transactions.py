@@ -39,7 +39,7 @@ class TransactionEnder:
         self._options = options
         self._security = read_security(options.security_file)
         self._addresses: dict[PreparedTopic, str] = {}
-        self._patience: dict[str, TransactionTimeouts] = {}
+        self._timeouts: dict[str, TransactionTimeouts] = {}
 
     def check_age(self, prepared: Iterable[Prepared]) -> None:
         """Refuse a micro-batch that has taken so long that brokers may have given up its rows, before it is decided.
@@ -73,13 +73,13 @@ class TransactionEnder:
 
     def _tell(self, place: PreparedTopic, halves: array[int], born_at_ms: int, decision: Decision) -> int:
         """Each request is sent once: whether one arrived that was not answered, its broker finds out."""
-        patience = self._limits(place)
+        timeouts = self._limits(place)
         confirmed, total = 0, len(halves) // 2
         waiting: deque[int] = deque()
         with self._connect(self._address(place)) as connection:
             try:
                 for header in self._headers(place, halves, decision):
-                    if not patience.may_end(now_ms() - born_at_ms):
+                    if not timeouts.may_end(now_ms() - born_at_ms):
                         break
                     waiting.append(connection.send(header))
                     if len(waiting) >= OUTSTANDING:
@@ -103,14 +103,14 @@ class TransactionEnder:
             )
 
     def _limits(self, place: PreparedTopic) -> TransactionTimeouts:
-        if place.broker_name not in self._patience:
+        if place.broker_name not in self._timeouts:
             address = self._address(place)
             with self._connect(address) as connection:
                 answer = connection.request(GetBrokerConfig())
             if answer.code != ResponseCode.SUCCESS:
                 raise RemoteRefused(answer.code, f"exactly-once asks for its settings: {answer.remark}", address)
-            self._patience[place.broker_name] = patience_of(answer.body.decode(errors="replace"))
-        return self._patience[place.broker_name]
+            self._timeouts[place.broker_name] = timeouts_of(answer.body.decode(errors="replace"))
+        return self._timeouts[place.broker_name]
 
     def _address(self, place: PreparedTopic) -> str:
         if place not in self._addresses:
@@ -171,7 +171,7 @@ class TransactionTimeouts:
         return age_ms >= self.given_up_ms
 
 
-def patience_of(settings: str) -> TransactionTimeouts:
+def timeouts_of(settings: str) -> TransactionTimeouts:
     """Return the limits that a broker's settings mean (GET_BROKER_CONFIG: Java properties, a line each)."""
     values = dict(line.split("=", 1) for line in settings.splitlines() if "=" in line and not line.startswith("#"))
     timeout_ms = _number(values, "transactionTimeOut", 6_000)

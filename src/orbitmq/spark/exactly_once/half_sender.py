@@ -38,7 +38,7 @@ from orbitmq.errors import (
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.blocking import BlockingConnection
-from orbitmq.spark.exactly_once.attempt_ids import PROPERTY, StampedKeys, format_stamp
+from orbitmq.spark.exactly_once.attempt_ids import PROPERTY, AttemptKeys, format_attempt_id
 from orbitmq.spark.exactly_once.commit_markers import Filled, ranges
 from orbitmq.spark.exactly_once.marker_topic import read_options
 from orbitmq.spark.exactly_once.prepared import Prepared, PreparedTopic
@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 OUTSTANDING = 250
 """Half messages under way on one connection: a broker of ours serves so many of one read at once, and all of them are in doubt
 when the connection breaks."""
-DOUBTED_MAX = 10_000
+UNVERIFIED_MAX = 10_000
 """Ranges of doubted messages that a task may name; a marker would grow too large with more, and the task fails."""
 BACKOFF_MS = 200
 
@@ -91,13 +91,13 @@ class HalfSender:
         self._options = options
         self._prepared = prepared
         self._security = read_security(options.security_file)
-        self._lanes: dict[str, _BrokerChannel] = {}
+        self._channels: dict[str, _BrokerChannel] = {}
         self._addresses: dict[str, str] = {}
         self._queues: dict[str, tuple[MessageQueue, ...]] = {}
-        self._stamp = format_stamp(prepared.query, prepared.batch, prepared.attempt)
-        self._keys = StampedKeys(unique_key_seed())
+        self._attempt_id = format_attempt_id(prepared.query, prepared.batch, prepared.attempt)
+        self._keys = AttemptKeys(unique_key_seed())
         self._sent_count = 0
-        self._doubted: set[int] = set()
+        self._unverified: set[int] = set()
         self._begins: dict[MessageQueue, int] = {}
         self._counts: dict[MessageQueue, int] = {}
         self._halves: dict[PreparedTopic, array[int]] = {}
@@ -119,20 +119,22 @@ class HalfSender:
             for batch in batches:
                 for message in builder.messages(batch):
                     self._send(message)
-            while any(lane.waiting for lane in self._lanes.values()):
-                for broker_name in tuple(self._lanes):
+            while any(channel.waiting for channel in self._channels.values()):
+                for broker_name in tuple(self._channels):
                     self._settle(broker_name, 0)
         finally:
-            for lane in self._lanes.values():
-                lane.connection.close()
+            for channel in self._channels.values():
+                channel.connection.close()
         return self.prepared
 
     @property
     def prepared(self) -> Prepared:
         """What has been acknowledged so far."""
         filled = {queue: Filled(self._begins[queue], count) for queue, count in self._counts.items()}
-        doubted = ranges(self._doubted)
-        return replace(self._prepared, doubted=doubted, filled=filled, halves=self._halves, born_at_ms=self._born_at_ms)
+        unverified = ranges(self._unverified)
+        return replace(
+            self._prepared, unverified=unverified, filled=filled, halves=self._halves, born_at_ms=self._born_at_ms
+        )
 
     def _send(self, message: Message) -> None:
         """Put one message on its way; again, under a new serial, as often as its broker fails."""
@@ -140,21 +142,21 @@ class HalfSender:
         while again:
             queue = self._choose(again[0])
             try:
-                lane = self._lane(queue.broker_name)
-                self._begin(lane, queue)
-                self._put(lane, again[0], queue)
+                channel = self._channel(queue.broker_name)
+                self._begin(channel, queue)
+                self._put(channel, again[0], queue)
                 again.popleft()
             except (ConnectionFailed, RequestTimeout) as error:
                 again.extend(self._fail(queue.broker_name, error))
                 continue
-            if len(lane.waiting) >= OUTSTANDING:
+            if len(channel.waiting) >= OUTSTANDING:
                 again.extend(self._take(queue.broker_name, OUTSTANDING // 2))
 
     def _settle(self, broker_name: str, count_max: int) -> None:
         for message in self._take(broker_name, count_max):
             self._send(message)
 
-    def _put(self, lane: _BrokerChannel, message: Message, queue: MessageQueue) -> None:
+    def _put(self, channel: _BrokerChannel, message: Message, queue: MessageQueue) -> None:
         if message.delay_level:
             raise InvalidArgument(
                 "delayLevel", message.delay_level, "0 with exactly-once: transactions are not delayed"
@@ -163,26 +165,26 @@ class HalfSender:
         serial, message_id = self._keys.next(born_at_ms)
         self._sent_count = serial + 1
         self._born_at_ms = self._born_at_ms or born_at_ms
-        cast(dict[str, str], message.properties)[PROPERTY] = self._stamp  # made for this row by MessageBuilder
+        cast(dict[str, str], message.properties)[PROPERTY] = self._attempt_id  # made for this row by MessageBuilder
         encoded = encode_message(message, message_id, COMPRESS_OVER, half_of=self._options.group)
         header = send_header(encoded, self._options.group, queue, born_at_ms, DEFAULT_QUEUE_COUNT)
-        opaque = lane.connection.send(header, encoded.body)
-        lane.waiting.append(_Waiting(opaque, serial, message, encoded, queue))
+        opaque = channel.connection.send(header, encoded.body)
+        channel.waiting.append(_Waiting(opaque, serial, message, encoded, queue))
 
     def _take(self, broker_name: str, count_max: int) -> Iterable[Message]:
         """Wait until so many are under way at most; return those that have to be sent again."""
-        lane = self._lanes.get(broker_name)
+        channel = self._channels.get(broker_name)
         again: list[Message] = []
         refusal: RemoteRefused | None = None
-        while lane is not None and len(lane.waiting) > count_max:
-            waiting = lane.waiting[0]
+        while channel is not None and len(channel.waiting) > count_max:
+            waiting = channel.waiting[0]
             try:
-                answer = lane.connection.receive(waiting.opaque)
+                answer = channel.connection.receive(waiting.opaque)
             except (ConnectionFailed, RequestTimeout) as error:
                 return [*again, *self._fail(broker_name, error)]
-            lane.waiting.popleft()
+            channel.waiting.popleft()
             if answer.code in RETRY_CODES:  # most of these say that it is not stored; SYSTEM_ERROR may mean anything
-                self._doubted.add(waiting.serial)
+                self._unverified.add(waiting.serial)
                 refusal = RemoteRefused(answer.code, answer.remark, f"broker {broker_name}")
                 again.append(waiting.message)
                 continue
@@ -209,20 +211,20 @@ class HalfSender:
 
     def _fail(self, broker_name: str, error: ClientError) -> list[Message]:
         """Take what is under way on a broken connection off it: whether it has arrived, nobody can say."""
-        lane = self._lanes.pop(broker_name, None)
-        waiting = () if lane is None else tuple(lane.waiting)
-        if lane is not None:
-            lane.connection.close()
-        self._doubted.update(sent.serial for sent in waiting)
-        if len(ranges(self._doubted)) > DOUBTED_MAX:
-            raise SendFailed(f"brokers fail too often: {len(self._doubted)} half messages are in doubt", [error])
+        channel = self._channels.pop(broker_name, None)
+        waiting = () if channel is None else tuple(channel.waiting)
+        if channel is not None:
+            channel.connection.close()
+        self._unverified.update(sent.serial for sent in waiting)
+        if len(ranges(self._unverified)) > UNVERIFIED_MAX:
+            raise SendFailed(f"brokers fail too often: {len(self._unverified)} half messages are in doubt", [error])
         self._note_failure(broker_name, error)
         return [sent.message for sent in waiting]
 
     def _note_failure(self, broker_name: str, error: ClientError) -> None:
         now_s = time.monotonic()
         self._failing_since_s = self._failing_since_s or now_s
-        if now_s - self._failing_since_s > self._options.broker_patience_ms / 1000:
+        if now_s - self._failing_since_s > self._options.broker_timeout_ms / 1000:
             raise SendFailed(f"a row was not sent: {error}", [error]) from error
         log.warning("%s, trying again", error)
         self._failed.add(broker_name)
@@ -257,20 +259,20 @@ class HalfSender:
             self._queues[topic] = queues
             return queues
 
-    def _lane(self, broker_name: str) -> _BrokerChannel:
-        lane = self._lanes.get(broker_name)
-        if lane is None:
+    def _channel(self, broker_name: str) -> _BrokerChannel:
+        channel = self._channels.get(broker_name)
+        if channel is None:
             connection = BlockingConnection(
                 self._addresses[broker_name], timeout_ms=self._options.send_timeout_ms, **self._security._asdict()
             )
-            lane = self._lanes[broker_name] = _BrokerChannel(connection)
-        return lane
+            channel = self._channels[broker_name] = _BrokerChannel(connection)
+        return channel
 
-    def _begin(self, lane: _BrokerChannel, queue: MessageQueue) -> None:
+    def _begin(self, channel: _BrokerChannel, queue: MessageQueue) -> None:
         """Note where a queue ends before the first row goes to it: nothing of this attempt is committed before."""
         if queue in self._begins:
             return
-        answer = lane.connection.request(GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id))
+        answer = channel.connection.request(GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id))
         if answer.code:
             raise RemoteRefused(answer.code, answer.remark, f"broker {queue.broker_name}")
         self._begins[queue] = decode_header(OffsetResponse, answer.ext_fields).offset

@@ -32,7 +32,7 @@ class BatchMarkers(NamedTuple):
     Nothing about the batch stands before `begin`: whoever looks again may begin there.
     """
 
-    ledger: CommitMarker
+    marker: CommitMarker
     begin: int
 
 
@@ -56,13 +56,13 @@ class MarkerTopic:
             ConfigError: the topic is none for markers.
             ClientError: it cannot be read now.
         """
-        ledger, first, end = CommitMarker(), None, begin
+        marker, first, end = CommitMarker(), None, begin
         for line in self.read(begin):
             end = line.offset + 1
             if (line.entry.query, line.entry.batch) == (query, batch):
-                ledger.apply(line.entry)
+                marker.apply(line.entry)
                 first = line.offset if first is None else first
-        return BatchMarkers(ledger, end if first is None else first)
+        return BatchMarkers(marker, end if first is None else first)
 
     def read(self, begin: int = 0) -> Iterator[MarkerRecord]:
         """Yield every record from an offset on, in order.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pyspark.sql.datasource import WriterCommitMessage
 
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.exactly_once.commit_markers import Doubted, Filled
+from orbitmq.spark.exactly_once.commit_markers import Filled, Unverified
 
 
 class PreparedTopic(NamedTuple):
@@ -28,7 +28,7 @@ class Prepared(WriterCommitMessage):  # type: ignore[misc]
         attempt: names this run of the task.
         searched: nothing about the batch stands before this offset of the marker topic.
         is_decided: a marker was there already, and nothing was sent.
-        doubted: serials of half messages that were sent again, because nobody knew whether they had arrived.
+        unverified: serials of half messages that were sent again, because nobody knew whether they had arrived.
         filled: what the rows add to which queues.
         halves: queue offset and physical offset of each half message, one after the other.
         born_at_ms: when the first of them was made.
@@ -39,7 +39,7 @@ class Prepared(WriterCommitMessage):  # type: ignore[misc]
     attempt: str
     searched: int
     is_decided: bool = False
-    doubted: Doubted = ()
+    unverified: Unverified = ()
     filled: dict[MessageQueue, Filled] = field(default_factory=dict)
     halves: dict[PreparedTopic, array[int]] = field(default_factory=dict)
     born_at_ms: int = 0
@@ -50,11 +50,11 @@ class Prepared(WriterCommitMessage):  # type: ignore[misc]
         return sum(part.count for part in self.filled.values())
 
 
-def marker_parts(prepared: list[Prepared]) -> tuple[dict[str, Doubted], dict[MessageQueue, Filled]]:
+def marker_parts(prepared: list[Prepared]) -> tuple[dict[str, Unverified], dict[MessageQueue, Filled]]:
     """Return what a marker says of these winners: their attempts, and what all of them add to which queues."""
     filled: dict[MessageQueue, Filled] = {}
     for part in prepared:
         for queue, more in part.filled.items():
             known = filled.get(queue, Filled(more.begin, 0))
             filled[queue] = Filled(min(known.begin, more.begin), known.count + more.count)
-    return {part.attempt: part.doubted for part in prepared if part.count}, filled
+    return {part.attempt: part.unverified for part in prepared if part.count}, filled

@@ -8,7 +8,7 @@ import time
 from orbitmq.errors import ClientError, SendFailed
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.exactly_once.answers import Answers, answering
-from orbitmq.spark.exactly_once.attempt_ids import AttemptId, parse_stamp
+from orbitmq.spark.exactly_once.attempt_ids import AttemptId, parse_attempt_id
 from orbitmq.spark.exactly_once.commit_markers import Filled, Marker
 from orbitmq.spark.exactly_once.marker_topic import MarkerTopic, read_options
 from orbitmq.spark.options import WriteOptions
@@ -60,23 +60,27 @@ class Arrivals:
                     continue
                 for rows in RangeReader(wanted, address, options, ("properties",)).batches():
                     for properties in rows.column(0).to_pylist():
-                        self._note(queue, parse_stamp(dict(properties)))
+                        self._note(queue, parse_attempt_id(dict(properties)))
                 self._read_to[queue] = wanted.end
 
-    def _note(self, queue: MessageQueue, stamp: AttemptId | None) -> None:
+    def _note(self, queue: MessageQueue, attempt_id: AttemptId | None) -> None:
         marker = self._marker
-        if stamp is None or (stamp.query, stamp.batch) != (marker.query, marker.batch) or not marker.takes(stamp):
+        if (
+            attempt_id is None
+            or (attempt_id.query, attempt_id.batch) != (marker.query, marker.batch)
+            or not marker.takes(attempt_id)
+        ):
             return
-        row = (stamp.attempt, stamp.serial)
+        row = (attempt_id.attempt, attempt_id.serial)
         if row in self._found[queue]:
-            log.error("a broker has delivered a message twice: %s in %s", stamp, queue)
+            log.error("a broker has delivered a message twice: %s in %s", attempt_id, queue)
         self._found[queue].add(row)
 
     def _is_complete(self, queue: MessageQueue, part: Filled) -> bool:
         return len(self._found[queue]) >= part.count
 
 
-def settle(options: WriteOptions, journal: MarkerTopic, marker: Marker) -> None:
+def settle(options: WriteOptions, marker_topic: MarkerTopic, marker: Marker) -> None:
     """Answer brokers until every row of a decided micro-batch is in its queue.
 
     Raises:
@@ -88,7 +92,7 @@ def settle(options: WriteOptions, journal: MarkerTopic, marker: Marker) -> None:
     if not arrivals.missing:
         return
     log.warning("%d rows of batch %d are left to their brokers' checks", arrivals.missing, marker.batch)
-    with answering(options, Answers(journal), sorted({queue.topic for queue in marker.filled})):
+    with answering(options, Answers(marker_topic), sorted({queue.topic for queue in marker.filled})):
         while arrivals.missing:
             if time.monotonic() > deadline_s:
                 raise SendFailed(

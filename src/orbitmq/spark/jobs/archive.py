@@ -72,7 +72,7 @@ def check_archive(
         goal: where the topic's queues began and ended when the run began.
         is_whole: the archive begins with the topic's first message.
     """
-    verdicts = check_queues(found.values())
+    results = check_queues(found.values())
     filled = {queue: stats for queue, stats in goal.items() if stats.max_offset > stats.min_offset}
     if is_whole:
         reached = [
@@ -81,8 +81,8 @@ def check_archive(
             if queue in found and found[queue].first <= stats.min_offset and found[queue].last + 1 >= stats.max_offset
         ]
         claim = f"all that was in the topic when the run began is there: {len(reached)} of {len(filled)} queues"
-        verdicts.append(CheckResult(len(reached) == len(filled), claim))
-    return verdicts
+        results.append(CheckResult(len(reached) == len(filled), claim))
+    return results
 
 
 def count_queues(spark: SparkSession, directory: Path) -> dict[MessageQueue, QueueCount]:

@@ -70,7 +70,7 @@ def check_contract(spark: SparkSession, contract: Contract) -> None:
     from pyspark.errors import PySparkException
 
     try:
-        judged(spark.sql("select cast('' as binary) as body"), contract).collect()
+        checked(spark.sql("select cast('' as binary) as body"), contract).collect()
     except PySparkException as error:
         if "NOT_LOADED" in (error.getCondition() or ""):
             raise ConfigError("jar", None, _package(spark, contract)) from None
@@ -78,18 +78,18 @@ def check_contract(spark: SparkSession, contract: Contract) -> None:
         raise ConfigError("contract", str(contract.file), f"one that Spark understands ({sentence})") from None
 
 
-def judged(rows: DataFrame, contract: Contract) -> DataFrame:
+def checked(rows: DataFrame, contract: Contract) -> DataFrame:
     """Return rows with what their bodies say, `value`, and why they break the contract, `reason`: null for who does not."""
     from pyspark.sql import functions as f
 
     if contract.format is BodyFormat.JSON:
-        return _judged_json(rows, contract)
+        return _checked_json(rows, contract)
     value = _decoded(contract)
     told = f.lit(f"the body is no {contract.format.value.capitalize()} of the declared schema")
     return rows.withColumn("value", value).withColumn("reason", f.when(f.col("value").isNull(), told))
 
 
-def _judged_json(rows: DataFrame, contract: Contract) -> DataFrame:
+def _checked_json(rows: DataFrame, contract: Contract) -> DataFrame:
     from pyspark.sql import functions as f
 
     declared = _parse_ddl(contract.text)

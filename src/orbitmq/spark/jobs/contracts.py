@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from orbitmq.errors import ConfigError, RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.archive import EARLIEST, check_archive, count_rows, has_rows
-from orbitmq.spark.jobs.contract_checks import Contract, check_contract, judged
+from orbitmq.spark.jobs.contract_checks import Contract, check_contract, checked
 from orbitmq.spark.jobs.runtime.checks import CheckResult, QueueCount
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.runtime.directory import claimed
@@ -77,16 +77,16 @@ def hold_to_contract(spark: SparkSession, cluster: Cluster, plan: ContractPlan, 
         screen.step(
             f"judging {plan.topic}: {sum(queue.rows for queue in before.values()):,} messages are judged already"
         )
-        judge = ContractChecker(spark, cluster, plan)
+        checker = ContractChecker(spark, cluster, plan)
         growth = Growth(plan.topic, plan.directory, plan.start, plan.rows_per_batch, "judged")
-        goal = grow(spark, cluster, growth, before, judge.write, screen)
+        goal = grow(spark, cluster, growth, before, checker.write, screen)
         _show_reasons(spark, plan, screen)
         screen.step("checking")
-        verdicts = check_archive(goal, _count(spark, plan), is_whole=plan.start == EARLIEST)
-        verdicts.append(_check_sent(spark, cluster, plan, judge.first_batch))
+        results = check_archive(goal, _count(spark, plan), is_whole=plan.start == EARLIEST)
+        results.append(_check_sent(spark, cluster, plan, checker.first_batch))
         for table in (plan.good, plan.bad):
             merge_small_files(spark, table)
-        return verdicts
+        return results
 
 
 class ContractChecker:
@@ -107,7 +107,7 @@ class ContractChecker:
 
         may_be_sent = self.first_batch is None  # by the run before, which was killed
         self.first_batch = number if self.first_batch is None else self.first_batch
-        found = judged(rows, self._plan.contract)
+        found = checked(rows, self._plan.contract)
         found = found.persist()
         try:
             write_part(found.where(f.isnull("reason")).drop("body", "reason"), number, self._plan.good)

@@ -102,11 +102,11 @@ def fix_letters(spark: SparkSession, cluster: Cluster, plan: FixPlan, screen: Sc
     with claimed(plan.directory, subject):
         screen.step(f"fixing dead letters of {plan.group} by {plan.fix_name}")
         origins = [row[0] for row in letters.select(_origin_topic()).distinct().collect()]
-        desk = _LetterFixer(plan, frozenset(topic for topic in origins if topic and _is_there(cluster, topic)))
-        work = ResendTask(letters, desk.message, desk.targets, plan.directory, plan.rate, plan.rows_per_checkpoint)
+        fixer = _LetterFixer(plan, frozenset(topic for topic in origins if topic and _is_there(cluster, topic)))
+        work = ResendTask(letters, fixer.message, fixer.targets, plan.directory, plan.rate, plan.rows_per_checkpoint)
         before, after = resend(spark, cluster, work, screen)
-        if desk.told:
-            screen.table("What became of them", ("letters that went", "count"), sorted(desk.told.items()))
+        if fixer.told:
+            screen.table("What became of them", ("letters that went", "count"), sorted(fixer.told.items()))
         screen.step("checking")
         return check_resent(spark, cluster, letters, work.topics, before, after)
 

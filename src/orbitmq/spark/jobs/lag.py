@@ -37,7 +37,7 @@ from orbitmq.spark.jobs.runtime.screen import Screen
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_PATIENCE_MS = 10_000
+_QUERY_TIMEOUT_MS = 10_000
 """For each request: a moment with a broker that hangs longer is unknown."""
 
 
@@ -141,16 +141,16 @@ async def _watch(
     cluster: Cluster, plan: LagPlan, queues: Sequence[MessageQueue], on_done: Callable[[int], None], screen: Screen
 ) -> None:
     access = load_security(cluster.security)._asdict()
-    trouble = None
+    issue = None
     loop = asyncio.get_running_loop()
-    async with AdminClient(cluster.name_servers, timeout_ms=_PATIENCE_MS, **access) as admin:
+    async with AdminClient(cluster.name_servers, timeout_ms=_QUERY_TIMEOUT_MS, **access) as admin:
         for number in range(plan.moments):
             next_at = loop.time() + plan.every_s
-            at_ms, told = now_ms(), trouble
-            places, trouble = await look(admin, plan.group, plan.topic, queues)
-            if trouble is not None and trouble != told:
-                screen.step(f"unknown: {trouble}")
-            append_sample(plan.file, encode_sample(at_ms, places, trouble))
+            at_ms, told = now_ms(), issue
+            places, issue = await look(admin, plan.group, plan.topic, queues)
+            if issue is not None and issue != told:
+                screen.step(f"unknown: {issue}")
+            append_sample(plan.file, encode_sample(at_ms, places, issue))
             queues = list(places)
             on_done(number + 1)
             if number + 1 < plan.moments:

@@ -43,11 +43,11 @@ class GroupPosition(NamedTuple):
 UNKNOWN = GroupPosition(None, None)
 
 
-def encode_sample(at_ms: int, places: Mapping[MessageQueue, GroupPosition], trouble: str | None) -> bytes:
+def encode_sample(at_ms: int, places: Mapping[MessageQueue, GroupPosition], issue: str | None) -> bytes:
     """Return the line of one moment.
 
     Args:
-        trouble: why nothing is known of this moment.
+        issue: why nothing is known of this moment.
     """
     queues = [
         {
@@ -59,7 +59,7 @@ def encode_sample(at_ms: int, places: Mapping[MessageQueue, GroupPosition], trou
         }
         for queue, place in sorted(places.items())
     ]
-    return orjson.dumps({"at_ms": at_ms, "queues": queues, "trouble": trouble}) + b"\n"
+    return orjson.dumps({"at_ms": at_ms, "queues": queues, "trouble": issue}) + b"\n"
 
 
 def append_sample(path: Path, line: bytes) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 """A row by the names of its columns; `properties` is a dict."""
 
-ROWS_AT_ONCE = 16
+ROWS_PER_BATCH = 16
 """Rows that are decoded at a time: bodies have up to 4 MiB and more."""
 _WRITING = {"parquet.block.size": str(16 * 2**20), "parquet.block.size.row.check.min": "10"}
 """What a task holds of the rows that it writes, and after how many rows it looks for the first time."""
@@ -49,7 +49,7 @@ def spilled(rows: DataFrame, directory: Path, count: int) -> Iterator[Callable[[
 def read_rows(directory: Path) -> Iterator[Row]:
     """Yield the rows of a directory, part after part; never more than a few are held."""
     for file in _files(directory):
-        for batch in _open(file).iter_batches(batch_size=ROWS_AT_ONCE):
+        for batch in _open(file).iter_batches(batch_size=ROWS_PER_BATCH):
             for row in batch.to_pylist():
                 yield {**row, "properties": dict(row.get("properties") or ())}
 

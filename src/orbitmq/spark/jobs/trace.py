@@ -79,8 +79,8 @@ def evaluate_traces(spark: SparkSession, cluster: Cluster, plan: TracePlan, scre
         latencies, counts = _find(spark, plan)
         _report(plan, latencies, counts, screen)
         screen.step("checking")
-        verdicts = check_archive(goal, count_queues(spark, plan.table), is_whole=plan.start == EARLIEST)
-        return [*verdicts, *check_consumptions(latencies, counts)]
+        results = check_archive(goal, count_queues(spark, plan.table), is_whole=plan.start == EARLIEST)
+        return [*results, *check_consumptions(latencies, counts)]
 
 
 def check_consumptions(latencies: list[Latency], counts: Consumptions) -> list[CheckResult]:

@@ -58,7 +58,7 @@ class StreamPosition(NamedTuple):
         """True for the position before the first batch."""
         return self.offsets == self.begins
 
-    def is_anew(self, queue: MessageQueue, now: Origin) -> bool:
+    def is_recreated(self, queue: MessageQueue, now: Origin) -> bool:
         """Say whether a queue that begins at `now` is another one than that of its name which was read up to here."""
         then, offset = self.origins.get(queue), self.offsets.get(queue)
         if then is not None and then.is_of_another(now):

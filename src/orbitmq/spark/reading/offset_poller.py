@@ -31,7 +31,7 @@ ROUTE_POLL_S = 1.0
 
 
 def patiently(ask: Callable[[], T], options: ReadOptions, what: str) -> T:
-    """Return what `ask` returns, and ask again until `brokerPatienceMs` are over while somebody is away or busy.
+    """Return what `ask` returns, and ask again until `brokerTimeoutMs` are over while somebody is away or busy.
 
     Args:
         what: is not known until then; stands in the log.
@@ -40,7 +40,7 @@ def patiently(ask: Callable[[], T], options: ReadOptions, what: str) -> T:
         RouteNotFound: a topic that was named does not exist; it may be misspelt, and is not waited for.
         ClientError: a refusal for good, or patience is over.
     """
-    give_up_at = time.monotonic() + options.broker_patience_ms / 1000
+    give_up_at = time.monotonic() + options.broker_timeout_ms / 1000
     while True:
         try:
             return ask()
@@ -109,7 +109,7 @@ class OffsetPoller:
         if not isinstance(found, Exception):
             return
         # A query that starts has no queues yet: its topic may have been deleted.
-        is_over = not self.queues and now - self._began_at >= self._options.broker_patience_ms / 1000
+        is_over = not self.queues and now - self._began_at >= self._options.broker_timeout_ms / 1000
         if is_over or not isinstance(found, ClientError):
             raise found
         self._log("no routes now, going on with the queues known", found)
@@ -194,7 +194,7 @@ class OffsetPoller:
         wanted = {queue: self.queues[queue] for queue in queues if queue in self.queues}
         return patiently(lambda: self._client.earliest(wanted), self._options, "where queues begin") if wanted else {}
 
-    def ends_beside(self, queues: Iterable[MessageQueue]) -> Offsets:
+    def ends_too(self, queues: Iterable[MessageQueue]) -> Offsets:
         """Return where queues end that no route names now, of those whose brokers still hold other queues of their topic."""
         brokers = {(queue.topic, queue.broker_name): address for queue, address in self.queues.items()}
         held = {q: brokers[q.topic, q.broker_name] for q in queues if (q.topic, q.broker_name) in brokers}
@@ -223,7 +223,7 @@ class OffsetPoller:
             NoNameServer: none answered.
         """
         missing = set(wanted) - self.queues.keys()
-        give_up_at = time.monotonic() + self._options.broker_patience_ms / 1000
+        give_up_at = time.monotonic() + self._options.broker_timeout_ms / 1000
         while missing:
             is_last = time.monotonic() >= give_up_at
             try:

@@ -95,12 +95,13 @@ class OlderStreamReader(StreamReader):
         """
         self._polled.wait_for_queues(end.offsets)
         self._check_missing(begin, begin.offsets.keys() - end.offsets.keys())
-        anew = self._made_anew(begin, end.origins)
+        recreated = self._recreated(begin, end.origins)
         fresh = {queue for queue in end.offsets if queue not in begin.offsets and queue not in end.begins}
         ends = {
-            queue: max(last, 0 if queue in anew else begin.offsets.get(queue, 0)) for queue, last in end.offsets.items()
+            queue: max(last, 0 if queue in recreated else begin.offsets.get(queue, 0))
+            for queue, last in end.offsets.items()
         }
-        begins = {**end.begins, **self._polled.earliest(anew | fresh)}
+        begins = {**end.begins, **self._polled.earliest(recreated | fresh)}
         return StreamPosition({**begin.offsets, **ends}, begins, {**begin.origins, **end.origins}, end.reached_at_ms)
 
     def _check_missing(self, begin: StreamPosition, missing: Set[MessageQueue]) -> None:

@@ -56,8 +56,8 @@ def advance(
     if count_max is not None:
         ends = limit(begins, ends, count_max)
     offsets = begins | ends
-    is_anew = any(begin < ends[queue] for queue, begin in fresh.items())
-    if offsets == start.offsets and not is_anew:
+    is_recreated = any(begin < ends[queue] for queue, begin in fresh.items())
+    if offsets == start.offsets and not is_recreated:
         return start
     return StreamPosition(offsets, begins if start.is_initial else fresh, {**start.origins, **(origins or {})})
 

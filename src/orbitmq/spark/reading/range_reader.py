@@ -174,12 +174,12 @@ class RangeReader:
         block.cursor = block.end
 
     def _is_patient(self) -> bool:
-        """Say whether it is tried again: `retries` times, and until `brokerPatienceMs` are over."""
+        """Say whether it is tried again: `retries` times, and until `brokerTimeoutMs` are over."""
         now = time.monotonic()
         if not self._attempt:
             self._failing_since = now
-        patience_s = self._options.broker_patience_ms / 1000
-        return self._attempt < self._options.retries or now - self._failing_since < patience_s
+        timeout_s = self._options.broker_timeout_ms / 1000
+        return self._attempt < self._options.retries or now - self._failing_since < timeout_s
 
     def _wait_before_retry(self, error: Exception) -> None:
         is_patient = self._is_patient()

@@ -235,8 +235,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             log.warning("no broker holds queues of this micro-batch now, their messages are passed over: %s", gone)
             ranges = [found for found in ranges if found.queue in queues]
         if self._unchecked is None:  # a replay once more: its topic may have been deleted and made anew meanwhile
-            anew = self._made_anew(position, held(self._polled.origins(found.queue for found in ranges)))
-            ranges = [found for found in ranges if found.queue not in anew]
+            recreated = self._recreated(position, held(self._polled.origins(found.queue for found in ranges)))
+            ranges = [found for found in ranges if found.queue not in recreated]
         return plan_tasks(ranges, queues, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -263,10 +263,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         latest = self._polled.latest
         moved = {queue for queue, end in latest.items() if end != position.offsets.get(queue)}
         origins = self._look_for_origins(position, moved)
-        anew = self._made_anew(position, origins)
-        self._wait_for_ends(position, moved - anew)
+        recreated = self._recreated(position, origins)
+        self._wait_for_ends(position, moved - recreated)
         latest = self._polled.latest
-        first = self._polled.earliest({queue for queue in latest if queue not in position.offsets} | anew)
+        first = self._polled.earliest({queue for queue in latest if queue not in position.offsets} | recreated)
         begins = {**position.offsets, **first}
         counts = backlog(begins, latest)
         # A run that ends with what is there now must not wait for more.
@@ -332,7 +332,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         Raises:
             DataLoss: they hold messages that were not read.
         """
-        ends = self._polled.ends_beside(queues) if queues else {}
+        ends = self._polled.ends_too(queues) if queues else {}
         left = {queue: end - position.offsets[queue] for queue, end in ends.items() if end > position.offsets[queue]}
         if not left:
             return ends.keys()
@@ -346,35 +346,35 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         log.warning("%s; going on without them", what)
         return ends.keys()
 
-    def _made_anew(self, position: StreamPosition, origins: Origins) -> set[MessageQueue]:
+    def _recreated(self, position: StreamPosition, origins: Origins) -> set[MessageQueue]:
         """Return the queues that are others than those of the same name that were read before."""
-        anew = {queue for queue, now in origins.items() if position.is_anew(queue, now)}
-        if not anew:
-            return anew
+        recreated = {queue for queue, now in origins.items() if position.is_recreated(queue, now)}
+        if not recreated:
+            return recreated
         if self._options.fail_on_data_loss:
             raise DataLoss(
-                f"queues begin anew, with messages that were stored after those that were read: {sorted(anew)}. Was the topic "
+                f"queues begin anew, with messages that were stored after those that were read: {sorted(recreated)}. Was the topic "
                 "deleted and made anew? Set failOnDataLoss to false to read them from their beginning."
             )
-        log.warning("queues were made anew, they are read from their beginning: %s", sorted(anew))
-        return anew
+        log.warning("queues were made anew, they are read from their beginning: %s", sorted(recreated))
+        return recreated
 
     def _wait_for_ends(self, position: StreamPosition, queues: set[MessageQueue]) -> None:
         """Wait for queues that end before what was read: a slave is behind, or a broker has lost its last messages.
 
         Raises:
-            DataLoss: they have ended there for longer than `brokerPatienceMs`.
+            DataLoss: they have ended there for longer than `brokerTimeoutMs`.
         """
-        patience_s = self._options.broker_patience_ms / 1000
+        timeout_s = self._options.broker_timeout_ms / 1000
         while behind := {q for q in queues if self._polled.latest.get(q, 0) < position.offsets.get(q, 0)}:
             now = time.monotonic()
             if not self._behind_since:
                 self._behind_since = now
                 log.warning("queues end before what was read already, waiting for them: %s", sorted(behind))
-            elif now - self._behind_since >= patience_s:
+            elif now - self._behind_since >= timeout_s:
                 if self._options.fail_on_data_loss:
                     raise DataLoss(
-                        f"queues have ended before what was read already for {patience_s:g} s: {sorted(behind)}. Did a broker "
+                        f"queues have ended before what was read already for {timeout_s:g} s: {sorted(behind)}. Did a broker "
                         "lose its last messages, or was the topic deleted and made anew? Set failOnDataLoss to false to go on "
                         "where they end by then: messages below what was read are passed over."
                     )

@@ -133,7 +133,7 @@ class RowEncoder:
         parts.append(_named(PropertyName.SHARDING_KEY, sharding_keys))
         pair_count += sum(count - part.null_count for part in parts[-3:])
         encoded = _join(*(part for part in parts if part.null_count < count), tail, nulls="replace")
-        return encoded if _is_sound(encoded, pair_count) else None
+        return encoded if _is_valid(encoded, pair_count) else None
 
 
 def sharding_keys(rows: pa.RecordBatch) -> pa.Array | None:
@@ -252,7 +252,7 @@ def _tail(prefix: str, first: int, count: int) -> pa.Array:
     return _fixed(text)
 
 
-def _is_sound(encoded: pa.Array, pair_count: int) -> bool:
+def _is_valid(encoded: pa.Array, pair_count: int) -> bool:
     """Say whether names and values have no separators inside them, and are UTF-8."""
     _, offsets, data = encoded.buffers()
     ends = np.frombuffer(offsets, np.int32)

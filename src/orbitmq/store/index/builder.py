@@ -79,7 +79,7 @@ class IndexBuilder:
         """
         if len(self.unsealed) >= _SEALS_MAX:
             return False
-        self.settle_doubts()
+        self.verify()
         if not self._hashes:
             end = self._readable_end()
             # What was deleted needs no entries any more.
@@ -93,9 +93,9 @@ class IndexBuilder:
         self._mark()
         return True
 
-    def settle_doubts(self) -> None:
+    def verify(self) -> None:
         """Put right what a crash may have left in the last file."""
-        if self._files.is_doubtful:
+        if self._files.is_unverified:
             self._prepare()
 
     def _prepare(self) -> None:

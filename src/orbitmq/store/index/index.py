@@ -43,7 +43,7 @@ _ENTRIES_PER_TURN = 1000
 _QUERIES_MAX = 1000
 _COUNTED_SIZE = 32 * 1024 * 1024
 """Bytes of slots that are counted at once, one file's at least."""
-_PATIENCE_S = 2.0
+_QUERY_TIMEOUT_S = 2.0
 """A query waits so long, for the index to catch up or for slots to be counted: its client has given up after three seconds."""
 _CLOSING_SIZE = 256 * 1024 * 1024
 """A stop waits for the index if no more of the log than this is left."""
@@ -109,7 +109,7 @@ class Index:
         self._searches: deque[tuple[Search, _Query]] = deque()
         self._blocked: list[tuple[Search, _Query]] = []
         """Searches that wait until the slots of a file are counted."""
-        self._condemned: tuple[str, str] | None = None
+        self._deletable: tuple[str, str] | None = None
         """The name of the oldest file that a search found damaged, and how; nothing is added until it is away."""
         self._is_closed = False
 
@@ -155,11 +155,11 @@ class Index:
     def query(self, question: IndexQuery, answer: Answer) -> None:
         """Search, at once where nothing has to be waited for."""
         target = self._readable_end()
-        query = _Query(question, answer, 0.0 if self._loop is None else self._loop.time() + _PATIENCE_S)
+        query = _Query(question, answer, 0.0 if self._loop is None else self._loop.time() + _QUERY_TIMEOUT_S)
         try:
-            self._builder.settle_doubts()
+            self._builder.verify()
             for _ in range(_STEPS_PER_QUERY):
-                if self._condemned or self._builder.position >= target or not self._builder.step():
+                if self._deletable or self._builder.position >= target or not self._builder.step():
                     break
         except (OSError, StoreUnavailable) as error:
             self._note_failure(error)
@@ -200,10 +200,10 @@ class Index:
         if not is_synced:
             return False
         try:
-            self._builder.settle_doubts()
+            self._builder.verify()
             if self.behind <= _CLOSING_SIZE:
                 self._catch_up()
-            if self._condemned is not None:
+            if self._deletable is not None:
                 return False
             self._commit_now()
         except (OSError, StoreUnavailable) as error:
@@ -240,7 +240,7 @@ class Index:
             self._turn = self._loop.call_later(_REST_S, self._take_turn)
 
     def _build_slice(self) -> bool:
-        if self._condemned is not None:
+        if self._deletable is not None:
             return False
         try:
             goes_on = self._builder.step()
@@ -255,7 +255,7 @@ class Index:
 
     def _has(self, target: int) -> bool:
         is_there = self._builder.position >= target and not self._builder.is_writing
-        return is_there and self._condemned is None and not self._files.is_doubtful
+        return is_there and self._deletable is None and not self._files.is_unverified
 
     def _answer_waiting(self) -> None:
         assert self._loop is not None
@@ -323,11 +323,11 @@ class Index:
                 if search.is_waiting:
                     self._block(search, query)
                 return search.is_waiting
-            found: IndexQueryResult | StoreError = search.findings()
+            found: IndexQueryResult | StoreError = search.result()
         except OSError as error:
             found = StoreUnavailable(f"the index cannot be read: {error}")
         except IndexDamaged as error:
-            found = self._condemn(search.file, error)
+            found = self._mark_for_deletion(search.file, error)
         except StoreUnavailable as error:
             found = error
         query.answer(found)
@@ -367,14 +367,14 @@ class Index:
         for one in earlier:
             one.are_slots_counted = True
         # One that was deleted meanwhile has nothing to find: the search sees that itself.
-        is_sound = file.are_slots_counted = error is None or isinstance(error, FileNotFoundError)
+        is_valid = file.are_slots_counted = error is None or isinstance(error, FileNotFoundError)
         concerned = [file, *earlier]
         ready = [blocked for blocked in self._blocked if blocked[0].file in concerned]
         self._blocked = [blocked for blocked in self._blocked if blocked[0].file not in concerned]
         refusal: StoreError | None = None
         if isinstance(error, IndexDamaged):
-            refusal = self._condemn(file, error)
-        elif not is_sound:
+            refusal = self._mark_for_deletion(file, error)
+        elif not is_valid:
             refusal = StoreUnavailable(f"the slots of {file.path} cannot be counted: {error}")
         for _search, query in ready:
             if refusal is None:
@@ -385,19 +385,19 @@ class Index:
         if self._loop is not None:
             self._begin_write()
 
-    def _condemn(self, file: IndexFile | None, error: IndexDamaged) -> StoreError:
+    def _mark_for_deletion(self, file: IndexFile | None, error: IndexDamaged) -> StoreError:
         """Have a damaged file set aside and built anew; return what is answered meanwhile.
 
         One that this run has begun stays: what damages it would damage the next one, too, and fill the disk.
         """
         if file is None or file.is_ours:
             return StoreUnavailable(f"{error}: {MEND}")
-        if self._condemned is None or file.path.name < self._condemned[0]:
-            self._condemned = file.path.name, str(error)
+        if self._deletable is None or file.path.name < self._deletable[0]:
+            self._deletable = file.path.name, str(error)
         again = StoreBusy(f"{error}; it is set aside, and built anew from the log: ask again later")
         self._refuse_searches(again)
         if self._loop is None:
-            self._files.move_away(*self._condemned)
+            self._files.move_away(*self._deletable)
             self._begin_again(None)
         else:
             self._begin_write()
@@ -415,7 +415,7 @@ class Index:
         self._builder.begin_again(position)
         self._note = self._note_of(position, self._files.last, is_whole=False)
         self._committed_position = position
-        self._condemned, self._is_new = None, True
+        self._deletable, self._is_new = None, True
 
     def _read(self, place: int) -> tuple[Record, bytes] | None:
         record = self._commit_log.parsed_at(place)
@@ -452,8 +452,8 @@ class Index:
         assert self._loop is not None
         if self._is_writing or self._is_closed:
             return
-        if self._condemned is not None:
-            self._submit(partial(self._files.move_away, *self._condemned), self._begin_again)
+        if self._deletable is not None:
+            self._submit(partial(self._files.move_away, *self._deletable), self._begin_again)
         elif self._blocked and (file := self._blocked[0][0].file) is not None:
             self._count_slots(file)
         elif self._builder.unsealed:

@@ -137,7 +137,7 @@ class IndexFiles:
                 is_last_word = file.header.end_ms == full_ms
 
     @property
-    def is_doubtful(self) -> bool:
+    def is_unverified(self) -> bool:
         """Say whether slots may lead behind the last file's end: `prepare` puts that right."""
         return self._vouched is not None
 
@@ -160,12 +160,12 @@ class IndexFiles:
         writer = IndexWriter(self._disk, last.path, self._sizes, last.header)
         try:
             writer.load_slots()
-            is_sound = self._vouched is None or writer.cut(self._vouched.header)
+            is_valid = self._vouched is None or writer.cut(self._vouched.header)
         except BaseException:
             writer.release()
             raise
         last.close()
-        if is_sound:
+        if is_valid:
             # Whether slots are missing is counted when a search comes: a start does not wait for it.
             writer.are_slots_counted = last.are_slots_counted
             self.files[-1] = writer

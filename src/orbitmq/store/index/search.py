@@ -84,7 +84,7 @@ class Search:
                 self._look(place)
         return False
 
-    def findings(self) -> IndexQueryResult:
+    def result(self) -> IndexQueryResult:
         """Return what was found."""
         if not self._found or self._last is None:
             return IndexQueryResult()

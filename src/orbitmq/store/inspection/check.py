@@ -16,8 +16,8 @@ from orbitmq.store.inspection.issues import (
     START_CUTS,
     Issue,
     LogFacts,
-    judge_checkpoint,
-    judge_log_end,
+    check_checkpoint,
+    check_log_end,
 )
 from orbitmq.store.inspection.layout import (
     QUEUE_FILE_SIZE,
@@ -36,7 +36,7 @@ from orbitmq.store.inspection.queue_check import QueueCheck, QueueFiles, Ranges
 from orbitmq.store.inspection.reading import is_running, read_small
 from orbitmq.store.inspection.small_files import SMALL_SIZE_MAX, check_small_files
 from orbitmq.store.inspection.timer_check import TimerCheck
-from orbitmq.store.lmq import light_forms
+from orbitmq.store.lmq import lmq_forms
 from orbitmq.store.log.segment import segment_name
 from orbitmq.store.queues.consume_queue import UNIT
 from orbitmq.store.queues.deletions import parse_deletions
@@ -137,9 +137,9 @@ class StoreCheck:
         yield from self._check_log()
         if self.is_live:
             self._damages.add(self._walk.end, _EVERYTHING)
-        yield from self.queues.findings(self._damages, self._start, self._walk.end)
-        yield from self._index.findings()
-        yield from self._timers.findings(self._damages, self._start)
+        yield from self.queues.issues(self._damages, self._start, self._walk.end)
+        yield from self._index.issues()
+        yield from self._timers.issues(self._damages, self._start)
         yield from self._check_end()
         yield from check_small_files(
             self._root, self.queues.ends, self._start, told=self.queues.told, is_live=self.is_live
@@ -161,7 +161,7 @@ class StoreCheck:
             self._stored_at_ms = max(self._stored_at_ms, found.stored_at_ms)
             self._index.take(found)
             self._timers.take(found)
-            for form in (found, *light_forms(found)):
+            for form in (found, *lmq_forms(found)):
                 if form.physical_offset >= self._deletions.get(form.topic, 0):
                     self.queues.take(form)
 
@@ -195,14 +195,14 @@ class StoreCheck:
             self._stored_at_ms,
             self._is_damaged_at_end,
             self.queues.entries_end,
-            is_young=is_short and not self._is_orderly,
+            is_recent=is_short and not self._is_orderly,
         )
-        lost = judge_log_end(self._checkpoint, facts, self._file_at(facts.end))
+        lost = check_log_end(self._checkpoint, facts, self._file_at(facts.end))
         if lost is not None:
             yield lost
             return
         yield from self.queues.behind
-        wrong = judge_checkpoint(self._checkpoint, facts)
+        wrong = check_checkpoint(self._checkpoint, facts)
         if wrong is not None:
             yield wrong
 

@@ -77,13 +77,13 @@ class IndexCheck:
             else:
                 self._next = next(self._entries, None)
 
-    def findings(self) -> Iterator[Issue]:
+    def issues(self) -> Iterator[Issue]:
         """Yield what is wrong, when all records have come."""
         for _ in self._entries:
             pass  # the rest, whose messages are gone: its slots are still to be looked at
         yield from {found.path: found for found in reversed(self._found)}.values()  # one cause, one finding
-        is_sound = not any(found.severity is Severity.WRONG for found in self._found)
-        if self._missing and is_sound and self._is_settled and list_names(self._root / "index"):
+        is_valid = not any(found.severity is Severity.WRONG for found in self._found)
+        if self._missing and is_valid and self._is_settled and list_names(self._root / "index"):
             yield note("index", f"{self._missing} keys of the log have no entry", "the next start indexes them")
 
     def _walk(self) -> Iterator[tuple[int, int]]:

@@ -51,11 +51,11 @@ class LogFacts(NamedTuple):
     """Behind the end lie bytes that are no records: what was there is gone."""
     entries_end: int
     """Where the furthest record ends that an entry of a consume queue leads to."""
-    is_young: bool = False
+    is_recent: bool = False
     """Its broker was killed seconds after the first message, maybe before it wrote a checkpoint that knows of one."""
 
 
-def judge_checkpoint(content: bytes | None, log: LogFacts) -> Issue | None:
+def check_checkpoint(content: bytes | None, log: LogFacts) -> Issue | None:
     """Judge the checkpoint beside a log that was walked.
 
     Args:
@@ -67,7 +67,7 @@ def judge_checkpoint(content: bytes | None, log: LogFacts) -> Issue | None:
     if content is None:
         return (
             note("checkpoint", "is not there yet", slow)
-            if log.is_young
+            if log.is_recent
             else Issue("checkpoint", None, "is missing", slow)
         )
     if len(content) < LAYOUT_SIZE:
@@ -76,7 +76,7 @@ def judge_checkpoint(content: bytes | None, log: LogFacts) -> Issue | None:
     if not any(checkpoint):
         return (
             note("checkpoint", "knows of no message yet", slow)
-            if log.is_young
+            if log.is_recent
             else Issue("checkpoint", 0, "holds zeros alone", slow)
         )
     newest = max(checkpoint.commit_log_ms, checkpoint.consume_queue_ms, checkpoint.index_ms)
@@ -89,7 +89,7 @@ def judge_checkpoint(content: bytes | None, log: LogFacts) -> Issue | None:
     return None
 
 
-def judge_log_end(content: bytes | None, log: LogFacts, file: str) -> Issue | None:
+def check_log_end(content: bytes | None, log: LogFacts, file: str) -> Issue | None:
     """Judge where the log ends: less than both the checkpoint and the queues know is not all there was.
 
     Args:
@@ -104,7 +104,7 @@ def judge_log_end(content: bytes | None, log: LogFacts, file: str) -> Issue | No
     return Issue(file, log.end, what, f"{RESTORE}, or start the broker with acceptLogEnd={log.end} to go on without")
 
 
-def judge_lines(path: str, content: bytes, understood_count: int, remedy: str) -> Issue | None:
+def check_lines(path: str, content: bytes, understood_count: int, remedy: str) -> Issue | None:
     """Judge a file of lines by how many of them could be understood."""
     count = len([line for line in content.split(b"\n") if line])
     if not content:

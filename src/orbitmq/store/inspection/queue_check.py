@@ -188,7 +188,7 @@ class QueueCheck:
             return
         queue.expected = queue_offset + 1
 
-    def findings(self, damages: Ranges, log_start: int, log_end: int) -> Iterator[Issue]:
+    def issues(self, damages: Ranges, log_start: int, log_end: int) -> Iterator[Issue]:
         """Judge what the records have left over.
 
         Args:
@@ -210,11 +210,11 @@ class QueueCheck:
                 self.told.add(key)
             if key in on_disk:
                 reading = _QueueReading(self._files, key, queue, damages, log_start, log_end, self._is_live)
-                yield from (self._placed(found) for found in reading.findings(log_files(on_disk[key])))
+                yield from (self._placed(found) for found in reading.issues(log_files(on_disk[key])))
                 self.behind += map(self._placed, reading.behind())
                 self.entries_end = max(self.entries_end, reading.entries_end)
                 self.ends[key] = (reading.first, reading.end)
-                if reading.is_doubtful:
+                if reading.is_unverified:
                     self.told.add(key)
 
     def _missing(self, key: QueueKey, queue: _Queue) -> Iterator[Issue]:
@@ -244,8 +244,8 @@ class QueueCheck:
         if queue.unplaced_at is None:
             queue.unplaced_at = record.physical_offset
 
-    def _placed(self, finding: Issue) -> Issue:
-        return finding._replace(path=self._name(Path(finding.path)))
+    def _placed(self, issue: Issue) -> Issue:
+        return issue._replace(path=self._name(Path(issue.path)))
 
     def _name(self, path: Path) -> str:
         return str(path.relative_to(self._root))
@@ -266,7 +266,7 @@ class _QueueReading:
     ) -> None:
         self.first = self.end = 0
         self.entries_end = 0
-        self.is_doubtful = False
+        self.is_unverified = False
         self._files = files
         self._key = key
         self._queue = queue
@@ -279,14 +279,14 @@ class _QueueReading:
         self._behind: dict[Path, tuple[int, int, str]] = {}
         """The same of entries that lead behind the log's end."""
 
-    def findings(self, found: list[SizedFile]) -> Iterator[Issue]:
+    def issues(self, found: list[SizedFile]) -> Iterator[Issue]:
         """Read the files and judge them."""
         self.first = found[0].base // UNIT.size if found else 0
-        for finding in self._judge_files(found):
-            self.is_doubtful = True
-            yield finding
+        for issue in self._check_files(found):
+            self.is_unverified = True
+            yield issue
 
-    def _judge_files(self, found: list[SizedFile]) -> Iterator[Issue]:
+    def _check_files(self, found: list[SizedFile]) -> Iterator[Issue]:
         for number, file in enumerate(found):
             path = str(file.path)
             if file.base % self._files.file_size:
@@ -304,13 +304,13 @@ class _QueueReading:
                 if self._is_live and isinstance(error, FileNotFoundError):
                     continue  # deleted as too old
                 yield Issue(path, None, f"cannot be read: {error.strerror}", RESTORE)
-        yield from _stray_findings(self._strays)
+        yield from _stray_issues(self._strays)
         yield from self._gaps(found)
 
     def behind(self) -> Iterator[Issue]:
         """Yield what leads behind the log's end."""
-        self.is_doubtful = self.is_doubtful or bool(self._behind)
-        return _stray_findings(self._behind)
+        self.is_unverified = self.is_unverified or bool(self._behind)
+        return _stray_issues(self._behind)
 
     def _is_told(self, path: Path) -> bool:
         """Say whether records without an entry tell of this file already."""
@@ -332,9 +332,9 @@ class _QueueReading:
                 for piece in range(first, last, _PIECE_ENTRIES):
                     count = min(_PIECE_ENTRIES, last - piece)
                     entries = content.read((piece - base) * UNIT.size, count * UNIT.size)
-                    self._judge(piece, entries[: len(entries) // UNIT.size * UNIT.size], file.path)
+                    self._check(piece, entries[: len(entries) // UNIT.size * UNIT.size], file.path)
 
-    def _judge(self, queue_offset: int, entries: bytes, path: Path) -> None:
+    def _check(self, queue_offset: int, entries: bytes, path: Path) -> None:
         end = queue_offset + len(entries) // UNIT.size
         start = queue_offset
         while queue_offset < end:
@@ -346,10 +346,10 @@ class _QueueReading:
                 queue_offset = stop
                 continue
             entry: Entry = UNIT.unpack_from(entries, (queue_offset - start) * UNIT.size)
-            self._judge_one(queue_offset, entry, path)
+            self._check_one(queue_offset, entry, path)
             queue_offset += 1
 
-    def _judge_one(self, queue_offset: int, entry: Entry, path: Path) -> None:
+    def _check_one(self, queue_offset: int, entry: Entry, path: Path) -> None:
         """Judge an entry that no record has claimed."""
         physical_offset, size, _tag_code = entry
         if entry == NO_ENTRY:
@@ -385,7 +385,7 @@ class _QueueReading:
         strays[path] = (count + 1, place, first)
 
 
-def _stray_findings(strays: dict[Path, tuple[int, int, str]]) -> Iterator[Issue]:
+def _stray_issues(strays: dict[Path, tuple[int, int, str]]) -> Iterator[Issue]:
     for path, (count, place, reason) in strays.items():
         more = f", and {count - 1} more entries" if count > 1 else ""
         yield Issue(str(path), place, f"the entry {reason}{more}", REBUILD)

@@ -22,7 +22,7 @@ from orbitmq.store.inspection.layout import check_is_store, commit_log_files, lo
 from orbitmq.store.inspection.log_walk import Damage, LogWalk
 from orbitmq.store.inspection.queue_check import Ranges
 from orbitmq.store.inspection.timer_check import TimerCheck
-from orbitmq.store.lmq import light_forms
+from orbitmq.store.lmq import lmq_forms
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queue import UNIT, ConsumeQueue
 from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey, check_directory_name
@@ -164,8 +164,8 @@ class _QueueRebuild:
 
         The checkpoint stays: it alone knows what has been delivered.
         """
-        findings = list(seen.timers.findings(seen.damages, self._commit_log.min_offset))
-        if any(finding.severity is Severity.WRONG for finding in findings):
+        issues = list(seen.timers.issues(seen.damages, self._commit_log.min_offset))
+        if any(issue.severity is Severity.WRONG for issue in issues):
             self._disk.remove(self._root / "timerwheel")
             if seen.timers.is_log_wrong:
                 self._disk.remove(self._root / "timerlog")
@@ -191,7 +191,7 @@ class _QueueRebuild:
             seen.take(record)
         seen.keys |= {
             (form.topic, form.queue_id)
-            for form in light_forms(record)
+            for form in lmq_forms(record)
             if not self._deletions.covers(form.topic, form.physical_offset)
         }
 

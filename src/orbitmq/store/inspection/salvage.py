@@ -23,7 +23,7 @@ from orbitmq.store.disk import Disk, LocalDisk
 from orbitmq.store.inspection.layout import check_is_store, commit_log_files, log_files
 from orbitmq.store.inspection.log_walk import LogFile, LogWalk
 from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
-from orbitmq.store.inspection.salvage_rules import SALVAGED_FROM, Classification, draft_of, judge
+from orbitmq.store.inspection.salvage_rules import SALVAGED_FROM, Classification, classify, draft_of
 from orbitmq.store.inspection.small_files import quarantined, records_in
 from orbitmq.store.quarantine import NOTE_ENDING
 from orbitmq.store.queues.deletions import Deletions
@@ -41,7 +41,7 @@ class Salvaged(NamedTuple):
 
     path: str
     topic: str
-    verdict: Classification
+    classification: Classification
     record_count: int
 
 
@@ -51,7 +51,7 @@ class _Found(NamedTuple):
     record: Record
     place: bytes
     """Its old place: the file, a colon, its offset."""
-    verdict: Classification
+    classification: Classification
 
 
 def plan_salvage(
@@ -68,10 +68,10 @@ def plan_salvage(
     """
     check_is_store(root)
     deletions = Deletions(LocalDisk(), root / "deleted")
-    judgement = _Classifier(root, config.segment_size, deletions, topics, _journal(root))
+    classifier = _Classifier(root, config.segment_size, deletions, topics, _journal(root))
     for path in quarantined(root):
-        for found in judgement.of(path):
-            yield path, found.record, found.verdict
+        for found in classifier.of(path):
+            yield path, found.record, found.classification
 
 
 def salvage(
@@ -127,17 +127,19 @@ class _Salvage:
             start = store.max_physical_offset
             disk.write(self._journal, b"%d\n" % start)
         deletions = Deletions(disk, root / "deleted")
-        self._judgement = _Classifier(root, config.segment_size, deletions, topics, start)
+        self._classifier = _Classifier(root, config.segment_size, deletions, topics, start)
 
     def run(self) -> list[Salvaged]:
         counts: Counter[tuple[str, str, Classification]] = Counter()
         is_all_done = True
         for path in self._paths:
             is_done = True
-            for found in self._judgement.of(path):
-                verdict = self._append(found) if found.verdict is Classification.BRING_BACK else found.verdict
-                is_done = is_done and not verdict.keeps_file
-                counts[str(path.relative_to(self._root)), found.record.topic, verdict] += 1
+            for found in self._classifier.of(path):
+                classification = (
+                    self._append(found) if found.classification is Classification.BRING_BACK else found.classification
+                )
+                is_done = is_done and not classification.keeps_file
+                counts[str(path.relative_to(self._root)), found.record.topic, classification] += 1
                 self._on_record(found.record)
             self._sync()
             if is_done:
@@ -197,7 +199,7 @@ class _Classifier:
         for record in records_in(path):
             place = f"{path.name}:{record.physical_offset}".encode()
             key = (record.physical_offset, record.size, record.stored_at_ms, record.body_crc)
-            verdict = judge(
+            classification = classify(
                 record,
                 is_met=key in self._met,
                 is_brought_back=place in self._brought,
@@ -206,7 +208,7 @@ class _Classifier:
                 has_topic=self._topics is None or record.topic in self._topics or is_reserved_topic(record.topic),
             )
             self._met.add(key)
-            yield _Found(record, place, verdict)
+            yield _Found(record, place, classification)
 
     def _brought_back(self, start: int) -> set[bytes]:
         """Return the old places of what an interrupted salvage had appended."""

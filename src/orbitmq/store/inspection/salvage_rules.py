@@ -37,7 +37,7 @@ class Classification(Enum):
         return self in (Classification.NO_TOPIC, Classification.DOES_NOT_FIT)
 
 
-def judge(
+def classify(
     record: Record,
     *,
     is_met: bool = False,

@@ -6,12 +6,12 @@ import json
 from collections.abc import Collection, Generator, Iterator, Mapping
 from pathlib import Path
 
-from orbitmq.store.inspection.issues import REBUILD, RESTORE, Issue, judge_lines, note
+from orbitmq.store.inspection.issues import REBUILD, RESTORE, Issue, check_lines, note
 from orbitmq.store.inspection.layout import list_names
 from orbitmq.store.inspection.log_walk import LogFile, LogWalk
 from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
 from orbitmq.store.log.segment import segment_name
-from orbitmq.store.log.start_offset import parse_beginning
+from orbitmq.store.log.start_offset import parse_start_offset
 from orbitmq.store.quarantine import NOTE_ENDING
 from orbitmq.store.queues.consume_queues import QueueKey
 from orbitmq.store.queues.deletions import parse_deletions
@@ -51,7 +51,7 @@ def check_small_files(
         content = yield from _content(root, name)
         if content is not None:
             count = len(parse_rebuild_mark(content)) if name == "rebuild" else len(parse_deletions(content))
-            damage = judge_lines(name, content, count, remedy)
+            damage = check_lines(name, content, count, remedy)
             if damage is not None:
                 yield damage
             elif name == "rebuild" and not is_live:
@@ -140,7 +140,7 @@ def _check_begin(root: Path, log_start: int) -> Iterator[Issue]:
         if (root / "ends").exists():
             yield note("begin", "is missing", "the next start writes it")
         return
-    begin = parse_beginning(content)
+    begin = parse_start_offset(content)
     if begin is None:
         yield Issue("begin", 0, "cannot be read", "the next start writes it anew")
     elif begin < log_start:

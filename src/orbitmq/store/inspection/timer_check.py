@@ -22,8 +22,8 @@ from orbitmq.store.timers.wheel import SLOT_COUNT, SLOT_SIZE, Slot, all_slots
 from orbitmq.wire.messages.properties import find_property
 from orbitmq.wire.messages.record import Record
 
-WHEEL_ANEW = "the next start writes it anew from the timer log"
-LOG_ANEW = "run `orbitmq store rebuild`, or let the next start read the timers' queue again"
+WHEEL_REWRITTEN = "the next start writes it anew from the timer log"
+LOG_REWRITTEN = "run `orbitmq store rebuild`, or let the next start read the timers' queue again"
 START_CUTS = "the next start cuts them off, and goes on in the timers' queue from there"
 DELIVERED_AGAIN = f"{RESTORE}; without it the next start delivers again what is in the timer log"
 _LOG_FILE_SIZE = 100 * 1024 * 1024
@@ -75,7 +75,7 @@ class TimerCheck:
         self._queue_offsets.append(record.queue_offset)
         self._has_unit.append(0)
 
-    def findings(self, damages: Ranges, log_start: int) -> Iterator[Issue]:
+    def issues(self, damages: Ranges, log_start: int) -> Iterator[Issue]:
         """Yield what is wrong.
 
         Args:
@@ -101,7 +101,7 @@ class TimerCheck:
                 yield from self._check_together(units, damages, log_start)
         except OSError as error:
             self.is_log_wrong = True
-            yield Issue("timerlog", None, f"cannot be read: {error}", LOG_ANEW)
+            yield Issue("timerlog", None, f"cannot be read: {error}", LOG_REWRITTEN)
 
     def _check_checkpoint(self) -> Iterator[Issue]:
         try:
@@ -128,13 +128,13 @@ class TimerCheck:
         end: int | None = None
         for file in self._files:
             if end not in (None, file.base):
-                return Issue(_name(file.base), None, f"files are missing between {end} and {file.base}", LOG_ANEW)
+                return Issue(_name(file.base), None, f"files are missing between {end} and {file.base}", LOG_REWRITTEN)
             if file.size != self._file_size:
-                return Issue(_name(file.base), None, f"has {file.size} bytes of {self._file_size}", LOG_ANEW)
+                return Issue(_name(file.base), None, f"has {file.size} bytes of {self._file_size}", LOG_REWRITTEN)
             end = file.base + file.size
         if (end or 0) < self._checkpoint.log_position:
             what = f"is missing: the timer log was on the disk up to {self._checkpoint.log_position}"
-            return Issue(_name(end or 0), None, what, LOG_ANEW)
+            return Issue(_name(end or 0), None, what, LOG_REWRITTEN)
         return None
 
     def _check_together(self, units: UnitFiles, damages: Ranges, log_start: int) -> Iterator[Issue]:
@@ -162,11 +162,11 @@ class TimerCheck:
         for number, positions in astray.items():
             base = number * self._file_size
             what = f"{len(positions)} units lead to no message of theirs in the CommitLog: the first stands here"
-            yield Issue(_name(base), positions[0] - base, what, LOG_ANEW)
+            yield Issue(_name(base), positions[0] - base, what, LOG_REWRITTEN)
         base = units.end // self._file_size * self._file_size
         if units.end < synced:
             what = f"no unit stands here, and the timer log was on the disk up to {synced}"
-            yield Issue(_name(base), units.end - base, what, LOG_ANEW)
+            yield Issue(_name(base), units.end - base, what, LOG_REWRITTEN)
         elif self._is_settled and (size := units.bytes_behind(units.end)):
             yield Issue(_name(base), units.end - base, f"{size} bytes follow that are no units", START_CUTS)
 
@@ -192,14 +192,14 @@ class TimerCheck:
         if size != _SLOTS * SLOT_SIZE:
             if self._due_count:
                 what = "is missing" if size is None else f"has {size} bytes of {_SLOTS * SLOT_SIZE}"
-                yield Issue(_WHEEL, None, what, WHEEL_ANEW)
+                yield Issue(_WHEEL, None, what, WHEEL_REWRITTEN)
         elif wrong:
             yield Issue(
-                _WHEEL, wrong[0], f"{len(wrong)} slots lead to no unit of theirs: the first is here", WHEEL_ANEW
+                _WHEEL, wrong[0], f"{len(wrong)} slots lead to no unit of theirs: the first is here", WHEEL_REWRITTEN
             )
         elif count != self._due_count:
             what = f"has {count} messages that wait; the timer log has {self._due_count}"
-            yield Issue(_WHEEL, None, what, WHEEL_ANEW)
+            yield Issue(_WHEEL, None, what, WHEEL_REWRITTEN)
 
     def _wheel_size(self) -> int | None:
         try:
@@ -256,7 +256,7 @@ class TimerCheck:
             what = (
                 f"{len(lost)} messages of the timers' queue have no unit: the first lies at {lost[0]} of the CommitLog"
             )
-            yield Issue("timerlog", None, what, LOG_ANEW)
+            yield Issue("timerlog", None, what, LOG_REWRITTEN)
 
 
 def _name(base: int) -> str:

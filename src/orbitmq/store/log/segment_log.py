@@ -84,7 +84,7 @@ class SegmentLog:
                 )
         sizes = list(found.values())
         # The last one may be short: making it was interrupted, or cutting off a torn tail was.
-        for segment, size, is_short in zip(self.segments, sizes, judge_sizes(sizes, self.segment_size), strict=True):
+        for segment, size, is_short in zip(self.segments, sizes, check_sizes(sizes, self.segment_size), strict=True):
             if is_short:
                 raise DamagedLog(
                     f"{segment.path} has {size} bytes, configured are {self.segment_size}: it was cut short"
@@ -209,7 +209,7 @@ class SegmentLog:
         )
 
 
-def judge_sizes(sizes: list[int], configured: int) -> list[bool]:
+def check_sizes(sizes: list[int], configured: int) -> list[bool]:
     """Say of each file whether it was cut short, not written with another size: others are as configured. Pure.
 
     The last one may be short for good reasons.

@@ -20,7 +20,7 @@ class LogStartOffset:
     def __init__(self, disk: Disk, path: Path) -> None:
         self._disk = disk
         self._path = path
-        self._known = parse_beginning(disk.read(path))
+        self._known = parse_start_offset(disk.read(path))
 
     def missing_before(self, log_min: int) -> int:
         """Return how many bytes before the log's first one are missing; 0 as well when nobody knows."""
@@ -34,7 +34,7 @@ class LogStartOffset:
         self._known = log_min
 
 
-def parse_beginning(content: bytes) -> int | None:
+def parse_start_offset(content: bytes) -> int | None:
     """Return the number; None for a file that is missing or damaged."""
     text = content.decode("latin-1").removesuffix("\n")
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS_MAX else None

@@ -169,7 +169,7 @@ class ConsumeQueue:
         """Look at the files from now on: they are about to change, or there is too much to be kept."""
         self._seen = b""
 
-    def lacks_beginning(self, physical_min: int) -> bool:
+    def lacks_start(self, physical_min: int) -> bool:
         """Say whether the first files are missing: the first that is there begins with a message that is in the log.
 
         Args:

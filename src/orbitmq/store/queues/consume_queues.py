@@ -8,7 +8,7 @@ from pathlib import Path
 
 from orbitmq.errors import DamagedLog, InvalidArgument
 from orbitmq.model.delay_levels import DELAY_LEVELS, DelayLevels
-from orbitmq.model.topic import LIGHT_PREFIX
+from orbitmq.model.topic import LMQ_PREFIX
 from orbitmq.store.disk import BulkSync, Disk
 from orbitmq.store.dispatch import is_queued
 from orbitmq.store.log.open_files import OpenFiles
@@ -43,7 +43,7 @@ class ConsumeQueues:
     ) -> None:
         self.delay_levels = delay_levels
         self.table: dict[QueueKey, ConsumeQueue] = {}
-        self.light_count = 0
+        self.lmq_count = 0
         """Light queues among them."""
         self._of_topics: dict[str, list[ConsumeQueue]] = {}
         self._unsynced: list[ConsumeQueue] = []
@@ -106,7 +106,7 @@ class ConsumeQueues:
             )
             self.table[(topic, queue_id)] = queue
             self._of_topics.setdefault(topic, []).append(queue)
-            self.light_count += topic.startswith(LIGHT_PREFIX)
+            self.lmq_count += topic.startswith(LMQ_PREFIX)
         return queue
 
     def topics(self) -> list[str]:
@@ -159,7 +159,7 @@ class ConsumeQueues:
         for queue in queues:
             del self.table[(topic, queue.queue_id)]
             queue.forget()
-            self.light_count -= topic.startswith(LIGHT_PREFIX)
+            self.lmq_count -= topic.startswith(LMQ_PREFIX)
         if queues:
             self._disk.remove(self._directory / topic)
 

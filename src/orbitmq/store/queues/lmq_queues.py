@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from orbitmq.errors import InvalidArgument, StoreError
 from orbitmq.model.message import PROPERTIES_SIZE_MAX
 from orbitmq.store.lmq import (
-    LIGHT_QUEUE_ID,
-    allows_light_queues,
-    is_light,
-    light_forms,
+    LMQ_QUEUE_ID,
+    allows_lmq,
+    is_lmq,
+    lmq_forms,
     named_queues,
     with_numbers,
 )
@@ -54,15 +54,15 @@ class LmqQueues:
             StoreError: more light queues than there may be.
         """
         names = named_queues(properties)
-        if not all(map(is_light, names)) or len(set(names)) < len(names):
+        if not all(map(is_lmq, names)) or len(set(names)) < len(names):
             allowed = "different names of light queues, %LMQ% before each and commas between them"
             raise InvalidArgument("INNER_MULTI_DISPATCH", ",".join(names), allowed)
         size = len(with_numbers(properties, [_LONGEST_NUMBER] * len(names))) + _ROOM_FOR_CRC
         if size > PROPERTIES_SIZE_MAX:
             allowed = f"properties of at most {PROPERTIES_SIZE_MAX} bytes with a number for each queue"
             raise InvalidArgument("INNER_MULTI_DISPATCH", f"{len(names)} queues", allowed)
-        new = sum((name, LIGHT_QUEUE_ID) not in self._queues.table for name in names)
-        if new and self._queues.light_count + new > self._count_max:
+        new = sum((name, LMQ_QUEUE_ID) not in self._queues.table for name in names)
+        if new and self._queues.lmq_count + new > self._count_max:
             # Java's words, but for the number.
             raise StoreError(
                 "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]broker config enableLmq and enableMultiDispatch, lmq consumeQueue num "
@@ -74,17 +74,17 @@ class LmqQueues:
 
         It refuses nothing: what is appended now may have waited for its time or its transaction since it was checked.
         """
-        if not allows_light_queues(draft.topic):
+        if not allows_lmq(draft.topic):
             return draft, ()
         numbers: list[int | None] = []
         queues: dict[str, ConsumeQueue] = {}
         for name in named_queues(draft.properties):
-            if not is_light(name):
+            if not is_lmq(name):
                 numbers.append(None)
                 continue
             queue = queues.get(name)
             if queue is None:
-                queue = queues[name] = self._queues.make(name, LIGHT_QUEUE_ID)
+                queue = queues[name] = self._queues.make(name, LMQ_QUEUE_ID)
             numbers.append(queue.next_offset)
         properties = with_numbers(draft.properties, numbers)
         if len(properties) + _ROOM_FOR_CRC > PROPERTIES_SIZE_MAX:
@@ -94,7 +94,7 @@ class LmqQueues:
 
     def deliver(self, message: Dispatched) -> None:
         """Put a readable message into its light queues."""
-        for form in light_forms(message):
+        for form in lmq_forms(message):
             queue = self._queues.get(form.topic, form.queue_id)
             # The queue may have been deleted since, and made again.
             if queue is None or queue.max_offset != form.queue_offset or self._covers(form):
@@ -106,7 +106,7 @@ class LmqQueues:
         """Return what is left to deliver of a message when its own topic is deleted before it may be read."""
         return [
             form._replace(properties=b"")
-            for form in light_forms(message)
+            for form in lmq_forms(message)
             if self._queues.get(form.topic, form.queue_id) is not None and not self._covers(form)
         ]
 

@@ -43,7 +43,7 @@ class QueueEnds(NamedTuple):
         """Return where a queue ended, 0 where nobody knows."""
         return self.ends.get(key, (0, 0))[1]
 
-    def without_beginnings(self) -> QueueEnds:
+    def without_starts(self) -> QueueEnds:
         """Return what stays true of the queues' ends when files at their beginnings are deleted."""
         return self._replace(log_min=-1)
 

@@ -19,7 +19,7 @@ _CHUNK_COUNT = 64
 """Entries that are read at once for a test."""
 _LOOK_SIZE = 256
 """Bytes of properties that cost as much as one look more."""
-AT_ONCE_COUNT_MAX = 1024
+BULK_COUNT_MAX = 1024
 """Messages of a read that takes its entries all at once."""
 
 
@@ -43,8 +43,8 @@ def read_messages(
     refused = _refuse(queue_offset, first, last)
     if refused is not None:
         return refused
-    if tag_codes is None and 0 < count_max <= AT_ONCE_COUNT_MAX:
-        found = _read_at_once(commit_log, queue, queue_offset, count_max, size_max)
+    if tag_codes is None and 0 < count_max <= BULK_COUNT_MAX:
+        found = _read_bulk(commit_log, queue, queue_offset, count_max, size_max)
         if found is not None:
             body, count = found
             return ReadResult(ReadStatus.FOUND, queue_offset + count, first, last, body, count)
@@ -101,7 +101,7 @@ def _with_gaps(entries: Iterator[Entry], count_max: int) -> Iterator[tuple[Entry
         entry = behind
 
 
-def _read_at_once(
+def _read_bulk(
     commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int, count_max: int, size_max: int
 ) -> tuple[bytes, int] | None:
     """Return the records of the next entries and their number where nothing has to be left out, None where it may have to.
@@ -148,7 +148,7 @@ def read_matching(
         chunk_count = min(_chunk_count(next_offset - queue_offset, len(found), count_max), scan_end - next_offset)
         if tag_codes is None and work + cost * chunk_count < WORK_MAX:
             room = chunk_count, count_max - len(found), size_max - size_sum
-            asked, matched = _match_at_once(commit_log, queue, next_offset, test, *room)
+            asked, matched = _match_bulk(commit_log, queue, next_offset, test, *room)
             found += matched
             size_sum += sum([end - start for start, end in matched])
             work += cost * asked
@@ -190,7 +190,7 @@ def _chunk_count(passed: int, found: int, wanted: int) -> int:
     return min(max(passed * (wanted - found) // found, _CHUNK_COUNT // 4), 4 * _CHUNK_COUNT)
 
 
-def _match_at_once(
+def _match_bulk(
     commit_log: CommitLog,
     queue: ConsumeQueue,
     queue_offset: int,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from orbitmq.store.disk import Disk, write_whole
 from orbitmq.store.dispatch import dispatched_of
-from orbitmq.store.lmq import light_forms
+from orbitmq.store.lmq import lmq_forms
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey, is_directory_name
@@ -31,7 +31,7 @@ class OffsetStep(Enum):
     """Out of step with everything: wait for the next message."""
 
 
-def judge_step(queue_offset: int, expected: int | None, held: int | None) -> OffsetStep:
+def classify_step(queue_offset: int, expected: int | None, held: int | None) -> OffsetStep:
     """Say how a queue goes on. Pure.
 
     Args:
@@ -79,7 +79,7 @@ class Rebuild:
                 queue.discard()
         for record in commit_log.whole_records(commit_log.min_offset, commit_log.end):
             on_read(record.size)
-            for form in (record, *light_forms(record)):
+            for form in (record, *lmq_forms(record)):
                 if (form.topic, form.queue_id) in self._ends and not deletions.covers(form.topic, form.physical_offset):
                     self.take(dispatched_of(form, self._queues.delay_levels))
         self.finish()
@@ -90,7 +90,7 @@ class Rebuild:
         queue = self._queues.make(*key)
         held = self._held.get(key)
         expected = queue.max_offset if queue.has_begun else None
-        step = judge_step(message.queue_offset, expected, None if held is None else held.queue_offset)
+        step = classify_step(message.queue_offset, expected, None if held is None else held.queue_offset)
         if held is not None:
             del self._held[key]
             if step is OffsetStep.LEAP:

@@ -31,9 +31,9 @@ from orbitmq.store.retention.rules import (
     HourOf,
     RetentionRules,
     Usage,
+    check_usage,
     is_refusing,
     is_time_to_delete,
-    judge_usage,
     may_delete,
 )
 
@@ -57,7 +57,7 @@ class Retention:
 
     Args:
         path: the store's root.
-        beginning: is told where the log is about to begin.
+        start_offset: is told where the log is about to begin.
         settled_end: tells up to where the log, and all entries that lead into it, are on the disk (bytes).
         on_full: called with a sentence when nothing may be stored for want of room, with None when it may again.
         hour_of: tells the hour of the day.
@@ -73,7 +73,7 @@ class Retention:
         *,
         clock: Clock,
         monotonic: Clock,
-        beginning: LogStartOffset,
+        start_offset: LogStartOffset,
         settled_end: Callable[[], int],
         on_full: Callable[[str | None], None],
         hour_of: HourOf = local_hour,
@@ -93,8 +93,8 @@ class Retention:
         self._rules = rules
         self._clock = clock
         self._monotonic = monotonic
-        self._ages = RetentionClock(clock(), monotonic())
-        self._beginning = beginning
+        self._retention_clock = RetentionClock(clock(), monotonic())
+        self._start_offset = start_offset
         self._settled_end = settled_end
         self._on_full = on_full
         self._hour_of = hour_of
@@ -103,7 +103,7 @@ class Retention:
         self._asked_rounds = 0
         self._cleaned_min = 0
         self._are_queues_wanted = False
-        self._are_beginnings_forgotten = False
+        self._are_starts_forgotten = False
         self._wake = asyncio.Event()
 
     def start(self, newest_ms: int) -> None:
@@ -112,7 +112,7 @@ class Retention:
         Args:
             newest_ms: when its newest message was stored, 0 without one.
         """
-        before_ms = self._ages.found(newest_ms)
+        before_ms = self._retention_clock.found(newest_ms)
         if before_ms >= self._rules.reserved_ms:
             log.warning(
                 "the newest message was stored %.1f h ago by the wall clock; that time does not make messages expire",
@@ -161,7 +161,7 @@ class Retention:
         self._wake.set()
 
     def _look_at_clocks(self) -> None:
-        jumped_ms = self._ages.look(self._clock(), self._monotonic())
+        jumped_ms = self._retention_clock.look(self._clock(), self._monotonic())
         if abs(jumped_ms) >= HOUR_MS:
             way = "ahead" if jumped_ms > 0 else "back"
             log.warning(
@@ -175,7 +175,7 @@ class Retention:
         except OSError as error:
             log.warning("the file system of %s does not say how full it is: %s", self._path, error)
             self.used_ratio = None
-        usage = judge_usage(self.used_ratio, self._rules)
+        usage = check_usage(self.used_ratio, self._rules)
         was_refusing, self._is_refusing = self._is_refusing, is_refusing(usage, self._is_refusing)
         if self._is_refusing:
             # Also when it was told before: a busy disk may have had its word in between.
@@ -219,7 +219,7 @@ class Retention:
         # Store times never go back, so no message is newer than the next file's first one.
         following = commit_log.parsed_at(segments[1].base)
         newest_ms = 0 if following is None else following.stored_at_ms
-        age_ms = self._ages.age_ms(newest_ms) if newest_ms > 0 else None
+        age_ms = self._retention_clock.age_ms(newest_ms) if newest_ms > 0 else None
         return may_delete(age_ms, usage, self._rules)
 
     async def _delete_first_segment(self, usage: Usage) -> bool:
@@ -232,10 +232,10 @@ class Retention:
                 file.close()
             # A disk without a single block left does not take the note, but must be helped.
             with contextlib.suppress(OSError):
-                self._beginning.note(segment.end)
+                self._start_offset.note(segment.end)
             self._disk.remove(segment.path)
             with contextlib.suppress(OSError):
-                self._beginning.note(segment.end)
+                self._start_offset.note(segment.end)
 
         try:
             await _in_thread(remove)
@@ -261,7 +261,7 @@ class Retention:
         """Delete the consume queues' files before the CommitLog's beginning."""
         self._are_queues_wanted = False
         physical_min = self._commit_log.min_offset
-        self._forget_beginnings()
+        self._forget_starts()
         for number, queue in enumerate(list(self._queues), start=1):
             deleted = 0
             while (segment := queue.detach_expired(physical_min)) is not None:
@@ -277,15 +277,15 @@ class Retention:
                 await asyncio.sleep(0)
         self._cleaned_min = physical_min
 
-    def _forget_beginnings(self) -> None:
+    def _forget_starts(self) -> None:
         """Keep the next start from missing the files that go now: the last orderly stop knew of them."""
-        if self._are_beginnings_forgotten:
+        if self._are_starts_forgotten:
             return
         path = self._path / "ends"
         ends = QueueEnds.parse(self._disk.read(path))
         if ends.log_min >= 0 and ends.ends:
-            self._disk.write(path, ends.without_beginnings().format())
-        self._are_beginnings_forgotten = True
+            self._disk.write(path, ends.without_starts().format())
+        self._are_starts_forgotten = True
 
 
 async def _in_thread(work: Callable[[], _T]) -> _T:

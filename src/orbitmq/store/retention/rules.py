@@ -61,7 +61,7 @@ JAVA_RULES = RetentionRules()
 """The defaults of a Java broker."""
 
 
-def judge_usage(used_ratio: float | None, rules: RetentionRules) -> Usage:
+def check_usage(used_ratio: float | None, rules: RetentionRules) -> Usage:
     """Say what it means that so much of the disk is used.
 
     Args:

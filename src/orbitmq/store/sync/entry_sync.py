@@ -18,7 +18,7 @@ from orbitmq.store.queues.consume_queue import ConsumeQueue, EntryWrite
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 
 _THREADS = 4
-_AT_ONCE = 16
+_BATCH_SIZE = 16
 _FEW = 16
 _MANY = 500
 """Fewer are synced one by one: a file system's sync waits for what everybody else has written to it, too."""
@@ -36,7 +36,7 @@ def sync_entries(table: ConsumeQueues, queues: Iterable[ConsumeQueue] | None = N
     elif len(unsynced) > _FEW:
         with ThreadPoolExecutor(_THREADS, "orbitmq-sync") as threads:
             rest = iter(unsynced)
-            while batch := list(islice(rest, _AT_ONCE)):
+            while batch := list(islice(rest, _BATCH_SIZE)):
                 _sync_first_files(batch, threads)
     for queue in unsynced:  # what goes on in a second file
         queue.sync()

@@ -98,7 +98,7 @@ class TimerFiles:
         except (DamagedTimers, StoreError) as damage:
             if isinstance(damage, OSError) and not isinstance(damage, FileCut):
                 raise
-            self.start_anew(str(damage))
+            self.reset(str(damage))
             return
         self.queue_offset = checkpoint.queue_offset
         if self.log.is_empty:
@@ -114,7 +114,7 @@ class TimerFiles:
             self._placed = array("q", [unit.physical_offset for _, unit in units])
         self._synced_position = min(checkpoint.log_position, self.log.end)
 
-    def start_anew(self, reason: str) -> None:
+    def reset(self, reason: str) -> None:
         """Move wheel and log aside: the queue is read from its beginning again.
 
         Raises:

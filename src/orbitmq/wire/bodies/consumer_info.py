@@ -63,7 +63,7 @@ class RunningInfo:
     properties: Mapping[str, str]
     subscriptions: tuple[Subscription, ...] = ()
     queues: Mapping[MessageQueue, QueueInfo] = field(default_factory=dict)
-    figures: Mapping[str, ConsumeStatus] = field(default_factory=dict)
+    statistics: Mapping[str, ConsumeStatus] = field(default_factory=dict)
     stacks: str | None = None
 
 
@@ -105,7 +105,7 @@ def encode_running_info(info: RunningInfo) -> bytes:
                 for queue, found in sorted(info.queues.items())
             },
             "properties": dict(info.properties),
-            "statusTable": {topic: _document(found, _FIGURE_KEYS) for topic, found in sorted(info.figures.items())},
+            "statusTable": {topic: _document(found, _FIGURE_KEYS) for topic, found in sorted(info.statistics.items())},
             "subscriptionSet": [subscription_document(subscription) for subscription in info.subscriptions],
             "userConsumerInfo": {},
         }
@@ -132,7 +132,7 @@ def _parse(document: dict[str, Any]) -> RunningInfo:
         properties={text(key): str(value) for key, value in (get("properties") or {}).items()},
         subscriptions=tuple(map(parse_subscription, get("subscriptionSet") or ())),
         queues={parse_queue(dict(key)): _parse_queue_info(found) for key, found in (get("mqTable") or {}).items()},
-        figures={text(topic): _parse_figures(found) for topic, found in (get("statusTable") or {}).items()},
+        statistics={text(topic): _parse_stats(found) for topic, found in (get("statusTable") or {}).items()},
         stacks=get("jstack"),
     )
 
@@ -146,7 +146,7 @@ def _parse_queue_info(document: dict[str, Any]) -> QueueInfo:
     return QueueInfo(**found)
 
 
-def _parse_figures(document: dict[str, Any]) -> ConsumeStatus:
+def _parse_stats(document: dict[str, Any]) -> ConsumeStatus:
     found: dict[str, Any] = {}
     for name, key in _FIGURE_KEYS.items():
         value = document.get(key)

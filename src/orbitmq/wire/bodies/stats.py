@@ -34,13 +34,13 @@ class BrokerStatsData(NamedTuple):
     day: BrokerStatsItem
 
 
-def encode_stats(figures: BrokerStatsData) -> bytes:
+def encode_stats(statistics: BrokerStatsData) -> bytes:
     """Encode the answer to VIEW_BROKER_STATS_DATA."""
     return orjson.dumps(
         {
-            "statsDay": _document(figures.day),
-            "statsHour": _document(figures.hour),
-            "statsMinute": _document(figures.minute),
+            "statsDay": _document(statistics.day),
+            "statsHour": _document(statistics.hour),
+            "statsMinute": _document(statistics.minute),
         }
     )
 

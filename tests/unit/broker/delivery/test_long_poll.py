@@ -99,7 +99,7 @@ def test_a_quiet_queue_does_not_wait_for_the_crowd_of_a_busy_one() -> None:
 
 def test_no_more_pulls_are_put_off_than_may_wait() -> None:
     polls = held(pull("a"), count_max=1)
-    assert not polls.put_off(pull("b"))
+    assert not polls.postpone(pull("b"))
     assert polls.over_count == 1
 
 
@@ -122,7 +122,7 @@ def test_a_pull_that_is_put_off_is_woken_by_no_message_and_goes_with_its_connect
     polls = held(pull("a"), pull("b"), pull("c"))
     polls.arrived("t", 0, 0, 0)
     for one in polls.take_ready():
-        polls.put_off(one)
+        polls.postpone(one)
     assert polls.count == 3
     assert not polls.arrived("t", 0, 0, 0)
     polls.drop_connection("b")
@@ -130,7 +130,7 @@ def test_a_pull_that_is_put_off_is_woken_by_no_message_and_goes_with_its_connect
     assert names(polls.take_ready()) == ["a"]
     assert not polls.resume(2)
     assert names(polls.take_ready()) == ["c"]
-    assert polls.put_off(pull("d"))
+    assert polls.postpone(pull("d"))
     assert names(polls.close()) == ["d"]
     assert polls.count == 0
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.delivery import in_memory_check, pulls
-from orbitmq.broker.delivery.in_memory_check import is_young
-from orbitmq.broker.delivery.pulls import PATIENCE_MS, Pulls
+from orbitmq.broker.delivery.in_memory_check import is_in_memory
+from orbitmq.broker.delivery.pulls import POSTPONED_MAX_MS, Pulls
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.errors import FileCut, Rejected
 from orbitmq.net.dispatch.handlers import Call, Reply
@@ -316,7 +316,7 @@ async def test_a_large_answer_waits_for_room_only_so_long(monkeypatch: pytest.Mo
     await until(lambda: rig.pulls.held.has_ready or reads)
     rig.pulls._resume()
     assert (len(reads), rig.answers) == (1, [])
-    rig.clock.advance(PATIENCE_MS - 1)
+    rig.clock.advance(POSTPONED_MAX_MS - 1)
     rig.pulls._resume()
     assert rig.answers == []
     rig.clock.advance(1)
@@ -468,7 +468,7 @@ async def test_pulls_with_tests_leave_the_loop_to_others_after_so_much_work(monk
         rig.pulls.read(pull_header(), test)
     assert rig.pulls.is_busy
     for _ in range(6):
-        assert rig.pulls.line_up(rig.call(), test, 0)
+        assert rig.pulls.enqueue(rig.call(), test, 0)
     counts = []
     while len(rig.peer.replies) < 6:
         await asyncio.sleep(0)
@@ -484,8 +484,8 @@ async def test_no_more_pulls_line_up_than_may_wait() -> None:
     rig = Rig(held_max=200)
     test = wants(b"yes")
     for _ in range(150):  # three quarters: they are of one connection
-        assert rig.pulls.line_up(rig.call(), test, 0)
-    assert not rig.pulls.line_up(rig.call(), test, 0)
+        assert rig.pulls.enqueue(rig.call(), test, 0)
+    assert not rig.pulls.enqueue(rig.call(), test, 0)
     rig.pulls.close()
     assert len(rig.peer.replies) == 150
 
@@ -511,9 +511,9 @@ async def test_held_pulls_with_the_same_test_share_what_one_of_them_found(monkey
 
 def test_a_queue_is_young_while_its_first_message_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
     store = memory_store()
-    assert is_young(store, "t", 0)
+    assert is_in_memory(store, "t", 0)
     result = store.append(Draft("t", 0, b"x"))
-    monkeypatch.setattr(in_memory_check, "YOUNG_SIZE", result.size)
-    assert is_young(store, "t", 0)
+    monkeypatch.setattr(in_memory_check, "IN_MEMORY_SIZE", result.size)
+    assert is_in_memory(store, "t", 0)
     store.append(Draft("u", 0, b"x"))
-    assert not is_young(store, "t", 0)
+    assert not is_in_memory(store, "t", 0)

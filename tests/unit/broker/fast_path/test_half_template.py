@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from orbitmq.broker.fast_path import half_template
 from orbitmq.broker.fast_path.half_template import HalfTemplates
-from orbitmq.broker.transactions.messages import half_form
+from orbitmq.broker.transactions.messages import half_message
 from orbitmq.errors import OrbitError
 from orbitmq.model.message import Host
 from orbitmq.store import Draft
@@ -23,7 +23,7 @@ HALF = b"TRAN_MSG\x01true\x02PGROUP\x01p\x02UNIQ_KEY\x01%s\x02TAGS\x01a\x02"
 def made(draft: Draft) -> Draft | None:
     """Return what the long way makes of a half message."""
     try:
-        return half_form(draft, parse_properties(draft.properties))
+        return half_message(draft, parse_properties(draft.properties))
     except OrbitError:
         return None
 
@@ -34,15 +34,15 @@ def sent(properties: bytes, topic: str = "t", queue_id: int = 3) -> Draft:
 
 def taught(*drafts: tuple[Draft, bytes]) -> HalfTemplates:
     """Forms that know each of these; a form is made when it comes for the second time."""
-    forms = HalfTemplates(made)
+    templates = HalfTemplates(made)
     for draft, key in drafts * 2:
-        forms.find(draft, key)
-    return forms
+        templates.find(draft, key)
+    return templates
 
 
-def filled(forms: HalfTemplates, draft: Draft, key: bytes) -> Draft | None:
-    form = forms.find(draft, key)
-    return None if form is None else form.fill(draft, key)
+def filled(templates: HalfTemplates, draft: Draft, key: bytes) -> Draft | None:
+    template = templates.find(draft, key)
+    return None if template is None else template.fill(draft, key)
 
 
 def expected(draft: Draft) -> Any:
@@ -51,18 +51,18 @@ def expected(draft: Draft) -> Any:
 
 
 def test_the_next_message_of_a_form_is_what_the_long_way_makes_of_it() -> None:
-    forms = taught((sent(HALF % b"AA01"), b"AA01"))
+    templates = taught((sent(HALF % b"AA01"), b"AA01"))
     other = sent(HALF % b"BB22")
-    assert filled(forms, other, b"BB22") == expected(other)
+    assert filled(templates, other, b"BB22") == expected(other)
 
 
 def test_a_form_is_made_when_it_comes_again_and_holds_for_its_topic_and_queue() -> None:
-    forms = HalfTemplates(made)
+    templates = HalfTemplates(made)
     draft = sent(HALF % b"AA01")
-    assert forms.find(draft, b"AA01") is None
-    assert forms.find(draft, b"AA01") is not None
-    assert forms.find(draft._replace(queue_id=2), b"AA01") is None
-    assert forms.find(draft._replace(topic="u"), b"AA01") is None
+    assert templates.find(draft, b"AA01") is None
+    assert templates.find(draft, b"AA01") is not None
+    assert templates.find(draft._replace(queue_id=2), b"AA01") is None
+    assert templates.find(draft._replace(topic="u"), b"AA01") is None
 
 
 @pytest.mark.parametrize(
@@ -90,11 +90,11 @@ def test_what_more_than_the_key_may_differ_in_has_no_form(properties: bytes, key
 
 def test_forms_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(half_template, "TEXTS_MAX", 3)
-    forms = taught((sent(HALF % b"AA01"), b"AA01"))
+    templates = taught((sent(HALF % b"AA01"), b"AA01"))
     for queue_id in range(3):
-        forms.find(sent(HALF % b"AA01", queue_id=10 + queue_id), b"AA01")
-    assert len(forms._forms) <= 3
-    assert forms.find(sent(HALF % b"AA01"), b"AA01") is None
+        templates.find(sent(HALF % b"AA01", queue_id=10 + queue_id), b"AA01")
+    assert len(templates._templates) <= 3
+    assert templates.find(sent(HALF % b"AA01"), b"AA01") is None
 
 
 NAMES = st.sampled_from(
@@ -106,8 +106,8 @@ VALUES = st.sampled_from(["true", "p", "a", "AA01", "x AA01", "", "0"])
 @given(st.lists(st.tuples(NAMES, VALUES), max_size=6), st.sampled_from([b"AA01", b"BB22", b"true", b"a", b"p"]))
 def test_whatever_is_filled_in_is_what_the_long_way_makes(others: list[tuple[str, str]], key: bytes) -> None:
     rest = b"".join(b"%s\x01%s\x02" % (name.encode(), value.encode()) for name, value in others)
-    for form in (HALF + rest.replace(b"%", b"%%"), rest.replace(b"%", b"%%") + HALF):
-        forms = taught((sent(form % b"AA01"), b"AA01"))
-        draft = sent(form % key)
-        half = filled(forms, draft, key)
+    for template in (HALF + rest.replace(b"%", b"%%"), rest.replace(b"%", b"%%") + HALF):
+        templates = taught((sent(template % b"AA01"), b"AA01"))
+        draft = sent(template % key)
+        half = filled(templates, draft, key)
         assert half is None or half == expected(draft)

@@ -23,17 +23,17 @@ HALF = "TRAN_MSG\x01true\x02PGROUP\x01pg\x02UNIQ_KEY\x01K\x02"
 
 def taught(*texts: bytes) -> SendTemplates:
     """Forms that know each of these; a text is learnt when it comes for the second time."""
-    forms = SendTemplates(PROPERTIES)
+    templates = SendTemplates(PROPERTIES)
     for text in texts:
-        assert forms.read(text) is not None
-        assert forms.read(text) is not None
-    return forms
+        assert templates.read(text) is not None
+        assert templates.read(text) is not None
+    return templates
 
 
-def is_known(forms: SendTemplates, text: bytes) -> bool:
+def is_known(templates: SendTemplates, text: bytes) -> bool:
     """Say whether a text is put together from its form: nobody reads it as a whole."""
     failing = SendTemplates(PROPERTIES)
-    failing._forms, failing._heads = forms._forms, forms._heads
+    failing._templates, failing._heads = templates._templates, templates._heads
 
     def fail(*_args: Any, **_named: Any) -> None:
         raise LookupError
@@ -60,23 +60,23 @@ def meaning(read: PlainMessage | None) -> tuple[Any, ...] | None:
 
 
 def test_the_next_message_of_a_form_is_put_together_from_its_values() -> None:
-    forms = taught(header())
+    templates = taught(header())
     text = header(opaque=123, g="1700000009999", i="UNIQ_KEY\x01K2\x02TAGS\x01a\x02")
-    assert is_known(forms, text)
+    assert is_known(templates, text)
     stored = b"UNIQ_KEY\x01K2\x02TAGS\x01a\x02" + SUFFIX
     expected = ("orders", 1, 0, 1_700_000_009_999, 0, b"", 123, stored, b"K2", tag_code("a"), b"")
-    assert forms.read(text) == expected
+    assert templates.read(text) == expected
 
 
 def test_a_form_is_learnt_when_it_comes_again_for_whatever_queue_was_seen() -> None:
-    forms = SendTemplates(PROPERTIES)
-    forms.read(header())
-    assert not is_known(forms, header())
-    forms.read(header(e="2"))
-    assert is_known(forms, header(e="2"))
-    assert not is_known(forms, header())  # its queue was not seen again yet
-    forms.read(header())
-    assert is_known(forms, header())
+    templates = SendTemplates(PROPERTIES)
+    templates.read(header())
+    assert not is_known(templates, header())
+    templates.read(header(e="2"))
+    assert is_known(templates, header(e="2"))
+    assert not is_known(templates, header())  # its queue was not seen again yet
+    templates.read(header())
+    assert is_known(templates, header())
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_a_form_is_learnt_when_it_comes_again_for_whatever_queue_was_seen() -> N
     ids=["after", "before", "between"],
 )  # fmt: skip
 def test_words_of_keys_are_values_too(properties: str) -> None:
-    forms = taught(header(i=properties.format(key="K", words="a b")))
+    templates = taught(header(i=properties.format(key="K", words="a b")))
     text = header(i=properties.format(key="K77", words="order-9 x_y"))
-    assert is_known(forms, text)
-    assert meaning(forms.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
-    *_, stored, key, tag, words = forms.read(text)  # type: ignore[misc]
+    assert is_known(templates, text)
+    assert meaning(templates.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
+    *_, stored, key, tag, words = templates.read(text)  # type: ignore[misc]
     assert parse_properties(stored)["KEYS"] == "order-9 x_y"  # type: ignore[arg-type]
     assert (key, tag, words) == (b"K77", 0, b"order-9 x_y")
 
@@ -97,18 +97,18 @@ def test_words_of_keys_are_values_too(properties: str) -> None:
 @pytest.mark.parametrize("properties", [HALF, "DELAY\x013\x02UNIQ_KEY\x01K\x02", f"KEYS\x01a\x02{HALF}"])
 def test_what_asks_for_something_special_is_given_as_it_was_sent(properties: str) -> None:
     flag = "4" if "TRAN_MSG" in properties else "0"
-    forms = taught(header(i=properties, f=flag))
+    templates = taught(header(i=properties, f=flag))
     other = properties.replace("KEY\x01K\x02", "KEY\x01K5\x02")
     text = header(i=other, f=flag)
-    assert is_known(forms, text)
-    assert meaning(forms.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
-    assert forms.read(text)[5:9:2] == (other.encode(), None)  # type: ignore[index]
+    assert is_known(templates, text)
+    assert meaning(templates.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
+    assert templates.read(text)[5:9:2] == (other.encode(), None)  # type: ignore[index]
 
 
 def test_a_half_message_whose_properties_say_nothing_of_it_is_read_whole() -> None:
-    forms = taught(header(), header(f="4"))
-    assert not is_known(forms, header(f="4"))
-    assert forms.read(header(f="4")) == SendTemplates(PROPERTIES).read(header(f="4"))
+    templates = taught(header(), header(f="4"))
+    assert not is_known(templates, header(f="4"))
+    assert templates.read(header(f="4")) == SendTemplates(PROPERTIES).read(header(f="4"))
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_a_half_message_whose_properties_say_nothing_of_it_is_read_whole() -> No
     ["TAGS\x01a\x02", "XUNIQ_KEY\x01K\x02", "UNIQ_KEY\x01\x02", "UNIQ_KEY\x01K", "UNIQ_KEY\x01K\x02KEYS\x01a\x02KEYS\x01b\x02", "UNIQ_KEY\x01K\x02XKEYS\x01a\x02"],
 )  # fmt: skip
 def test_what_has_no_form_is_read_whole_however_often_it_comes(properties: str) -> None:
-    text, forms = header(i=properties), SendTemplates(PROPERTIES)
+    text, templates = header(i=properties), SendTemplates(PROPERTIES)
     for _ in range(4):
-        assert meaning(forms.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
-    assert not is_known(forms, text)
+        assert meaning(templates.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
+    assert not is_known(templates, text)
 
 
 @pytest.mark.parametrize(
@@ -140,17 +140,17 @@ def test_what_has_no_form_is_read_whole_however_often_it_comes(properties: str) 
     ],
 )
 def test_values_that_are_no_plain_words_are_looked_at(text: bytes) -> None:
-    forms = taught(header(), header(i=KEYED))
-    assert not is_known(forms, text)
-    assert meaning(forms.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
+    templates = taught(header(), header(i=KEYED))
+    assert not is_known(templates, text)
+    assert meaning(templates.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
 
 
 def test_keys_in_another_field_than_the_properties_are_no_keys() -> None:
     """A text whose unit mode holds what looks like the property; its words were noted for the index."""
     text = header().replace(b'"k":"false"', b'"k":"KEYS\\u0001words\\u0001false"')
-    forms = SendTemplates(PROPERTIES)
+    templates = SendTemplates(PROPERTIES)
     for _ in range(4):
-        assert meaning(forms.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
+        assert meaning(templates.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
 
 
 @settings(max_examples=800)
@@ -168,38 +168,38 @@ def test_keys_in_another_field_than_the_properties_are_no_keys() -> None:
 def test_whatever_is_written_into_a_text_a_form_says_what_reading_it_whole_says(
     text: bytes, edits: list[tuple[int, int, bytes]]
 ) -> None:
-    forms = taught(header(), header(i=KEYED), header(i=HALF, f="4"), header(i=f"A\x01b\x02{KEYED}"))
+    templates = taught(header(), header(i=KEYED), header(i=HALF, f="4"), header(i=f"A\x01b\x02{KEYED}"))
     for at, cut, piece in edits:
         text = text[:at] + piece + text[at + cut :]
     for _ in range(3):
-        assert meaning(forms.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
+        assert meaning(templates.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
 
 
 @settings(max_examples=300)
 @given(st.text('Kk5 -\x01\x02\\"ä', max_size=12), st.text('ab 7-_\x01\x02\\"ä', max_size=12), st.integers(0, 10**10))
 def test_whatever_the_values_are_a_form_says_what_reading_it_whole_says(key: str, words: str, opaque: int) -> None:
-    forms = taught(header(i=KEYED))
+    templates = taught(header(i=KEYED))
     text = header(opaque=opaque, i=f"KEYS\x01{words}\x02UNIQ_KEY\x01{key}\x02TAGS\x01a\x02")
     for _ in range(3):
-        assert meaning(forms.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
+        assert meaning(templates.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
 
 
 def test_what_is_remembered_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(send_template, "TEXTS_MAX", 3)
-    forms = SendTemplates(PROPERTIES)
+    templates = SendTemplates(PROPERTIES)
     for number in range(10):
         for _ in range(3):
-            forms.read(header(e=str(number), i=f"UNIQ_KEY\x01K\x02TAGS\x01t{number}\x02"))
-        assert max(len(forms._forms), len(forms._heads), len(forms._seen)) <= 3
+            templates.read(header(e=str(number), i=f"UNIQ_KEY\x01K\x02TAGS\x01t{number}\x02"))
+        assert max(len(templates._templates), len(templates._heads), len(templates._seen)) <= 3
     long = header(i="UNIQ_KEY\x01K\x02A\x01" + "x" * TEXT_SIZE_MAX + "\x02")
     for _ in range(3):
-        forms.read(long)
-    assert not is_known(forms, long)
+        templates.read(long)
+    assert not is_known(templates, long)
 
 
 def test_words_that_are_too_many_are_not_noted() -> None:
-    forms = taught(header(i=KEYED))
+    templates = taught(header(i=KEYED))
     for words, noted in (("w" * 64, b"w" * 64), ("w" * 65, None)):
         text = header(i=KEYED.replace("a b", words))
-        assert is_known(forms, text)
-        assert forms.read(text)[-1] == noted  # type: ignore[index]
+        assert is_known(templates, text)
+        assert templates.read(text)[-1] == noted  # type: ignore[index]

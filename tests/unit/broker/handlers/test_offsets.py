@@ -71,7 +71,7 @@ async def test_a_new_group_starts_at_zero_while_the_queue_is_young_and_asks_othe
     assert (await rig.answer(query(), OffsetResponse)).offset == 0
     assert (await rig.answer(query(queue_id=3), OffsetResponse)).offset == 0
     assert await rig.code(query(set_zero_if_not_found=False)) == 22
-    monkeypatch.setattr(in_memory_check, "YOUNG_SIZE", 10)
+    monkeypatch.setattr(in_memory_check, "IN_MEMORY_SIZE", 10)
     assert await rig.code(query()) == 22
 
 
@@ -131,9 +131,9 @@ def test_a_queue_is_young_up_to_a_size_behind_its_own_first_message(monkeypatch:
         store.append(Draft(topic, 0, b"x"))
     size = store.max_physical_offset - store.message_at("t", 0, 0).physical_offset
     tables = tables_of(store)
-    monkeypatch.setattr(in_memory_check, "YOUNG_SIZE", size)
+    monkeypatch.setattr(in_memory_check, "IN_MEMORY_SIZE", size)
     assert handlers.query_consumer_offset(tables, call(query())).header == OffsetResponse(offset=0)
-    monkeypatch.setattr(in_memory_check, "YOUNG_SIZE", size - 1)
+    monkeypatch.setattr(in_memory_check, "IN_MEMORY_SIZE", size - 1)
     with pytest.raises(Rejected, match="boot first"):
         handlers.query_consumer_offset(tables, call(query()))
 

@@ -16,8 +16,8 @@ async def test_what_was_counted_of_a_topic_is_told(rig: Any) -> None:
     await rig.send("t", properties="KEYS\x01k\x02")  # the long way
     rig.broker.service.stats.sample_flows(rig.broker.service.monotonic() + 10_000)
     answer = await rig.ask(ViewBrokerStats(stats_name="TOPIC_PUT_NUMS", stats_key="t"))
-    figures = decode_stats(answer.body)
-    assert (figures.minute.sum, figures.minute.mean) == (3, 1.0)
+    stats_of = decode_stats(answer.body)
+    assert (stats_of.minute.sum, stats_of.minute.mean) == (3, 1.0)
     sizes = decode_stats((await rig.ask(ViewBrokerStats(stats_name="TOPIC_PUT_SIZE", stats_key="u"))).body)
     assert sizes.minute.sum > 100
     whole = await rig.ask(ViewBrokerStats(stats_name="BROKER_PUT_NUMS", stats_key="DefaultCluster"))

@@ -35,7 +35,7 @@ class Parts:
         monkeypatch.setattr("orbitmq.broker.health.monitor.disk_usage", self._disk_usage)
         self.clock = FakeClock(5_000)
         self.store = SimpleNamespace(
-            troubles=[], findings=RecoveryReport(), max_physical_offset=70, durable_offset=60, quarantine_size=0
+            issues=[], recovery_report=RecoveryReport(), max_physical_offset=70, durable_offset=60, quarantine_size=0
         )
         config = SimpleNamespace(
             store_path_root_dir=Path("/store"),
@@ -57,7 +57,7 @@ class Parts:
             ),
             topics=SimpleNamespace(table=SimpleNamespace(all={"t": 1, "u": 2})),
             groups=SimpleNamespace(configs=SimpleNamespace(all={"g": 1})),
-            pulls=SimpleNamespace(pending_count=4),
+            pulls=SimpleNamespace(held_count=4),
         )
         registrar: Any = SimpleNamespace(name_servers=("n:1", "n:2"), told=("n:1",), unreachable=())
         server: Any = SimpleNamespace(connections=[1, 2, 3])
@@ -107,7 +107,7 @@ async def test_the_health_document_says_everything_under_its_name(parts: Parts) 
 
 
 def test_a_fenced_store_is_neither_healthy_nor_ready_and_says_why(parts: Parts) -> None:
-    parts.store.troubles = [StoreIssue(StoreIssueKind.FENCED, "a sync failed"), StoreIssue(StoreIssueKind.BUSY, "wait")]
+    parts.store.issues = [StoreIssue(StoreIssueKind.FENCED, "a sync failed"), StoreIssue(StoreIssueKind.BUSY, "wait")]
     document = parts.monitor.health()
     assert (document["healthy"], document["ready"]) == (False, False)
     assert document["notReady"] == ["a sync failed"]
@@ -116,7 +116,7 @@ def test_a_fenced_store_is_neither_healthy_nor_ready_and_says_why(parts: Parts) 
 
 
 def test_what_the_last_start_met_is_told_in_words(parts: Parts) -> None:
-    parts.store.findings = RecoveryReport(unplaced_count=3, rebuilt=[("t", 7), ("u", 0)], lost_size=9)
+    parts.store.recovery_report = RecoveryReport(unplaced_count=3, rebuilt=[("t", 7), ("u", 0)], lost_size=9)
     document = parts.monitor.health()
     assert document["warnings"][1:] == [
         "the last start went on without 9 bytes of the CommitLog, as it was told to",
@@ -143,7 +143,7 @@ async def test_a_disk_that_hangs_is_asked_once_and_nobody_waits_for_it(
         await parts.monitor.look()
         await parts.monitor.look()
         assert (parts.monitor.disk, parts.monitor.health()["diskUsedRatio"], asked) == (None, None, [1])
-        parts.store.troubles = [StoreIssue(StoreIssueKind.DISK_HANGS, "no answer")]
+        parts.store.issues = [StoreIssue(StoreIssueKind.DISK_HANGS, "no answer")]
         assert not parts.monitor.health()["healthy"]
     finally:
         answers.set()

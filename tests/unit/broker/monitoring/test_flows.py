@@ -40,9 +40,9 @@ def test_windows_forget_what_is_older_than_they_are() -> None:
     sums = {}
     for now_ms in range(0, 2 * DAY, 10_000):
         flows.sample(now_ms)
-        figures = flows.counts("t")
-        assert figures is not None
-        sums[now_ms] = tuple(window.sum for window in figures)
+        stats_of = flows.counts("t")
+        assert stats_of is not None
+        sums[now_ms] = tuple(window.sum for window in stats_of)
     assert (sums[10_000], sums[MINUTE], sums[MINUTE + 10_000]) == ((5, 0, 0), (5, 0, 0), (0, 0, 0))
     assert (sums[10 * MINUTE], sums[HOUR]) == ((0, 5, 0), (0, 5, 5))
     assert (sums[HOUR + 10 * MINUTE], sums[DAY]) == ((0, 0, 5), (0, 0, 5))
@@ -62,9 +62,9 @@ def test_every_window_tells_what_came_in_it(seed: int) -> None:
         flows.sample(second * 1000)
     if not came:
         return
-    figures = flows.counts("t")
-    assert figures is not None
-    for window, step, steps in ((figures.minute, 10, 6), (figures.hour, 600, 6)):
+    stats_of = flows.counts("t")
+    assert stats_of is not None
+    for window, step, steps in ((stats_of.minute, 10, 6), (stats_of.hour, 600, 6)):
         end = 8_999 // step * step
         assert window.sum == sum(count for second, count in came if end - step * steps < second <= end), seed
 
@@ -85,9 +85,9 @@ def test_a_step_is_taken_note_of_once() -> None:
     flows.sample(10_000)
     flows.add("t", 1, 0)
     flows.sample(10_500)
-    figures = flows.counts("t")
-    assert figures is not None
-    assert figures.minute.sum == 1
+    stats_of = flows.counts("t")
+    assert stats_of is not None
+    assert stats_of.minute.sum == 1
 
 
 def test_a_flow_takes_a_kilobyte_until_it_has_a_past() -> None:

@@ -73,9 +73,9 @@ def test_flows_are_found_under_javas_names(stats: BrokerStats) -> None:
         ("BROKER_PUT_NUMS", "c"),
         ("BROKER_GET_NUMS", "c"),
     ):
-        figures = stats.figures(name, key, "c")
-        assert figures is not None
-        sums[name] = figures.minute.sum
+        stats_of = stats.stats_of(name, key, "c")
+        assert stats_of is not None
+        sums[name] = stats_of.minute.sum
     assert list(sums.values()) == [3, 300, 2, 200, 1, 4, 1, 4, 1, 3, 2]
     assert (stats.put_count, stats.put_size, stats.get_count, stats.get_size) == (3, 300, 2, 200)
 
@@ -87,7 +87,7 @@ def test_other_names_and_keys_have_no_figures(name: str, key: str, stats: Broker
     stats.put("t", 1, 1)
     stats.got("t", "g", 1, 1)
     stats.sample_flows(10_000)
-    assert stats.figures(name, key, "c") is None
+    assert stats.stats_of(name, key, "c") is None
 
 
 def test_what_is_deleted_is_not_counted_any_more(stats: BrokerStats) -> None:
@@ -132,8 +132,8 @@ def test_the_brokers_own_topics_are_left_out_of_two_figures() -> None:
         "BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC": 2,
         "BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC": 3,
     }
-    found = {name: stats.figures(name, "c", "c") for name in expected}
-    assert {name: figures and figures.minute.sum for name, figures in found.items()} == expected
+    found = {name: stats.stats_of(name, "c", "c") for name in expected}
+    assert {name: stats_of and stats_of.minute.sum for name, stats_of in found.items()} == expected
 
 
 def test_a_group_stands_in_every_queue_also_where_it_has_no_offset() -> None:

@@ -58,7 +58,7 @@ def test_a_checkpoint_that_is_put_off_is_due_later(checkpoints: Checkpoints):
     checkpoints.add(checkpoint(), 0, 0, 100)
     found = checkpoints.next_due(100)
     assert found is not None
-    checkpoints.put_off(found, 300)
+    checkpoints.postpone(found, 300)
     assert checkpoints.next_due(299) is None
     assert checkpoints.next_due(300) is found
 

@@ -51,7 +51,7 @@ def test_a_full_answer_counts_what_waits_in_the_other_queues(rig: Rig) -> None:
 def test_a_new_group_begins_at_the_first_message_or_at_the_end(monkeypatch: pytest.MonkeyPatch, rig: Rig) -> None:
     rig.send(b"0", b"1", b"2")
     assert rig.bodies(init_mode=1) == [b"0", b"1", b"2"]  # a young queue: nothing is missed
-    monkeypatch.setattr(in_memory_check, "YOUNG_SIZE", 0)
+    monkeypatch.setattr(in_memory_check, "IN_MEMORY_SIZE", 0)
     rig.send(b"other", topic="u")
     assert rig.bodies(init_mode=1, group="h") == [b"2"]  # as Java: the last one
     assert rig.bodies(init_mode=0, group="i") == [b"0", b"1", b"2"]

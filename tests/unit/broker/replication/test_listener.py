@@ -253,7 +253,7 @@ async def test_who_waits_when_the_broker_stops_is_answered(serve: Serve) -> None
         await join(rig)
         store = rig.broker.service.store
         store.append(Draft("t", 0, b"x"))
-        assert rig.broker.service.slave_listener.wait_copied(store.max_physical_offset, told.append) is None
+        assert rig.broker.service.slave_listener.wait_replicated(store.max_physical_offset, told.append) is None
     assert told == [ReplicaAckResult.LATE]
 
 
@@ -264,7 +264,7 @@ class Rig:
         self.store = memory_store()
         self.size = self.store.append(Draft("t", 0, b"x")).size
         self.store.append(Draft("t", 0, b"x"))
-        monkeypatch.setattr(in_memory_check, "YOUNG_SIZE", self.size)
+        monkeypatch.setattr(in_memory_check, "IN_MEMORY_SIZE", self.size)
         groups = GroupConfigs(auto_create_enable=True, count_max=100)
         groups.update(GroupConfig(group="g", **group), 0)
         follow = [SlaveStatus("h:1", acknowledged, 0, True, 0, acknowledged) for acknowledged in slaves]
@@ -299,7 +299,7 @@ def test_a_group_without_settings_stays_with_the_master(monkeypatch: pytest.Monk
 
 
 async def test_a_pull_says_whom_to_ask_next_if_that_is_enabled(serve: Serve, monkeypatch: Any) -> None:
-    monkeypatch.setattr(in_memory_check, "YOUNG_SIZE", 0)
+    monkeypatch.setattr(in_memory_check, "IN_MEMORY_SIZE", 0)
     for settings, suggested in ({"slave_read_enable": True}, "1"), ({}, "0"):
         async with serve(ha_listen_port=0, **settings) as rig:
             await rig.send()

@@ -62,7 +62,7 @@ class Slaves:
 
 
 def with_slaves(store: Store, slaves: Slaves) -> SendAnswers:
-    return SendAnswers(store, host=HOST, region_id="r", trace_on=False, wait_copied=slaves.wait)
+    return SendAnswers(store, host=HOST, region_id="r", trace_on=False, wait_replicated=slaves.wait)
 
 
 def test_a_send_whose_slaves_have_it_is_answered_at_once() -> None:
@@ -75,18 +75,20 @@ def test_a_send_whose_slaves_have_it_is_answered_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("copied", "code"),
-    [(ReplicaAckResult.DONE, 0), (ReplicaAckResult.LATE, 12), (ReplicaAckResult.NOBODY, 11)],
+    ("ack_result", "code"),
+    [(ReplicaAckResult.DONE, 0), (ReplicaAckResult.LATE, 12), (ReplicaAckResult.NO_SLAVE, 11)],
     ids=["done", "late", "nobody"],
 )
 @pytest.mark.parametrize("comes_later", [True, False])
-def test_a_send_is_answered_with_what_its_slaves_say(copied: ReplicaAckResult, code: int, comes_later: bool) -> None:
-    store, peer, slaves = memory_store(), FakePeer(), Slaves(None if comes_later else copied)
+def test_a_send_is_answered_with_what_its_slaves_say(
+    ack_result: ReplicaAckResult, code: int, comes_later: bool
+) -> None:
+    store, peer, slaves = memory_store(), FakePeer(), Slaves(None if comes_later else ack_result)
     end = store.append(Draft("t", 0, b"x")).end
     reply = with_slaves(store, slaves).when_durable(call(send_header(), peer=peer), 0, "id", 0, end)
     for waiter in slaves.waiters:
         assert peer.replies == []
-        waiter(copied)
+        waiter(ack_result)
     replies = peer.replies if reply is LATER else [reply]
     assert [reply.code for reply in replies] == [code]
     assert replies[0].header is not None, "it says where the message lies all the same"
@@ -103,11 +105,11 @@ def test_a_send_waits_for_disk_and_slaves() -> None:
     assert [reply.code for reply in peer.replies] == [0]
 
 
-@pytest.mark.parametrize("copied", ReplicaAckResult)
-def test_slaves_make_up_for_no_disk(copied: ReplicaAckResult) -> None:
+@pytest.mark.parametrize("ack_result", ReplicaAckResult)
+def test_slaves_make_up_for_no_disk(ack_result: ReplicaAckResult) -> None:
     disk, peer = FakeDisk(), FakePeer()
     store = memory_store(disk, flush=FlushMode.SYNC)
     end = store.append(Draft("t", 0, b"x")).end
     disk.failures["sync"] = OSError(errno.EIO, "Input/output error")
-    assert with_slaves(store, Slaves(copied)).when_durable(call(send_header(), peer=peer), 0, "id", 0, end) is LATER
+    assert with_slaves(store, Slaves(ack_result)).when_durable(call(send_header(), peer=peer), 0, "id", 0, end) is LATER
     assert peer.replies == [NOT_DURABLE]

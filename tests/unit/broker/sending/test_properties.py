@@ -124,7 +124,7 @@ def test_numbers_in_light_queues_are_no_senders_to_give() -> None:
 
 
 def test_messages_of_a_batch_name_no_light_queues_where_there_are_some() -> None:
-    stored = StoredProperties("c", region_id="r", trace_on=True, has_light_queues=True)
+    stored = StoredProperties("c", region_id="r", trace_on=True, has_lmq=True)
     for refuses in (stored.shared_by_batch, lambda sent: stored.of_batch_message(sent, {})):
         with pytest.raises(Rejected, match="batch cannot name light queues"):
             refuses(b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02")

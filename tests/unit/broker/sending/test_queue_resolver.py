@@ -21,7 +21,7 @@ class Rig(Registries):
     def __init__(self, *topics: TopicConfig, is_writable: bool = True, **settings: Any) -> None:
         super().__init__(TopicTable([TEMPLATE, *topics]), **settings)
         self.ordered: set[str] = set()
-        self.destinations = QueueResolver(
+        self.queue_resolver = QueueResolver(
             self.topics,
             self.groups,
             ip="10.0.0.1",
@@ -31,7 +31,7 @@ class Rig(Registries):
         )
 
     def resolve(self, topic: str, **fields: Any) -> TopicConfig:
-        return self.destinations.resolve(send_header(topic, **fields), 1)
+        return self.queue_resolver.resolve(send_header(topic, **fields), 1)
 
     def code(self, topic: str, **fields: Any) -> int:
         with pytest.raises(Rejected) as caught:
@@ -42,25 +42,25 @@ class Rig(Registries):
 @pytest.mark.parametrize(("perm", "is_open"), [(6, True), (2, True), (7, True), (4, False), (1, False), (0, False)])
 def test_a_topic_is_open_to_sends_when_it_may_be_written(perm: int, is_open: bool) -> None:
     config = TopicConfig(topic="orders", perm=perm)
-    assert Rig(config).destinations.open_topic("orders") == (config if is_open else None)
+    assert Rig(config).queue_resolver.open_topic("orders") == (config if is_open else None)
 
 
 def test_no_topic_is_open_on_a_broker_that_may_not_be_written() -> None:
     rig = Rig(TopicConfig(topic="orders"), is_writable=False)
-    assert rig.destinations.open_topic("orders") is None
+    assert rig.queue_resolver.open_topic("orders") is None
     assert rig.code("orders") == 16
 
 
 @pytest.mark.parametrize("topic", sorted(CLOSED_TO_CLIENTS))
 def test_topics_that_the_broker_writes_itself_are_closed(topic: str) -> None:
     rig = Rig(TopicConfig(topic=topic))
-    assert rig.destinations.open_topic(topic) is None
+    assert rig.queue_resolver.open_topic(topic) is None
     assert rig.code(topic) == 16
 
 
 def test_a_topic_that_is_not_there_is_made_like_its_template() -> None:
     rig = Rig()
-    assert rig.destinations.open_topic("orders") is None
+    assert rig.queue_resolver.open_topic("orders") is None
     made = rig.resolve("orders", default_topic_queue_nums=4)
     assert (made.write_queue_count, made.perm) == (4, 6)
     assert rig.resolve("orders") is made
@@ -91,7 +91,7 @@ def test_topics_of_groups_are_made_with_one_queue() -> None:
 
 def test_a_retry_always_gets_a_second_look() -> None:
     rig = Rig(TopicConfig(topic="%RETRY%g"))
-    assert rig.destinations.open_topic("%RETRY%g") is None
+    assert rig.queue_resolver.open_topic("%RETRY%g") is None
     assert rig.resolve("%RETRY%g").topic == "%RETRY%g"
 
 
@@ -148,22 +148,22 @@ def test_a_queue_is_taken_from_the_client_when_it_is_there(
     queue_id: int, counts: tuple[int, int], allowed: bool
 ) -> None:
     config = TopicConfig(topic="t", read_queue_count=counts[0], write_queue_count=counts[1])
-    destinations = Rig(config).destinations
+    queue_resolver = Rig(config).queue_resolver
     if allowed:
-        assert destinations.choose_queue(config, send_header("t", queue_id=queue_id)) == queue_id
+        assert queue_resolver.choose_queue(config, send_header("t", queue_id=queue_id)) == queue_id
     else:
         with pytest.raises(Rejected) as caught:
-            destinations.choose_queue(config, send_header("t", queue_id=queue_id))
+            queue_resolver.choose_queue(config, send_header("t", queue_id=queue_id))
         assert caught.value.code == 29
 
 
 def test_below_zero_the_broker_chooses_among_the_queues_to_write() -> None:
     config = TopicConfig(topic="t", read_queue_count=8, write_queue_count=3)
-    destinations = Rig(config).destinations
-    chosen = {destinations.choose_queue(config, send_header("t", queue_id=-1)) for _ in range(100)}
+    queue_resolver = Rig(config).queue_resolver
+    chosen = {queue_resolver.choose_queue(config, send_header("t", queue_id=-1)) for _ in range(100)}
     assert chosen == {0, 1, 2}
 
 
 def test_dead_letters_go_to_their_only_queue() -> None:
     config = TopicConfig(topic="%DLQ%g", read_queue_count=1, write_queue_count=1)
-    assert Rig(config).destinations.choose_queue(config, send_header("%RETRY%g", queue_id=7)) == 0
+    assert Rig(config).queue_resolver.choose_queue(config, send_header("%RETRY%g", queue_id=7)) == 0

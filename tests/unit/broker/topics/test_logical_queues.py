@@ -9,7 +9,7 @@ import pytest
 
 from orbitmq.broker.topics import logical_queues
 from orbitmq.broker.topics.logical_queue_steps import ItemRequest, LogicalQueue, Steps
-from orbitmq.broker.topics.logical_queues import StaticTopics, ask_nobody
+from orbitmq.broker.topics.logical_queues import StaticTopics, ask_no_broker
 from orbitmq.broker.topics.static_topic_table import StaticTopicTable
 from orbitmq.errors import ConnectionFailed, Rejected
 from orbitmq.model.static_topic import MappingItem, QueueMapping
@@ -136,7 +136,7 @@ def test_a_broker_that_cannot_be_asked_is_an_error() -> None:
         return Command(0)
 
     assert served(static(ask=fail), steps("b")) == Reply(1, "b is gone")
-    assert served(static(ask=ask_nobody), steps("b")).code == 1
+    assert served(static(ask=ask_no_broker), steps("b")).code == 1
     assert "offset" in str(served(static(ask=empty), steps("b")).remark)
 
 

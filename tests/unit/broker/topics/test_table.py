@@ -9,7 +9,7 @@ import pytest
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.topics.system_topics import system_topics
-from orbitmq.broker.topics.table import TopicTable, check_topic_name, plain_topic, with_light_topics
+from orbitmq.broker.topics.table import TopicTable, check_topic_name, plain_topic, with_lmq_topics
 from orbitmq.errors import Rejected
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, TopicConfig
 from orbitmq.wire.header import decode_header
@@ -163,7 +163,7 @@ def naming(*names: str, **more: str) -> str:
 
 def test_a_light_topic_is_there_without_having_been_made() -> None:
     table = TopicTable([plain_topic("orders", 4)])
-    find = with_light_topics(table.get)
+    find = with_lmq_topics(table.get)
     assert find("orders") is table.get("orders")
     found = find(A)
     assert found is not None

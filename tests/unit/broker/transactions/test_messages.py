@@ -24,7 +24,9 @@ def stored(draft: Draft, queue_offset: int = 5, physical_offset: int = 1000) -> 
 
 
 def half(**properties: str) -> Record:
-    return stored(messages.half_form(Draft("t", 2, b"x", flag=7, sys_flag=0x104, born_at_ms=9), {**SENT, **properties}))
+    return stored(
+        messages.half_message(Draft("t", 2, b"x", flag=7, sys_flag=0x104, born_at_ms=9), {**SENT, **properties})
+    )
 
 
 def test_a_half_message_waits_in_the_half_topic_with_its_own_place_among_its_properties() -> None:
@@ -37,23 +39,23 @@ def test_a_half_message_waits_in_the_half_topic_with_its_own_place_among_its_pro
 
 
 def test_a_half_message_without_a_unique_key_has_no_transaction_id() -> None:
-    draft = messages.half_form(Draft("t", 2, b"x"), {"TRAN_MSG": "true", "PGROUP": "p"})
+    draft = messages.half_message(Draft("t", 2, b"x"), {"TRAN_MSG": "true", "PGROUP": "p"})
     assert "__transactionId__" not in parse_properties(draft.properties)
 
 
 @pytest.mark.parametrize("name", ["DELAY", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"])
 def test_a_half_message_cannot_be_delayed(name: str) -> None:
     with pytest.raises(Rejected, match=f"cannot be delayed, it has {name}") as refused:
-        messages.half_form(Draft("t", 2, b"x"), {**SENT, name: "3"})
+        messages.half_message(Draft("t", 2, b"x"), {**SENT, name: "3"})
     assert refused.value.code == 13
-    assert messages.half_form(Draft("t", 2, b"x"), {**SENT, name: "0"}).topic == HALF_TOPIC
+    assert messages.half_message(Draft("t", 2, b"x"), {**SENT, name: "0"}).topic == HALF_TOPIC
 
 
 @pytest.mark.parametrize("group", ["", None])
 def test_a_half_message_of_no_producer_group_is_refused(group: str | None) -> None:
     properties = {name: value for name, value in SENT.items() if name != "PGROUP"}
     with pytest.raises(Rejected, match="PGROUP"):
-        messages.half_form(Draft("t", 2, b"x"), properties if group is None else {**properties, "PGROUP": group})
+        messages.half_message(Draft("t", 2, b"x"), properties if group is None else {**properties, "PGROUP": group})
 
 
 @pytest.mark.parametrize(("text", "is_half"), [("true", True), ("TRUE", True), ("false", False), ("1", False)])
@@ -93,7 +95,7 @@ def test_a_sender_cannot_say_that_its_message_was_renewed() -> None:
 
 
 def test_a_record_stored_again_leaves_its_checksum_behind() -> None:
-    draft = messages.half_form(Draft("t", 2, b"x"), SENT)
+    draft = messages.half_message(Draft("t", 2, b"x"), SENT)
     found = stored(draft._replace(properties=draft.properties + b"__CRC32#\x010123456789\x02"))
     for again in (
         messages.final_form(found, messages.CommitTarget("t", 2)),

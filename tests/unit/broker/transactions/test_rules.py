@@ -34,7 +34,7 @@ def immune(seconds: str) -> Record:
 
 
 @pytest.mark.parametrize(
-    ("age_ms", "verdict"),
+    ("age_ms", "decision"),
     [
         (-1, CheckDecision.CHECK),
         (0, CheckDecision.STOP),
@@ -45,13 +45,13 @@ def immune(seconds: str) -> Record:
     ],
 )
 def test_a_producer_is_asked_when_its_time_is_over_and_a_message_given_up_when_it_is_old(
-    age_ms: int, verdict: CheckDecision
+    age_ms: int, decision: CheckDecision
 ) -> None:
-    assert RULES.judge(half(), {}, BORN + age_ms) is verdict
+    assert RULES.decide(half(), {}, BORN + age_ms) is decision
 
 
 @pytest.mark.parametrize(
-    ("text", "verdict"),
+    ("text", "decision"),
     [
         ("14", CheckDecision.CHECK),
         ("15", CheckDecision.GIVE_UP),
@@ -59,12 +59,12 @@ def test_a_producer_is_asked_when_its_time_is_over_and_a_message_given_up_when_i
         ("-9", CheckDecision.CHECK),
     ],
 )
-def test_a_message_is_given_up_after_so_many_checks(text: str, verdict: CheckDecision) -> None:
-    assert RULES.judge(half(), {"TRANSACTION_CHECK_TIMES": text}, BORN + 6_000) is verdict
+def test_a_message_is_given_up_after_so_many_checks(text: str, decision: CheckDecision) -> None:
+    assert RULES.decide(half(), {"TRANSACTION_CHECK_TIMES": text}, BORN + 6_000) is decision
 
 
 @pytest.mark.parametrize(
-    ("text", "age_ms", "verdict"),
+    ("text", "age_ms", "decision"),
     [
         ("60", 59_999, CheckDecision.SKIP),
         ("60", 60_000, CheckDecision.CHECK),
@@ -76,16 +76,16 @@ def test_a_message_is_given_up_after_so_many_checks(text: str, verdict: CheckDec
         ("9" * 500, 6_000, CheckDecision.CHECK),
     ],
 )
-def test_a_producer_may_ask_for_another_time(text: str, age_ms: int, verdict: CheckDecision) -> None:
-    assert RULES.judge(half(), {IMMUNE: text}, BORN + age_ms) is verdict
+def test_a_producer_may_ask_for_another_time(text: str, age_ms: int, decision: CheckDecision) -> None:
+    assert RULES.decide(half(), {IMMUNE: text}, BORN + age_ms) is decision
 
 
 def test_a_message_that_may_not_be_asked_about_goes_to_the_end_from_time_to_time() -> None:
     properties = {IMMUNE: "36000"}
-    assert RULES.judge(half(), properties, BORN + RENEW_AFTER_MS - 1) is CheckDecision.SKIP
-    assert RULES.judge(half(), properties, BORN + RENEW_AFTER_MS) is CheckDecision.RENEW
+    assert RULES.decide(half(), properties, BORN + RENEW_AFTER_MS - 1) is CheckDecision.SKIP
+    assert RULES.decide(half(), properties, BORN + RENEW_AFTER_MS) is CheckDecision.RENEW
     again = half(stored_at_ms=BORN + RENEW_AFTER_MS)
-    assert RULES.judge(again, properties, BORN + 2 * RENEW_AFTER_MS - 1) is CheckDecision.SKIP
+    assert RULES.decide(again, properties, BORN + 2 * RENEW_AFTER_MS - 1) is CheckDecision.SKIP
 
 
 def test_who_asked_for_a_time_without_checks_decides_within_it() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.transactions import transactions
-from orbitmq.broker.transactions.messages import half_form, plain_ending
+from orbitmq.broker.transactions.messages import half_message, plain_ending
 from orbitmq.errors import Rejected, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, GIVEN_UP_TOPIC, HALF_TOPIC, OP_TOPIC, TopicConfig
@@ -47,7 +47,7 @@ def test_a_message_that_is_rolled_back_is_never_seen(world: World) -> None:
 def kept(world: World, body: bytes = b"x") -> AppendResult:
     """Store a half message as the fast path does."""
     draft = Draft("t", 2, body, flag=7, sys_flag=4, born_at_ms=world.clock(), born_host=Host("10.0.0.1", 5))
-    half = half_form(draft, PROPERTIES)
+    half = half_message(draft, PROPERTIES)
     stored = world.store.append(half)
     ending = plain_ending(half.properties)
     assert ending is not None

@@ -7,7 +7,7 @@ from typing import Any
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.monitoring.half_counts import HalfCounts
 from orbitmq.broker.topics.table import TopicTable
-from orbitmq.broker.transactions.messages import half_form
+from orbitmq.broker.transactions.messages import half_message
 from orbitmq.broker.transactions.rules import CheckRules
 from orbitmq.broker.transactions.transactions import Renewed, Transactions
 from orbitmq.model.topic import HALF_TOPIC, TopicConfig
@@ -56,7 +56,7 @@ class World:
 
     def prepare(self, body: bytes = b"x", **properties: str) -> AppendResult:
         draft = Draft("t", 2, body, flag=7, sys_flag=4, born_at_ms=self.clock())
-        return self.store.append(half_form(draft, {**PROPERTIES, **properties}))
+        return self.store.append(half_message(draft, {**PROPERTIES, **properties}))
 
     def end(self, half: Any, decision: int = COMMIT, **fields: Any) -> AppendResult:
         header: dict[str, Any] = {

@@ -7,7 +7,7 @@ from orbitmq.errors import RemoteRefused
 from orbitmq.wire.bodies.stats import BrokerStatsData, BrokerStatsItem
 
 
-def figures(minute, hour, day):
+def stats(minute, hour, day):
     return BrokerStatsData(*(BrokerStatsItem(count, count / 60) for count in (minute, hour, day)))
 
 
@@ -19,10 +19,10 @@ def traffic(monkeypatch):
     async def find(self, topic=None, group=None, *, cluster=None, broker=None):
         asked.append((topic, group, cluster, broker))
         return [
-            Traffic("broker-a", "orders", None, figures(1, 2, 30)),
-            Traffic("broker-a", "orders", "billing", figures(6, 2, 6)),
-            Traffic("broker-b", "bills", None, figures(3, 3, 3)),
-            Traffic("broker-b", "quiet", None, figures(0, 0, 0)),
+            Traffic("broker-a", "orders", None, stats(1, 2, 30)),
+            Traffic("broker-a", "orders", "billing", stats(6, 2, 6)),
+            Traffic("broker-b", "bills", None, stats(3, 3, 3)),
+            Traffic("broker-b", "quiet", None, stats(0, 0, 0)),
         ]
 
     monkeypatch.setattr(AdminClient, "traffic", find)
@@ -43,7 +43,7 @@ def test_the_busiest_come_first(orbitmq, traffic):
 def test_what_is_too_young_for_a_days_figure_is_shown_by_its_shorter_ones(orbitmq, monkeypatch):
     async def find(self, topic=None, group=None, *, cluster=None, broker=None):
         counts = {"slow": (1, 0, 0), "past": (0, 9, 0), "fast": (2, 0, 0)}
-        return [Traffic("broker-a", name, None, figures(*sums)) for name, sums in counts.items()]
+        return [Traffic("broker-a", name, None, stats(*sums)) for name, sums in counts.items()]
 
     monkeypatch.setattr(AdminClient, "traffic", find)
     assert [row[1] for row in orbitmq("stats").rows] == ["past", "fast", "slow"]

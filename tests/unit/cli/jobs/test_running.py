@@ -16,11 +16,11 @@ def run(monkeypatch, capsys):
     """Run a job without Spark that ends with these verdicts; return stdout and stderr."""
     monkeypatch.setattr(session, "job_session", lambda name, master, settings: nullcontext((name, master)))
 
-    def call(*verdicts, output=Format.TABLE):
+    def call(*results, output=Format.TABLE):
         def work(spark, screen):
             assert spark == ("archive", "local")
             screen.step("working")
-            return list(verdicts)
+            return list(results)
 
         run_job("archive", "local", output, work)
         return capsys.readouterr()

@@ -16,9 +16,9 @@ def found(directory: Path, **ends: int) -> dict[str, str]:
     check = ConfigCheck(directory)
     table = {(topic, 0): (0, end) for topic, end in ends.items()}
     return {
-        finding.path: finding.what
-        for finding in check.findings(table, has_messages=bool(ends))
-        if finding.severity is Severity.WRONG
+        issue.path: issue.what
+        for issue in check.issues(table, has_messages=bool(ends))
+        if issue.severity is Severity.WRONG
     }
 
 
@@ -100,7 +100,7 @@ def test_a_remedy_says_what_the_next_start_does_with_a_backup(
     (tmp_path / f"{name}.bak").write_text("{}")
     if damage is not None:
         (tmp_path / name).write_text(damage)
-    remedies = [finding.remedy for finding in ConfigCheck(tmp_path).findings({}, has_messages=False)]
+    remedies = [issue.remedy for issue in ConfigCheck(tmp_path).issues({}, has_messages=False)]
     assert [what_comes in (remedy or "") for remedy in remedies if "next start" in (remedy or "")] == [True]
 
 
@@ -112,6 +112,6 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 def test_what_writes_have_left_is_worth_knowing(tmp_path: Path) -> None:
     for name in ("topics.json.tmp", "topics.json.bak.tmp", "topics.json.damaged-1"):
         (tmp_path / name).write_bytes(b"{")
-    notes = list(ConfigCheck(tmp_path).findings({}, has_messages=False))
-    assert {finding.severity for finding in notes} == {Severity.NOTE}
+    notes = list(ConfigCheck(tmp_path).issues({}, has_messages=False))
+    assert {issue.severity for issue in notes} == {Severity.NOTE}
     assert len(notes) == 3

@@ -211,14 +211,16 @@ def test_where_a_batch_cannot_be_settled_nothing_of_it_is(settle):
 
 
 def test_means_and_rates_are_made_of_sums() -> None:
-    figures = ConsumeStatistics(began_s=100.0)
-    figures.topics["t"] = TopicStatistics(pulls=4, pull_s=0.2, pulled=40, batches=10, consume_s=1.0, done=30, failed=10)
-    assert figures.show("t", 110.0) == ConsumeStatus(
+    statistics = ConsumeStatistics(began_s=100.0)
+    statistics.topics["t"] = TopicStatistics(
+        pulls=4, pull_s=0.2, pulled=40, batches=10, consume_s=1.0, done=30, failed=10
+    )
+    assert statistics.show("t", 110.0) == ConsumeStatus(
         pull_ms=50.0, pull_rate=4.0, consume_ms=100.0, done_rate=3.0, failed_rate=1.0, failed_count=10
     )
 
 
 def test_a_topic_without_work_has_zeros_and_is_not_noted() -> None:
-    figures = ConsumeStatistics(began_s=100.0)
-    assert figures.show("t", 100.0) == ConsumeStatus()
-    assert not figures.topics
+    statistics = ConsumeStatistics(began_s=100.0)
+    assert statistics.show("t", 100.0) == ConsumeStatus()
+    assert not statistics.topics

@@ -79,7 +79,7 @@ async def test_a_consumer_tells_its_settings_queues_and_figures():
     assert (queue.commit_offset, queue.cached_count, queue.is_dropped, queue.is_locked) == (3, 0, False, True)
     assert queue.pulled_at_ms > 0
     assert queue.consumed_at_ms > 0
-    assert info.figures["t"].done_rate > 0
+    assert info.statistics["t"].done_rate > 0
     assert info.stacks is not None
     assert "orbitmq handler" in info.stacks
 

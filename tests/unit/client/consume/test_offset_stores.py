@@ -28,7 +28,7 @@ OTHER = MessageQueue("orders", "broker-a", 0)
 async def at_brokers(cluster, _directory):
     cluster.topic("orders")
     async with open_session(cluster, "orders") as session:
-        yield BrokerOffsets(session, "g", young_queue_at_zero=False)
+        yield BrokerOffsets(session, "g", in_memory_queue_at_zero=False)
 
 
 @asynccontextmanager
@@ -41,21 +41,21 @@ async def in_a_file(_cluster, directory):
 async def test_an_offset_is_kept_per_group_and_queue(cluster):
     cluster.topic("orders")
     async with open_session(cluster, "orders") as session:
-        offsets = BrokerOffsets(session, "g", young_queue_at_zero=False)
+        offsets = BrokerOffsets(session, "g", in_memory_queue_at_zero=False)
         await offsets.store(QUEUE, 7)
         assert await offsets.load(QUEUE) == 7
         assert await offsets.load(QUEUE._replace(queue_id=0)) is None
-        assert await BrokerOffsets(session, "other", young_queue_at_zero=False).load(QUEUE) is None
+        assert await BrokerOffsets(session, "other", in_memory_queue_at_zero=False).load(QUEUE) is None
     assert cluster.a.offsets == {("g", "orders", 1): 7}
 
 
-@pytest.mark.parametrize(("young_queue_at_zero", "offset"), [(True, 0), (False, None)])
+@pytest.mark.parametrize(("in_memory_queue_at_zero", "offset"), [(True, 0), (False, None)])
 async def test_a_group_that_is_new_to_a_young_queue_begins_at_its_first_message_where_that_is_asked_for(
-    cluster, young_queue_at_zero, offset
+    cluster, in_memory_queue_at_zero, offset
 ):
     cluster.topic("orders")
     async with open_session(cluster, "orders") as session:
-        assert await BrokerOffsets(session, "g", young_queue_at_zero=young_queue_at_zero).load(QUEUE) == offset
+        assert await BrokerOffsets(session, "g", in_memory_queue_at_zero=in_memory_queue_at_zero).load(QUEUE) == offset
 
 
 @pytest.mark.parametrize(("kept", "offset"), [(0, 0), (-1, None)])
@@ -63,14 +63,14 @@ async def test_minus_one_is_no_offset_but_zero_is(cluster, kept, offset):
     cluster.topic("orders")
     cluster.a.offsets["g", "orders", 1] = kept
     async with open_session(cluster, "orders") as session:
-        assert await BrokerOffsets(session, "g", young_queue_at_zero=False).load(QUEUE) == offset
+        assert await BrokerOffsets(session, "g", in_memory_queue_at_zero=False).load(QUEUE) == offset
 
 
 async def test_a_refusal_names_the_broker(cluster):
     cluster.topic("orders")
     cluster.a.refusals[QueryConsumerOffset] = cluster.a.refusals[UpdateConsumerOffset] = [ResponseCode.SYSTEM_ERROR] * 2
     async with open_session(cluster, "orders") as session:
-        offsets = BrokerOffsets(session, "g", young_queue_at_zero=False)
+        offsets = BrokerOffsets(session, "g", in_memory_queue_at_zero=False)
         with pytest.raises(RemoteRefused, match=cluster.a.address):
             await offsets.load(QUEUE)
         with pytest.raises(RemoteRefused, match=cluster.a.address):
@@ -81,7 +81,7 @@ async def test_a_group_that_the_broker_does_not_know_yet_is_introduced_by_a_pull
     cluster.topic("orders")
     cluster.a.refusals[UpdateConsumerOffset] = [ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST]
     async with open_session(cluster, "orders") as session:
-        offsets = BrokerOffsets(session, "g", young_queue_at_zero=False)
+        offsets = BrokerOffsets(session, "g", in_memory_queue_at_zero=False)
         await offsets.store(QUEUE, 7)
         assert await offsets.load(QUEUE) == 7
 
@@ -91,7 +91,7 @@ async def test_a_group_that_the_broker_does_not_make_is_an_error(cluster):
     cluster.a.refusals[UpdateConsumerOffset] = [ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST] * 2
     async with open_session(cluster, "orders") as session:
         with pytest.raises(RemoteRefused, match="26"):
-            await BrokerOffsets(session, "g", young_queue_at_zero=False).store(QUEUE, 7)
+            await BrokerOffsets(session, "g", in_memory_queue_at_zero=False).store(QUEUE, 7)
 
 
 async def test_a_slave_is_asked_for_an_offset_but_given_none(cluster):
@@ -100,7 +100,7 @@ async def test_a_slave_is_asked_for_an_offset_but_given_none(cluster):
     cluster.routes["orders"] = TopicRoute(queues=cluster.routes["orders"].queues, brokers=(slave,))
     cluster.a.offsets["g", "orders", 1] = 7
     async with open_session(cluster, "orders") as session:
-        offsets = BrokerOffsets(session, "g", young_queue_at_zero=False)
+        offsets = BrokerOffsets(session, "g", in_memory_queue_at_zero=False)
         assert await offsets.load(QUEUE) == 7
         with pytest.raises(RouteNotFound, match="a master"):
             await offsets.store(QUEUE, 8)

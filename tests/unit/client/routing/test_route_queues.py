@@ -1,6 +1,6 @@
 import pytest
 
-from orbitmq.client.routing.route_queues import NOBODY, is_logical, leaders, readable_queues, writable_queues
+from orbitmq.client.routing.route_queues import NO_LEADER, is_logical, leaders, readable_queues, writable_queues
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import MessageQueue
 from unit.client.routing.support import broker, queue_data, route
@@ -59,7 +59,7 @@ def test_a_static_topics_queues_are_logical_for_producers_and_consumers():
     found = static(mapping("b", [0]), mapping("a", [1]))
     logical = tuple(queue("__syslo__global__", number) for number in range(3))
     assert writable_queues("t", found) == readable_queues("t", found) == logical
-    assert leaders("t", found) == dict(zip(logical, ["b", "a", NOBODY], strict=True))
+    assert leaders("t", found) == dict(zip(logical, ["b", "a", NO_LEADER], strict=True))
     assert all(map(is_logical, logical))
     assert not is_logical(queue("a", 0))
 

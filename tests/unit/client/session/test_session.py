@@ -266,34 +266,34 @@ def test_seeds_are_32_bits_and_differ():
 
 def settled():
     """Return a home on a loop that is closed by now."""
-    home = OwningLoop("Producer")
+    owning_loop = OwningLoop("Producer")
 
     async def settle():
-        home.settle()
-        home.check()
+        owning_loop.settle()
+        owning_loop.check()
 
     asyncio.run(settle())
-    return home
+    return owning_loop
 
 
-def check_in_a_loop(home):
+def check_in_a_loop(owning_loop):
     async def check():
-        home.check()
+        owning_loop.check()
 
     asyncio.run(check())
 
 
 def test_who_has_no_home_may_be_used_anywhere():
-    home = OwningLoop("Producer")
-    home.check()
-    check_in_a_loop(home)
-    home = settled()
-    home.leave()
-    home.check()
-    check_in_a_loop(home)
+    owning_loop = OwningLoop("Producer")
+    owning_loop.check()
+    check_in_a_loop(owning_loop)
+    owning_loop = settled()
+    owning_loop.leave()
+    owning_loop.check()
+    check_in_a_loop(owning_loop)
 
 
-@pytest.mark.parametrize("check", [check_in_a_loop, lambda home: home.check()])
+@pytest.mark.parametrize("check", [check_in_a_loop, lambda owning_loop: owning_loop.check()])
 def test_another_loop_and_no_loop_are_refused_with_what_to_do(check):
     with pytest.raises(
         ClientError, match=r"^this Producer belongs to another event loop, which is closed: .*orbitmq\.blocking"
@@ -302,19 +302,19 @@ def test_another_loop_and_no_loop_are_refused_with_what_to_do(check):
 
 
 async def test_a_home_that_lives_is_not_called_closed():
-    home = OwningLoop("Producer")
-    home.settle()
+    owning_loop = OwningLoop("Producer")
+    owning_loop.settle()
     with pytest.raises(ClientError, match="belongs to another event loop: open one"):
-        await asyncio.to_thread(home.check)
-    home.check()
+        await asyncio.to_thread(owning_loop.check)
+    owning_loop.check()
 
 
 def test_the_first_loop_stays_the_home():
-    home = settled()
+    owning_loop = settled()
 
     async def settle_again():
-        home.settle()
-        home.check()
+        owning_loop.settle()
+        owning_loop.check()
 
     with pytest.raises(ClientError, match="another event loop"):
         asyncio.run(settle_again())

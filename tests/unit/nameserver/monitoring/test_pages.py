@@ -214,14 +214,14 @@ async def test_history_may_be_asked_for_since_any_time_that_a_double_holds():
 
 
 def test_history_shows_two_hundred_events_since_ever_unless_asked_otherwise():
-    journal = RouteHistory(1_000)
+    route_history = RouteHistory(1_000)
     for _ in range(201):
-        journal.add(
+        route_history.add(
             RouteChange(
                 kind=ChangeKind.BROKER_LEFT, trigger=Trigger(Cause.REGISTRATION, 0), cluster="c", broker_name="a"
             )
         )
-    history = pages(UNUSED, UNUSED, journal)["/routes/history"]
+    history = pages(UNUSED, UNUSED, route_history)["/routes/history"]
     assert [len(orjson.loads(history(query).body)) for query in ({}, {"count": "201"}, {"since": "1"})] == [200, 201, 0]
 
 

@@ -380,7 +380,7 @@ async def test_a_giant_whose_connection_closes_leaves_nothing(asker: Asker):
     await giant.close()
     await asyncio.gather(registering, return_exceptions=True)
     await until(lambda: not service.queue and not service.tables.topics())
-    assert service.journal.events()[0]["cause"] == Cause.CONNECTION_CLOSED
+    assert service.route_history.events()[0]["cause"] == Cause.CONNECTION_CLOSED
 
 
 @pytest.mark.parametrize(("size_max", "is_full"), [(2 * JOB_SIZE_MIN, True), (2 * JOB_SIZE_MIN + 1, False)])

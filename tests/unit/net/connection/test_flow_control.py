@@ -115,8 +115,8 @@ def test_two_connections_hold_back_frames_of_their_own():
 
 
 def test_a_client_owes_without_limit():
-    assert Side().flow.owed_size_max == LIMITS.write_pause_size
-    assert Side(is_listener=False).flow.owed_size_max > 2**60
+    assert Side().flow.pending_size_max == LIMITS.write_pause_size
+    assert Side(is_listener=False).flow.pending_size_max > 2**60
 
 
 def test_a_client_serves_all_that_it_is_asked_in_one_turn():

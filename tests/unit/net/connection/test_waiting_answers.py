@@ -73,17 +73,17 @@ def test_what_is_given_back_is_counted_no_more(rig: Rig):
 
 
 def test_it_is_crowded_over_half_of_the_budget_until_somebody_reads(rig: Rig):
-    assert not rig.answers.is_crowded
+    assert not rig.answers.is_over_budget
     rig.wait(1, 500)
-    assert not rig.answers.is_crowded
+    assert not rig.answers.is_over_budget
     rig.wait(2, 1)
-    assert rig.answers.is_crowded
+    assert rig.answers.is_over_budget
     rig.sizes[1] = 499
-    assert not rig.answers.is_crowded
+    assert not rig.answers.is_over_budget
     assert rig.answers.size == 500
 
 
 def test_without_a_limit_nothing_is_counted():
     rig = Rig(0)
     rig.wait(1, 1 << 40)
-    assert (rig.answers.size, rig.answers.is_crowded, rig.ended) == (0, False, [])
+    assert (rig.answers.size, rig.answers.is_over_budget, rig.ended) == (0, False, [])

@@ -39,5 +39,5 @@ def once(asking_cluster):
 
 
 @pytest.fixture
-def journal(once):
+def marker_topic(once):
     return MarkerTopic(once)

@@ -34,11 +34,11 @@ class Topic:
 MARKER = Marker("id", "q", 0, {"winner": ()}, {})
 
 
-def half(stamp: str, born_at_ms: int | None = None) -> StoredMessage:
+def half(attempt_id: str, born_at_ms: int | None = None) -> StoredMessage:
     return StoredMessage(
         topic="t",
         body=b"",
-        properties={PROPERTY: stamp},
+        properties={PROPERTY: attempt_id},
         queue_id=0,
         queue_offset=0,
         physical_offset=0,
@@ -58,7 +58,7 @@ def told(answers: Answers, message: StoredMessage) -> Decision:
 
 
 @pytest.mark.parametrize(
-    ("stamp", "decision"),
+    ("attempt_id", "decision"),
     [
         ("q/0/winner/3", Decision.COMMIT),
         ("q/0/loser/3", Decision.ROLLBACK),
@@ -67,8 +67,8 @@ def told(answers: Answers, message: StoredMessage) -> Decision:
         ("nonsense", Decision.UNKNOWN),
     ],
 )
-def test_the_first_marker_of_the_batch_decides(stamp, decision):
-    assert told(Answers(Topic([MARKER])), half(stamp)) is decision
+def test_the_first_marker_of_the_batch_decides(attempt_id, decision):
+    assert told(Answers(Topic([MARKER])), half(attempt_id)) is decision
 
 
 def test_what_is_known_is_not_read_again_and_what_is_not_is_read_at_intervals():

@@ -21,13 +21,13 @@ from orbitmq.spark.exactly_once.commit_markers import (
     parse_entry,
     ranges,
 )
-from orbitmq.spark.exactly_once.end_transactions import patience_of
+from orbitmq.spark.exactly_once.end_transactions import timeouts_of
 
 QUEUE = MessageQueue("orders", "broker-a", 3)
 
 
-def marker(*attempts, name="id", doubted=()):
-    return Marker(name, "q", 1, dict.fromkeys(attempts, doubted), {QUEUE: Filled(7, 5)})
+def marker(*attempts, name="id", unverified=()):
+    return Marker(name, "q", 1, dict.fromkeys(attempts, unverified), {QUEUE: Filled(7, 5)})
 
 
 def abort(*attempts):
@@ -35,10 +35,10 @@ def abort(*attempts):
 
 
 def decided(attempt, *entries, serial=0):
-    ledger = CommitMarker()
+    marker = CommitMarker()
     for entry in entries:
-        ledger.apply(entry)
-    return decide(AttemptId("q", 1, attempt, serial), ledger)
+        marker.apply(entry)
+    return decide(AttemptId("q", 1, attempt, serial), marker)
 
 
 JAVA = "#comment\ntransactionTimeOut=60000\ntransactionCheckInterval=30000\ntransactionOpBatchInterval=3000\ntransactionCheckMax=15\n"
@@ -55,7 +55,7 @@ def test_a_marker_commits_its_attempts_and_rolls_back_all_others():
 
 
 def test_a_doubted_message_of_a_winner_is_rolled_back():
-    found = [decided("a", marker("a", doubted=((2, 3), (5, 5))), serial=serial) for serial in range(7)]
+    found = [decided("a", marker("a", unverified=((2, 3), (5, 5))), serial=serial) for serial in range(7)]
 
     assert [number for number, decision in enumerate(found) if decision is Decision.ROLLBACK] == [2, 3, 5]
 
@@ -96,7 +96,7 @@ def test_serials_become_ranges():
     assert ranges([5, 3, 4, 9, 3]) == ((3, 5), (9, 9))
 
 
-@pytest.mark.parametrize("entry", [marker("a", "b", doubted=((1, 2),)), marker(), abort("a", "b")])
+@pytest.mark.parametrize("entry", [marker("a", "b", unverified=((1, 2),)), marker(), abort("a", "b")])
 def test_records_make_the_round_trip(entry):
     assert parse_entry(format_entry(entry), 0) == entry
 
@@ -118,23 +118,23 @@ def test_a_message_that_is_no_record_is_not_passed_over(body):
 
 
 def test_a_java_broker_takes_direct_ends_until_it_may_have_asked():
-    found = patience_of(JAVA)
+    found = timeouts_of(JAVA)
 
     assert found.may_end(54_999)
     assert not found.may_end(55_000)
 
 
 def test_a_broker_of_ours_takes_them_at_any_time():
-    assert patience_of(JAVA + "topicsMax=9\n").may_end(10**9)
+    assert timeouts_of(JAVA + "topicsMax=9\n").may_end(10**9)
 
 
 def test_a_message_may_be_given_up_after_the_last_check():
-    found = patience_of(JAVA)
+    found = timeouts_of(JAVA)
 
     assert not found.may_be_given_up(60_000 + 14 * 30_000 - 2_001)
     assert found.may_be_given_up(60_000 + 14 * 30_000 - 2_000)
 
 
 def test_settings_that_are_not_told_are_javas_defaults():
-    assert patience_of("") == patience_of("transactionTimeOut=6000\ntransactionCheckMax=x")
-    assert patience_of("").direct_ms == 1_000
+    assert timeouts_of("") == timeouts_of("transactionTimeOut=6000\ntransactionCheckMax=x")
+    assert timeouts_of("").direct_ms == 1_000

@@ -31,9 +31,9 @@ def two_tasks(options, batch=0, query="q"):
     return [pickle.loads(pickle.dumps(prepare(rows(*part), options, query, batch))) for part in ((0, 60), (60, 100))]
 
 
-def mark(journal, prepared, batch=0, query="q", name="dead driver"):
+def mark(marker_topic, prepared, batch=0, query="q", name="dead driver"):
     """Write the marker as a driver does that dies right after it."""
-    journal.append(Marker(name, query, batch, *marker_parts(prepared)))
+    marker_topic.append(Marker(name, query, batch, *marker_parts(prepared)))
 
 
 def test_rows_are_invisible_until_the_commit_and_there_once_after_it(once):
@@ -44,11 +44,11 @@ def test_rows_are_invisible_until_the_commit_and_there_once_after_it(once):
     assert stored(once) == ONCE
 
 
-def test_a_batch_of_no_rows_leaves_no_marker(once, journal):
+def test_a_batch_of_no_rows_leaves_no_marker(once, marker_topic):
     commit([prepare(rows(0, 0), once, "q", 0)], once)
     commit([], once)
 
-    assert list(journal.read()) == []
+    assert list(marker_topic.read()) == []
 
 
 def test_a_driver_that_dies_before_its_marker_lets_the_next_one_begin_anew(once):
@@ -58,8 +58,8 @@ def test_a_driver_that_dies_before_its_marker_lets_the_next_one_begin_anew(once)
     assert stored(once) == ONCE
 
 
-def test_a_driver_that_dies_after_its_marker_is_finished_by_the_next_one(once, journal):
-    mark(journal, two_tasks(once))
+def test_a_driver_that_dies_after_its_marker_is_finished_by_the_next_one(once, marker_topic):
+    mark(marker_topic, two_tasks(once))
 
     again = two_tasks(once)
     assert [part.count for part in again] == [0, 0], "what has been decided is not sent again"
@@ -67,9 +67,9 @@ def test_a_driver_that_dies_after_its_marker_is_finished_by_the_next_one(once, j
     assert stored(once) == ONCE
 
 
-def test_a_driver_that_dies_amid_its_commits_is_finished_by_the_next_one(once, journal):
+def test_a_driver_that_dies_amid_its_commits_is_finished_by_the_next_one(once, marker_topic):
     prepared = two_tasks(once)
-    mark(journal, prepared)
+    mark(marker_topic, prepared)
     assert TransactionEnder(once).tell(prepared[:1], Decision.COMMIT) == 0
     assert sum(stored(once).values()) == 60
 
@@ -92,15 +92,15 @@ def test_a_commit_that_is_called_twice_commits_once(once):
     assert stored(once) == ONCE
 
 
-def test_a_marker_that_was_written_although_its_driver_heard_of_a_failure_counts(once, journal, monkeypatch):
-    append = type(journal).append
+def test_a_marker_that_was_written_although_its_driver_heard_of_a_failure_counts(once, marker_topic, monkeypatch):
+    append = type(marker_topic).append
 
     def fail_after(self, entry):
         append(self, entry)
         raise SendFailed("no answer", [])
 
     prepared = two_tasks(once)
-    monkeypatch.setattr(type(journal), "append", fail_after)
+    monkeypatch.setattr(type(marker_topic), "append", fail_after)
     with pytest.raises(SendFailed, match="no answer"):
         commit(prepared, once)
     monkeypatch.undo()
@@ -153,10 +153,10 @@ def test_a_zombie_driver_loses_against_the_first_marker(once):
     assert stored(once) == ONCE
 
 
-def test_a_zombie_whose_marker_comes_second_commits_nothing(once, journal):
+def test_a_zombie_whose_marker_comes_second_commits_nothing(once, marker_topic):
     zombie, living = two_tasks(once), two_tasks(once)
-    mark(journal, living, name="living")
-    mark(journal, zombie, name="zombie")
+    mark(marker_topic, living, name="living")
+    mark(marker_topic, zombie, name="zombie")
 
     commit(zombie, once)
     assert stored(once) == ONCE
@@ -169,7 +169,7 @@ def test_a_message_in_doubt_is_not_committed_with_its_repetition(once):
     repeated = prepare(rows(0, 1), once, "q", 0)
     # As if serial 0 of the first task had been sent again, as the first serial of an attempt that is part of it.
     prepared[0] = replace(
-        prepared[0], doubted=((0, 0),), filled=_one_less(prepared[0]), halves=_without_first(prepared[0])
+        prepared[0], unverified=((0, 0),), filled=_one_less(prepared[0]), halves=_without_first(prepared[0])
     )
 
     commit([*prepared, repeated], once)
@@ -195,9 +195,9 @@ def test_an_aborted_batch_is_rolled_back_and_runs_again(once):
     assert stored(once) == ONCE
 
 
-def test_an_abort_that_comes_after_the_marker_takes_nothing_back(once, journal):
+def test_an_abort_that_comes_after_the_marker_takes_nothing_back(once, marker_topic):
     prepared = two_tasks(once)
-    mark(journal, prepared)
+    mark(marker_topic, prepared)
     abort(prepared, once)
     abort([], once)
 
@@ -227,17 +227,17 @@ def test_a_marker_topic_has_to_be_there_and_to_have_one_queue(once):
         two_tasks(replace(once, marker_topic=once.topic))
 
 
-def test_a_batch_that_its_broker_may_have_given_up_gets_no_marker(once, journal):
+def test_a_batch_that_its_broker_may_have_given_up_gets_no_marker(once, marker_topic):
     prepared = [replace(part, born_at_ms=1) for part in two_tasks(once)]
 
     with pytest.raises(RemoteRefused, match="transactionCheckMax"):
         commit(prepared, once)
-    assert list(journal.read()) == []
+    assert list(marker_topic.read()) == []
 
 
-def test_rows_that_do_not_come_in_time_fail_the_batch(once, journal, monkeypatch):
+def test_rows_that_do_not_come_in_time_fail_the_batch(once, marker_topic, monkeypatch):
     prepared = two_tasks(once)
-    mark(journal, [replace(part, attempt=f"{part.attempt}-of-nobody") for part in prepared])
+    mark(marker_topic, [replace(part, attempt=f"{part.attempt}-of-nobody") for part in prepared])
 
     with pytest.raises(SendFailed, match="100 rows of batch 0"):
         commit(prepared, replace(once, commit_timeout_ms=1))
@@ -254,9 +254,9 @@ def test_a_failure_of_an_abort_is_only_logged(once, monkeypatch, caplog):
     assert "not now" in caplog.text
 
 
-def test_an_abort_record_voids_a_marker_that_comes_later(once, journal):
+def test_an_abort_record_voids_a_marker_that_comes_later(once, marker_topic):
     prepared = two_tasks(once)
-    journal.append(Abort("q", 0, frozenset((prepared[0].attempt,))))
+    marker_topic.append(Abort("q", 0, frozenset((prepared[0].attempt,))))
 
     with pytest.raises(SendFailed, match="aborted"):
         commit(prepared, once)

@@ -35,7 +35,7 @@ def test_every_half_message_is_rolled_back(once, halves):
 
 
 def test_what_is_too_old_is_left_to_the_brokers_check(once, halves, monkeypatch):
-    monkeypatch.setattr(ends_module, "patience_of", lambda settings: TransactionTimeouts(10_000, 10**9))
+    monkeypatch.setattr(ends_module, "timeouts_of", lambda settings: TransactionTimeouts(10_000, 10**9))
     old = replace(halves, born_at_ms=now_ms() - 10_000)
 
     assert TransactionEnder(once).tell([old], Decision.COMMIT) == 2000

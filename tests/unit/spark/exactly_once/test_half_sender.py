@@ -13,7 +13,7 @@ from orbitmq.errors import InvalidArgument, RouteNotFound, SendFailed
 from orbitmq.model.message import PropertyName
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.exactly_once import half_sender
-from orbitmq.spark.exactly_once.attempt_ids import parse_stamp
+from orbitmq.spark.exactly_once.attempt_ids import parse_attempt_id
 from orbitmq.spark.exactly_once.half_sender import HalfSender
 from orbitmq.spark.exactly_once.prepared import Prepared, PreparedTopic
 from orbitmq.spark.options import WriteOptions
@@ -36,11 +36,13 @@ def test_every_row_is_a_half_message_with_a_stamp_of_its_own(fake, options):
     prepared = send(options, {"body": [b"a", b"b"]}, {"body": [b"c"]})
 
     assert [body for _, body, _ in fake.sent] == [b"a", b"b", b"c"]
-    assert [parse_stamp(properties) for _, _, properties in fake.sent] == [("q", 7, "attempt", n) for n in range(3)]
+    assert [parse_attempt_id(properties) for _, _, properties in fake.sent] == [
+        ("q", 7, "attempt", n) for n in range(3)
+    ]
     assert {properties[PropertyName.TRAN_MSG] for _, _, properties in fake.sent} == {"true"}
     assert {properties[PropertyName.PRODUCER_GROUP] for _, _, properties in fake.sent} == {"halves"}
     assert prepared.count == 3
-    assert prepared.doubted == ()
+    assert prepared.unverified == ()
     assert len(prepared.halves[PreparedTopic("orders", "fake")]) == 6
     assert prepared.born_at_ms > 0
 
@@ -78,9 +80,9 @@ def test_a_row_whose_first_message_was_refused_for_now_is_sent_again_under_anoth
     prepared = send(options, {"body": [b"a", b"b"]})
 
     assert sorted(body for _, body, _ in fake.sent) == [b"a", b"b"]
-    assert prepared.doubted == ((0, 0),)
+    assert prepared.unverified == ((0, 0),)
     assert prepared.count == 2
-    assert {parse_stamp(properties).serial for _, _, properties in fake.sent} == {1, 2}
+    assert {parse_attempt_id(properties).serial for _, _, properties in fake.sent} == {1, 2}
 
 
 def test_what_was_under_way_when_a_connection_broke_is_sent_again_and_told(fake, options, monkeypatch):
@@ -95,10 +97,10 @@ def test_what_was_under_way_when_a_connection_broke_is_sent_again_and_told(fake,
 
     prepared = HalfSender(options, Prepared("q", 7, "attempt", 0)).send(batches())
 
-    doubted = {serial for first, last in prepared.doubted for serial in range(first, last + 1)}
-    kept = [body for _, body, properties in fake.sent if parse_stamp(properties).serial not in doubted]
+    unverified = {serial for first, last in prepared.unverified for serial in range(first, last + 1)}
+    kept = [body for _, body, properties in fake.sent if parse_attempt_id(properties).serial not in unverified]
     assert broken
-    assert doubted
+    assert unverified
     assert Counter(kept) == Counter(b"%d" % n for n in range(700)), "each row once, without those in doubt"
     assert prepared.count == 700
 
@@ -107,7 +109,7 @@ def test_a_broker_that_fails_for_too_long_fails_the_task(fake, options):
     fake.broker_address = "127.0.0.1:1"
 
     with pytest.raises(SendFailed, match="not sent"):
-        send(replace(options, broker_patience_ms=300), {"body": [b"a"]})
+        send(replace(options, broker_timeout_ms=300), {"body": [b"a"]})
 
 
 def test_a_broker_that_is_away_for_half_a_minute_fails_no_task(fake, options, monkeypatch):
@@ -143,7 +145,7 @@ def test_a_topic_has_to_be_there(options):
 
 
 def test_too_many_doubts_fail_the_task(fake, options, monkeypatch):
-    monkeypatch.setattr(half_sender, "DOUBTED_MAX", 0)
+    monkeypatch.setattr(half_sender, "UNVERIFIED_MAX", 0)
 
     def batches():
         yield pa.RecordBatch.from_pydict({"body": [b"x"] * 600})

@@ -19,32 +19,32 @@ def marker(name, query="q", batch=1):
     return Marker(name, query, batch, {name: ()}, {})
 
 
-def test_records_are_read_in_order_from_an_offset_on(journal):
+def test_records_are_read_in_order_from_an_offset_on(marker_topic):
     entries = [marker("a"), Abort("q", 1, frozenset("b")), marker("c", batch=2)]
     for entry in entries:
-        journal.append(entry)
+        marker_topic.append(entry)
 
-    assert list(journal.read()) == [MarkerRecord(offset, entry) for offset, entry in enumerate(entries)]
-    assert list(journal.read(2)) == [MarkerRecord(2, entries[2])]
-    assert list(journal.read(3)) == []
+    assert list(marker_topic.read()) == [MarkerRecord(offset, entry) for offset, entry in enumerate(entries)]
+    assert list(marker_topic.read(2)) == [MarkerRecord(2, entries[2])]
+    assert list(marker_topic.read(3)) == []
 
 
-def test_a_batch_is_found_among_others_and_from_where_it_begins(journal):
+def test_a_batch_is_found_among_others_and_from_where_it_begins(marker_topic):
     for entry in (marker("x", "other"), marker("y", batch=0), marker("a"), marker("b"), marker("z", "other")):
-        journal.append(entry)
+        marker_topic.append(entry)
 
-    assert journal.find("q", 1) == BatchMarkers(CommitMarker(marker("a")), 2)
-    assert journal.find("q", 1, 2) == BatchMarkers(CommitMarker(marker("a")), 2)
-    assert journal.find("q", 9) == BatchMarkers(CommitMarker(), 5)
-    assert journal.find("q", 9, 5) == BatchMarkers(CommitMarker(), 5)
+    assert marker_topic.find("q", 1) == BatchMarkers(CommitMarker(marker("a")), 2)
+    assert marker_topic.find("q", 1, 2) == BatchMarkers(CommitMarker(marker("a")), 2)
+    assert marker_topic.find("q", 9) == BatchMarkers(CommitMarker(), 5)
+    assert marker_topic.find("q", 9, 5) == BatchMarkers(CommitMarker(), 5)
 
 
-def test_a_message_of_somebody_else_in_the_topic_is_an_error(once, journal):
+def test_a_message_of_somebody_else_in_the_topic_is_an_error(once, marker_topic):
     with Producer("somebody", once.name_servers) as producer:
         producer.send(Message(once.marker_topic, b"hello"))
 
     with pytest.raises(ConfigError, match="markerTopic"):
-        journal.find("q", 1)
+        marker_topic.find("q", 1)
 
 
 def test_a_marker_that_the_broker_may_lose_is_none(once, monkeypatch):

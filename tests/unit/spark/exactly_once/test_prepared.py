@@ -10,7 +10,7 @@ A, B = MessageQueue("t", "broker-a", 0), MessageQueue("t", "broker-a", 1)
 
 
 def test_a_marker_adds_up_what_the_tasks_add_to_each_queue_from_the_lowest_begin_on():
-    first = Prepared("q", 0, "one", 0, doubted=((4, 4),), filled={A: Filled(7, 3), B: Filled(9, 1)})
+    first = Prepared("q", 0, "one", 0, unverified=((4, 4),), filled={A: Filled(7, 3), B: Filled(9, 1)})
     second = Prepared("q", 0, "two", 0, filled={A: Filled(5, 2)})
     empty = Prepared("q", 0, "three", 0)
 

@@ -56,8 +56,8 @@ def test_a_row_that_a_broker_delivers_twice_is_told(once, prepared, caplog):
     arrivals = Arrivals(once, marker_of(prepared))
     with Producer("copies", once.name_servers) as producer:
         queue = min(prepared.filled, key=lambda queue: queue.queue_id)
-        stamp = f"q/0/{prepared.attempt}/0"
-        producer.send(Message(once.topic, b"0", properties={PROPERTY: stamp}), queue=queue)
+        attempt_id = f"q/0/{prepared.attempt}/0"
+        producer.send(Message(once.topic, b"0", properties={PROPERTY: attempt_id}), queue=queue)
     arrivals._read_to = dict.fromkeys(arrivals._read_to, 0)
     arrivals.look()
 
@@ -65,20 +65,20 @@ def test_a_row_that_a_broker_delivers_twice_is_told(once, prepared, caplog):
     assert "twice" in caplog.text
 
 
-def test_what_nobody_has_committed_is_committed_when_brokers_ask(once, journal, prepared):
-    journal.append(marker_of(prepared))
+def test_what_nobody_has_committed_is_committed_when_brokers_ask(once, marker_topic, prepared):
+    marker_topic.append(marker_of(prepared))
 
-    settle(once, journal, marker_of(prepared))
+    settle(once, marker_topic, marker_of(prepared))
     assert sum(stored(once).values()) == 50
 
 
-def test_rows_that_do_not_come_are_an_error(once, journal, prepared):
+def test_rows_that_do_not_come_are_an_error(once, marker_topic, prepared):
     with pytest.raises(SendFailed, match="50 rows of batch 0 of query q"):
-        settle(replace(once, commit_timeout_ms=100), journal, marker_of(prepared))
+        settle(replace(once, commit_timeout_ms=100), marker_topic, marker_of(prepared))
 
 
-def test_a_broker_that_cannot_be_read_now_is_asked_again(once, journal, prepared, monkeypatch, caplog):
-    journal.append(marker_of(prepared))
+def test_a_broker_that_cannot_be_read_now_is_asked_again(once, marker_topic, prepared, monkeypatch, caplog):
+    marker_topic.append(marker_of(prepared))
     TransactionEnder(once).tell([prepared], Decision.COMMIT)
     look, failures = Arrivals.look, [ClientError("not now")]
 
@@ -88,5 +88,5 @@ def test_a_broker_that_cannot_be_read_now_is_asked_again(once, journal, prepared
         look(self)
 
     monkeypatch.setattr(Arrivals, "look", look_later)
-    settle(once, journal, marker_of(prepared))
+    settle(once, marker_topic, marker_of(prepared))
     assert "not now" in caplog.text

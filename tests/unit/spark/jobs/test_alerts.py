@@ -13,7 +13,7 @@ NOTICE = Notice(BEGUN, "r", "s", "", 1, 1)
 def check(notices, opened):
     watcher = Watcher(None, Cluster("n:1"), AlertPlan("t", 1, 1), Screen())
     watcher.opened = None if opened is None else open_incidents(opened)
-    return [verdict.holds for verdict in check_notices(notices, watcher)]
+    return [result.holds for result in check_notices(notices, watcher)]
 
 
 def test_notices_that_begin_and_end_in_turn_are_right():

@@ -10,22 +10,22 @@ from orbitmq.wire.bodies.topics import QueueStats
 QUEUE, OTHER = MessageQueue("t", "a", 0), MessageQueue("t", "a", 1)
 
 
-def verdicts(goal, found, *, is_whole=True):
-    return [verdict.holds for verdict in check_archive(goal, found, is_whole=is_whole)]
+def results(goal, found, *, is_whole=True):
+    return [result.holds for result in check_archive(goal, found, is_whole=is_whole)]
 
 
 def test_an_archive_that_has_the_whole_topic_is_right():
     goal = {QUEUE: QueueStats(2, 10), OTHER: QueueStats(5, 5)}
-    assert verdicts(goal, {QUEUE: QueueCount(10, 10, 0, 9)}) == [True, True, True]
-    assert verdicts(goal, {QUEUE: QueueCount(12, 12, 2, 13)}) == [True, True, True]
+    assert results(goal, {QUEUE: QueueCount(10, 10, 0, 9)}) == [True, True, True]
+    assert results(goal, {QUEUE: QueueCount(12, 12, 2, 13)}) == [True, True, True]
 
 
 def test_a_message_at_either_end_that_is_missing_is_told():
     goal = {QUEUE: QueueStats(2, 10)}
-    assert verdicts(goal, {QUEUE: QueueCount(7, 7, 3, 9)}) == [True, True, False]
-    assert verdicts(goal, {QUEUE: QueueCount(7, 7, 2, 8)}) == [True, True, False]
-    assert verdicts(goal, {}) == [True, True, False]
+    assert results(goal, {QUEUE: QueueCount(7, 7, 3, 9)}) == [True, True, False]
+    assert results(goal, {QUEUE: QueueCount(7, 7, 2, 8)}) == [True, True, False]
+    assert results(goal, {}) == [True, True, False]
 
 
 def test_of_an_archive_that_begins_in_the_middle_the_beginning_is_not_asked():
-    assert verdicts({QUEUE: QueueStats(2, 10)}, {QUEUE: QueueCount(2, 2, 8, 9)}, is_whole=False) == [True, True]
+    assert results({QUEUE: QueueStats(2, 10)}, {QUEUE: QueueCount(2, 2, 8, 9)}, is_whole=False) == [True, True]

@@ -34,7 +34,7 @@ def told(monkeypatch, refusal):
     def refuse(rows, contract):
         raise refusal
 
-    monkeypatch.setattr(module, "judged", refuse)
+    monkeypatch.setattr(module, "checked", refuse)
     with pytest.raises(ConfigError) as raised:
         check_contract(Spark(), CONTRACT)
     return str(raised.value)

@@ -51,20 +51,20 @@ def refuse(body, properties):
 
 
 def test_what_became_of_letters_is_counted_and_not_kept_for_each_of_them(plan):
-    desk = module._LetterFixer(plan._replace(fix=refuse), frozenset(["orders"]))
+    fixer = module._LetterFixer(plan._replace(fix=refuse), frozenset(["orders"]))
     for number in range(5_000):
-        desk.message(letter(number, b"fault %d" % number))
+        fixer.message(letter(number, b"fault %d" % number))
 
-    assert len(desk.told) <= module.REASONS_MAX + 1
-    assert sum(desk.told.values()) == 5_000
+    assert len(fixer.told) <= module.REASONS_MAX + 1
+    assert sum(fixer.told.values()) == 5_000
 
 
 def test_a_letter_that_is_sent_once_more_after_a_failure_is_counted_once(plan):
-    desk = module._LetterFixer(plan._replace(fix=lambda body, properties: body), frozenset(["orders"]))
+    fixer = module._LetterFixer(plan._replace(fix=lambda body, properties: body), frozenset(["orders"]))
     for offset in (0, 1, 2, 1, 2, 3):
-        desk.message(letter(offset))
+        fixer.message(letter(offset))
 
-    assert desk.told == {"to orders": 4}
+    assert fixer.told == {"to orders": 4}
 
 
 def fix(plan):

@@ -39,10 +39,10 @@ def seen(admin, known=()):
 
 
 def test_a_queue_without_an_offset_is_unknown_and_one_at_zero_is_not():
-    places, trouble = seen(Admin())
+    places, issue = seen(Admin())
     assert [places[queue].lag for queue in (FIRST, SECOND, THIRD)] == [2, 7, None]
     assert places[THIRD] == GroupPosition(None, 7)
-    assert trouble is None
+    assert issue is None
 
 
 def test_a_moment_at_which_a_broker_does_not_answer_is_unknown():
@@ -72,4 +72,4 @@ def test_a_cluster_that_cannot_be_asked_at_first_is_an_error():
     ids=["right", "a moment is missing", "a queue twice", "unknown shown as a number"],
 )
 def test_samples_that_are_wrong_are_told(found, holds):
-    assert [verdict.holds for verdict in check_samples(3, found)] == holds
+    assert [result.holds for result in check_samples(3, found)] == holds

@@ -10,7 +10,7 @@ import pytest
 
 from orbitmq.errors import JobFailed
 from orbitmq.spark.jobs import sorted_files as module
-from orbitmq.spark.jobs.sorted_files import ROWS_AT_ONCE, read_rows, spilled
+from orbitmq.spark.jobs.sorted_files import ROWS_PER_BATCH, read_rows, spilled
 
 
 class Frame:
@@ -72,7 +72,7 @@ def test_no_more_rows_are_held_of_many_than_of_few(tmp_path, monkeypatch, count)
     rows = read_rows(tmp_path)
     for number in range(80):
         assert next(rows)["queueOffset"] == number
-        assert sum(decoded) <= number + ROWS_AT_ONCE
+        assert sum(decoded) <= number + ROWS_PER_BATCH
 
 
 def test_the_files_are_gone_at_the_end_whatever_it_is(tmp_path):

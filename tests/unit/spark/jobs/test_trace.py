@@ -10,9 +10,9 @@ LATENCY = Latency("t", "g", 3, 1, 2, 3, 4)
 
 def test_every_consumption_is_counted_once():
     counts = Consumptions(all=10, measured=3, untold=4, delayed=2, earlier=1, backwards=0, failed=7)
-    assert [verdict.holds for verdict in check_consumptions([LATENCY], counts)] == [True, True]
+    assert [result.holds for result in check_consumptions([LATENCY], counts)] == [True, True]
 
 
 def test_a_consumption_that_is_lost_or_counted_twice_is_told():
     counts = Consumptions(all=10, measured=4, untold=4, delayed=2, earlier=1, backwards=0, failed=7)
-    assert [verdict.holds for verdict in check_consumptions([LATENCY], counts)] == [False, False]
+    assert [result.holds for result in check_consumptions([LATENCY], counts)] == [False, False]

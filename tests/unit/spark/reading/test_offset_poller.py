@@ -123,7 +123,7 @@ def test_a_name_server_that_stays_away_ends_the_wait_for_a_fixed_end(poller, clo
     with pytest.raises(NoNameServer):
         poller.fix_end()
 
-    assert sum(clock.waits) == poller._options.broker_patience_ms / 1000
+    assert sum(clock.waits) == poller._options.broker_timeout_ms / 1000
 
 
 def test_a_fixed_end_does_not_wait_for_a_topic_that_is_not_there(fake, poller, clock):

@@ -156,7 +156,7 @@ def test_a_queue_that_ends_before_what_was_read_never_moves_back(fake, stream):
 def test_a_broker_that_no_route_names_is_told_and_its_queues_stay_where_they_are(fake, stream, caplog, fails):
     fake.fill("orders", 0, 5)
     start = {"queues": {"orders": {"fake": {"0": 0}, "gone": {"0": 10}}}}
-    reader = stream(failOnDataLoss=fails, brokerPatienceMs="0")
+    reader = stream(failOnDataLoss=fails, brokerTimeoutMs="0")
     end = reader.latestOffset()
     if fails == "true":
         with pytest.raises(DataLoss, match=r"no broker holds queues now that were read before: .*gone"):
@@ -170,9 +170,9 @@ def test_a_broker_that_no_route_names_is_told_when_the_last_batch_is_planned_aga
     fake.fill("orders", 0, 5)
     reached = {"queues": {"orders": {"fake": {"0": 5}, "gone": {"0": 10}}}}
     with pytest.raises(DataLoss, match=r"no broker holds queues now that were read before: .*gone"):
-        taken(stream(brokerPatienceMs="0"), reached, reached)
+        taken(stream(brokerTimeoutMs="0"), reached, reached)
     fake.fill("orders", 0, 5)
-    reader = stream(brokerPatienceMs="0", failOnDataLoss="false")
+    reader = stream(brokerTimeoutMs="0", failOnDataLoss="false")
     assert taken(reader, reached, reached) == {}
     assert taken(reader, reached, reader.latestOffset()) == {0: (5, 10)}
 

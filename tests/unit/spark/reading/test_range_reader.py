@@ -32,7 +32,7 @@ def no_waiting(monkeypatch):
 
 def rows(fake, begin, end, *, queue_id=0, **options):
     wanted = Range(MessageQueue("orders", "fake", queue_id), begin, end)
-    settings = replace(ReadOptions(name_servers=(fake.address,), start=Earliest(), broker_patience_ms=0), **options)
+    settings = replace(ReadOptions(name_servers=(fake.address,), start=Earliest(), broker_timeout_ms=0), **options)
     return [row for batch in RangeReader(wanted, fake.address, settings, NAMES).batches() for row in batch.to_pylist()]
 
 
@@ -118,13 +118,13 @@ def test_a_broker_is_waited_for_until_the_patience_is_over_whatever_the_retries_
     monkeypatch.setattr(range_reader, "time", clock)
     busy = Reply(ResponseCode.SYSTEM_BUSY, "busy")
     fake.faults.extend([busy] * 15)
-    assert offsets(fake, 0, 10, retries=0, broker_patience_ms=30_000) == list(range(10))
+    assert offsets(fake, 0, 10, retries=0, broker_timeout_ms=30_000) == list(range(10))
     assert len(caplog.records) == 4  # of fifteen: the first, second, fourth and eighth
 
     fake.faults.extend([busy] * 100)
     clock.now = 0.0
     with pytest.raises(ConnectionFailed, match="gave up after"):
-        offsets(fake, 0, 10, retries=3, broker_patience_ms=30_000)
+        offsets(fake, 0, 10, retries=3, broker_timeout_ms=30_000)
     assert 30 <= clock.now < 33
 
 

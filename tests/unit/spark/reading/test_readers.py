@@ -345,12 +345,12 @@ def test_a_queue_that_stays_behind_is_an_error_or_passed_over_and_never_read_aga
     fake.fill("orders", 0, 50)
     start = stream().initialOffset()
     end_at(fake, 40)
-    reader = stream(brokerPatienceMs="0")
+    reader = stream(brokerTimeoutMs="0")
     assert reader.latestOffset(start, ALL) is start
     with pytest.raises(DataLoss, match="ended before what was read already for 0 s"):
         reader.latestOffset(start, ALL)
     caplog.clear()
-    reader = stream(brokerPatienceMs="0", failOnDataLoss="false")
+    reader = stream(brokerTimeoutMs="0", failOnDataLoss="false")
     for _ in range(3):
         assert reader.latestOffset(start, ALL) is start
     assert sum("passed over" in record.message for record in caplog.records) == 1
@@ -369,7 +369,7 @@ def test_a_run_with_a_fixed_end_waits_for_a_queue_that_is_behind(fake, stream, m
     assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (50, 54)}
     assert len(clock.waits) == 2
     end_at(fake, 40)
-    late = stream(brokerPatienceMs="0")
+    late = stream(brokerTimeoutMs="0")
     late.prepareForTriggerAvailableNow()
     monkeypatch.setattr(offset_poller, "time", FakeTime())
     with pytest.raises(DataLoss, match="ended before"):
@@ -405,7 +405,7 @@ def test_a_query_that_starts_on_a_deleted_topic_waits_and_then_says_so(fake, str
     fake.queues.clear()
     assert stream().latestOffset(start, ALL) is start
     with pytest.raises(RouteNotFound, match="topic orders has no route"):
-        stream(brokerPatienceMs="0").latestOffset(start, ALL)
+        stream(brokerTimeoutMs="0").latestOffset(start, ALL)
 
 
 def test_a_batch_of_a_broker_that_left_for_good_is_an_error_or_passed_over(fake, stream):
@@ -413,8 +413,8 @@ def test_a_batch_of_a_broker_that_left_for_good_is_an_error_or_passed_over(fake,
     start = {"queues": {"orders": {"fake": {"0": 10}, "gone": {"0": 10}}}}
     end = {"queues": {"orders": {"fake": {"0": 20}, "gone": {"0": 20}}}}
     with pytest.raises(DataLoss, match=r"no broker holds now: .*gone"):
-        stream(brokerPatienceMs="0").partitions(start, end)
-    (partition,) = stream(failOnDataLoss="false", brokerPatienceMs="0").partitions(start, end)
+        stream(brokerTimeoutMs="0").partitions(start, end)
+    (partition,) = stream(failOnDataLoss="false", brokerTimeoutMs="0").partitions(start, end)
     assert partition.wanted.queue.broker_name == "fake"
 
 
@@ -517,7 +517,7 @@ def test_a_run_with_a_fixed_end_waits_for_the_word_of_every_broker(fake, stream,
     assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (0, 5)}
     fake.busy.add(GetMaxOffset)
     with pytest.raises(QueuesNotTold, match=r"queue_id=0.*not now"):
-        stream(brokerPatienceMs="0").prepareForTriggerAvailableNow()
+        stream(brokerTimeoutMs="0").prepareForTriggerAvailableNow()
     fake.refuses.add(GetMaxOffset)
     with pytest.raises(QueuesNotTold, match="not you"):  # an account that may not ask is not waited for
         stream().prepareForTriggerAvailableNow()
@@ -605,7 +605,7 @@ def test_a_topic_that_was_made_anew_and_trimmed_past_its_old_beginning_is_told(f
 def test_a_run_with_a_fixed_end_does_not_end_without_a_broker_that_no_route_names(fake, stream, caplog, fails):
     fake.fill("orders", 0, 5)
     start = {"queues": {"orders": {"fake": {"0": 0}, "gone": {"0": 10}}}}
-    reader = stream(failOnDataLoss=fails, brokerPatienceMs="0")
+    reader = stream(failOnDataLoss=fails, brokerTimeoutMs="0")
     reader.prepareForTriggerAvailableNow()
     if fails == "true":
         with pytest.raises(DataLoss, match=r"no broker holds queues now that were read before: .*gone"):

@@ -147,7 +147,7 @@ async def test_a_search_among_many_entries_of_other_keys_is_answered_in_turns() 
 
 
 async def test_a_query_is_refused_when_the_index_does_not_catch_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 0.0)
 
     async with attached() as (store, disk):
         store.append(keyed(1))
@@ -155,10 +155,10 @@ async def test_a_query_is_refused_when_the_index_does_not_catch_up(monkeypatch: 
         refused = await ask_later(store, "U1")
         assert isinstance(refused, StoreUnavailable)
         assert "no descriptors" in str(refused)
-        assert [trouble.kind for trouble in store.troubles] == ["index"]
+        assert [trouble.kind for trouble in store.issues] == ["index"]
         disk.failures.clear()
         assert numbers(store, "U1") == [1]
-        await until(lambda: store.troubles == [])
+        await until(lambda: store.issues == [])
 
 
 async def test_only_so_many_queries_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +217,7 @@ def damaged_disk(which: slice = slice(1, None)) -> FakeDisk:
 
 
 async def test_a_search_has_slots_counted_and_damaged_files_are_built_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
+    monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 1e9)
 
     async with attached(damaged_disk()) as (store, disk):
         first, second = await asyncio.gather(ask_later(store, "k"), ask_later(store, "k"))
@@ -235,7 +235,7 @@ async def test_a_search_has_slots_counted_and_damaged_files_are_built_anew(monke
 async def test_nothing_is_found_in_part_while_a_damaged_file_cannot_be_set_aside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
+    monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 1e9)
 
     async with attached(damaged_disk()) as (store, disk):
         index = store.index
@@ -244,12 +244,12 @@ async def test_nothing_is_found_in_part_while_a_damaged_file_cannot_be_set_aside
         assert isinstance(await ask_later(store, "k"), StoreBusy)
         await until(lambda: index.failure is not None)
         store.append(keyed(50, "k"))
-        monkeypatch.setattr(module, "_PATIENCE_S", 0.0)
+        monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 0.0)
         refused = await ask_later(store, "k")
         assert type(refused) is StoreUnavailable
         assert "does not go on" in str(refused)
         del disk.failures["move"]
-        monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
+        monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 1e9)
         found = await ask_later(store, "k")
         assert isinstance(found, IndexQueryResult)
         assert found.message_count == 51
@@ -259,7 +259,7 @@ async def test_nothing_is_found_in_part_while_a_damaged_file_cannot_be_set_aside
 async def test_slots_of_small_files_are_counted_together(
     monkeypatch: pytest.MonkeyPatch, size: int, turns: int, disk: FakeDisk
 ) -> None:
-    monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
+    monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 1e9)
     monkeypatch.setattr(module, "_COUNTED_SIZE", size)
     store = indexed(disk)
     for number in range(50):
@@ -285,7 +285,7 @@ async def test_slots_of_small_files_are_counted_together(
 
 
 async def test_a_file_that_is_damaged_refuses_no_search_that_ends_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
+    monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 1e9)
     disk = damaged_disk(slice(0, 1))
 
     async with attached(disk) as (store, disk):
@@ -296,7 +296,7 @@ async def test_a_file_that_is_damaged_refuses_no_search_that_ends_before_it(monk
 async def test_a_search_is_answered_in_time_while_the_thread_that_counts_slots_waits_for_the_disk(
     monkeypatch: pytest.MonkeyPatch, disk: FakeDisk
 ) -> None:
-    monkeypatch.setattr(module, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 0.05)
     store = indexed(disk)
     for number in range(50):
         store.append(keyed(number, "k"))
@@ -316,14 +316,14 @@ async def test_a_search_is_answered_in_time_while_the_thread_that_counts_slots_w
             hangs.set()
         assert isinstance(refused, StoreBusy)
         assert "ask again later" in str(refused)
-        monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
+        monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 1e9)
         found = await ask_later(store, "k")
         assert isinstance(found, IndexQueryResult)
         assert found.message_count == 50
 
 
 def test_queries_are_answered_before_clients_give_up() -> None:
-    assert signature(AdminClient).parameters["timeout_ms"].default > module._PATIENCE_S * 1000 + 500
+    assert signature(AdminClient).parameters["timeout_ms"].default > module._QUERY_TIMEOUT_S * 1000 + 500
 
 
 async def test_a_store_that_stops_with_a_damaged_file_vouches_for_nothing() -> None:

@@ -151,8 +151,8 @@ def test_slots_that_a_crash_left_ahead_lead_back_to_the_entries_before(disk: Fak
     header = writer.header
     writer.put([1, 8, 3], [3, 4, 5], [6, 6, 6])
     commit(writer)
-    writer, is_sound = reopened(disk, header)
-    assert is_sound
+    writer, is_valid = reopened(disk, header)
+    assert is_valid
     assert [writer.head(slot) for slot in (1, 2, 3)] == [3, 2, 0]
     assert disk.files[PATH].buffer[SIZES.entries_at + 80 :].strip(b"\0") == b""
     commit(writer)

@@ -89,9 +89,9 @@ def test_an_answer_says_how_far_the_index_goes() -> None:
 
 def test_an_answer_has_a_size_and_at_least_one_message() -> None:
     reads = {place: (record_of("orders"), b"x" * (ANSWER_SIZE_MAX // 2 + 1)) for place in (0, 1)}
-    assert search_of(reads).findings().message_count == 1
+    assert search_of(reads).result().message_count == 1
     reads = {0: (record_of("orders"), b"x" * (2 * ANSWER_SIZE_MAX))}
-    assert search_of(reads).findings().message_count == 1
+    assert search_of(reads).result().message_count == 1
 
 
 class Places(IndexFile):
@@ -138,7 +138,7 @@ def test_a_long_chain_is_walked_in_turns() -> None:
         assert places.looked <= turns * 1000
         turns += 1
     assert turns == 3
-    assert search.findings().message_count == 0
+    assert search.result().message_count == 0
 
 
 @pytest.mark.parametrize("previous", [2, 3, 5, -1, 2**31 - 1])

@@ -49,12 +49,12 @@ def make_store(root: Path, *, is_orderly: bool = True) -> Path:
     return root
 
 
-def findings(root: Path) -> list[Issue]:
+def issues(root: Path) -> list[Issue]:
     return list(StoreCheck(root).run())
 
 
 def wrong(root: Path) -> list[Issue]:
-    return [finding for finding in findings(root) if finding.severity is Severity.WRONG]
+    return [issue for issue in issues(root) if issue.severity is Severity.WRONG]
 
 
 def files_of(root: Path) -> list[str]:

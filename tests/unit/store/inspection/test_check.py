@@ -16,7 +16,7 @@ from orbitmq.store.inspection.issues import Severity
 from orbitmq.store.sync.checkpoint import format_checkpoint, parse_checkpoint
 from orbitmq.testing import FakeClock
 
-from .parts import HOST, config_of, files_of, findings, make_store, stop_like_kill_9, wrong
+from .parts import HOST, config_of, files_of, issues, make_store, stop_like_kill_9, wrong
 
 DAMAGES = ("removed", "emptied", "zeroed", "garbled")
 
@@ -39,7 +39,7 @@ def damage(path: Path, kind: str) -> None:
 @pytest.mark.parametrize("is_orderly", [True, False])
 def test_a_sound_store_has_no_finding(tmp_path: Path, is_orderly: bool) -> None:
     root = make_store(tmp_path / "store", is_orderly=is_orderly)
-    assert [finding.path for finding in findings(root)] == ([] if is_orderly else ["abort"])
+    assert [issue.path for issue in issues(root)] == ([] if is_orderly else ["abort"])
     assert len(files_of(root)) > 10
 
 
@@ -55,7 +55,7 @@ def test_entries_that_the_next_start_writes_again_need_not_be_there(tmp_path: Pa
     path.write_bytes(bytes(len(content)))
     assert wrong(root) == []
     path.with_name(f"{0:020}").write_bytes(bytes(len(content)))
-    assert [finding.path for finding in wrong(root)] == [f"consumequeue/bills/0/{0:020}"]
+    assert [issue.path for issue in wrong(root)] == [f"consumequeue/bills/0/{0:020}"]
 
 
 @pytest.mark.parametrize(("later_ms", "is_wrong"), [(10_000, False), (10_001, True)])
@@ -69,7 +69,7 @@ def test_a_broker_that_was_killed_in_its_first_seconds_needs_no_checkpoint(
     store.append(Draft("orders", 0, b"last"))
     stop_like_kill_9(store)
     assert not (tmp_path / "checkpoint").exists()
-    assert [finding.path for finding in wrong(tmp_path)] == (["checkpoint"] if is_wrong else [])
+    assert [issue.path for issue in wrong(tmp_path)] == (["checkpoint"] if is_wrong else [])
 
 
 def test_entries_that_a_running_broker_writes_meanwhile_are_right(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_entries_that_a_running_broker_writes_meanwhile_are_right(tmp_path: Path
                     path.write_bytes(content)
 
         found = list(StoreCheck(root, on_read=write).run())
-    assert [finding for finding in found if finding.severity is Severity.WRONG] == []
+    assert [issue for issue in found if issue.severity is Severity.WRONG] == []
 
 
 @pytest.mark.parametrize("is_live", [True, False])
@@ -97,7 +97,7 @@ def test_files_that_a_running_broker_deletes_meanwhile_are_not_missing(tmp_path:
     check = StoreCheck(root)
     (root / "commitlog" / f"{0:020}").unlink()
     (root / "begin").write_text("4096\n")
-    found = [finding.path for finding in check.run() if finding.severity is Severity.WRONG]
+    found = [issue.path for issue in check.run() if issue.severity is Severity.WRONG]
     assert found == ([] if is_live else [f"commitlog/{0:020}"])
     if lock is not None:
         lock.close()
@@ -114,7 +114,7 @@ def test_each_file_that_is_damaged_is_named_and_no_other(tmp_path: Path, kind: s
     for number, name in enumerate(names):
         root = make_store(tmp_path / str(number), is_orderly=is_orderly)
         damage(root / name, kind)
-        named = {finding.path for finding in findings(root)} - {"abort"}
+        named = {issue.path for issue in issues(root)} - {"abort"}
         if named != {name}:
             unlike[name] = named
     assert unlike == {}

@@ -8,9 +8,9 @@ from orbitmq.store.inspection.issues import (
     Issue,
     LogFacts,
     Severity,
-    judge_checkpoint,
-    judge_lines,
-    judge_log_end,
+    check_checkpoint,
+    check_lines,
+    check_log_end,
     note,
 )
 from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint
@@ -24,7 +24,7 @@ def checkpoint(commit_log_ms: int = 77, durable: int = 1000, index_ms: int = 0) 
 
 @pytest.mark.parametrize("durable", [0, 999, 1000])
 def test_a_checkpoint_that_vouches_for_what_is_there_is_right(durable: int) -> None:
-    assert judge_checkpoint(checkpoint(durable=durable), LOG) is None
+    assert check_checkpoint(checkpoint(durable=durable), LOG) is None
 
 
 @pytest.mark.parametrize(
@@ -41,36 +41,36 @@ def test_a_checkpoint_that_vouches_for_what_is_there_is_right(durable: int) -> N
     ],
 )
 def test_a_checkpoint_that_cannot_be_right_is_named(content: bytes | None, what: str) -> None:
-    found = judge_checkpoint(content, LOG)
+    found = check_checkpoint(content, LOG)
     assert found is not None
     assert found.path == "checkpoint"
     assert what in found.what
 
 
 def test_a_broker_that_was_killed_at_once_may_have_no_checkpoint_yet() -> None:
-    found = judge_checkpoint(None, LOG._replace(is_young=True))
+    found = check_checkpoint(None, LOG._replace(is_recent=True))
     assert found is not None
     assert (found.severity, found.what) == (Severity.NOTE, "is not there yet")
 
 
 def test_a_broker_that_was_killed_at_its_first_messages_has_the_checkpoint_of_an_empty_log() -> None:
-    found = judge_checkpoint(bytes(4096), LOG._replace(is_young=True))
+    found = check_checkpoint(bytes(4096), LOG._replace(is_recent=True))
     assert found is not None
     assert (found.severity, found.what) == (Severity.NOTE, "knows of no message yet")
 
 
 def test_an_empty_log_needs_no_checkpoint() -> None:
-    assert judge_checkpoint(None, LOG._replace(end=0)) is None
+    assert check_checkpoint(None, LOG._replace(end=0)) is None
 
 
 @pytest.mark.parametrize("log", [LOG._replace(is_damaged_at_end=True), LOG._replace(entries_end=1001)])
 def test_a_checkpoint_is_not_blamed_for_a_log_that_has_lost_its_end(log: LogFacts) -> None:
-    assert judge_checkpoint(checkpoint(durable=2000), log) is None
+    assert check_checkpoint(checkpoint(durable=2000), log) is None
 
 
 def test_a_log_that_ends_before_what_checkpoint_and_queues_know_has_lost_its_end() -> None:
     log = LOG._replace(entries_end=1001)
-    found = judge_log_end(checkpoint(durable=1200), log, "commitlog/7")
+    found = check_log_end(checkpoint(durable=1200), log, "commitlog/7")
     assert found is not None
     assert (found.path, found.offset) == ("commitlog/7", 1000)
     assert "200 bytes are missing" in found.what
@@ -86,7 +86,7 @@ def test_a_log_that_ends_before_what_checkpoint_and_queues_know_has_lost_its_end
     ],
 )
 def test_a_log_is_not_blamed_on_one_word_alone(durable: int, log: LogFacts) -> None:
-    assert judge_log_end(checkpoint(durable=durable), log, "commitlog/7") is None
+    assert check_log_end(checkpoint(durable=durable), log, "commitlog/7") is None
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_log_is_not_blamed_on_one_word_alone(durable: int, log: LogFacts) -> N
     ],
 )
 def test_lines_that_cannot_be_read_are_counted(content: bytes, understood: int, what: str | None) -> None:
-    found = judge_lines("deleted", content, understood, "restore it")
+    found = check_lines("deleted", content, understood, "restore it")
     assert (found and found.what[: len(what or "")]) == what
 
 

@@ -81,5 +81,5 @@ def test_whatever_is_not_checked_is_named(tmp_path: Path) -> None:
         (tmp_path / name).write_text("")
     (tmp_path / "commitlog" / f"{7:020}").symlink_to("/dev/zero")
     found = list(strangers(tmp_path))
-    assert {finding.path for finding in found if finding.severity is Severity.NOTE} == set(unknown.values())
-    assert [finding.path for finding in found if finding.severity is Severity.WRONG] == [f"commitlog/{7:020}"]
+    assert {issue.path for issue in found if issue.severity is Severity.NOTE} == set(unknown.values())
+    assert [issue.path for issue in found if issue.severity is Severity.WRONG] == [f"commitlog/{7:020}"]

@@ -13,7 +13,7 @@ from orbitmq.store.inspection.issues import Severity
 from orbitmq.store.inspection.queue_check import Ranges
 from orbitmq.store.queues.consume_queue import UNIT
 
-from .parts import UNITS, fill, findings, make_store, open_store, stop_like_kill_9, wrong
+from .parts import UNITS, fill, issues, make_store, open_store, stop_like_kill_9, wrong
 
 FIRST = "consumequeue/orders/1/00000000000000000000"
 SECOND = f"consumequeue/orders/1/{UNITS * 20:020}"
@@ -72,7 +72,7 @@ def test_each_file_of_a_lost_queue_is_named(root: Path) -> None:
     for name in names:
         (root / "consumequeue/orders/1" / name).unlink()
     (root / "consumequeue/orders/1").rmdir()
-    assert [finding.path for finding in wrong(root)] == [f"consumequeue/orders/1/{name}" for name in names]
+    assert [issue.path for issue in wrong(root)] == [f"consumequeue/orders/1/{name}" for name in names]
 
 
 def test_a_queue_whose_old_files_were_cleaned_away_is_sound(root: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_topic_that_was_deleted_is_no_fault(tmp_path: Path) -> None:
     store.delete_topic("orders")
     store.append(Draft("orders", 1, b"new"))
     store.close()
-    assert findings(root) == []
+    assert issues(root) == []
 
 
 @pytest.mark.parametrize("topics", [None, {"bills", "orders"}, {"bills"}])
@@ -103,9 +103,7 @@ def test_queues_that_are_gone_are_lost_unless_their_topic_is_gone(root: Path, to
         path.rmdir() if path.is_dir() else path.unlink()
     (root / "consumequeue/orders").rmdir()
     (root / "ends").unlink()
-    found = [
-        finding.severity for finding in StoreCheck(root, topics=topics).run() if "orders" in finding.what + finding.path
-    ]
+    found = [issue.severity for issue in StoreCheck(root, topics=topics).run() if "orders" in issue.what + issue.path]
     is_deleted = topics == {"bills"}
     assert set(found) == {Severity.NOTE if is_deleted else Severity.WRONG}
 
@@ -119,7 +117,7 @@ def test_a_topic_that_was_made_again_without_a_note_has_a_sound_queue(tmp_path: 
         store.append(Draft("orders", 1, b"%d" % number))
     store.close()
     (root / "deleted").unlink()
-    assert [finding.path for finding in wrong(root) if "/orders/1/" in finding.path] == []
+    assert [issue.path for issue in wrong(root) if "/orders/1/" in issue.path] == []
 
 
 def test_damage_in_the_log_is_not_told_of_the_queue_as_well(root: Path) -> None:
@@ -143,7 +141,7 @@ def test_messages_that_are_missing_are_passed_over_by_their_entries(tmp_path: Pa
     content[at + 4] ^= 1
     (root / "commitlog" / f"{0:020}").write_bytes(content)
     change(root / FIRST, 3, entry(root / FIRST, 4))
-    assert [finding.path for finding in wrong(root) if finding.path != "checkpoint"] == [f"commitlog/{0:020}"]
+    assert [issue.path for issue in wrong(root) if issue.path != "checkpoint"] == [f"commitlog/{0:020}"]
 
 
 def test_ranges_join_and_are_found_again() -> None:

@@ -16,7 +16,7 @@ from orbitmq.store.disk import LocalDisk
 from orbitmq.store.inspection.check import Sizes
 from orbitmq.store.inspection.rebuild import rebuild_store
 from orbitmq.store.sync.checkpoint import parse_checkpoint
-from unit.store.inspection.parts import SEGMENT_SIZE, UNITS, findings, make_store, open_store, stop_like_kill_9, wrong
+from unit.store.inspection.parts import SEGMENT_SIZE, UNITS, issues, make_store, open_store, stop_like_kill_9, wrong
 
 SIZES = Sizes(segment_size=SEGMENT_SIZE, queue_file_size=UNITS * 20)
 
@@ -44,7 +44,7 @@ def test_queues_are_written_as_they_were(root: Path, damage: str) -> None:
     done = rebuild_store(root, SIZES)
     assert queues_of(root) == before
     assert (done.queue_count, done.record_count, done.unplaced_count, done.damage_count) == (3, 120, 0, 0)
-    assert findings(root) == []
+    assert issues(root) == []
 
 
 def test_sizes_need_not_be_told(root: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_deleted_topic_is_not_brought_back(tmp_path: Path) -> None:
     store.close()
     rebuild_store(root, SIZES)
     assert {name.split("/")[1] for name in queues_of(root)} == {"bills"}
-    assert findings(root) == []
+    assert issues(root) == []
 
 
 def test_damage_in_the_log_is_passed_over_and_the_broker_starts_with_what_is_behind_it(tmp_path: Path) -> None:
@@ -96,10 +96,10 @@ def test_damage_in_the_log_is_passed_over_and_the_broker_starts_with_what_is_beh
         open_store(root)
     done = rebuild_store(root, SIZES)
     assert done.damage_count == 1
-    assert {finding.path for finding in wrong(root)} == {f"commitlog/{0:020}"}
+    assert {issue.path for issue in wrong(root)} == {f"commitlog/{0:020}"}
     store = open_store(root)
     assert store.max_offset("orders", 1) == 60
-    assert store.findings.set_aside == []
+    assert store.recovery_report.set_aside == []
     store.close()
 
 
@@ -125,13 +125,13 @@ def test_a_rebuild_that_was_interrupted_begins_again(tmp_path: Path, left: int, 
     disk.left = left
     with pytest.raises(OSError, match="No space"):
         rebuild_store(root, SIZES, disk=disk)
-    assert "rebuild" in {finding.path for finding in wrong(root)}
+    assert "rebuild" in {issue.path for issue in wrong(root)}
     if again == "rebuild":
         rebuild_store(root, SIZES, topics=["nothing"])
     else:
         stop_like_kill_9(open_store(root))
     assert queues_of(root) == before
-    assert [finding.path for finding in wrong(root)] == []
+    assert [issue.path for issue in wrong(root)] == []
 
 
 def test_a_store_that_a_broker_holds_is_left_alone(root: Path) -> None:

@@ -65,7 +65,7 @@ def bodies(store: Store, queue_id: int) -> list[bytes]:
 
 def test_every_whole_record_comes_behind_what_was_stored_since_in_its_old_order(root: Path) -> None:
     done = salvage(root, config_of(root))
-    assert {(row.topic, row.verdict) for row in done} == {("orders", Classification.BRING_BACK)}
+    assert {(row.topic, row.classification) for row in done} == {("orders", Classification.BRING_BACK)}
     assert sum(row.record_count for row in done) == COUNT - 21
     assert stored(root) == [body(n) for n in range(0, 20, 2)] + [b"after"] + [body(n) for n in range(22, COUNT, 2)]
     assert stored(root, 1) == [body(n) for n in range(1, COUNT, 2)]
@@ -100,7 +100,7 @@ def test_a_plan_changes_nothing(root: Path) -> None:
     before = {name: (root / name).read_bytes() for name in files_of(root)}
     plan = list(plan_salvage(root, config_of(root)))
     assert [bytes(record.body) for _, record, _ in plan] == [body(number) for number in range(21, COUNT)]
-    assert {verdict for _, _, verdict in plan} == {Classification.BRING_BACK}
+    assert {classification for _, _, classification in plan} == {Classification.BRING_BACK}
     assert {name: (root / name).read_bytes() for name in files_of(root)} == before
 
 
@@ -166,8 +166,8 @@ def test_the_same_records_in_two_files_are_brought_back_once(root: Path) -> None
         source = first.with_name(first.name + ending)
         first.with_name(first.name[:-1] + "2" + ending).write_bytes(source.read_bytes())
     done = salvage(root, config_of(root))
-    assert Classification.TWICE in {row.verdict for row in done}
-    assert sum(row.record_count for row in done if row.verdict is Classification.BRING_BACK) == COUNT - 21
+    assert Classification.TWICE in {row.classification for row in done}
+    assert sum(row.record_count for row in done if row.classification is Classification.BRING_BACK) == COUNT - 21
 
 
 def test_what_the_log_has_still_is_not_brought_back(tmp_path: Path) -> None:
@@ -180,20 +180,22 @@ def test_what_the_log_has_still_is_not_brought_back(tmp_path: Path) -> None:
     content = (root / "commitlog" / f"{0:020}").read_bytes().rstrip(b"\0")
     (root / "quarantine").mkdir()
     (root / "quarantine" / f"commitlog-{0:020}-1").write_bytes(content)
-    assert [(row.verdict, row.record_count) for row in salvage(root, config_of(root))] == [(Classification.IN_LOG, 5)]
+    assert [(row.classification, row.record_count) for row in salvage(root, config_of(root))] == [
+        (Classification.IN_LOG, 5)
+    ]
     assert stored(root) == [body(number) for number in range(5)]
 
 
 def test_a_topic_that_was_deleted_or_is_not_there_is_not_made_again(root: Path) -> None:
     before = quarantined(root)
     done = salvage(root, config_of(root), topics={"bills"})
-    assert {row.verdict for row in done} == {Classification.NO_TOPIC}
+    assert {row.classification for row in done} == {Classification.NO_TOPIC}
     assert quarantined(root) == before
     store = open_store(root)
     store.delete_topic("orders")
     store.close()
     (root / "deleted").write_text(f"{1 << 40} orders\n")
-    assert {verdict for _, _, verdict in plan_salvage(root, config_of(root))} == {Classification.DELETED}
+    assert {classification for _, _, classification in plan_salvage(root, config_of(root))} == {Classification.DELETED}
 
 
 def test_a_record_that_fits_no_more_keeps_its_file(root: Path) -> None:
@@ -202,7 +204,7 @@ def test_a_record_that_fits_no_more_keeps_its_file(root: Path) -> None:
     )
     path = root / "quarantine" / f"commitlog-{1 << 30:020}-1"
     path.write_bytes(found)
-    done = {row.path: row.verdict for row in salvage(root, config_of(root))}
+    done = {row.path: row.classification for row in salvage(root, config_of(root))}
     assert done[f"quarantine/{path.name}"] is Classification.DOES_NOT_FIT
     assert quarantined(root) == [path]
 
@@ -242,9 +244,7 @@ def test_what_is_no_file_in_the_quarantine_stops_nothing(root: Path, kind: str) 
         os.mkfifo(odd)
     else:
         odd.symlink_to(root / "nowhere")
-    assert any(
-        finding.path.endswith(odd.name) and "no regular file" in finding.what for finding in check_quarantine(root)
-    )
+    assert any(issue.path.endswith(odd.name) and "no regular file" in issue.what for issue in check_quarantine(root))
     assert [found.record_count for found in salvage(root, config_of(root))]
     assert odd.is_symlink() or odd.exists()
     assert body(COUNT - 2) in stored(root)

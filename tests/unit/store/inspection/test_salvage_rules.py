@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.store.inspection.salvage_rules import Classification, draft_of, judge
+from orbitmq.store.inspection.salvage_rules import Classification, classify, draft_of
 from orbitmq.wire.messages.record import Record, format_record, parse_record
 
 
@@ -20,29 +20,29 @@ def record(topic: str = "orders", queue_id: int = 1, sys_flag: int = 0, properti
 
 
 def test_a_record_is_brought_back_unless_something_speaks_against_it() -> None:
-    assert judge(record()) is Classification.BRING_BACK
-    assert judge(record(), is_in_log=True, is_met=True, is_brought_back=True) is Classification.IN_LOG
-    assert judge(record(), is_met=True, is_brought_back=True) is Classification.TWICE
-    assert judge(record(), is_brought_back=True, is_deleted=True) is Classification.BROUGHT_BACK
-    assert judge(record(), is_deleted=True, has_topic=False) is Classification.DELETED
-    assert judge(record(), has_topic=False) is Classification.NO_TOPIC
+    assert classify(record()) is Classification.BRING_BACK
+    assert classify(record(), is_in_log=True, is_met=True, is_brought_back=True) is Classification.IN_LOG
+    assert classify(record(), is_met=True, is_brought_back=True) is Classification.TWICE
+    assert classify(record(), is_brought_back=True, is_deleted=True) is Classification.BROUGHT_BACK
+    assert classify(record(), is_deleted=True, has_topic=False) is Classification.DELETED
+    assert classify(record(), has_topic=False) is Classification.NO_TOPIC
 
 
 @pytest.mark.parametrize(
-    ("sys_flag", "verdict"),
+    ("sys_flag", "classification"),
     [(4, Classification.UNDECIDED), (0xC, Classification.UNDECIDED), (8, Classification.BRING_BACK)],
 )
-def test_only_decided_transactions_are_brought_back(sys_flag: int, verdict: Classification) -> None:
-    assert judge(record(sys_flag=sys_flag)) is verdict
+def test_only_decided_transactions_are_brought_back(sys_flag: int, classification: Classification) -> None:
+    assert classify(record(sys_flag=sys_flag)) is classification
 
 
 @pytest.mark.parametrize(("topic", "queue_id"), [("..", 0), ("a/b", 0), ("", 0), ("a\0", 0), ("orders", -1)])
 def test_a_queue_that_no_broker_gives_is_not_made(topic: str, queue_id: int) -> None:
-    assert judge(record(topic, queue_id)) is Classification.NO_QUEUE
+    assert classify(record(topic, queue_id)) is Classification.NO_QUEUE
 
 
 def test_a_file_stays_for_those_that_may_be_brought_back_later() -> None:
-    assert {verdict for verdict in Classification if verdict.keeps_file} == {
+    assert {classification for classification in Classification if classification.keeps_file} == {
         Classification.NO_TOPIC,
         Classification.DOES_NOT_FIT,
     }

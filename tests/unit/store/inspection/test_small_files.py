@@ -11,7 +11,7 @@ from orbitmq.store.inspection.issues import Issue, Severity
 from orbitmq.store.inspection.small_files import check_quarantine, quarantined, records_in
 from orbitmq.wire.messages.record import format_record
 
-from .parts import findings, make_store, wrong
+from .parts import issues, make_store, wrong
 
 
 @pytest.fixture
@@ -57,12 +57,12 @@ def test_a_file_of_lines_that_is_damaged_is_named(root: Path, name: str, content
 def test_a_link_in_the_place_of_a_file_is_not_followed(root: Path, name: str) -> None:
     (root / name).unlink(missing_ok=True)
     (root / name).symlink_to("/etc/passwd")
-    assert {finding.path for finding in wrong(root)} == {name}
+    assert {issue.path for issue in wrong(root)} == {name}
 
 
 def test_a_stop_that_was_not_orderly_is_worth_knowing(root: Path) -> None:
     (root / "abort").write_text("7")
-    assert [(finding.path, finding.severity) for finding in findings(root)] == [("abort", Severity.NOTE)]
+    assert [(issue.path, issue.severity) for issue in issues(root)] == [("abort", Severity.NOTE)]
 
 
 def set_aside(root: Path, content: bytes, offset: int = 5000, note: str | None = None) -> Path:

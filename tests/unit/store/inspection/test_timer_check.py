@@ -62,7 +62,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def check(root: Path, sizes: Sizes = SIZES) -> list[Issue]:
-    return [finding for finding in StoreCheck(root, sizes).run() if finding.severity is Severity.WRONG]
+    return [issue for issue in StoreCheck(root, sizes).run() if issue.severity is Severity.WRONG]
 
 
 def rewrite(path: Path, at: int, content: bytes) -> None:
@@ -160,7 +160,7 @@ def test_each_damage_is_told_in_one_line_and_gone_after_a_rebuild_and_a_start(ro
         assert files.pending_count == COUNT - 2
     files.close()
     store.close()
-    assert [finding.path for finding in check(root)] == ([path] if path == "config/timercheck" else [])
+    assert [issue.path for issue in check(root)] == ([path] if path == "config/timercheck" else [])
 
 
 def test_a_rebuild_leaves_sound_timers_alone(root: Path) -> None:
@@ -205,7 +205,7 @@ def test_beside_a_running_broker_timers_are_a_note(root: Path) -> None:
     lock = LocalDisk().lock(root / "lock")
     found = list(StoreCheck(root, SIZES).run())
     lock.close()
-    assert "timers are not checked beside a running broker" in [finding.what for finding in found]
+    assert "timers are not checked beside a running broker" in [issue.what for issue in found]
 
 
 def test_a_link_in_the_place_of_a_file_is_not_followed(root: Path) -> None:

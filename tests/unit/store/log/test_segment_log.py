@@ -8,7 +8,7 @@ import pytest
 from orbitmq.errors import StoreError
 from orbitmq.store.log.segment import Segment, segment_name
 from orbitmq.store.log.segment_log import SegmentLog
-from orbitmq.store.log.start_offset import LogStartOffset, parse_beginning
+from orbitmq.store.log.start_offset import LogStartOffset, parse_start_offset
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 
 DIRECTORY = Path("/log")
@@ -175,16 +175,16 @@ def test_without_a_note_nothing_is_missing():
 
 @pytest.mark.parametrize("content", [b"", b"\0\0\0\0\0", b"40\x0096\n", b"-1\n", b"\xb2\n", b"4096 4096\n"])
 def test_a_damaged_note_knows_nothing(content):
-    assert parse_beginning(content) is None
+    assert parse_start_offset(content) is None
 
 
 def test_a_note_that_the_disk_refuses_leaves_the_old_one(disk):
-    beginning = LogStartOffset(disk, PATH)
-    beginning.note(1024)
+    start_offset = LogStartOffset(disk, PATH)
+    start_offset.note(1024)
     disk.failures["move"] = OSError(errno.EIO, "broken")
     with pytest.raises(OSError, match="broken"):
-        beginning.note(2048)
-    assert beginning.missing_before(2048) == LogStartOffset(disk, PATH).missing_before(2048) == 1024
+        start_offset.note(2048)
+    assert start_offset.missing_before(2048) == LogStartOffset(disk, PATH).missing_before(2048) == 1024
 
 
 def test_a_power_cut_leaves_the_old_note_or_the_new_one(disk):
@@ -197,12 +197,12 @@ def test_a_power_cut_leaves_the_old_note_or_the_new_one(disk):
 
 
 def test_the_same_beginning_is_written_once(disk):
-    beginning = LogStartOffset(disk, PATH)
-    beginning.note(0)
+    start_offset = LogStartOffset(disk, PATH)
+    start_offset.note(0)
     count = disk.operation_count
-    beginning.note(0)
+    start_offset.note(0)
     assert disk.operation_count == count
 
 
 def test_a_note_of_more_digits_than_a_number_may_have_knows_nothing():
-    assert parse_beginning(b"9" * 5000) is None
+    assert parse_start_offset(b"9" * 5000) is None

@@ -114,7 +114,7 @@ def test_a_queue_that_begins_late_has_a_blank_before_it_wherever_its_files_begin
     queue.replay(first, 5000, 100, 7)
     queue.replay(first + 1, 5100, 100, 7)
     assert queue.entry(first - 1) == (0, BLANK_SIZE, 0)
-    assert not queue.lacks_beginning(0)
+    assert not queue.lacks_start(0)
     assert (queue.min_offset(0), queue.max_offset) == (first, first + 2)
 
 
@@ -123,9 +123,9 @@ def test_a_queue_whose_first_file_is_missing_lacks_its_beginning_unless_the_log_
     disk.remove(QUEUE_DIRECTORY / f"{0:020}")
     queue = queue_of(disk)
     queue.load()
-    assert queue.lacks_beginning(0)
-    assert queue.lacks_beginning(400)
-    assert not queue.lacks_beginning(401)
+    assert queue.lacks_start(0)
+    assert queue.lacks_start(400)
+    assert not queue.lacks_start(401)
 
 
 def test_a_file_is_given_up_when_nothing_leads_from_it_into_the_log():
@@ -133,7 +133,7 @@ def test_a_file_is_given_up_when_nothing_leads_from_it_into_the_log():
     queue.sync()
     assert queue.detach_expired(400) is None
     assert queue.detach_expired(401).base == 0
-    assert not queue.lacks_beginning(401)
+    assert not queue.lacks_start(401)
     assert queue.detach_expired(401) is None
     assert queue.detach_expired(10_000).base == 80
     assert queue.detach_expired(10_000) is None  # the last one says where the queue goes on
@@ -273,6 +273,6 @@ def test_zeros_in_place_of_an_entry_are_not_taken_for_a_message_that_was_cleaned
 def test_a_queue_that_begins_with_zeros_lacks_its_beginning(disk):
     queue = filled(10, disk)
     disk.remove(queue.log.segments[0].path)
-    assert not loaded(disk).lacks_beginning(450)
+    assert not loaded(disk).lacks_start(450)
     disk.files[queue.log.segments[1].path].buffer[:20] = bytes(20)
-    assert loaded(disk).lacks_beginning(450)
+    assert loaded(disk).lacks_start(450)

@@ -12,7 +12,7 @@ from orbitmq.store import Draft, FlushMode, Store, StoreConfig
 from orbitmq.store.inspection.check import Sizes, StoreCheck
 from orbitmq.store.inspection.rebuild import rebuild_store
 from orbitmq.store.inspection.salvage_rules import draft_of
-from orbitmq.store.lmq import light_places
+from orbitmq.store.lmq import lmq_offsets
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.record import iter_records
@@ -26,7 +26,7 @@ def naming(*names, topic="orders", queue_id=0, body=b"", **fields):
 
 
 def light_store(disk=None, **changes):
-    return store_of(disk, light_queues_max=3, **changes)
+    return store_of(disk, lmq_max=3, **changes)
 
 
 def bodies(store, name, start=0):
@@ -74,11 +74,11 @@ def test_without_light_queues_names_are_kept_and_nothing_more():
 )
 def test_names_that_no_light_queue_has_are_refused(names):
     with pytest.raises(InvalidArgument, match="INNER_MULTI_DISPATCH"):
-        light_store().light.check(naming(*names).properties)
+        light_store().lmq.check(naming(*names).properties)
 
 
 def test_properties_keep_room_for_the_longest_number_and_for_a_checksum():
-    light = light_store(segment_size=1 << 16).light
+    lmq = light_store(segment_size=1 << 16).lmq
     for number, length in ((0, 1), (1, 19)):
         free = (
             32_767
@@ -90,22 +90,22 @@ def test_properties_keep_room_for_the_longest_number_and_for_a_checksum():
             b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02KEYS\x01" + b"k" * size + b"\x02" for size in (free, free + 1)
         )
         if number:
-            light.check(fits)
+            lmq.check(fits)
             with pytest.raises(InvalidArgument, match="INNER_MULTI_DISPATCH"):
-                light.check(tight)
+                lmq.check(tight)
         else:
-            assert light.number(Draft("orders", 0, b"", fits))[1]
-            assert not light.number(Draft("orders", 0, b"", tight))[1]
+            assert lmq.number(Draft("orders", 0, b"", fits))[1]
+            assert not lmq.number(Draft("orders", 0, b"", tight))[1]
 
 
 def test_there_may_be_so_many_light_queues_and_no_more():
     store = light_store()
     store.append(naming(A, B))
-    store.light.check(naming(A, B, C).properties)
+    store.lmq.check(naming(A, B, C).properties)
     with pytest.raises(StoreError, match=r"LMQ_CONSUME_QUEUE_NUM_EXCEEDED.* limit 3"):
-        store.light.check(naming(C, "%LMQ%d").properties)
+        store.lmq.check(naming(C, "%LMQ%d").properties)
     store.delete_topic(A)
-    store.light.check(naming(C, "%LMQ%d").properties)
+    store.lmq.check(naming(C, "%LMQ%d").properties)
 
 
 def test_what_was_checked_before_it_waited_is_stored_whatever_it_names():
@@ -203,7 +203,7 @@ def test_light_queues_are_whole_after_every_end_of_the_process(seed):
             world.disk = world.disk.after_kill()
         stored = {name: list(sent) for name, sent in world.sent.items()}
         world.open()
-        assert world.store.findings.unplaced_count == 0
+        assert world.store.recovery_report.unplaced_count == 0
         world.check()
         assert world.sent == stored  # a kill takes nothing that was appended
 
@@ -216,7 +216,7 @@ def test_a_lost_light_queue_is_written_anew(seed):
     world.store.close()
     world.disk.remove(ROOT / "consumequeue" / A)
     world.open()
-    assert world.store.findings.rebuilt == [(A, 0)]
+    assert world.store.recovery_report.rebuilt == [(A, 0)]
     world.check()
     assert len(world.sent[A]) == world.store.max_offset(A, 0) > 10
 
@@ -225,7 +225,7 @@ SIZES = Sizes(segment_size=4096, queue_file_size=160)
 
 
 def made_store(root: Path, **changes) -> Store:
-    config = StoreConfig(path=root, segment_size=4096, consume_queue_units=8, light_queues_max=3)
+    config = StoreConfig(path=root, segment_size=4096, consume_queue_units=8, lmq_max=3)
     return Store.open(replace(config, **changes), store_host=HOST, clock=FakeClock(1000))
 
 
@@ -265,7 +265,7 @@ def test_light_queues_outlive_a_start_without_them(tmp_path):
     store = made_store(tmp_path)
     store.append(naming(A, body=b"1"))
     store._close_files()  # as a kill: the entry was never written
-    store = made_store(tmp_path, light_queues_max=0)
+    store = made_store(tmp_path, lmq_max=0)
     store.append(naming(A, body=b"2"))
     assert bodies(store, A) == [b"1"]
     store.close()
@@ -279,7 +279,7 @@ def test_a_message_that_is_brought_back_gets_new_numbers():
     store = light_store()
     store.append(naming(A))
     record = store.message_at("orders", 0, 0)
-    assert light_places("orders", record.properties) == {A: 0}
-    assert light_places("orders", draft_of(record, b"0").properties) == {}
+    assert lmq_offsets("orders", record.properties) == {A: 0}
+    assert lmq_offsets("orders", draft_of(record, b"0").properties) == {}
     store.append(draft_of(record, b"0"))
     assert store.max_offset(A, 0) == 2

@@ -113,7 +113,7 @@ def test_entries_that_are_read_at_once_say_what_they_say_one_by_one(bodies, sync
                 store.flush()
         patch.setattr(commit_log, "FEW_RECORDS", few)
         at_once = store.read("orders", 0, first, count_max, size_max)
-        patch.setattr(reading, "AT_ONCE_COUNT_MAX", 0)
+        patch.setattr(reading, "BULK_COUNT_MAX", 0)
         assert store.read("orders", 0, first, count_max, size_max) == at_once
 
 
@@ -305,7 +305,7 @@ def test_messages_that_are_asked_at_once_are_those_asked_one_by_one(seed, monkey
     )
     limits = random.randint(0, 12), random.choice([1, 3, 50]), random.choice([1, 500, 1_000, 2_500, 100_000])
     at_once = store.read_matching("orders", 0, *limits, test)
-    monkeypatch.setattr(reading, "_match_at_once", lambda *_: (0, []))
+    monkeypatch.setattr(reading, "_match_bulk", lambda *_: (0, []))
     assert store.read_matching("orders", 0, *limits, test) == at_once
 
 

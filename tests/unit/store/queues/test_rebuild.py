@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.store.queues.consume_queues import ConsumeQueues
-from orbitmq.store.queues.rebuild import OffsetStep, Rebuild, RebuildMark, judge_step
+from orbitmq.store.queues.rebuild import OffsetStep, Rebuild, RebuildMark, classify_step
 from orbitmq.store.sync.entry_sync import sync_entries
 from orbitmq.store.values import Dispatched
 from orbitmq.testing.fake_disk import FakeDisk
@@ -30,7 +30,7 @@ KEYS = {("orders", 0): 0, ("orders", 12): 5_000, ("%RETRY%g", 3): 1, ("with blan
     ],
 )
 def test_two_numbers_in_a_row_say_where_a_queue_goes_on(queue_offset, expected, held, step):
-    assert judge_step(queue_offset, expected, held) is step
+    assert classify_step(queue_offset, expected, held) is step
 
 
 def rebuilt(*queue_offsets):

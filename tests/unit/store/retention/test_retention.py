@@ -271,7 +271,7 @@ def test_a_queue_whose_messages_are_all_gone_never_gives_an_offset_twice(is_clea
         store = cleaned.store
         assert (store.min_offset("quiet", 3), store.max_offset("quiet", 3)) == (19, 19)
         assert store.read("quiet", 3, 5).next_offset == 19
-        assert store.findings.rebuilt == []
+        assert store.recovery_report.rebuilt == []
         if is_clean:
             store.close()
             cleaned.open()
@@ -290,7 +290,7 @@ def test_a_queue_without_messages_goes_on_where_it_was_when_its_files_are_lost_t
     for name in cleaned.disk.names(ROOT / "consumequeue" / "quiet" / "3"):
         del cleaned.disk.files[ROOT / "consumequeue" / "quiet" / "3" / name]
     cleaned.open()
-    assert cleaned.store.findings.rebuilt == [("quiet", 3)]
+    assert cleaned.store.recovery_report.rebuilt == [("quiet", 3)]
     cleaned.kill()
     assert cleaned.store.append(draft("quiet", 3)).queue_offset == 19
 
@@ -357,7 +357,7 @@ def test_an_orderly_stop_in_between_makes_the_next_start_miss_no_file(cleaned: C
     cleaned.open()
     cleaned.clean()  # the queue's files only: the log is as it was
     assert cleaned.store.retention.deleted_queue_files > 0
-    assert cleaned.kill().findings.rebuilt == []
+    assert cleaned.kill().recovery_report.rebuilt == []
     ends = QueueEnds.parse(cleaned.disk.read(ROOT / "ends"))
     assert ends.end_of(("orders", 0)) == 70
 
@@ -493,7 +493,7 @@ def test_the_next_start_misses_nothing_before_the_logs_beginning(cleaned: Cleane
     cleaned.put_old(30)
     cleaned.clean()
     assert cleaned.segments()[0] > 0
-    assert cleaned.kill().findings.lost_head_size == 0
+    assert cleaned.kill().recovery_report.lost_head_size == 0
 
 
 def test_a_disk_without_any_room_is_cleaned_all_the_same():
@@ -516,7 +516,7 @@ def test_a_disk_without_any_room_is_cleaned_all_the_same():
     assert len(cleaned.segments()) == 1
     cleaned.disk = FakeDisk()
     cleaned.disk.files = disk.files
-    assert cleaned.kill().findings.lost_head_size == 0
+    assert cleaned.kill().recovery_report.lost_head_size == 0
 
 
 def test_a_broker_that_starts_on_a_disk_without_any_room_deletes_old_files(cleaned: Cleaned):

@@ -6,9 +6,9 @@ from orbitmq.store.retention.rules import (
     HOUR_MS,
     RetentionRules,
     Usage,
+    check_usage,
     is_refusing,
     is_time_to_delete,
-    judge_usage,
     may_delete,
     parse_hours,
 )
@@ -32,12 +32,12 @@ EXPIRED = 72 * HOUR_MS
     ],
 )
 def test_each_ratio_of_the_disk_means_something_only_above_it(used_ratio, usage):
-    assert judge_usage(used_ratio, RULES) is usage
+    assert check_usage(used_ratio, RULES) is usage
 
 
 def test_a_hundred_percent_means_never():
     rules = RetentionRules(high_ratio=1.0, forcing_ratio=1.0, full_ratio=1.0)
-    assert judge_usage(1.0, rules) is Usage.FINE
+    assert check_usage(1.0, rules) is Usage.FINE
 
 
 @pytest.mark.parametrize("usage", Usage)

@@ -206,7 +206,7 @@ def test_a_broker_without_a_descriptor_left_keeps_its_store_writable_and_syncs_w
         assert store.is_writable
         assert await waiting(store), "who sends is answered all the same"
         assert "Too many open files" in store.warnings[0]
-        assert store.troubles[0].kind is StoreIssueKind.UNSYNCED
+        assert store.issues[0].kind is StoreIssueKind.UNSYNCED
         monkeypatch.setattr("orbitmq.store.disk.os.open", opened)
         await until(lambda: store.warnings == [])
 
@@ -231,7 +231,7 @@ async def test_a_full_disk_that_refuses_the_first_checkpoint_leaves_the_store_wr
         assert await waiting(store)
         await until(lambda: store.warnings)
         sentence = "the checkpoint cannot be written: [Errno 28] No space left on device"
-        assert store.troubles == [(StoreIssueKind.CHECKPOINT_UNSAVED, sentence)]
+        assert store.issues == [(StoreIssueKind.CHECKPOINT_UNSAVED, sentence)]
         assert await waiting(store)
         disk.failures.clear()
         await until(lambda: store.warnings == [])
@@ -259,7 +259,7 @@ async def test_a_hung_disk_bounds_what_waits_for_it_and_refuses_the_rest_until_i
         with pytest.raises(StoreBusy):
             store.append_batch([draft()])
         sentence = "the broker is busy: the disk does not keep up with what waits for it"
-        assert store.troubles == [(StoreIssueKind.BUSY, sentence)]
+        assert store.issues == [(StoreIssueKind.BUSY, sentence)]
         disk.gate.release(1000)
         assert await asyncio.gather(*answers) == [True] * 3
         assert await waiting(store)
@@ -276,7 +276,7 @@ async def test_entries_that_the_disk_does_not_take_are_bounded_and_messages_refu
         with pytest.raises(StoreBusy, match="queueEntriesMax"):
             store.append(draft())
         assert store.entries_size == 220
-        assert store.troubles[0].kind is StoreIssueKind.BUSY
+        assert store.issues[0].kind is StoreIssueKind.BUSY
         disk.failures.clear()
         await until(lambda: store.is_writable)
         store.append(draft())
@@ -327,7 +327,7 @@ async def test_a_hung_disk_answers_none_at_the_time_out():
     async with attached(disk, sync_timeout_ms=10) as store:
         assert await waiting(store) is None
         await until(lambda: "the disk hangs: a sync has not ended within 10 ms" in store.warnings)
-        assert StoreIssueKind.DISK_HANGS in [trouble.kind for trouble in store.troubles]
+        assert StoreIssueKind.DISK_HANGS in [trouble.kind for trouble in store.issues]
         disk.gate.release(1000)
         await until(lambda: store.warnings == [])
         await until(lambda: store.max_offset("orders", 0) == 1)

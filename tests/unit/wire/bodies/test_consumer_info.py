@@ -31,7 +31,7 @@ def test_javas_own_answer_is_read_whole_and_written_again() -> None:
     info = decode_running_info(body)
     assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
     assert info.queues[MessageQueue("golden", "broker-a", 0)].commit_offset == 4
-    assert info.figures["golden"].consume_ms > 7
+    assert info.statistics["golden"].consume_ms > 7
     written, wanted = fastjson.loads(encode_running_info(info)), fastjson.loads(body)
     for document in (written, wanted):
         for subscription in document["subscriptionSet"]:
@@ -44,7 +44,7 @@ def test_all_of_it_comes_back_with_the_stacks() -> None:
         properties={"a": "b"},
         subscriptions=(Subscription(topic="t"),),
         queues={MessageQueue("t", "b", 0): QueueInfo(commit_offset=3, is_locked=True, pulled_at_ms=5)},
-        figures={"t": ConsumeStatus(pull_rate=1.5, failed_count=2)},
+        statistics={"t": ConsumeStatus(pull_rate=1.5, failed_count=2)},
         stacks="here",
     )
     assert decode_running_info(encode_running_info(info)) == info
@@ -52,7 +52,7 @@ def test_all_of_it_comes_back_with_the_stacks() -> None:
 
 def test_what_a_consumer_leaves_out_counts_as_nothing() -> None:
     body = orjson.dumps({"properties": {"number": 7}, "statusTable": {"t": {}}})
-    assert decode_running_info(body) == RunningInfo(properties={"number": "7"}, figures={"t": ConsumeStatus()})
+    assert decode_running_info(body) == RunningInfo(properties={"number": "7"}, statistics={"t": ConsumeStatus()})
     queues = b'{"mqTable":{{"brokerName":"b","queueId":0,"topic":"t"}:{"commitOffset":4}}}'
     assert decode_running_info(queues).queues == {MessageQueue("t", "b", 0): QueueInfo(commit_offset=4)}
 

@@ -22,14 +22,14 @@ from orbitmq.wire.bodies.topics import QueueProgress
 
 
 def test_figures_travel() -> None:
-    figures = BrokerStatsData(BrokerStatsItem(6, 0.1, 1.5), BrokerStatsItem(600, 1.0, 2.0), BrokerStatsItem())
-    assert decode_stats(encode_stats(figures)) == figures
+    statistics = BrokerStatsData(BrokerStatsItem(6, 0.1, 1.5), BrokerStatsItem(600, 1.0, 2.0), BrokerStatsItem())
+    assert decode_stats(encode_stats(statistics)) == statistics
 
 
 def test_they_have_the_form_of_javas() -> None:
     body = golden("315-view-broker-stats-data-answer").body
-    figures = decode_stats(body)
-    assert orjson.loads(encode_stats(figures)) == orjson.loads(body)
+    statistics = decode_stats(body)
+    assert orjson.loads(encode_stats(statistics)) == orjson.loads(body)
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[]", b'{"statsMinute":{},"statsHour":{},"statsDay":{}}'])

@@ -31,7 +31,7 @@ class Screen:
         """Say what happens now."""
         self._console.print(f"[dim]{time.monotonic() - self._began:6.1f} s[/]  {text}", soft_wrap=True)
 
-    def verdict(self, holds: bool, claim: str) -> None:
+    def result(self, holds: bool, claim: str) -> None:
         """Say whether a claim holds."""
         self._console.print(
             f"  [green]ok[/]      {claim}" if holds else f"  [bold red]FAILED[/]  {claim}", soft_wrap=True

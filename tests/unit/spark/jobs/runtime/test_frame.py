@@ -93,10 +93,10 @@ def test_an_interrupted_query_is_stopped():
 
 
 def test_messages_that_are_there_once_each_pass():
-    verdicts = check_queues([QueueCount(10, 10, 0, 9), QueueCount(1, 1, 7, 7)])
+    results = check_queues([QueueCount(10, 10, 0, 9), QueueCount(1, 1, 7, 7)])
 
-    assert [verdict.holds for verdict in verdicts] == [True, True]
-    assert [verdict.claim for verdict in verdicts] == [
+    assert [result.holds for result in results] == [True, True]
+    assert [result.claim for result in results] == [
         "rows = different messages: 11 = 11",
         "offsets are contiguous in each of 2 queues",
     ]
@@ -112,11 +112,11 @@ def test_messages_that_are_there_once_each_pass():
     ids=["one twice", "one missing", "one twice and one missing"],
 )
 def test_a_message_that_is_there_twice_or_not_at_all_is_told(queue, holds):
-    assert [verdict.holds for verdict in check_queues([QueueCount(5, 5, 0, 4), queue])] == holds
+    assert [result.holds for result in check_queues([QueueCount(5, 5, 0, 4), queue])] == holds
 
 
 def test_an_empty_archive_is_right():
-    assert all(verdict.holds for verdict in check_queues([]))
+    assert all(result.holds for result in check_queues([]))
 
 
 def test_spark_is_told_of_the_cluster_and_its_security_file():

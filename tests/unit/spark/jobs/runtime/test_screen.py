@@ -39,8 +39,8 @@ def test_a_step_has_its_time(clock, lines):
 
 def test_a_verdict_says_ok_or_failed(lines):
     screen = Screen()
-    screen.verdict(True, "rows agree")
-    screen.verdict(False, "rows do not agree")
+    screen.result(True, "rows agree")
+    screen.result(False, "rows do not agree")
 
     assert lines() == ["ok      rows agree", "FAILED  rows do not agree"]
 
