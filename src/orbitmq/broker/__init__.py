@@ -15,7 +15,7 @@ Rooms, in the order in which they may import one another:
     registration        addresses, and what NameServers are told
     monitoring          counters and run-time values
 
-Where more goes: timers (`timer`) lie in `delivery` beside `delay` and `long_poll`. SQL92 expressions are an engine below
+Where more goes: timers (`timer`) lie in `delivery` next to `delay` and `long_poll`. SQL92 expressions are an engine below
 the broker, `orbitmq.filter`; `delivery.filters` has the choice.
 Queries by key and time extend `handlers.queries`; the index itself follows the log in the store's dispatch.
 """

@@ -1,7 +1,7 @@
 """The broker as a program: it puts its parts together, starts them in order, and takes them down again.
 
 Start: tables from `store/config`, the store (recovered), the listening port, the NameServers. Stop is the same the
-other way round: first nobody is sent here any more, then what waits is answered, then everything is on the disk.
+other way round: first no client is sent here any more, then what waits is answered, then everything is on the disk.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Running:
     tasks: Sequence[asyncio.Task[None]]
 
     async def end_tasks(self) -> None:
-        """Cancel the tasks that run beside the server, and wait for them.
+        """Cancel the tasks that run next to the server, and wait for them.
 
         Raises:
             Exception: what the first one that failed has failed with.
@@ -152,7 +152,7 @@ class Broker:
         """Leave the NameServers, answer what waits, sync and close. Safe to call twice.
 
         Raises:
-            Exception: what a task that ran beside the server, or the first step that failed, has failed with; everything
+            Exception: what a task that ran next to the server, or the first step that failed, has failed with; everything
                 is closed all the same.
             CancelledError: it was cancelled; everything is closed all the same, without waiting.
         """
@@ -215,7 +215,7 @@ class Broker:
             service.topics.announce_again(self._clock(), then)
 
     async def _open(self, address: BrokerAddress) -> Running:
-        """Load the tables, recover the store, listen, and begin with what runs beside."""
+        """Load the tables, recover the store, listen, and start the background tasks."""
         config = self.config
         files = ConfigFiles(config.store_path_root_dir / "config", has_lmq=config.enable_lmq)
         table_notes = TableNotes(config.store_path_root_dir / "config")
@@ -360,7 +360,7 @@ class Broker:
             name="broker",
             limits=limits,
             clock=self._clock,
-            # The fast path asks nobody: where sends need a signature they go the long way.
+            # The fast path checks no access: where sends need a signature they take the slow path.
             fast_path=fast_path if admission is None else None,
             admission=admission,
             tls=security.tls,
@@ -395,7 +395,7 @@ class Broker:
         monitor: BrokerMonitor,
         http: HttpServer | None,
     ) -> Running:
-        """Start the tasks that run beside the server."""
+        """Start the tasks that run next to the server."""
         loop = asyncio.get_running_loop()
         name_servers = NameServers(registrar, self.config.name_servers)
         housekeeping = self._make_housekeeping(service, offset_file, table_notes)

@@ -54,7 +54,7 @@ def _host_name() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig(ServerSecuritySettings):
-    """What a broker is told at start. Every value is checked here, so that nobody else has to."""
+    """The settings of a broker at its start. Every value is checked here, and nowhere else."""
 
     # Who it is, and whom it tells.
     broker_cluster_name: str = "DefaultCluster"
@@ -75,14 +75,14 @@ class BrokerConfig(ServerSecuritySettings):
     silent death in seconds (Java does this as a part of enableSlaveActingMaster)."""
     broker_heartbeat_interval: int = 1_000
     broker_not_active_timeout_millis: int = 10_000
-    """Java waits 24 s; nobody waits for us here, each NameServer has its own task."""
+    """Java waits 24 s; nothing waits here, each NameServer has its own task."""
 
     # Where it listens. Port 0 means: choose one.
     listen_port: int = 10911
     vip_channel_enable: bool = True
     """Ours: clients are served at listenPort - 2 as well, where Java's send with `vipChannelEnabled` (Java: always)."""
     ha_listen_port: int = -1
-    """Where slaves follow the log; 0: listenPort + 1. Ours: -1: nowhere, for the port asks nobody for a signature, but with
+    """Where slaves follow the log; 0: listenPort + 1. Ours: -1: nowhere, for the port asks for no signature, but with
     SYNC_MASTER at listenPort + 1."""
     broker_ip1: str = ""
     """The address clients are told; empty: the bound address, or this host's own when that is 0.0.0.0."""
@@ -103,7 +103,7 @@ class BrokerConfig(ServerSecuritySettings):
     """Ours: the same for all clients together; beyond, who has read nothing for the longest is disconnected."""
     server_socket_backlog: int = 1_024
 
-    # Ours: what operators see, beside Java's limit of metrics with labels of their own.
+    # Ours: what operators see, besides Java's limit of metrics with labels of their own.
     metrics_port: int = -1
     """HTTP port of /metrics, /healthz and /readyz; 0 chooses one, -1 has none."""
     metrics_address: str = "127.0.0.1"
@@ -111,7 +111,7 @@ class BrokerConfig(ServerSecuritySettings):
     metrics_otel_cardinality_limit: int = 50_000
     """Topics, groups, and pairs of them, that metrics tell apart; others are left out."""
 
-    # Who may ask, beside what every server has for that. With `aclEnable` every request needs a signature (`access`).
+    # Access, besides what every server has for that. With `aclEnable` every request needs a signature (`access`).
     acl_file: Path = field(default_factory=lambda: Path.home() / "store" / "accounts.json")
 
     # Users and rules (ACL 2.0): docs/howto/secure-the-broker.md. Texts that hold secrets show in no log and no answer.
@@ -193,7 +193,7 @@ class BrokerConfig(ServerSecuritySettings):
     timer_precision_ms: int = 1_000
     """A timer is delivered at the end of the step of time that its own lies in."""
     timer_roll_window_slot: int = 2 * 24 * 3_600
-    """Steps: whose time is further away waits in several turns, each of which stores the message anew."""
+    """Steps: whose time is further away waits in several turns, each of which stores the message again."""
     timer_max_delay_sec: int = 3 * 24 * 3_600
     timer_flush_interval_ms: int = 1_000
     timer_congest_num_each_slot: int = 2**31 - 1
@@ -213,7 +213,7 @@ class BrokerConfig(ServerSecuritySettings):
     """A slave that has reported nothing for so long is disconnected."""
     ha_transfer_batch_size: int = 32 * _KIB
     ha_max_gap_not_in_sync: int = 256 * _MIB
-    """A slave that is further behind is shown as not in sync, and nobody waits for it."""
+    """A slave that is further behind is shown as not in sync, and sends do not wait for it."""
     in_sync_replicas: int = 1
     """SYNC_MASTER: brokers that must have a message before its send is answered, this one counted; 1 counts as 2."""
     slave_timeout: int = 3_000
@@ -221,7 +221,7 @@ class BrokerConfig(ServerSecuritySettings):
 
     # Light queues.
     enable_lmq: bool = False
-    """There are light queues, topics `%LMQ%...` that nobody makes; offsets are kept in `lmqConsumerOffset.json`."""
+    """Enables LMQs (light message queues), topics `%LMQ%...` that need no creation; offsets are kept in `lmqConsumerOffset.json`."""
     enable_multi_dispatch: bool = False
     """With enableLmq: messages are put into the light queues that they name."""
     max_lmq_consume_queue_num: int = 20_000
@@ -263,7 +263,7 @@ class BrokerConfig(ServerSecuritySettings):
     long_polling_enable: bool = True
     short_polling_time_mills: int = 1_000
     parked_pulls_max: int = 100_000
-    """Ours: pulls that wait for messages, all queues together. A pull over the limit is answered at once."""
+    """Ours: pulls that wait for messages, all queues together. A pull over the limit is answered immediately."""
     parked_pulls_size_max: int = 128 * _MIB
     """Ours: memory that they may take, estimated; one connection may have three quarters of both."""
     enable_property_filter: bool = False
@@ -292,7 +292,7 @@ class BrokerConfig(ServerSecuritySettings):
 
     # Request-reply.
     store_reply_message_enable: bool = True
-    """Replies are stored in `<cluster>_REPLY_TOPIC`, too, beside being pushed to who asked."""
+    """Replies are stored in `<cluster>_REPLY_TOPIC`, too, besides being pushed to the requester."""
     reply_pushes_max: int = 10_000
     """Ours: replies on their way to clients that have not confirmed them; a quarter of them to one client."""
     reply_pushes_size_max: int = 64 * _MIB

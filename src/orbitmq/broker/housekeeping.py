@@ -1,4 +1,4 @@
-"""Housekeeping: the jobs that a broker does from time to time beside answering."""
+"""Housekeeping: the periodic jobs of a broker."""
 
 from __future__ import annotations
 

@@ -36,11 +36,11 @@ REPEATING = {"consumerOrderInfo.json": "batches that were out in order come agai
 NEEDED = {
     "topics.json": "the broker would know none of its topics",
     "subscriptionGroup.json": "groups would lose their settings",
-    "consumerOffset.json": "groups would begin anew: they read messages again, or miss some",
-    "lmqConsumerOffset.json": "groups would begin anew: they read messages again, or miss some",
+    "consumerOffset.json": "groups would start over: they read messages again, or miss some",
+    "lmqConsumerOffset.json": "groups would start over: they read messages again, or miss some",
     "delayOffset.json": "delayed messages that were delivered would come again",
     "messageRequestMode.json": "groups that pop would pull",
-    "auth.json": "nobody could sign, and rules that deny would be gone",
+    "auth.json": "no user could sign, and rules that deny would be gone",
     "topicQueueMapping.json": "queues of static topics would be taken for plain ones, under other offsets",
 }
 """Tables that no start goes on without, and what would come of it."""
@@ -88,7 +88,7 @@ class ConfigFiles:
         self.topic_ticket(topics).write()
 
     def topic_ticket(self, topics: TopicTable) -> Ticket:
-        """Return the topic table on its way to its file; nobody changes the table until it is written."""
+        """Return the topic table on its way to its file; the table must not change until it is written."""
         table = topic_bodies.TopicTable(topics.version, topics.all)
         return self._topics_file.ticket(partial(topic_bodies.topic_table_parts, table, pretty=True))
 
@@ -126,12 +126,12 @@ class ConfigFiles:
         self.group_ticket(groups).write()
 
     def group_ticket(self, groups: GroupConfigs) -> Ticket:
-        """Return the groups' settings on their way to their file; nobody changes them until they are written."""
+        """Return the groups' settings on their way to their file; they must not change until they are written."""
         return self._groups_file.ticket(partial(group_table_parts, groups.table, pretty=True))
 
 
 class TableNotes:
-    """The file `tables`: the tables that this store has had, so that one that somebody removes is missed.
+    """The file `tables`: the tables that this store has had, so that a removed one is noticed.
 
     A table has no file before it has something to say, so a missing file alone tells nothing.
 
@@ -143,7 +143,7 @@ class TableNotes:
         self._directory = directory
         self._path = directory.parent / "tables"
         self._noted: list[str] = []
-        """The content of the file: a name per line. One that is damaged is written anew."""
+        """The content of the file: a name per line. A damaged file is written again."""
 
     def check(self) -> None:
         """Miss what was there.
@@ -220,7 +220,7 @@ class OffsetFile:
         self._waiting: _OffsetSnapshot | None = None
 
     async def save(self) -> None:
-        """Write the offsets when they changed. A thread syncs the bytes, so that a slow disk stops nobody."""
+        """Write the offsets when they changed. A thread syncs the bytes, so that a slow disk stops no request."""
         snapshot = self._take(is_last=False)
         if snapshot is not None:
             await write_aside(self._write, snapshot)

@@ -82,7 +82,7 @@ class BrokerService:
         access: users and rules, and the guard at the port.
         announce: tells every NameServer of a changed topic table, then calls back; see `registration`.
         security: what stands at the port.
-        monotonic: the clock that deadlines are counted on: whoever sets the wall clock moves none of them.
+        monotonic: the clock that deadlines are counted on: setting the wall clock moves none of them.
         ask_route: asks a NameServer for the readable queues of a topic; see `assignments`.
         ask_broker: asks another broker about a static topic.
         ask_master: asks a slave's master for its tables.

@@ -175,7 +175,7 @@ class Producer(Client):
         """End requests that wait for replies, wait for what `send_soon` queued, then leave.
 
         Raises:
-            SendFailed: some of it could not be sent and nobody was told yet; see `flush`.
+            SendFailed: some of it could not be sent and the caller was not told yet; see `flush`.
         """
         if not self._session.is_open:
             await self._session.closed()
@@ -209,7 +209,7 @@ class Producer(Client):
             SendFailed: every attempt failed; `causes` has each one's error.
             RemoteRefused: the broker refused the message for a reason that another one shares.
             RouteNotFound: the topic is unknown and no broker creates topics by itself.
-            NoNameServer: the topic's route is not known yet, and nobody answers.
+            NoNameServer: the topic's route is not known yet, and no NameServer answers.
         """
         queue = check_send(message, queue=queue, key=key)
         if timeout_ms is not None:
@@ -218,7 +218,7 @@ class Producer(Client):
         if message.in_reply_to is not None and queue is None:
             return await self._replier.send(self._encode(message), message.in_reply_to, timeout_ms)
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
-        # Encoded when its turn comes: of thousands that are sent at once, the first do not wait for the last's encoding.
+        # Encoded when its turn comes: of thousands that are sent at the same time, the first do not wait for the last's encoding.
         return (await self._sender.send(lambda: (self._encode(message),), target, timeout_ms))[0]
 
     async def request(
@@ -244,7 +244,7 @@ class Producer(Client):
         queue = check_send(message, queue=queue, key=key)
         self._check_open()
         if message.in_reply_to is not None:
-            raise InvalidArgument("message", "a reply", "no reply: nobody replies to one")
+            raise InvalidArgument("message", "a reply", "no reply: a reply gets none")
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
 
         def encode(properties: Mapping[str, str]) -> EncodedMessage:
@@ -261,7 +261,7 @@ class Producer(Client):
 
         Returns:
             The message's id. The broker has noted that it is not to be delivered; where it was delivered a moment before,
-            nobody tells.
+            is unknown.
 
         Raises:
             InvalidArgument: it is no such handle.
@@ -300,7 +300,7 @@ class Producer(Client):
     async def send_soon(
         self, message: Message, *, queue: MessageQueue | None = None, key: str | None = None
     ) -> asyncio.Future[SendResult]:
-        """Queue a message and return at once; it travels with others in the background.
+        """Queue a message and return immediately; it travels with others in the background.
 
         Waits only while `soon_count_max` messages or `soon_size_max` bytes are under way. Messages of one queue or
         key keep their order.
@@ -320,7 +320,7 @@ class Producer(Client):
         return buffer.append(encoded, is_batchable)
 
     async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None, key: str | None = None) -> None:
-        """Send one message that nobody answers: fastest, and nobody tells when it is lost.
+        """Send one message without an answer (one-way): fastest, and a loss goes unnoticed.
 
         Every so many messages one is sent with an answer after all, so that a slow broker slows its senders.
 

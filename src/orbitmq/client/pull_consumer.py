@@ -42,7 +42,7 @@ _PASSING = {ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, Respon
 
 @checked()
 class PullConsumer(Client):
-    """Reads queues that the caller assigns; all of them are long-polled at once.
+    """Reads queues that the caller assigns; all of them are long-polled at the same time.
 
         async with PullConsumer("audit", name_servers=["127.0.0.1:9876"]) as consumer:
             consumer.assign(await consumer.queues("orders"))
@@ -126,7 +126,7 @@ class PullConsumer(Client):
             if self._tracer is not None:
                 await self._tracer.close()
             await self._session.close()
-            self._arrived.set()  # whoever polls gets to know that nothing comes any more
+            self._arrived.set()  # pollers learn that nothing comes any more
         else:
             await self._session.closed()
 
@@ -236,7 +236,7 @@ class PullConsumer(Client):
             InvalidArgument: a number is out of its range.
             ClientError: nothing can come: the consumer is not open, or not any more, or no queue is assigned.
             RemoteRefused, RouteNotFound: nothing came in time, and all queues are refused: their topic is gone (17) or may
-                not be read (16), there is no such queue or the broker takes no expressions (1), or nobody knows their
+                not be read (16), there is no such queue or the broker takes no expressions (1), or no broker knows their
                 topic or broker. Reading goes on once that is over, so that `poll` may be called again.
         """
         self._check_open()
@@ -300,7 +300,7 @@ class PullConsumer(Client):
 
     @staticmethod
     def _note(tracer: Tracer, taken: Sequence[StoredMessage]) -> None:
-        """Tell of messages as Java does: whoever polls for them does not say how it ends."""
+        """Trace messages as Java does: a poll does not say how processing ends."""
         request_id = tracer.begun(taken)
         if request_id is not None:
             tracer.ended(taken, request_id, ConsumeReturnType.SUCCESS, 0)

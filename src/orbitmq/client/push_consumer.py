@@ -1,4 +1,4 @@
-"""The PushConsumer: all its queues are long-polled at once, and its messages come as batches.
+"""The PushConsumer: all its queues are long-polled at the same time, and its messages come as batches.
 
 A group's consumers divide the queues among them (clustering) or get all of them each (broadcasting).
 
@@ -62,7 +62,7 @@ CONSUME_TIMEOUT_MS = 15 * 60 * 1_000
 DRAIN_MS = 5_000
 """How long closing waits for running handlers."""
 SILENCE_MS = 2_000
-"""After so long a consumer that nobody can get messages from is a mistake."""
+"""After so long a consumer without a handler or an iteration is a mistake."""
 
 log = logging.getLogger(__name__)
 
@@ -85,12 +85,12 @@ class PushConsumer(Client):
     A message that fails goes back to its broker, which delivers it again after 10 s, 30 s, 1 min ... up to 2 h, and keeps
     it with the group's dead letters after `max_attempts`; those behind it go on. With `ordered=True` it comes again in
     place, before anything else of its queue, and is a dead letter after `max_attempts`, too. The brokers' locks see to it
-    that nobody else of the group reads the queue meanwhile.
+    that no other consumer of the group reads the queue meanwhile.
 
     Args:
         group: the consumer group.
         name_servers: `["host:port", ...]` or `"host:port;host:port"`.
-        handler: a function, async or not, that takes a Batch; up to `concurrency` queues are handled at once.
+        handler: a function, async or not, that takes a Batch; up to `concurrency` queues are handled at the same time.
         message_handler: instead, a function that takes one StoredMessage; up to `concurrency` messages are handled at
             once, those of one `key` one after the other.
         key: for `message_handler`, returns what a message is to stay in order with. When left out, that is the message's
@@ -157,7 +157,7 @@ class PushConsumer(Client):
         trace_topic: str = TRACE_TOPIC,
     ) -> None:
         if handler is not None and message_handler is not None:
-            raise InvalidArgument("message_handler", message_handler, "none beside handler")
+            raise InvalidArgument("message_handler", message_handler, "none next to handler")
         if key is not None and message_handler is None:
             raise InvalidArgument("key", key, "none without message_handler: batches keep their queue's order")
         self.group = group
@@ -322,7 +322,7 @@ class PushConsumer(Client):
     async def close(self) -> None:
         """Let running handlers end (for 5 s at most), store the offsets, leave the group and close the connections.
 
-        Whoever closes as well returns when that is done.
+        A second call returns when that is done.
         """
         async with self._closing:
             if not self._session.is_open:
@@ -417,7 +417,7 @@ class PushConsumer(Client):
         Raises:
             ClientError: nothing can come: the consumer is not open, subscribes to nothing, or has a handler.
         """
-        if not self._closed.is_set():  # closed while somebody iterates: the iteration ends, nothing is wrong
+        if not self._closed.is_set():  # closed during an iteration: the iteration ends, nothing is wrong
             self._check_open()
             self._check_subscribed()
             self._was_asked = True
@@ -448,7 +448,7 @@ class PushConsumer(Client):
 
         Raises:
             InvalidArgument: the message is no request.
-            SendFailed: nobody could hand the reply over; the client that asked has mostly given up then.
+            SendFailed: no broker could hand the reply over; the client that asked has mostly given up then.
         """
         self._check_open()
         return await self._replies.send(request.reply(body, properties=properties), timeout_ms)
@@ -474,7 +474,9 @@ class PushConsumer(Client):
                 "group %s: nothing comes: this consumer subscribes to nothing, subscribe() is missing", self.group
             )
         elif self._handlers is None and not self._was_asked:
-            log.warning("group %s: nobody takes the messages: give a handler, or iterate over the consumer", self.group)
+            log.warning(
+                "group %s: the messages are not taken: give a handler, or iterate over the consumer", self.group
+            )
 
     def _describe(self, client_id: str) -> Heartbeat:
         consumer = ConsumerInfo(

@@ -1,4 +1,4 @@
-"""The SimpleConsumer: messages are its own for a time, and acknowledged one by one. Nobody assigns queues.
+"""The SimpleConsumer: messages are its own for a time, and acknowledged one by one. No queues are assigned.
 
 Source: Java's POP consumers (MQClientAPIImpl.popMessageAsync), RocketMQ's SimpleConsumer.
 """
@@ -68,7 +68,7 @@ RECEIVE_TIMEOUT_MS = 15_000
 _POLL_MS_MAX = 10_000
 """A broker holds one request no longer: a Java broker does not tell those who wait of messages that come again."""
 _PAUSE_S = 0.2
-"""Between two attempts where a broker lets nobody wait."""
+"""Between two attempts where a broker holds no request."""
 _ROUTE_PAUSE_S = 1.0
 """Between two questions for a topic without a route while others have messages."""
 _INIT_MIN, _INIT_MAX = 0, 1
@@ -108,7 +108,7 @@ class SimpleConsumer(Client):
         group: the consumer group; what one of its members has acknowledged, none of them gets again.
         name_servers: `["host:port", ...]` or `"host:port;host:port"`.
         invisible_ms: how long messages are this consumer's, unless `receive` says otherwise.
-        ordered: each queue's messages come in order, and nobody of the group gets more of a queue until all that
+        ordered: each queue's messages come in order, and no consumer of the group gets more of a queue until all that
             `receive` returned of it are acknowledged, or their time is over; then those come again that are left, with
             `reconsume_times` one higher. Retries come from the queue itself.
         consume_from: FIRST: a new group begins at each queue's first message; LAST: at its end.
@@ -241,7 +241,7 @@ class SimpleConsumer(Client):
             self._check_open()
 
     async def ack(self, messages: StoredMessage | Iterable[StoredMessage]) -> None:
-        """Acknowledge a message, or several: nobody of the group gets them again.
+        """Acknowledge a message, or several: no consumer of the group gets them again.
 
         Returns when their brokers have noted it, as safely as they keep messages.
 
@@ -267,7 +267,7 @@ class SimpleConsumer(Client):
                 raise failure
 
     async def change_invisible_time(self, message: StoredMessage, invisible_ms: int) -> StoredMessage:
-        """Keep a message for another `invisible_ms` from now on, 0 to give it back at once.
+        """Keep a message for another `invisible_ms` from now on, 0 to give it back immediately.
 
         Returns:
             The message with a new handle: acknowledge this one.
@@ -296,7 +296,7 @@ class SimpleConsumer(Client):
         return with_new_time(message, handle, decode_header(ChangeInvisibleTimeResponse, answer.ext_fields))
 
     async def reject(self, message: StoredMessage) -> None:
-        """Give a message up: it goes to the group's dead letters at once, and nobody of the group gets it again.
+        """Give a message up: it goes to the group's dead letters immediately, and no consumer of the group gets it again.
 
         Raises:
             InvalidArgument: `receive` did not return the message.
@@ -331,7 +331,7 @@ class SimpleConsumer(Client):
             names = sorted(data.broker_name for data in route.queues if data.perm & Perm.READ and data.read_queue_count)
             found += [_PopTarget(subscription, name) for name in names]
         if not found:
-            raise unknown or ClientError(f"no broker lets anybody read {', '.join(self._subscriptions)}")
+            raise unknown or ClientError(f"no broker allows reading of {', '.join(self._subscriptions)}")
         self._turn = (self._turn + 1) % len(found)
         return found[self._turn :] + found[: self._turn]
 

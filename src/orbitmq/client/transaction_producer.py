@@ -101,7 +101,7 @@ class TransactionProducer(Producer):
             SendFailed, RemoteRefused, RouteNotFound, NoNameServer: it was not sent.
         Raises, when it is left:
             RemoteRefused: the broker says that the transaction has ended before, or was given up.
-            ConnectionFailed, RequestTimeout: nobody knows whether the broker has heard it, and there is no `check`.
+            ConnectionFailed, RequestTimeout: whether the broker has received it is unknown, and there is no `check`.
         """
         queue = check_send(message, queue=queue, key=key)
 
@@ -133,7 +133,7 @@ class TransactionProducer(Producer):
             if time:
                 raise InvalidArgument(name, time, "nothing for a message in a transaction: its commit delivers it")
         if message.in_reply_to is not None:
-            raise InvalidArgument("message", "a reply", "no reply: nobody waits for a transaction's end")
+            raise InvalidArgument("message", "a reply", "no reply: no requester waits for a transaction's end")
         (sent,) = await self._sender.send((self._encode(message, half_of=self.group),), target, timeout_ms)
         if sent.status is not SendStatus.SEND_OK:
             # As Java: what is done may not rest on a message that could be lost.

@@ -49,7 +49,7 @@ class NameServer:
     Args:
         clock: the wall clock: stands in the journal and in metrics.
         lease_clock: what leases are measured on; None: the time during which this NameServer listened.
-        memories: False works every answer out anew, for tests that compare the two.
+        memories: False computes every answer again, for tests that compare the two.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class NameServer:
         return self._http.address if self._http is not None else None
 
     def _make_fast_path(self) -> NameServerFastPath:
-        # With access control every signature is checked anew: the account may be gone by now.
+        # With access control every signature is checked again: the account may be gone by now.
         is_open = self._server_security.admission is None
         registrations = self.service.registration_fast_path if is_open else None
         return NameServerFastPath(self.service.route_queries, registrations)
@@ -214,7 +214,7 @@ class NameServer:
         """Show the pause-aware clock that the loop runs."""
         deaf_ms = self._pause_aware_clock.tick()
         if deaf_ms:
-            log.warning("heard nobody for %d ms (stopped, or busy): leases stood still meanwhile", deaf_ms)
+            log.warning("heard no broker for %d ms (stopped, or busy): leases stood still meanwhile", deaf_ms)
         self._tick_timer = asyncio.get_running_loop().call_later(TICK_MS / 1000, self._tick)
 
     def _arm_scan(self) -> None:
@@ -248,7 +248,7 @@ class NameServer:
             self.service.disconnect(connection.id, self._clock(), connection.remote)
 
     def _notify(self, notice: MinIdNotice) -> None:
-        """Tell a group's members of its new smallest id, where that is wanted; nobody waits for it."""
+        """Tell a group's members of its new smallest id, where that is wanted, in the background."""
         is_wanted = notice.offline_address is None or notice.needs_acting_master
         if not self.service.config.notify_min_broker_id_changed or not is_wanted:
             return

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameServerConfig(ServerSecuritySettings):
-    """The settings of a NameServer. Every value is checked here, so that nobody else has to."""
+    """The settings of a NameServer. Every value is checked here, and nowhere else."""
 
     # Where it listens. Port 0 means: choose one.
     listen_port: int = 9876
@@ -61,10 +61,10 @@ class NameServerConfig(ServerSecuritySettings):
     product_name_servers: str = ""
     """Ours: whom `clusterTest` asks for topics that are not known here, host:port, several joined with ;"""
 
-    # Remote configuration: keys that a request must not touch, beside those that it never may.
+    # Remote configuration: keys that a request must not touch, besides those that it never may.
     config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
 
-    # Ours: who may ask, beside what every server has for that. With `aclEnable` administration and insight need a signature.
+    # Ours: access, besides what every server has for that. With `aclEnable` administration and insight need a signature.
     acl_registration: bool = False
     """Brokers need one, too."""
     acl_file: Path = Path("~/namesrv/accounts.json")

@@ -50,8 +50,8 @@ class NameServerService:
         on_change: is told of every change of the routes.
         on_notice: is told of every group whose smallest broker id is another one.
         on_unfinished: is called when changes begin to wait: `queue.step` once per turn of the event loop then.
-        slice_topics: how many topics of a registration are entered at once.
-        memories: False works every answer out anew, for tests that compare the two.
+        slice_topics: how many topics of a registration are entered in one slice.
+        memories: False computes every answer again, for tests that compare the two.
     """
 
     def __init__(

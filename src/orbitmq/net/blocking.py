@@ -89,7 +89,7 @@ class BlockingConnection:
         return opaque
 
     def send_oneway(self, header: object, body: bytes = b"", *, code: int | None = None) -> None:
-        """Queue a request that nobody answers; it leaves with the next `flush` or `receive`."""
+        """Queue a one-way request; it leaves with the next `flush` or `receive`."""
         self._session.oneway(self._signed(header, body, code))
 
     def flush(self) -> None:
@@ -165,7 +165,7 @@ class BlockingConnection:
     def _serve(self, command: Command) -> None:
         if command.flag & FLAG_RESPONSE:
             self._session.resolve(command)
-        elif not command.flag & FLAG_ONEWAY:  # a server asks, but between calls nobody reads here
+        elif not command.flag & FLAG_ONEWAY:  # a server asks, but between calls nothing is read here
             reply = Reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {command.code} not supported")
             self._session.out.append(encode_reply(command, reply))
 

@@ -12,7 +12,7 @@ SERVICE_BOUNDS_S = (25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 0.001, 0.0025, 0.005, 
 
 @dataclass(slots=True)
 class Counters:
-    """Integers that only grow: counting costs an addition, and metrics are made from them when somebody scrapes."""
+    """Integers that only grow: counting costs an addition, and metrics are made from them at a scrape."""
 
     connections_opened: int = 0
     connections_closed: int = 0

@@ -62,7 +62,7 @@ REQUEST_SIZE_MAX = 8192
 REQUEST_MS = 5_000
 """A request must be whole after this long, and its answer read after as long again."""
 CONNECTIONS_MAX = 256
-"""Open connections. One more ends the oldest: whoever asks is answered at once, so only slow clients grow old."""
+"""Open connections. One more ends the oldest: requests are answered immediately, so only slow clients keep one long."""
 DESCRIPTORS_SHARE = 16
 """They take this part of the process's file descriptors at most: the others belong to clients and files."""
 
@@ -243,7 +243,7 @@ class SlicedPage(NamedTuple):
     Args:
         done: is given the answer.
         failed: is given what went wrong instead.
-        is_wanted: False once whoever asked is gone.
+        is_wanted: False once the client is gone.
     """
 
     slices: Slices[HttpResponse]

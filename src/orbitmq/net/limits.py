@@ -55,7 +55,7 @@ DEFAULT_LIMITS = Limits()
 def affordable_connections(wanted: int, descriptors: int, reserved: int = DESCRIPTORS_RESERVED) -> int:
     """Return how many connections to take, so that the process has descriptors left for its files; 0: any number.
 
-    Where none are left, the system ends new connections before anybody sees them, and nothing can be saved.
+    Where none are left, the system ends new connections before the server sees them, and nothing can be saved.
 
     Args:
         descriptors: how many files and connections the process may have open; 0: any number.
@@ -77,7 +77,7 @@ def tell_of_few_descriptors(wanted: int, taken: int, descriptors: int) -> list[s
     """Log that fewer connections are taken than the settings say.
 
     Returns:
-        The warning, where somebody has set the number; nothing where it is the default, or all are taken.
+        The warning, where the number was set; nothing where it is the default, or all are taken.
     """
     if taken == wanted:
         return []

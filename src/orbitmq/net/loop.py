@@ -99,7 +99,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
             if has_begun:
                 raise
             # Runner.run forgets a Ctrl-C that comes after it has put up its handler and before it begins to count;
-            # nobody else can have cancelled what has not begun.
+            # no one else can have cancelled what has not begun.
             raise KeyboardInterrupt from None
         finally:
             main.close()

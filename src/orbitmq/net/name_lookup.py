@@ -1,4 +1,4 @@
-"""Lookup of host names, and the errors that say which setting holds a name that nobody knows."""
+"""Lookup of host names, and the errors that say which setting holds an unknown name."""
 
 from __future__ import annotations
 

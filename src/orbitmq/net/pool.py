@@ -1,4 +1,4 @@
-"""A pool: one connection to each address, opened when first needed and shared by everybody."""
+"""A pool: one connection to each address, opened when first needed and shared by all callers."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class ConnectionPool:
         return await connection.request(header, body, timeout_ms=timeout_ms, code=code)
 
     async def oneway(self, address: str, header: object, body: bytes = b"", *, code: int | None = None) -> None:
-        """Send a request that nobody answers.
+        """Send a one-way request.
 
         Raises:
             ConnectionFailed: no connection.
@@ -137,7 +137,7 @@ class ConnectionPool:
         (await self.connect(address)).send_oneway(header, body, code=code)
 
     async def connect(self, address: str, *, timeout_ms: int | None = None) -> Connection:
-        """Return the connection to `address`; whoever asks meanwhile waits for the same attempt.
+        """Return the connection to `address`; further callers wait for the same attempt.
 
         Raises:
             ConnectionFailed: refused, unreachable, or not within the time-out.

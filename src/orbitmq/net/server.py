@@ -126,7 +126,7 @@ class Server(Generic[S]):
             connection.close()
 
     async def drain(self, timeout_ms: int) -> bool:
-        """Accept nobody new, send new requests away, and wait until all late answers are given.
+        """Accept no new connections, refuse new requests, and wait until all late answers are given.
 
         Returns:
             False when the time was over first.

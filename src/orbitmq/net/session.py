@@ -70,7 +70,7 @@ class Session(FrameDecoder):
         return opaque
 
     def oneway(self, command: Command) -> None:
-        """Queue a request that nobody answers."""
+        """Queue a one-way request."""
         self.out.append(encode_command(command._replace(opaque=self._new_opaque(), flag=FLAG_ONEWAY)))
 
     def resolve(self, answer: Command) -> bool:

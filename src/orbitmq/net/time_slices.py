@@ -1,4 +1,4 @@
-"""Turns of the event loop that connections share: what one peer has piled up keeps nobody else waiting."""
+"""Turns of the event loop that connections share: the backlog of one peer does not keep the others waiting."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COST_SIZE = 16 * 1024
 class TimeSlices:
     """Connections with requests that were read and not served yet; one after another serves some of them.
 
-    In each turn of the loop a few connections serve, and then everybody else who has something to do: a new request waits
+    In each turn of the loop a few connections serve, and then the other tasks of the loop: a new request waits
     for some milliseconds at most, however much has been piled up by however many peers.
 
     Args:

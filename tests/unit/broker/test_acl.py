@@ -153,7 +153,7 @@ async def test_an_open_door_is_said_at_start_and_to_who_asks(serve: Any, caplog:
         async with serve(bind_address="0.0.0.0", broker_ip1="127.0.0.1") as rig:
             values = decode_kv_table((await rig.ask(GetBrokerRuntimeInfo())).body)
             assert "aclEnable" in values[WARNINGS]
-    assert "whoever reaches the port may read, send and delete messages" in caplog.text
+    assert "every client that reaches the port may read, send and delete messages" in caplog.text
 
 
 async def test_nothing_is_said_of_a_closed_one(serve: Any, caplog: pytest.LogCaptureFixture):

@@ -792,7 +792,7 @@ async def test_waiting_without_having_opened_is_an_error(cluster, wait):
 
 @pytest.mark.parametrize(
     ("topics", "handler", "warned"),
-    [([], print, "subscribes to nothing"), (["orders"], None, "nobody takes the messages")],
+    [([], print, "subscribes to nothing"), (["orders"], None, "the messages are not taken")],
 )
 async def test_waiting_in_silence_is_told_of(cluster, caplog, monkeypatch, topics, handler, warned):
     monkeypatch.setattr("orbitmq.client.push_consumer.SILENCE_MS", 1)

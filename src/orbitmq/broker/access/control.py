@@ -51,12 +51,12 @@ class AccessControl:
             self._save(self.directory)
         if config.authentication_enabled and not any(map(_governs, self.directory.users.values())):
             log.warning(
-                "%s has no super user who may sign, so nobody can make users or rules: name a new one in "
+                "%s has no super user who may sign, so users and rules cannot be made: name a new one in "
                 "initAuthenticationUser and start again",
                 path,
             )
         self.guard = self._make_guard(config, plain) if config.authentication_enabled else None
-        """Whom every request has to pass; None where users are kept, but nobody has to sign."""
+        """The guard of every request; None where users are kept, but requests need no signature."""
 
     def change(self, directory: Directory) -> None:
         """Keep a changed directory and go by it from now on.
@@ -70,7 +70,7 @@ class AccessControl:
             self.guard.replace_directory(directory)
 
     def may_change_super_users(self, command: Command) -> bool:
-        """Tell whether a request may make or change super users: one of them has signed it, or nobody has to sign."""
+        """Tell whether a request may make or change super users: one of them has signed it, or requests need no signature."""
         name = (command.ext_fields or {}).get(ACCESS_KEY)
         if not name:
             return True
@@ -78,7 +78,7 @@ class AccessControl:
         return user is not None and user.type is UserType.SUPER
 
     def may_see_passwords(self, command: Command, peer: Peer) -> bool:
-        """Tell whether the answer may hold passwords: a super user has signed the request. Java shows them to everybody."""
+        """Tell whether the answer may hold passwords: a super user has signed the request. Java shows them to every user."""
         if self.guard is None:
             return False
         try:
@@ -119,7 +119,7 @@ def _governs(user: User) -> bool:
 
 
 def _with_first_users(directory: Directory, config: AccessSettings) -> Directory:
-    """Add the super users of the settings, where there is nobody of their name yet."""
+    """Add the super users of the settings, where there is no user of their name yet."""
     own = parse_own_credentials(config.inner_client_authentication_credentials)
     inner = None if own is None else User(own.access_key, own.secret_key, UserType.SUPER)
     for user in (parse_first_user(config.init_authentication_user), inner):

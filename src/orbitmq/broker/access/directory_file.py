@@ -53,7 +53,7 @@ class DirectoryFile:
         replace_file(self.path, format_directory(directory), mode=_OWNER_ALONE)
 
     def _close(self) -> None:
-        """Take from others what somebody has opened to them: a copy, or an editor, does that easily."""
+        """Remove permissions of other users: a copy, or an editor, opens a file easily."""
         for path in (self.path, self.path.with_name(self.path.name + ".bak")):
             try:
                 mode = path.stat().st_mode

@@ -1,7 +1,7 @@
 """The guard at a broker's door: whose request it is, and whether that user may have what it asks for.
 
 It is asked before a handler, and before anything but the frame and its fields is parsed. A decision is remembered until a user or
-a rule changes, so a request that somebody else like it came before costs its signature and one look.
+a rule changes, so a request that is like an earlier one costs its signature and one lookup.
 
 Source: Java AuthenticationPipeline, AuthorizationPipeline, DefaultAuthenticationHandler, UserAuthorizationHandler.
 """
@@ -34,7 +34,7 @@ DENIALS = ("signature", "rule")
 
 _UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"
 """A field that clients before 4.9.4 add after they have signed."""
-_NO_USER = User("", "nobody has this secret")
+_NO_USER = User("", "no user has this secret")
 
 
 class Guard:
@@ -42,7 +42,7 @@ class Guard:
 
     Args:
         cluster: the broker's, the resource of whatever concerns all of it.
-        is_authorizing: False: whoever signs may do everything.
+        is_authorizing: False: every user who signs may do everything.
         unsigned: request codes that need no signature.
         unruled: request codes that need no rule.
         is_trusted: tells whether an address is let in without a look (globalWhiteRemoteAddresses).
@@ -95,7 +95,7 @@ class Guard:
             self._check_rules(command, peer, user)
 
     def signer(self, command: Command, peer: Peer) -> User | None:
-        """Return who has signed a request; None where nobody has, and nobody needs to.
+        """Return the user who has signed a request; None where it is not signed, and need not be.
 
         Raises:
             Rejected: it is not signed by a user who may sign.
@@ -145,7 +145,7 @@ class Guard:
             pass
         reason = objection(need, self._directory.acls.get(name), source_ip)
         if len(need.resource.name or "") > NAME_LENGTH_MAX:
-            return reason  # no such topic or group: whoever sends 10,000 of 200 KiB would fill the memory
+            return reason  # no such topic or group: 10,000 of 200 KiB would fill the memory
         if len(self._decisions) >= REMEMBERED_MAX:
             self._decisions.clear()
         self._decisions[key] = reason

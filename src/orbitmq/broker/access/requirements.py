@@ -185,7 +185,7 @@ def _listed(key: str, name: str, resource: Callable[[str], Resource], actions: t
         def names(document: dict[str, Any]) -> list[str]:
             return [_name(entry, name) for entry in document[key]]
 
-        # As their handlers parse them: no more than is quickly done, for whoever signs may come so far.
+        # As their handlers parse them: no more than is quickly done, for every signed request comes so far.
         for found in parse_body("list", asking.body, names, size_max=DOCUMENT_SIZE_MAX):
             yield Need(resource(found), actions)
 

@@ -14,7 +14,7 @@ from orbitmq.model.access import User, UserType
 from orbitmq.wire.signature import Credentials
 
 SECRET_KEYS = ("initAuthenticationUser", "innerClientAuthenticationCredentials")
-"""Settings whose values are shown to nobody."""
+"""Settings whose values are never shown."""
 
 
 class AccessSettings(Protocol):
@@ -85,7 +85,7 @@ def check_access(settings: AccessSettings) -> None:
     parse_codes("authenticationWhitelist", settings.authentication_whitelist)
     parse_codes("authorizationWhitelist", settings.authorization_whitelist)
     if settings.authorization_enabled and not settings.authentication_enabled:
-        allowed = "authenticationEnabled=true with it: who does not sign may call himself anybody"
+        allowed = "authenticationEnabled=true with it: unsigned requests may claim any user"
         raise ConfigError("authorizationEnabled", True, allowed)
     if settings.authentication_enabled and settings.acl_enable:
         raise ConfigError("authenticationEnabled", True, "aclEnable=false with it: one of the two says who may do what")

@@ -1,1 +1,1 @@
-"""When messages reach consumers: at once, by long polling, or after a delay."""
+"""Delivery of messages to consumers: by pulls, by long polling, or after a delay."""

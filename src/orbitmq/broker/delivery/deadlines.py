@@ -1,4 +1,4 @@
-"""Deadlines of delayed messages, counted on a clock that nobody sets. Pure.
+"""Deadlines of delayed messages, counted on a monotonic clock. Pure.
 
 State: per level, up to which message the queue had grown at which moment. In: the queue's end, the monotonic clock. Out:
 whether a message has waited long enough. Times of the wall clock are asked only for what an earlier run left behind: within a run

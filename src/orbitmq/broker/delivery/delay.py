@@ -32,7 +32,7 @@ from orbitmq.wire.messages.record import Record, iter_queue_records
 log = logging.getLogger(__name__)
 
 SLICE_COUNT = 64
-"""Messages that are sent on at once: some two milliseconds of the loop's time, then others have their turn."""
+"""Messages that are sent on in one time slice: some two milliseconds of the loop's time, then others have their turn."""
 _READ_SIZE = 1024 * 1024
 _DELIVERED_MAX = 256
 _DIGITS_MAX = 9
@@ -267,7 +267,7 @@ class DelayQueues:
                 self._pass_over(level, queue_offset, record)
                 self._offsets[level] = queue_offset + 1
                 break
-            # Messages of a level come in their order: the first that is too young ends the level's turn.
+            # Messages of a level come in their order: the first that is not due ends the level's turn.
             if not self._is_due(level, record, now_ms):
                 break
             copy = None

@@ -64,7 +64,7 @@ class DelayService:
 
     def wake(self) -> None:
         """Look again as soon as the message that was just stored can be read: it waits for its time."""
-        # Not at once: with SYNC_FLUSH it is invisible until its sync, and whoever looks before would go back to sleep.
+        # Not immediately: with SYNC_FLUSH it is invisible until its sync, and a check before would go back to sleep.
         self._queues.when_readable(self._arrived.set)
 
     async def run(self) -> None:
@@ -104,7 +104,7 @@ class DelayService:
             await asyncio.sleep(0)
 
     def _save_in_time(self) -> None:
-        """Write the file from time to time. A thread syncs it, so that a slow disk stops nobody."""
+        """Write the file from time to time. A thread syncs it, so that a slow disk stops no request."""
         now = self._monotonic()
         is_time = self._saving is None and now - self._saved_at_ms >= SAVE_MS
         if is_time and (content := self._take_unsaved()) is not None:

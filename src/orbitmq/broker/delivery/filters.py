@@ -30,9 +30,9 @@ COMPILED_INLINE_LENGTH_MAX = 8 * 1024
 """Characters of an expression that the event loop compiles itself; a thread does so with a longer one."""
 COMPILED_LENGTH_BURST = COMPILED_INLINE_LENGTH_MAX + 1024
 COMPILED_LENGTH_PER_MS = 64
-"""Characters that are compiled at once, and then in each millisecond: a thousand take some 4 ms."""
+"""Characters that are compiled in one burst, and then in each millisecond: a thousand take some 4 ms."""
 _EXPRESSION_LENGTH = 32
-"""Characters that every expression counts beside its own: it costs something to begin."""
+"""Characters that every expression counts besides its own: each has a fixed cost."""
 _RETRY_TOPIC = PropertyName.RETRY_TOPIC.encode()
 
 
@@ -42,7 +42,7 @@ class Filters:
     Args:
         takes_sql92: False: only tags can be filtered by (Java: enablePropertyFilter).
         filters_retries: messages that come again pass their topic's filter once more (Java: filterSupportRetry).
-        compile_aside: compiles a long expression in a thread, and calls back with what came of it; None: nobody waits
+        compile_aside: compiles a long expression in a thread, and calls back with the result; None: no caller waits
             for the loop.
     """
 
@@ -62,7 +62,7 @@ class Filters:
 
         Raises:
             Rejected: 23, the expression cannot be parsed; 1, this broker takes tags alone; 215, too many new
-                expressions come at once.
+                expressions come at the same time.
         """
         if is_tag_type(expression_type):
             return parse_tag_codes(expression or SUBSCRIBE_ALL)
@@ -84,7 +84,7 @@ class Filters:
 
         Raises:
             Rejected: 27, the expression cannot be parsed; 23, there is no tag in it; 1, this broker takes tags alone; 215,
-                too many new expressions come at once.
+                too many new expressions come at the same time.
         """
         if is_tag_type(subscription.expression_type):
             return parse_tag_codes(subscription.expression)
@@ -108,7 +108,7 @@ class Filters:
             subscriptions: the group's, by topic.
 
         Raises:
-            Rejected: 215, too many new expressions come at once.
+            Rejected: 215, too many new expressions come at the same time.
         """
         if not self._filters_retries or not topic.startswith(RETRY_PREFIX):
             return selection
@@ -128,7 +128,7 @@ class Filters:
 
         Raises:
             Rejected: 1, this broker takes tags alone; 23, the expression cannot be parsed; 215, too many new expressions
-                come at once.
+                come at the same time.
         """
         if is_tag_type(subscription.expression_type):
             return
@@ -158,7 +158,7 @@ class Filters:
 
         Raises:
             InvalidExpression
-            Rejected: 215, too many new expressions come at once.
+            Rejected: 215, too many new expressions come at the same time.
         """
         if expression_type != SQL92:
             raise InvalidExpression(
@@ -171,7 +171,7 @@ class Filters:
             self._begin(expression, now_ms)
             found = compile_or_error(expression)
             self._kept_length += len(expression)
-        self._kept[expression] = found  # as the last: those that nobody asks for come to the front, and go first
+        self._kept[expression] = found  # as the last: those that are not used come to the front, and go first
         self._drop_oldest()
         if isinstance(found, InvalidExpression):
             raise found.with_traceback(None)
@@ -181,10 +181,10 @@ class Filters:
         """Return when a new expression may be compiled here and now.
 
         Raises:
-            Rejected: 215, too many new ones come at once, or it is being compiled.
+            Rejected: 215, too many new ones come at the same time, or it is being compiled.
         """
         if self._under_way and len(expression) > COMPILED_INLINE_LENGTH_MAX:
-            raise Rejected(ResponseCode.FLOW_CONTROL, "long new expressions come at once: try again")
+            raise Rejected(ResponseCode.FLOW_CONTROL, "too many long new expressions at the same time: try again")
         self._spend(min(len(expression) + _EXPRESSION_LENGTH, COMPILED_LENGTH_BURST), now_ms)
         if self._compile_aside is None or len(expression) <= COMPILED_INLINE_LENGTH_MAX:
             return
@@ -216,7 +216,7 @@ class Filters:
         self._allowance = min(COMPILED_LENGTH_BURST, self._allowance + grown)
         self._allowed_at_ms = now_ms
         if length > self._allowance:
-            raise Rejected(ResponseCode.FLOW_CONTROL, "too many new expressions come at once: try again")
+            raise Rejected(ResponseCode.FLOW_CONTROL, "too many new expressions at the same time: try again")
         self._allowance -= length
 
 

@@ -1,4 +1,4 @@
-"""Young queues: those whose very first message is there still. New groups begin at it, and miss nothing."""
+"""The in-memory check: queues whose very first message is still there and recent. New groups begin at it, and miss nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from orbitmq.store import Store
 
 IN_MEMORY_SIZE = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 0.4)
-"""Bytes of log behind the first message up to which a queue counts as young: 40 % of the memory, as Java has it
+"""Bytes of log behind the first message up to which a queue counts as in memory: 40 % of the memory, as Java has it
 (accessMessageInMemoryMaxRatio)."""
 
 

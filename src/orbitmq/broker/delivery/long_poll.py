@@ -3,8 +3,8 @@
 State: held pulls by queue and by connection, and those that arrivals have woken. In: pulls that found nothing,
 arrivals from the store's dispatch, the clock, closed connections. Out: pulls to be tried again, or whose time is over.
 
-A pull is held with what wakes it: an offset and, for a tag filter, the tags' codes. It is not answered here; whoever
-held it reads again, and holds it again when another filter than the code rejects the message.
+A pull is held with what wakes it: an offset and, for a tag filter, the tags' codes. It is not answered here: the
+caller retries the read, and holds it again when another filter than the code rejects the message.
 
 Source: Java PullRequestHoldService.
 """
@@ -46,7 +46,7 @@ class HeldPull(Generic[T]):
     call: T
     size: int = 0
     is_gone: bool = False
-    """True once its connection has closed: nobody is there to be answered."""
+    """True once its connection has closed."""
     answer_size: int = 0
     """Bytes of the answer that there was no room for."""
     postponed_ms: int | None = None
@@ -60,7 +60,7 @@ class _Waiting(Generic[T]):
     every: dict[HeldPull[T], None] = field(default_factory=dict)
     """Those that take any message."""
     by_code: dict[int, dict[HeldPull[T], None]] = field(default_factory=dict)
-    """The others, by each of their tags: a message that nobody wants is compared with nobody."""
+    """The others, by each of their tags: a message is compared only with the pulls of its tag."""
 
     def __iter__(self) -> Iterator[HeldPull[T]]:
         yield from self.every
@@ -208,7 +208,7 @@ class HeldPulls(Generic[T]):
         return True
 
     def resume(self, count: int) -> bool:
-        """Make some of the pulls ready that were put off. False: there are no more of them."""
+        """Make some of the postponed pulls ready. False: there are no more of them."""
         for _ in range(min(count, len(self._postponed))):
             pull = self._postponed.popleft()
             if not pull.is_gone:

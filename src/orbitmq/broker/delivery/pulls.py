@@ -41,7 +41,7 @@ _CODES = {
 _FORGOTTEN_COUNT = 1_000
 """Pulls of connections that closed that are forgotten in one turn."""
 _HELD_SIZE = 800
-"""Bytes that a held pull takes of memory beside its tags, measured."""
+"""Bytes that a held pull takes of memory besides its tags, measured."""
 _TAG_SIZE = 200
 _SHARED_SIZE_MAX = 8 * 1024 * 1024
 """Bytes of what was read that pulls of one crowd share."""
@@ -241,7 +241,7 @@ class Pulls:
         self._answer_ready()
 
     def drop_connection(self, connection: Peer) -> None:
-        """Forget the pulls of a connection that closed, some in each turn: nobody is there to be answered."""
+        """Forget the pulls of a connection that closed, some in each turn."""
         self.held.drop_connection(connection)
         self._forget_some()
 
@@ -258,7 +258,7 @@ class Pulls:
     def _arrived(self, topic: str, queue_id: int, queue_offset: int, tag_code: int) -> None:
         """Wake held pulls at the end of this turn, so that a burst answers each of them once."""
         held = self.held
-        # Most messages come while nobody waits: they pay for one look at a number.
+        # Most messages come while no pull waits: they pay for one comparison.
         if held.count and held.arrived(topic, queue_id, queue_offset, tag_code):
             asyncio.get_running_loop().call_soon(self._answer_ready)
 
@@ -321,7 +321,7 @@ class Pulls:
         asked.peer.answer_later(asked.command, reply, was_pending=True)
 
     def _read_again(self, pull: HeldPull[_HeldRequest]) -> Reply:
-        """Read for a pull that waited. Whatever goes wrong is its own answer: the pulls beside it are answered, too."""
+        """Read for a pull that waited. Whatever goes wrong is its own answer: the other pulls are answered, too."""
         key = pull.call.key
         try:
             result = self._reads.get(key)
@@ -337,7 +337,7 @@ class Pulls:
                 if result.status is ReadStatus.FOUND:
                     self._share(key, result)
             return self._reply(pull.topic, pull.call.group, pull.queue_id, pull.queue_offset, result)
-        except OrbitError as error:  # files that somebody has cut: told as a pull is told that has not waited
+        except OrbitError as error:  # files that were cut from outside: answered as a pull that has not waited
             return Reply(ResponseCode.SYSTEM_ERROR, str(error))
         except Exception as error:
             log.exception("a held pull of %s queue %d failed", pull.topic, pull.queue_id)
@@ -357,7 +357,7 @@ class Pulls:
     def _reply(self, topic: str, group: str, queue_id: int, queue_offset: int, result: ReadResult) -> Reply:
         stats = self._stats
         code = _CODES.get(result.status)
-        if code is None:  # an empty queue: its reader waits at 0, anybody else has lost the way
+        if code is None:  # an empty queue: its reader waits at 0, all others are out of range
             code = ResponseCode.PULL_NOT_FOUND if queue_offset == 0 else ResponseCode.PULL_OFFSET_MOVED
         if code == ResponseCode.SUCCESS:
             stats.found_count += 1
@@ -383,7 +383,7 @@ class Pulls:
 
 
 def _pass_over(pull: HeldPull[_HeldRequest], result: ReadResult) -> ReadResult:
-    """Let a pull wait on behind messages that did not pass its test: nobody reads them for it again.
+    """Let a pull wait on behind messages that did not pass its test: they are not read for it again.
 
     Its client hears of them when its time is over. Java asks each message by itself, as it comes.
     """

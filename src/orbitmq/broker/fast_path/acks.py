@@ -1,8 +1,8 @@
 """The fast path of acks (200051): those of one checkpoint that come together are noted by one record.
 
-A consumer acknowledges what it popped message by message, and its acks come many in a read. The long way
+A consumer acknowledges what it popped message by message, and its acks come many in a read. The slow path
 (`handlers.popping.acks`) makes a record in the revive topic of each; here they become one batch ack, as Java's broker writes
-it. An ack that is not taken here, with all of its checkpoint in the same read, goes the long way, which refuses or serves it.
+it. An ack that is not taken here, with all of its checkpoint in the same read, takes the slow path, which refuses or serves it.
 
 docs/adr/0013-small-requests-fast-path.md has the figures.
 """
@@ -59,13 +59,13 @@ class AckFastPath:
         if not data.startswith(_START, 8):
             return 0
         done, runs = 0, _runs(data)
-        # A record for each run. Others wait meanwhile: what is left goes the long way, where connections take turns.
+        # A record for each run. Others wait meanwhile: what is left takes the slow path, where connections take turns.
         for _ in range(TURN_COUNT):
             try:
                 run = next(runs, None)
                 key = None if run is None else self._read(run)
             except Exception:
-                break  # the long way says what is wrong
+                break  # the slow path says what is wrong
             if run is None or key is None:
                 break
             try:
@@ -73,7 +73,7 @@ class AckFastPath:
                 answers += [encode_response(ResponseCode.SUCCESS, opaque, None, None) for opaque in run.opaques]
             except OrbitError:
                 break  # nothing of this run was noted
-            except Exception as error:  # it may be noted: the long way would do so once more
+            except Exception as error:  # it may be noted: the slow path would do so once more
                 answers += [answer_to_failure(error, opaque, connection) for opaque in run.opaques]
             connection.counters.requests[_CODE] += len(run.opaques)
             done = run.end
@@ -104,7 +104,7 @@ def _runs(data: bytes) -> Iterator[_CheckpointAcks]:
     for fields, opaque, end in plain_requests(data, _CODE):
         get = fields.get
         handle, _, offset = get("extraInfo", "").rpartition(" ")
-        # A handle may go without its offset, and either may be written in another way: the long way's business.
+        # A handle may go without its offset, and either may be written in another way: left to the slow path.
         if offset != get("offset") or not (offset.isascii() and offset.isdigit()) or len(offset) > _DIGITS_MAX:
             break
         place = handle, get("consumerGroup", ""), get("topic", ""), get("queueId", "")

@@ -1,7 +1,7 @@
 """The fast path of ends of transactions (37): a decision is carried out without a command or a call.
 
 It does what `handlers.transactions` does, through the same `Transactions.end`. What that refuses has changed nothing, and
-goes the long way, which refuses it again, with its remark. The end of a message that is remembered is read by the pattern
+takes the slow path, which refuses it again, with its remark. The end of a message that is remembered is read by the pattern
 of its client's requests.
 
 docs/adr/0013-small-requests-fast-path.md has the figures.
@@ -31,7 +31,7 @@ _READ = {
 }  # fmt: skip
 _CHECKED = {"fromTransactionCheck": "true|false"}
 _TURN_ROOM = 8 * TURN_COUNT
-"""Ends of one read that are carried out at once, as with sends."""
+"""End-transaction requests of one read that are carried out in one time slice, as with sends."""
 _FOUND_COST = 8
 """A half message that has to be looked for in the log takes as long as so many that are remembered."""
 _TURN_SIZE = 1024 * 1024
@@ -61,11 +61,11 @@ class EndTransactionFastPath:
                 done = frame_end
                 count += 1
                 room -= cost
-                # Others wait meanwhile: what is left goes the long way, where connections take turns.
+                # Others wait meanwhile: what is left takes the slow path, where connections take turns.
                 if room <= 0 or log_end > turn_end:
                     break
         except Exception:
-            pass  # nothing of this one has happened: the long way says what is wrong
+            pass  # nothing of this one has happened: the slow path says what is wrong
         if count:
             connection.counters.requests[_CODE] += count
             self._store.bound_unsynced(log_end)

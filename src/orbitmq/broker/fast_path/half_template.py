@@ -1,7 +1,7 @@
 """The forms of half messages: what the halves of one producer have in common is made once.
 
 A half message is stored with properties that were added to its own: where it goes, and its unique key once more. Between
-two halves of one producer for one queue only that key differs. What stands around it is made by the long way's own function,
+two halves of one producer for one queue only that key differs. What stands around it is made by the slow path's own function,
 for the first of them.
 """
 
@@ -51,13 +51,13 @@ class HalfTemplates:
     """The forms that were made before.
 
     Args:
-        special_message: the long way's: the stored form of a message that asks for something special, None where it refuses.
+        special_message: the slow path's: the stored form of a message that asks for something special, None where it refuses.
     """
 
     def __init__(self, special_message: Callable[[Draft], Draft | None]) -> None:
         self._special_message = special_message
         self._templates: dict[_Around, HalfTemplate | None] = {}
-        """None: they have none. `_SEEN`: they came once; somebody's properties differ in every message, and come never again."""
+        """None: they have none. `_SEEN`: they came once; the properties of some producers differ in every message, and come never again."""
 
     def find(self, draft: Draft, key: bytes) -> HalfTemplate | None:
         """Return the form of a half message, None where it has to be looked at.

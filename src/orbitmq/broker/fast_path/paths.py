@@ -31,7 +31,7 @@ class FastPaths:
 
     def __init__(self, by_code: Mapping[bytes, Way]) -> None:
         self.is_open = True
-        """False: everything goes the long way."""
+        """False: everything takes the slow path."""
         self._by_code = by_code
 
     def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
@@ -44,7 +44,7 @@ class FastPaths:
         self._by_code = others._by_code
 
     def close(self) -> None:
-        """Send everybody the long way from now on: the broker stops, and there they are told."""
+        """Send all requests to the slow path from now on: the broker stops, and the slow path refuses them."""
         self.is_open = False
 
     def learn(self, frame: Frame, command: Command, reply: Reply) -> None:

@@ -38,7 +38,7 @@ def plain_requests(data: bytes, code: int, at: int = 0) -> Iterator[PlainRequest
         size, mark = _unpack_prefix(data, at)
         text_start = at + 8
         at += 4 + size
-        # A frame that the read cut off, a body, or a header that is too long or binary (mark >> 24): the long way's business.
+        # A frame that the read cut off, a body, or a header that is too long or binary (mark >> 24): left to the slow path.
         if at > end or at != text_start + mark or mark > HEADER_SIZE_MAX:
             return
         try:
@@ -98,7 +98,7 @@ class Patterns:
         """Learn the pattern of a plain request."""
         if self._tries >= _TRIES_MAX or len(self._patterns) >= _PATTERNS_MAX or self.read(data, at) is not None:
             return
-        self._tries += 1  # whoever writes each request in another way does not get us to parse all of them twice
+        self._tries += 1  # a client that writes each request in another way must not get all of them parsed twice
         text = data[at + 8 : frame_end]
         document = orjson.loads(text)
         if orjson.dumps(document) != text or not self._read.keys() <= document["extFields"].keys():

@@ -2,11 +2,11 @@
 
 A broker's day is SEND_MESSAGE_V2 with a JSON header. Such frames at the start of a read are appended one after another,
 up to the first that is anything else: another request, another header form, a topic that is not there, a value that must
-be looked at. What a half of a transaction or a message for a later time becomes is made by the long way's own function. Anything
-else goes the long way (`handlers.send`), which refuses or serves it. So the fast path never refuses,
-and it stores only what the long way would store, byte for byte; a test holds the two together.
+be looked at. What a half of a transaction or a message for a later time becomes is made by the slow path's own function. Anything
+else takes the slow path (`handlers.send`), which refuses or serves it. So the fast path never refuses,
+and it stores only what the slow path would store, byte for byte; a test holds the two together.
 
-It takes a third of the long way's time per message: docs/adr/0010-send-fast-path.md.
+It takes a third of the slow path's time per message: docs/adr/0010-send-fast-path.md.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SENTINELS = ("<id>", "111111111", "222222222", "333333333")
 _KEY_SENTINEL = "<key>"
 _PREPARED = SysFlag.TRANSACTION_PREPARED
 _TURN_ROOM = 8 * TURN_COUNT
-"""Sends of one read that are served at once: some four milliseconds. A read has a quarter of a megabyte, and room for 900."""
+"""Sends of one read that are served in one time slice: some four milliseconds. A read has a quarter of a megabyte, and room for 900."""
 _SPECIAL_COST = 3
 """A message that waits for something takes about as long as so many sends more."""
 _new = tuple.__new__  # a named tuple's own constructor is a Python function
@@ -83,7 +83,7 @@ class SendFastPath:
         taken: int | None = None
         failure: bytes | None = None
         try:
-            # Without room others have waited long enough: what is left goes the long way, where connections take turns.
+            # Without room others have waited long enough: what is left takes the slow path, where connections take turns.
             while room > 0 and end - at > _FRAME_SIZE_MIN and data.startswith(_START, at + 8):
                 size, mark = _unpack_prefix(data, at)
                 body_start = at + 8 + (mark & HEADER_SIZE_MASK)
@@ -116,7 +116,7 @@ class SendFastPath:
                     at = frame_end
                     if special.topic is not topic:
                         recall_handle = note_waiting(tables, topic, special, stored_at_ms)
-                        topic = special.topic  # where it is counted, as on the long way
+                        topic = special.topic  # where it is counted, as on the slow path
                     if template is not None:
                         if template.ending is not None and tables.transactions is not None:
                             tables.transactions.keep(special, result, key, template.ending)
@@ -150,7 +150,7 @@ class SendFastPath:
                 room -= 1
                 taken = None
         except Exception as error:
-            # Before it is stored, the long way says what is wrong. Afterwards, that would store it once more.
+            # Before it is stored, the slow path says what is wrong. Afterwards, that would store it once more.
             if taken is not None and (at == frame_end or not isinstance(error, OrbitError)):
                 at, failure = frame_end, answer_to_failure(error, taken, connection)
         if opaques:
@@ -178,7 +178,7 @@ class SendFastPath:
         return count
 
     def _special_message(self, sent: Draft) -> Draft | None:
-        """Return the stored form of a message that asks for something special; None: the long way says what is wrong."""
+        """Return the stored form of a message that asks for something special; None: the slow path says what is wrong."""
         try:
             special = special_message(self._tables, sent)
         except OrbitError:
@@ -225,7 +225,7 @@ def _as_maybe_stored(answer: bytes, code: ResponseCode) -> bytes:
 
 
 def _answer_template(answers: SendAnswers, key: str | None) -> bytes:
-    """Return an answer of the long way with `%` in place of its values: physical offset, queue and its offset, key, opaque."""
+    """Return an answer of the slow path with `%` in place of its values: physical offset, queue and its offset, key, opaque."""
     message_id, queue_id, queue_offset, opaque = _SENTINELS
     header = answers.header(message_id, int(queue_id), int(queue_offset), key)
     text = encode_reply(Command(RequestCode.SEND_MESSAGE_V2, int(opaque)), Reply(header=header))[8:].decode()

@@ -23,7 +23,7 @@ from orbitmq.codes import RequestCode
 from orbitmq.model.message import SysFlag
 
 TEXTS_MAX = 4_096
-"""Texts of a kind that are remembered; with more, all are forgotten and learnt anew."""
+"""Texts of a kind that are remembered; with more, all are forgotten and learnt again."""
 TEXT_SIZE_MAX = 1_024
 """Bytes of a text that is remembered."""
 _CODE = int(RequestCode.SEND_MESSAGE_V2)
@@ -79,7 +79,7 @@ class SendHeaderTexts:
             or not born_at.isdigit()
             or not opaque.isdigit()
             or len(opaque) > _OPAQUE_DIGITS_MAX
-            or (opaque[0] == _ZERO and len(opaque) > 1)  # JSON knows no number 007: the long way refuses it
+            or (opaque[0] == _ZERO and len(opaque) > 1)  # JSON knows no number 007: the slow path refuses it
         ):
             return None
         raw = text[start:end]

@@ -1,4 +1,4 @@
-"""The forms of plain sends: what is the same in message after message is looked at once.
+"""Templates of plain sends: what is the same in message after message is parsed only once.
 
 Between two messages of one producer its text, of header and properties, differs in a few values: queue, birth time, opaque,
 unique key, and the words of KEYS. The text around those is the message's form. What a form means is found out by the
@@ -70,7 +70,7 @@ class SendTemplates:
         self._templates: dict[bytes, _Template | tuple[()]] = {}
         """By their text; empty: it means nothing that could be put together."""
         self._seen: set[bytes] = set()
-        """Texts that came once. Most of them come never again: somebody's properties differ in every message."""
+        """Texts that came once. Most of them come never again: the properties of some producers differ in every message."""
 
     def read(self, text: bytes) -> PlainMessage | None:
         """Return what a plain send's header says; None: it has to be looked at."""

@@ -1,7 +1,7 @@
 """The making of groups and topics that clients come with: all that come while a write is under way share the next one.
 
 What is new is put into the tables when its files are on the disk, and who came with it is told then: a thousand clients
-with a group each cost a write or two, on a thread, and nobody else waits for them. Where the disk refuses the files, the tables
+with a group each cost a write or two, on a thread, and no other client waits for them. Where the disk refuses the files, the tables
 stay as they are, and the clients are served: reading must go on. Each of their next requests tries again.
 """
 
@@ -37,7 +37,7 @@ Addition = Callable[[GroupConfigs, TopicTable], Generator[None, None, Rejected |
 """Adds to drafts of the tables what a client lacks, name by name; says why where it may not be."""
 _STEP_S = 0.002
 OVERTAKEN_MAX = 3
-"""After so many times in a row that the tables were changed while names were added, they are added all at once."""
+"""After so many times in a row that the tables were changed while names were added, they are added in one step."""
 
 
 @dataclass(slots=True, eq=False)
@@ -167,7 +167,7 @@ class AutoCreation:
             self._task = None
 
     async def _make(self, arrivals: list[_PendingCreation]) -> list[tuple[_PendingCreation, Rejected | None]]:
-        """Make what is missing, and return what to tell whom; nobody yet when another change came in between."""
+        """Make what is missing, and return what to tell each waiter; none yet when another change came in between."""
         begun = self._groups.configs.version, self._topics.table.version
         configs, topics = self._groups.configs.draft(), self._topics.table.draft()
         refusals = await _add_all(arrivals, configs, topics, in_steps=self._overtaken_count < OVERTAKEN_MAX)
@@ -208,7 +208,7 @@ class _TimeSlice:
         self._ends = perf_counter() + _STEP_S
 
     async def keep(self) -> None:
-        """Come back at once, or after a turn of the loop."""
+        """Come back immediately, or after a turn of the loop."""
         if perf_counter() > self._ends:
             await asyncio.sleep(0)
             self._ends = perf_counter() + _STEP_S

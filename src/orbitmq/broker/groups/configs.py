@@ -100,7 +100,7 @@ class GroupConfigs(VersionedTable[GroupConfig]):
             topics[topic] = topics.get(topic, 0) | _READ
         elif topic in topics:
             topics[topic] &= ~_READ
-        # A new table each time: whoever wants to take the change back has kept the old one.
+        # A new table each time: a caller that takes the change back has kept the old one.
         others = {name: kept for name, kept in self.forbidden.items() if name != group}
         left = {name: bits for name, bits in topics.items() if bits > 0}
         self.forbidden = others | ({group: left} if left else {})

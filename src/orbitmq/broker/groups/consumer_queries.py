@@ -67,7 +67,7 @@ class ConsumerQueries:
             done: is called once, when each has answered, or will not any more.
 
         Raises:
-            Rejected: 1, nobody of the group is there, or one who is to be asked is too old; 2, too many questions wait.
+            Rejected: 1, no consumer of the group is online, or one that is to be asked is too old; 2, too many questions wait.
         """
         found = self._members.find(group)
         if found is None:

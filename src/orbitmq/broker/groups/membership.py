@@ -16,8 +16,8 @@ class Membership:
 
     Args:
         silence_ms: a client that sends no heartbeat for so long has left.
-        clock: the monotonic one: no client has left because somebody set the wall clock.
-        is_notifying: False: nobody is told, and clients find out at their next rebalance.
+        clock: the monotonic one: no client is lost because the wall clock was set.
+        is_notifying: False: clients are not told, and find out at their next rebalance.
     """
 
     def __init__(self, members: GroupMembers[Peer], *, silence_ms: int, clock: Clock, is_notifying: bool) -> None:

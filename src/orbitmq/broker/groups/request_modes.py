@@ -25,7 +25,7 @@ class RequestModes:
 
     Args:
         path: messageRequestMode.json.
-        default: of groups that nobody has set one for.
+        default: of groups without a mode of their own.
         share_queue_count: of such groups, where they pop.
     """
 

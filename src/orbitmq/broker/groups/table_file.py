@@ -11,7 +11,7 @@ from orbitmq.files import replace_file
 
 
 class TableFile:
-    """A small file that is replaced whole, by whoever took the latest ticket for it."""
+    """A small file that is replaced whole, by the holder of the latest ticket for it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

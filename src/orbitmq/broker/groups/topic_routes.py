@@ -13,7 +13,7 @@ from orbitmq.errors import OrbitError
 from orbitmq.model.route import MessageQueue
 
 KEPT_MS = 5_000
-"""So long an answer stands for the next ones: a group's consumers all ask at once."""
+"""So long an answer stands for the next ones: a group's consumers all ask at the same time."""
 KEPT_COUNT_MAX = 10_000
 UNDER_WAY_MAX = 1_000
 """Topics that may be looked up at a time."""
@@ -55,7 +55,7 @@ class RouteLookup:
             task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Answer whoever waits with None."""
+        """Answer all waiters with None."""
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -63,7 +63,7 @@ def query_topics_of_group(tables: ClientInsight, call: Call[QueryTopicsOfGroup])
 
 @handlers.on(QuerySubscription)
 def query_subscription(tables: ClientInsight, call: Call[QuerySubscription]) -> Reply:
-    """Answer with what a group subscribes to in a topic; without it when nobody of the group is online."""
+    """Answer with what a group subscribes to in a topic; without it when no consumer of the group is online."""
     group, topic = call.header.group, call.header.topic
     consumers = tables.members.find(group)
     subscription = None if consumers is None or topic is None else consumers.subscriptions.get(topic)

@@ -52,7 +52,7 @@ handlers: Handlers[ConsumerQueryTables] = Handlers()
 def get_running_info(tables: ConsumerQueryTables, call: Call[GetRunningInfo]) -> Later:
     """Ask one consumer what it does."""
     header = call.header
-    # Encoded anew: the administrator's signature is nobody else's business.
+    # Encoded again: the administrator's signature must not reach the consumer.
     tables.consumer_queries.ask(header.consumer_group, header.client_id, make_request(header), call.answer)
     return LATER
 

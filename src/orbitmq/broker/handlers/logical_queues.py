@@ -53,7 +53,7 @@ def on_logical_queues(
 
             def local(header: Any) -> Reply:
                 reply = _of_own_queues[type(header)](tables, Call(header, call.command, call.connection, call.now_ms))
-                assert reply is not LATER, "an offset is known at once"
+                assert reply is not LATER, "an offset is known immediately"
                 return reply
 
             return static.serve(call, make_steps(queue, call.header), local)

@@ -30,7 +30,7 @@ _NO_GROUPS = {
     "globalAcc": 0,
     "globalColdReadThreshold": 104_857_600,
 }
-"""What Java tells while nobody is held back, with its default thresholds."""
+"""Java's answer while no group is held back, with its default thresholds."""
 
 handlers: Handlers[BrokerService] = Handlers()
 

@@ -65,7 +65,7 @@ def query_consumer_offset(tables: OffsetTables, call: Call[QueryConsumerOffset])
     """Answer with a group's committed offset; 22 lets the client choose where it starts.
 
     A queue whose first message is still there answers 0, as Java does while it is in memory: a new group then
-    misses nothing of a young topic.
+    misses nothing of a topic whose first messages are in memory.
     """
     header = call.header
     found = tables.offsets.query(header.consumer_group, header.topic, header.queue_id)

@@ -151,7 +151,7 @@ def parse_ack(tables: PopTables, header: AckMessage | ChangeInvisibleTime) -> tu
 
 
 def check_broker(tables: PopTables, broker_name: str) -> None:
-    """Raise Rejected 29 unless a handle is this broker's: nobody else's messages are acknowledged here."""
+    """Raise Rejected 29 unless a handle is this broker's: messages of other brokers are not acknowledged here."""
     if broker_name != tables.broker_name:
         raise Rejected(
             ResponseCode.INVALID_PARAMETER,

@@ -29,7 +29,7 @@ _STEP_COUNT = 100
 
 @handlers.on(AckMessage)
 def acknowledge(tables: PopTables, call: Call[AckMessage]) -> Reply | Later:
-    """Note that a message is done. One that was given to somebody else meanwhile is theirs: nothing happens then."""
+    """Note that a message is done. One that another consumer got meanwhile is left alone: nothing happens then."""
     header = call.header
     handle, key = parse_ack(tables, header)
     begin = tables.store.min_offset(header.topic, header.queue_id)
@@ -111,7 +111,7 @@ def _place_of(key: CheckpointKey) -> OrderedPlace:
 
 @handlers.on(ChangeInvisibleTime)
 def change_invisible_time(tables: PopTables, call: Call[ChangeInvisibleTime]) -> Reply | Later:
-    """Count a message's time anew, from now on; its new checkpoint has its own handle."""
+    """Restart a message's invisible time, from now on; its new checkpoint has its own handle."""
     header = call.header
     check_invisible_time(header.invisible_ms)
     handle, key = parse_ack(tables, header)
@@ -138,7 +138,7 @@ def change_invisible_time(tables: PopTables, call: Call[ChangeInvisibleTime]) ->
 
 
 def _change_in_order(tables: PopTables, key: CheckpointKey, queue_offset: int, invisible_ms: int) -> Reply:
-    """Count the time of a message anew that blocks its queue; its handle keeps the time of the pop."""
+    """Restart the invisible time of a message that blocks its queue; its handle keeps the time of the pop."""
     place = _place_of(key)
     visible_at_ms = tables.pop.ordered.change_time(place, queue_offset, key.pop_time_ms, invisible_ms)
     if visible_at_ms is None:
@@ -154,7 +154,7 @@ def _change_in_order(tables: PopTables, key: CheckpointKey, queue_offset: int, i
 
 
 def _not_out(key: CheckpointKey, queue_offset: int) -> Rejected:
-    remark = f"offset: {queue_offset} of {key.topic:.400} queue {key.queue_id} is acknowledged, or somebody else's"
+    remark = f"offset: {queue_offset} of {key.topic:.400} queue {key.queue_id} is acknowledged, or popped again by another consumer"
     return Rejected(ResponseCode.NO_MESSAGE, remark)
 
 

@@ -53,7 +53,7 @@ class PullTables:
 handlers: Handlers[PullTables] = Handlers()
 
 SUSPEND_MS_MAX = 60_000
-"""Ours: nobody waits longer; a client that wants to asks again."""
+"""Ours: no pull waits longer; a client that wants to asks again."""
 _READ = int(Perm.READ)
 
 

@@ -14,7 +14,7 @@ from orbitmq.wire.headers import LockQueues, UnlockQueues
 
 @dataclass(frozen=True, slots=True)
 class LockTables:
-    """The locks, and the monotonic clock that says when they run out: setting the wall clock ends nobody's."""
+    """The locks, and the monotonic clock that says when they run out: setting the wall clock ends none of them."""
 
     locks: QueueLocks
     clock: Clock
@@ -25,13 +25,13 @@ handlers: Handlers[LockTables] = Handlers()
 
 @handlers.on(LockQueues)
 def lock_queues(tables: LockTables, call: Call[LockQueues]) -> Reply | Later:
-    """Give a client the queues that nobody else of its group works on."""
+    """Give a client the queues that no other client of its group has locked."""
     return in_turns(call, _lock(tables, call))
 
 
 def _lock(tables: LockTables, call: Call[LockQueues]) -> Work:
     if len(call.command.body) > SMALL_BODY_SIZE:
-        yield  # then all at once: 20,000 queues take 20 ms, and half done they would take memory for each such request
+        yield  # then all in one slice: 20,000 queues take 20 ms, and half done they would take memory for each such request
     wanted = decode_queue_lock(call.command.body)
     queues = list(dict.fromkeys(wanted.queues))  # one that is named twice is locked once
     granted = tables.locks.lock(wanted.group, wanted.client_id, queues, tables.clock())

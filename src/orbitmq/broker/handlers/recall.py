@@ -47,7 +47,7 @@ handlers: Handlers[RecallTables] = Handlers()
 
 @handlers.on(RecallMessage)
 def recall_message(tables: RecallTables, call: Call[RecallMessage]) -> Reply | Later:
-    """Let a message not be delivered: one that waits beside it, due at the same time, takes it back then."""
+    """Let a message not be delivered: a recall message, due at the same time, takes it back then."""
     region = {PropertyName.MSG_REGION: tables.region_id}
     try:
         handle = _handle(tables, call)

@@ -27,7 +27,7 @@ class ReplicationTables:
     Args:
         log_end_at_start: where the log ended when the broker started.
         slaves: returns those that follow now.
-        master: returns whom a slave follows, empty when nobody yet; None: this is a master.
+        master: returns the master that a slave follows, empty when unknown; None: this is a master.
     """
 
     store: Store

@@ -140,7 +140,7 @@ def take_batch(tables: SendTables, call: SendCall) -> Reply | Later:
 def make_topic(
     tables: SendTables, call: SendCall | Call[SendReply] | Call[SendReplyV2], serve: Callable[[], Reply | Later]
 ) -> Later:
-    """Make the topic that a send lacks, and serve the send when it is on the disk. Nobody else waits for that."""
+    """Make the topic that a send lacks, and serve the send when it is on the disk. No other request waits for that."""
 
     def made(refusal: Rejected | None) -> None:
         try:

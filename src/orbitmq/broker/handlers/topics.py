@@ -152,7 +152,7 @@ def create_topics(tables: TopicTables, call: Call[CreateTopics]) -> Reply | Late
 
 @handlers.on(DeleteTopicInBroker)
 def delete_topic(tables: TopicTables, call: Call[DeleteTopicInBroker]) -> Reply | Later:
-    """Delete a topic with its queues, everybody's offsets in it, and the retries of its popped messages."""
+    """Delete a topic with its queues, all groups' offsets in it, and the retries of its popped messages."""
     topic = call.header.topic
     _check_may_change(tables, topic)
     retries = _pop_retries(tables, topic) if tables.clears_retries else []

@@ -33,7 +33,7 @@ def create(access: AccessControl, call: Call[CreateUser]) -> Reply:
 
 @handlers.on(UpdateUser)
 def update(access: AccessControl, call: Call[UpdateUser]) -> Reply:
-    """Change a user; a super user is changed, and anybody made one, by a super user alone."""
+    """Change a user; only a super user changes a super user, or makes one."""
     name = _name(call.header.username)
     change = decode_user_change(call.command.body)
     if change.type is UserType.SUPER and not access.may_change_super_users(call.command):

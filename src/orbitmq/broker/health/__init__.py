@@ -1,1 +1,1 @@
-"""Health of a broker: findings as alerts, the health document, and the figures for Prometheus."""
+"""Health of a broker: issues as alerts, the health document, and the metrics for Prometheus."""

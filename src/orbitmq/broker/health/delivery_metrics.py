@@ -1,4 +1,4 @@
-"""Metrics of what is delivered otherwise than at once: delayed and timed messages, transactions, popped messages.
+"""Metrics of deliveries that wait: delayed and timed messages, transactions, popped messages.
 
 Source: Java DefaultStoreMetricsConstant, PopMetricsConstant, BrokerMetricsConstant; docs/reference/broker.md.
 """
@@ -111,7 +111,7 @@ class DeliveryMetrics:
         yield from java.histograms("finish_message_latency_milliseconds", text, ("topic",), latencies)
         text = "Transactions that are open"
         yield from java.gauges("half_messages", text, ("topic",), by_topic(counts.open, self._series_max))
-        yield own.counter("transactions_given_up", "Transactions that nobody decided about", counts.given_up_count)
+        yield own.counter("transactions_given_up", "Transactions that were discarded undecided", counts.given_up_count)
         yield own.counter("transaction_checks", "Questions to producers how a transaction has ended", checks.sent_count)
         text = "Such questions that found no producer of the group that would read them"
         yield own.counter("transaction_checks_unsent", text, checks.unsent_count)

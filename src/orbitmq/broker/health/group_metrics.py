@@ -1,6 +1,6 @@
-"""Metrics of consumer groups: how far behind each is, in messages and in time, and what its consumers have in hand.
+"""Metrics of consumer groups: how far behind each is, in messages and in time, and what its consumers have in flight.
 
-A popped message that nobody has acknowledged is behind the group's offset and still not consumed: it counts as in flight.
+An unacknowledged popped message is behind the group's offset and still not consumed: it counts as in flight.
 
 Source: Java ConsumerLagCalculator, which shows the topics that a group subscribes to now; docs/reference/broker.md.
 """

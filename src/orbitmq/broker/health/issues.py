@@ -1,4 +1,4 @@
-"""The findings that make a broker unhealthy, and those that make it unready. Pure: what is known comes in.
+"""The issues that make a broker unhealthy, and those that make it unready. Pure: what is known comes in.
 
 Source: the same rules stand in `deploy/prometheus/broker.rules.yml` for Prometheus; names and thresholds are kept equal by
 a test.
@@ -37,9 +37,9 @@ RULES = {
     StoreIssueKind.QUARANTINE: BrokerAlertRule.RECOVERY_CUT,
     StoreIssueKind.DISK_FULL: BrokerAlertRule.DISK_FULL,
 }
-"""The rules about the store. A trouble that is not among them is a warning."""
+"""The rules about the store. An issue that is not among them is a warning."""
 READ_ONLY = frozenset((StoreIssueKind.FENCED, StoreIssueKind.DISK_FULL, StoreIssueKind.CLOSED))
-"""Troubles that a short wait does not end: a broker that has one is not ready."""
+"""Issues that a short wait does not end: a broker that has one is not ready."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class BrokerState:
     """What is known of a broker at one moment.
 
     Args:
-        disk_used_ratio: how much of the disk is used, 0 to 1; None: nobody knows.
+        disk_used_ratio: how much of the disk is used, 0 to 1; None: unknown.
         disk_ratio_max: above it messages are deleted that have not expired (diskSpaceCleanForciblyRatio).
         name_servers: those that are to be told of the broker.
         told: those of them that know it.

@@ -235,7 +235,7 @@ class BrokerMetrics:
         text = "Records that the last start found to be in no consume queue"
         yield own.gauge("recovery_unplaced_records", text, recovery_report.unplaced_count)
         yield own.gauge(
-            "recovery_rebuilt_queues", "Consume queues that the last start wrote anew", len(recovery_report.rebuilt)
+            "recovery_rebuilt_queues", "Consume queues that the last start rebuilt", len(recovery_report.rebuilt)
         )
         yield own.gauge("quarantine_bytes", "Bytes that were cut off the log and are kept", store.quarantine_size)
 

@@ -150,7 +150,7 @@ class BrokerMonitor:
 
 
 def _told_of(recovery_report: RecoveryReport) -> list[str]:
-    """Return in words what the last start met that a good store does not have, beside what it has cut."""
+    """Return in words what the last start met that a good store does not have, besides what it has cut."""
     said = []
     if recovery_report.lost_size:
         said.append(
@@ -161,6 +161,6 @@ def _told_of(recovery_report: RecoveryReport) -> list[str]:
     if recovery_report.rebuilt:
         topic, queue_id = recovery_report.rebuilt[0]
         said.append(
-            f"the last start wrote {len(recovery_report.rebuilt)} consume queues anew, first {topic} queue {queue_id}"
+            f"the last start rebuilt {len(recovery_report.rebuilt)} consume queues, first {topic} queue {queue_id}"
         )
     return said

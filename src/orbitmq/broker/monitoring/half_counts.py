@@ -31,7 +31,7 @@ class HalfCounts:
     ) -> None:
         self.version = version
         self.given_up_count = 0
-        """Transactions that nobody decided about, since the start."""
+        """Transactions that were discarded undecided, since the start."""
         self.latencies: Histograms[str] = Histograms(LATENCY_BOUNDS_S, TOPICS_MAX)
         """By topic: how long transactions were open that were committed, in seconds from their messages' birth."""
         self._open = dict(open_counts or {})
@@ -75,7 +75,7 @@ class HalfCounts:
         self._rolled_back[topic] = self._rolled_back.get(topic, 0) + 1
 
     def given_up(self, topic: str, now_ms: int) -> None:
-        """Nobody decided about a message."""
+        """Count a message that was discarded undecided."""
         self._add(topic, -1, now_ms)
         self.given_up_count += 1
 

@@ -152,7 +152,7 @@ class RuntimeInfo:
         except (
             OSError,
             StoreError,
-        ):  # of a log that cannot be read the warnings tell, and whoever asks has to hear them
+        ):  # of a log that cannot be read the warnings tell, and the reply has to carry them
             return 0
 
     def _of_pools(self) -> dict[str, str]:

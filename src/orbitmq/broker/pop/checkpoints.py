@@ -23,11 +23,11 @@ InFlightKey = tuple[str, str, int]
 
 
 class Outstanding:
-    """A checkpoint with messages that nobody has acknowledged yet; their offsets ascend.
+    """A checkpoint with unacknowledged messages; their offsets ascend.
 
     Args:
         revive_queue_id: where its record is, as `revive_offset`.
-        due_at_ms: when its messages are given to somebody else, by the monotonic clock.
+        due_at_ms: when its messages become visible again, by the monotonic clock.
     """
 
     __slots__ = ("due_at_ms", "invisible_ms", "key", "left", "offsets", "revive_offset", "revive_queue_id", "rewritten")
@@ -41,11 +41,11 @@ class Outstanding:
         self.revive_offset = revive_offset
         self.due_at_ms = due_at_ms
         self.left = ((1 << len(checkpoint.offsets)) - 1) & ~checkpoint.acked
-        """Bits of the messages that nobody has acknowledged."""
+        """Bits of the unacknowledged messages."""
 
     @property
     def offsets_left(self) -> list[int]:
-        """The queue offsets of the messages that nobody has acknowledged."""
+        """The queue offsets of the unacknowledged messages."""
         return [offset for index, offset in enumerate(self.offsets) if self.left >> index & 1]
 
     @property
@@ -67,11 +67,11 @@ class Checkpoints:
         self.count = 0
         """Checkpoints that have messages left."""
         self.message_count = 0
-        """PopResult messages that nobody has acknowledged yet."""
+        """Popped messages that are not acknowledged yet."""
 
     @property
     def in_flight(self) -> dict[InFlightKey, int]:
-        """How many popped messages nobody has acknowledged yet, by topic, group and queue."""
+        """How many popped messages are not acknowledged yet, by topic, group and queue."""
         return self._in_flight
 
     def find(self, key: CheckpointKey) -> Outstanding | None:

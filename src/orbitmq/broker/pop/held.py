@@ -32,7 +32,7 @@ class HeldPop(Generic[T]):
     Args:
         tag_codes: codes of the tags it wants, None for every message.
         connection: whose closing drops it.
-        call: whoever held it knows what it is.
+        call: the holder's own; never looked at here.
         is_gone: its connection closed, and it was forgotten.
     """
 
@@ -95,7 +95,7 @@ class HeldPops(Generic[T]):
         """Take out those that a new message is for: one of each group."""
         found = []
         for (popped, group), queue_ids in tuple(self._places.get(topic, {}).items()):
-            # Whoever waits at any of a topic's queues gets retries, too.
+            # Pops that wait at any of a topic's queues get retries, too.
             wanted = (ANY_QUEUE, queue_id) if topic == popped else (ANY_QUEUE, *sorted(queue_ids - {ANY_QUEUE}))
             for wanted_id in wanted:
                 pop = self.take_one((popped, group, wanted_id), tag_code)
@@ -134,7 +134,7 @@ class HeldPops(Generic[T]):
         self.count -= 1
 
     def leave(self, pop: HeldPop[T]) -> bool:
-        """Let a request that was taken out go from its connection: it is tried now. False: nobody is there to be answered."""
+        """Let a request that was taken out go from its connection: it is tried now. False: its connection has closed."""
         is_gone = pop.is_gone or pop.connection in self._closed
         own = self._by_connection.get(pop.connection)
         if own is not None:
@@ -154,7 +154,7 @@ class HeldPops(Generic[T]):
         return [pop for place in places for pop in self._take_all(place)]
 
     def drop_connection(self, connection: Hashable) -> None:
-        """Let nobody try a request of a connection that closed; `forget_some` takes them out."""
+        """Mark the requests of a closed connection as not to be tried; `forget_some` takes them out."""
         if connection in self._by_connection:
             self._closed[connection] = None
 

@@ -2,7 +2,7 @@
 
 State: the last batch of each queue that has messages left, and until when each of them is its consumer's. In: batches,
 acks, changed times, the two clocks. Out: whether a queue may be read, how often its messages were tried, and where the
-group goes on. Deadlines are counted on the monotonic clock, so that whoever sets the wall clock moves none of them.
+group goes on. Deadlines are counted on the monotonic clock, so that setting the wall clock moves none of them.
 
 Source: Java ConsumerOrderInfoManager.
 """
@@ -26,7 +26,7 @@ from orbitmq.wire.pop.ordered_batches import (
 )
 
 FORGOTTEN_AFTER_MS = 24 * 3_600_000
-"""Of a batch that nobody asked for since so long, the counts are not kept either (Java: CLEAN_SPAN_FROM_LAST)."""
+"""Of a batch that was not asked for since so long, the counts are not kept either (Java: CLEAN_SPAN_FROM_LAST)."""
 LEFT_MS_MAX = 3 * 86_400_000
 """What an earlier run left blocks its queue no longer than a pop may: the wall clock may have been set since."""
 
@@ -36,7 +36,7 @@ _DUE_SLACK = 1_024
 
 
 class _Held:
-    """A batch with messages that nobody has acknowledged yet; `due_ms` says by offset when they are anybody's again."""
+    """A batch with unacknowledged messages; `due_ms` says by offset when they become visible again."""
 
     __slots__ = ("batch", "due_ms")
 
@@ -46,7 +46,7 @@ class _Held:
 
     @property
     def over_ms(self) -> int:
-        """When all of it is anybody's again."""
+        """When all of it is visible again."""
         return max(self.due_ms.values())
 
 
@@ -122,7 +122,7 @@ class OrderedQueues:
     def give(
         self, place: OrderedPlace, offsets: Sequence[int], pop_time_ms: int, invisible_ms: int, attempt_id: str | None
     ) -> OrderedBatch:
-        """Note a batch that a consumer gets now; what was out of the queue before is nobody's any more."""
+        """Note a batch that a consumer gets now; what was popped from the queue before is forgotten."""
         before = self._held.pop(place, None)
         counts = {} if before is None else _counts_again(before.batch, offsets, attempt_id)
         batch = OrderedBatch(
@@ -153,10 +153,10 @@ class OrderedQueues:
         return min(held.due_ms)
 
     def change_time(self, place: OrderedPlace, queue_offset: int, pop_time_ms: int, invisible_ms: int) -> int | None:
-        """Count a message's time anew, from now on.
+        """Restart a message's invisible time, from now on.
 
         Returns:
-            When it is anybody's again, by the wall clock; None: it is done, or of another pop.
+            When it is visible again, by the wall clock; None: it is done, or of another pop.
         """
         held = self._held.get(place)
         if held is None or held.batch.pop_time_ms != pop_time_ms or queue_offset not in held.due_ms:
@@ -169,7 +169,7 @@ class OrderedQueues:
         return visible_at_ms
 
     def forget_queue(self, place: OrderedPlace) -> None:
-        """Forget what is out of a queue: somebody has decided anew where the group goes on."""
+        """Forget what was popped from a queue: the group's offset was reset."""
         self._forget([place])
 
     def forget_topic(self, topic: str) -> None:
@@ -181,10 +181,10 @@ class OrderedQueues:
         self._forget([place for place in self._held if place[1] == group])
 
     def forget_old(self) -> None:
-        """Forget the batches that nobody has asked for since long, and whose time is over; they stand first."""
+        """Forget the batches that were not asked for since long, and whose time is over; they stand first."""
         old_ms = self._clock() - FORGOTTEN_AFTER_MS
         old = takewhile(lambda place: self._held[place].batch.noted_at_ms < old_ms, self._held)
-        # Ours: a pop may take days, and Java's broker gives its messages to somebody else after one.
+        # Ours: a pop may take days, and Java's broker gives its messages to another consumer after one.
         self._forget([place for place in old if self.blocked_until_ms(place) is None])
 
     def _hold(self, place: OrderedPlace, held: _Held) -> None:

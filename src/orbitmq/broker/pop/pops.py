@@ -1,6 +1,6 @@
 """Popping: messages are read for a group, noted in checkpoints, and the group's offsets go on behind them.
 
-A queue is read by one request at a time, since the event loop runs one: nobody gets a message that another has.
+A queue is read by one request at a time, since the event loop runs one: no consumer gets a message that another has.
 
 Source: Java PopMessageProcessor.
 """
@@ -57,7 +57,7 @@ class PopRequest(NamedTuple):
     Args:
         queue_id: -1 for any.
         init_mode: INIT_MIN, or else a new group begins at the queue's end.
-        is_ordered: nobody of the group gets more of a queue until the messages are acknowledged, and there are no retries.
+        is_ordered: no consumer of the group gets more of a queue until the messages are acknowledged, and there are no retries.
         attempt_id: in order: names the attempt, which gets the same messages again if it asks again.
     """
 
@@ -87,7 +87,7 @@ class PopResult:
     rest_count: int = 0
     """Messages that wait behind those found."""
     is_cut: bool = False
-    """Whether there are messages that nobody has looked at yet: it is to be tried again soon."""
+    """Whether there are messages that were not looked at yet: it is to be tried again soon."""
     work: int = 0
     """Looks at properties that it took."""
 
@@ -303,7 +303,7 @@ class Pops:
         """Take messages of one queue, as many as there is room for."""
         place = (topic, asked.group, queue_id)
         if asked.is_ordered and self._ordered.blocked_until_ms(place, asked.attempt_id) is not None:
-            return  # What waits behind the block is no rest: nobody is to be woken for it.
+            return  # What waits behind the block does not count as remaining: no pop is to be woken for it.
         begin = self._begin(asked, topic, kind, queue_id)
         room = self._room(asked, popped, topic, queue_id)
         if room <= 0:

@@ -1,6 +1,6 @@
 """Revival: messages whose consumer did not acknowledge them in time go to the retry topic of their group.
 
-What was stored there is struck out of its checkpoint at once, in the revive topic as well: a crash between the two
+What was stored there is struck out of its checkpoint immediately, in the revive topic as well: a crash between the two
 repeats a message and never loses one.
 
 Source: Java PopReviveService.
@@ -34,7 +34,7 @@ TICK_MS = 100
 IDLE_MS = 1_000
 """How often it is looked whether others have put some into the revive topic."""
 SLICE_COUNT = 8
-"""Checkpoints that are revived at once, up to 256 messages: then others have the loop."""
+"""Checkpoints that are revived in one time slice, up to 256 messages: then others have the loop."""
 _RETRY_QUEUE_COUNT = 1
 _REWRITE_COUNT = 8
 _RETRY_MS = 1_000
@@ -128,7 +128,7 @@ class Revival:
         for number, offset in enumerate(offsets):
             try:
                 record = self._store.message_at(key.topic, key.queue_id, offset)
-                # In the gap of a queue that was written anew stands its neighbour, which comes by its own number.
+                # In the gap of a rebuilt queue stands its neighbour, which comes by its own number.
                 if record is not None and record.topic == key.topic and record.queue_offset != offset:
                     raise CorruptRecord(record.physical_offset, f"its queue offset is {record.queue_offset}")
                 if record is not None:  # else the log was cleaned past it

@@ -108,7 +108,7 @@ class ReviveLog:
         return result
 
     def acknowledge(self, key: CheckpointKey, offsets: Sequence[int]) -> AppendResult | None:
-        """Write that messages are done; None: they are already, or nobody knows their checkpoint any more.
+        """Write that messages are done; None: they are already, or their checkpoint is forgotten.
 
         Raises:
             StoreUnavailable: nothing was written.

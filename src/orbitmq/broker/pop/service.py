@@ -58,7 +58,7 @@ class PopService:
         batches = [
             (place, batch)
             for place, batch in load_batches(ordered_path)
-            # A power cut may have taken messages that were out: others get their numbers, and are nobody's yet.
+            # A power cut may have taken messages that were out: others get their numbers, and are not popped yet.
             if max(batch.offsets) < store.max_offset(place[0], place[2])
         ]
         self.ordered = OrderedQueues(batches, count_max=config.pop_checkpoints_max, clock=clock, monotonic=monotonic)
@@ -144,7 +144,7 @@ class PopService:
         self.notices.drop_connection(connection)
 
     def close(self) -> None:
-        """Answer whoever waits, and note how far the revive topic has been worked through."""
+        """Answer the waiting pops, and note how far the revive topic has been worked through."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

@@ -26,7 +26,7 @@ _TURN_COUNT = 100
 _FORGOTTEN_COUNT = 100
 """Requests of closed connections that are forgotten in one turn."""
 WAIT_MS_MAX = 60_000
-"""Ours: nobody waits longer; a client that wants to asks again."""
+"""Ours: no pop waits longer; a client that wants to asks again."""
 
 Attempt = Callable[[], Reply | None]
 """Tries a request again; None: it found nothing."""
@@ -89,13 +89,13 @@ class WaitingPops:
         return True
 
     def wake(self, topic: str, group: str, queue_id: int) -> None:
-        """Try one request again that waits at a place: there is more than whoever came before it took."""
+        """Try one request again that waits at a place: there is more than the pop before it took."""
         pop = self.held.take_one((topic, group, queue_id))
         if pop is not None:
             self._make_ready([pop])
 
     def wake_soon(self, topic: str, group: str, queue_id: int) -> None:
-        """Do so in a turn to come: whoever asks for it may be about to wait there."""
+        """Do so in a later turn of the loop: the caller may be about to wait there."""
         asyncio.get_running_loop().call_soon(self.wake, topic, group, queue_id)
 
     def wake_overtaken(self) -> None:
@@ -132,7 +132,7 @@ class WaitingPops:
         self._stop_listening()
 
     def _listen(self) -> None:
-        """Hear of new messages, as long as anybody waits: sends pay for it only then."""
+        """Listen for new messages as long as a pop waits: sends pay for it only then."""
         if not self._is_listening:
             self._is_listening = True
             self._store.on_arrived.append(self._arrived)
@@ -170,7 +170,7 @@ class WaitingPops:
         if pop.call.peer.has_room(0):
             reply = self._attempt(pop)
         else:
-            # Its client does not read: somebody else is to have the messages.
+            # Its client does not read: another consumer is to have the messages.
             reply = pop.call.give_up()
             self.wake(*pop.place)
         if reply is not None:
@@ -182,7 +182,7 @@ class WaitingPops:
 
     @staticmethod
     def _attempt(pop: HeldPop[Waiting]) -> Reply | None:
-        """Try a request. Whatever goes wrong is its own answer: those beside it are answered, too."""
+        """Try a request. Whatever goes wrong is its own answer: the others are answered, too."""
         try:
             return pop.call.attempt()
         except Rejected as error:

@@ -100,7 +100,7 @@ def reserved_port(host: str, port: int, *, has_vip: bool, has_ha: bool = False) 
                 for neighbour in neighbours:
                     placeholders.enter_context(kept_port(host, neighbour))
                 break
-            except OSError:  # somebody has it: another pair is as good
+            except OSError:  # the port is in use: another pair is as good
                 if not tries_left:
                     raise
         yield port
@@ -111,7 +111,7 @@ def kept_port(host: str, port: int) -> socket.socket:
 
     Raises:
         ConfigError: no name service knows `host`.
-        OSError: somebody has the port.
+        OSError: the port is in use.
     """
     placeholder = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:

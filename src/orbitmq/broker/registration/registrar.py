@@ -1,6 +1,6 @@
 """The registrar: it tells every NameServer of this broker at start, every 30 s, after a change, and on the way out.
 
-Each NameServer has a task of its own, so that a dead one delays nobody. A task registers, then sleeps until its period
+Each NameServer has a task of its own, so that a dead one delays no other. A task registers, then sleeps until its period
 is over, the topics changed, or its connection broke; while the NameServer cannot be reached it tries again every
 `RETRY_MS`, so that one that came back knows this broker within a second. With a short lease, heartbeats renew it between
 two registrations, so that a silent death is noticed in seconds.
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 RETRY_MS = 500
 ANNOUNCE_TIMEOUT_MS = 1_000
-"""How long somebody who waits for a change to be known waits for the slowest NameServer."""
+"""How long a caller that waits for a change to be known waits for the slowest NameServer."""
 LEAVE_TIMEOUT_MS = 1_000
 PART_TOPICS_MAX = 10_000
 """Topics that one registration carries at most: some 2 MB, far from the frame limit (apache/rocketmq#5296)."""
@@ -129,7 +129,7 @@ class Registrar:
         return tuple(self._name_servers.values())
 
     def set_name_servers(self, addresses: Iterable[str]) -> None:
-        """Change whom to tell. Newcomers are told at once, those that left the list are left alone."""
+        """Change the NameServers to register with. New ones are told immediately, those that left the list are left alone."""
         wanted = tuple(addresses)
         for address in [address for address in self._name_servers if address not in wanted]:
             self._name_servers.pop(address).end()
@@ -140,7 +140,7 @@ class Registrar:
                 entry.task = asyncio.get_running_loop().create_task(self._keep(entry))
 
     def announce(self, then: Callable[[], None] | None = None) -> None:
-        """Tell every NameServer of changed topics at once; `then` is called when they know, or cannot be told."""
+        """Register changed topics with every NameServer immediately; `then` is called when they know, or cannot be reached."""
         self._generation += 1
         for entry in self._name_servers.values():
             entry.wake.set()
@@ -196,7 +196,7 @@ class Registrar:
             if entry.is_ended or not await self._is_woken(entry) or entry.is_ended:
                 continue
             if not entry.is_reachable or entry.address not in self._pool.addresses:
-                # It went away just now; whoever restarts needs a moment.
+                # It went away just now; a restart takes a moment.
                 await asyncio.sleep(RETRY_MS / 1000)
 
     async def _is_woken(self, entry: _NameServer) -> bool:

@@ -1,7 +1,7 @@
 """A slave's connection to its master: what comes is appended, checked record by record, at the place that it has there.
 
 The decisions are `ha.slave`'s. Where the master is, NameServers say in their answers to registrations.
-Source: Java DefaultHAClient, which reports nothing in its first five seconds; this reports at once.
+Source: Java DefaultHAClient, which reports nothing in its first five seconds; this reports immediately.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Follower:
 
     def __init__(self, store: Store, segment_size: int, *, master: str, heartbeat_ms: int, silence_ms: int) -> None:
         self.master = master
-        """The master's HA address; empty: nobody knows it yet."""
+        """The master's HA address; empty: not known yet."""
         self.master_broker = ""
         """The address where the master serves clients."""
         self._is_fixed = bool(master)

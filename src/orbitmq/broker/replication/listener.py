@@ -1,7 +1,7 @@
 """The port where slaves follow a master's log (haListenPort), and their connections.
 
 The decisions are `ha.master`'s. Bytes go from the segments' maps into the connections' buffers, as long as these take
-them; what a slave has not read is not copied. While nobody follows, nothing here runs, and no send knows of it.
+them; what a slave has not read is not copied. While no slave follows, nothing here runs, and sends are not slowed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FollowRules:
     silence_ms: int = 20_000
     run_size_max: int = 32 * 1024
     gap_max: int = 256 * 1024 * 1024
-    """A slave that is further behind is shown as not in sync, and nobody waits for it."""
+    """A slave that is further behind is shown as not in sync, and sends do not wait for it."""
     slave_count: int = 1
     """Slaves that must have a message before its send is answered, with SYNC_MASTER."""
     timeout_ms: int = 3_000
@@ -79,7 +79,7 @@ class SlaveListener:
         return int(self._listener.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
-        """Send the slaves what they have not been sent yet, as far as they take it at once, and close."""
+        """Send the slaves what they have not been sent yet, as far as they take it without waiting, and close."""
         if self._listener is not None:
             self._listener.close()
         self._pump()
@@ -116,12 +116,12 @@ class SlaveListener:
         """
         outcome = self._replica_acks.wait(end, self._acknowledged(), self.monotonic(), waiter)
         if outcome is None:
-            # Also what no consumer is told of, and with SYNC_FLUSH before the disk has it: both happen at once.
+            # Also what no consumer is told of, and with SYNC_FLUSH before the disk has it: both happen at the same time.
             self._pump_soon()
         return outcome
 
     def acknowledged(self) -> None:
-        """Answer whoever waited for what slaves have reported now."""
+        """Complete the waiters of what slaves have reported now."""
         if len(self._replica_acks):
             _answer(self._replica_acks.advance(self._acknowledged()), ReplicaAckResult.DONE)
 
@@ -241,7 +241,7 @@ class _SlaveConnection(asyncio.Protocol):
             room -= run.size
 
     def tick(self) -> None:
-        """Look after deadlines, and send what nobody told of."""
+        """Check deadlines, and send what was not announced."""
         now_ms, rules = self._listener.monotonic(), self._listener.rules
         if self.feed.is_silent(now_ms, rules.silence_ms):
             self._end(f"it has reported nothing for {rules.silence_ms} ms")

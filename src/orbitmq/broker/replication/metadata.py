@@ -1,4 +1,4 @@
-"""The tables that a slave takes over from its master beside the log: topics, groups, committed offsets.
+"""The tables that a slave takes over from its master besides the log: topics, groups, committed offsets.
 
 Each is asked for every ten seconds. Topics and groups are taken over one by one, and none is dropped in between: a
 slave that begins with an empty table at each round has none when its master dies amid one (apache/rocketmq#9804). One
@@ -44,7 +44,7 @@ class MasterTables:
     """Takes over a master's tables: `run()` until it is cancelled.
 
     Args:
-        master: returns the address where the master serves clients; empty: nobody knows it yet.
+        master: returns the address where the master serves clients; empty: not known yet.
         offset_max: returns a queue's end here: what is committed beyond waits for the log.
     """
 

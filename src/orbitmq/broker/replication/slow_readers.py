@@ -1,6 +1,6 @@
 """Slow readers: those that read what their master has no longer in memory, and that a slave can serve.
 
-Reading from the disk disturbs everybody who sends and reads what is new. With slaveReadEnable the master suggests its
+Reading from the disk disturbs all clients that send and read what is new. With slaveReadEnable the master suggests its
 slave to them in the answers to their pulls, and clients go there next.
 
 Source: Java DefaultMessageStore.getMessage, DefaultPullMessageResultHandler. Java suggests a slave whether one follows or not.

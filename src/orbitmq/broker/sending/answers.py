@@ -58,7 +58,7 @@ class SendAnswers:
     Args:
         host: this broker's address, as message ids carry it.
         region_id: for trace consoles, as `trace_on`.
-        wait_replicated: SYNC_MASTER: asks for slaves that have a place of the log; None: nobody waits for them.
+        wait_replicated: SYNC_MASTER: asks for slaves that have a place of the log; None: sends do not wait for them.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class SendAnswers:
         """Ask for an answer when the log up to `end` is as safe as flush mode and role promise.
 
         Returns:
-            True: it is. False: `safe` is called with what a send is to be answered, at once or later.
+            True: it is. False: `safe` is called with what a send is to be answered, immediately or later.
         """
         if self._wait_replicated is None:
             return self._store.wait_durable(end, lambda is_durable: safe(_of_disk(is_durable)))
@@ -142,7 +142,7 @@ class SendAnswers:
 
 
 def remark_of(code: ResponseCode) -> str | None:
-    """Return the sentence beside the code of a message that was stored."""
+    """Return the remark for the code of a message that was stored."""
     return _REMARKS.get(code)
 
 

@@ -21,7 +21,7 @@ from orbitmq.wire.messages.batch import iter_batch
 from orbitmq.wire.messages.message_id import offset_message_id
 
 PART_COUNT = 1_024
-"""Messages that are stored in one append: nobody else's come between them."""
+"""Messages that are stored in one append: no others come between them."""
 _STEP_COUNT = 256
 """Messages that are checked in one step."""
 _ROOM_COUNT = 2 * PART_COUNT

@@ -1,4 +1,4 @@
-"""The tables that sends work on, on the long way and on the fast path."""
+"""The tables that sends work on, on the slow path and on the fast path."""
 
 from __future__ import annotations
 

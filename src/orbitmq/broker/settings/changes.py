@@ -1,4 +1,4 @@
-"""Changes of settings while the broker runs: numbers, switches, and hours that count at once or from the next start on.
+"""Changes of settings while the broker runs: numbers, switches, and hours that take effect immediately or from the next start on.
 
 Keys of Java's broker that have no effect here are kept, too, and shown. Texts have characters alone that mean nothing to a
 shell or to the file that keeps them (CVE-2023-33246).
@@ -55,7 +55,7 @@ CHANGEABLE = frozenset(
         "waitTimeMillsInSendQueue",
     )
 )
-"""Every key that a request may change, and that counts at once."""
+"""Every key that a request may change, and that takes effect immediately."""
 BLACK_LIST = frozenset(("brokerConfigPath", "configBlackList", "rocketmqHome"))
 """What Java refuses with the same words."""
 _FIELDS = fields_by_key(BrokerConfig)
@@ -100,14 +100,14 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 _LONGS = range(-(2**63), 2**63)
 
 Use = Callable[[BrokerConfig, Callable[[], None]], None]
-"""Lets settings count from now on; calls back when whoever has to know of them does."""
+"""Lets settings take effect from now on; calls back when all parts that use them know."""
 
 
 class SettingsChange(NamedTuple):
     """A change of settings, by what becomes of its keys.
 
     Args:
-        now: counts at once.
+        now: takes effect immediately.
         next_start: counts from the next start on.
         idle: has no effect in this broker.
     """

@@ -1,6 +1,6 @@
 """The file that keeps settings which were changed while the broker ran.
 
-A broker that was given a settings file (`-c`) has them there, as in Java: the lines of the changed keys are written anew,
+A broker that was given a settings file (`-c`) has them there, as in Java: the lines of the changed keys are replaced,
 all others stay, comments too (Java writes every key, and no comment). Without one they are in `config/broker.properties`
 below the store, which the next start reads.
 """
@@ -25,7 +25,7 @@ _KEY = re.compile(r"\s*([A-Za-z0-9]+)\s*[=:]")
 
 
 def check_keys(path: Path, *, strict: bool) -> None:
-    """Tell of the keys of a settings file that have no effect: those of Java's broker, and those that nobody knows.
+    """Tell of the keys of a settings file that have no effect: those of Java's broker, and unknown ones.
 
     Raises:
         ConfigError: the file cannot be read; or, with `strict`, a key is unknown.
@@ -65,7 +65,7 @@ class SettingsFile:
         return read_properties(self.path) if self.path.exists() else {}
 
     def keep(self, changes: Mapping[str, str]) -> None:
-        """Put the changes into the file; what was there becomes its `.bak`. Nobody may read it who could not before.
+        """Put the changes into the file; what was there becomes its `.bak`. Its permissions stay as narrow as before.
 
         Raises:
             OSError: the disk refuses, or it holds something that is no settings file any more.

@@ -55,7 +55,7 @@ class TimerMetrics:
         self._changed_at_ms.pop(topic, None)
 
     def clear(self) -> None:
-        """Count anew."""
+        """Count again from zero."""
         self.counts.clear()
         self._changed_at_ms.clear()
 

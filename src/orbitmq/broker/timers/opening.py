@@ -92,7 +92,7 @@ def _load_metrics(path: Path) -> TimerMetrics:
     try:
         return read_generations(path, TimerMetrics.parse) or TimerMetrics()
     except StoreError as error:  # they are told to people, nothing else hangs on them
-        log.error("timers are counted anew: %s", error)
+        log.error("timers are counted again: %s", error)
         return TimerMetrics()
 
 

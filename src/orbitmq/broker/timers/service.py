@@ -42,7 +42,7 @@ class TimerService:
         save_ms: how often it is kept how far everything is (timerFlushIntervalMs).
         clock: the wall clock.
         monotonic: for pauses.
-        random: chooses whom to refuse where too many are due at once.
+        random: chooses which to refuse where too many are due at the same time.
     """
 
     def __init__(
@@ -88,9 +88,7 @@ class TimerService:
         )
         if self.save_failure is not None:
             said.append(self.save_failure)
-        said += [
-            f"the timers' files were damaged and written anew; the old ones are {path}" for path in self._files.aside
-        ]
+        said += [f"the timers' files were damaged and rebuilt; the old ones are {path}" for path in self._files.aside]
         return said
 
     @property
@@ -162,7 +160,7 @@ class TimerService:
 
     def wake(self) -> None:
         """Look again as soon as the message that was just stored can be read."""
-        # Not at once: with SYNC_FLUSH it is invisible until its sync, and whoever looks before would go back to sleep.
+        # Not immediately: with SYNC_FLUSH it is invisible until its sync, and a check before would go back to sleep.
         if self._store.wait_durable(self._store.max_physical_offset, lambda is_durable: self._arrived.set()):
             self._arrived.set()
 
@@ -242,7 +240,7 @@ class TimerService:
             self._saving = asyncio.get_running_loop().create_task(self._save(snapshot, count))
 
     async def _save(self, snapshot: TimerSnapshot, delivered_count: int) -> None:
-        """Sync the files, then write the checkpoint: on a thread, so that a slow disk stops nobody."""
+        """Sync the files, then write the checkpoint: on a thread, so that a slow disk stops no request."""
         files, metrics = self._files, self.metrics.format()
         try:
             await asyncio.to_thread(_write, files, files.unsynced(), snapshot, self._metrics_path, metrics)

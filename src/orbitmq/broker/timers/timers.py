@@ -31,7 +31,7 @@ from orbitmq.wire.messages.record import Record, iter_queue_records
 log = logging.getLogger(__name__)
 
 SLICE_COUNT = 64
-"""Messages that are put into the wheel, or delivered, at once: some two milliseconds, then others have their turn."""
+"""Messages that are put into the wheel, or delivered, in one time slice: some two milliseconds, then others have their turn."""
 _WALK_COUNT = 4_096
 _STEPS_PER_TURN = 8_192
 _COUNTED_STEPS = 2_048
@@ -62,7 +62,7 @@ class DueStep:
         self._units = units
         self.is_walked = False
         self.has_delivered = False
-        """True once a message of the step was delivered: to begin it anew would deliver that one twice."""
+        """True once a message of the step was delivered: to begin it again would deliver that one twice."""
 
     def walk(self) -> list[Unit]:
         """Go through some more units; return those that take others back."""
@@ -224,7 +224,7 @@ class Timers:
         """Return the step to begin with: the first one that has something, and no later than now."""
         read_ms, now_step = self._files.read_ms, wall_ms // self._precision * self._precision
         if not self._files.checkpoint.read_ms:
-            # Nobody has kept how far it was: this is the first time in the timer log, and others may still come before it.
+            # How far it was is not known: this is the first time in the timer log, and others may still come before it.
             read_ms = min(read_ms, now_step)
         if read_ms > now_step + _CLOCK_BACK_MS:
             log.warning("the clock was set back by %d ms since timers were last read", read_ms - now_step)
@@ -402,7 +402,7 @@ class Timers:
         )
 
     def _reset_files(self, damage: Exception) -> None:
-        """Write wheel and log anew from the queue; who was delivered is passed over."""
+        """Rebuild wheel and log from the queue; delivered messages are passed over."""
         files = self._files
         files.delivered_offset = max(files.queue_offset, files.delivered_offset)
         files.delivered_ms = self.read_ms

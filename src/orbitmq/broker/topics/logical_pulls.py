@@ -20,7 +20,7 @@ OFFSET_RESET = "OFFSET_RESET"
 
 
 class _Bounds(NamedTuple):
-    """What an answer says beside messages, in offsets of the queue of `item`."""
+    """What an answer says besides messages, in offsets of the queue of `item`."""
 
     item: MappingItem
     code: int

@@ -1,6 +1,6 @@
 """A logical queue as its leader knows it, and the questions about the queues behind it. Pure.
 
-What a request about a logical queue needs is a generator of questions: whoever runs it asks this broker or another one.
+What a request about a logical queue needs is a generator of questions: its driver asks this broker or another one.
 """
 
 from __future__ import annotations

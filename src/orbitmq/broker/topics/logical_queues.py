@@ -1,6 +1,6 @@
 """Requests about logical queues: their leader answers them, with what the queues behind them say.
 
-Queues of this broker are asked at once, those of others over the network. The leader of a logical queue is the only
+Queues of this broker are asked directly, those of others over the network. The leader of a logical queue is the only
 broker that answers for it; every other one answers NOT_LEADER_FOR_QUEUE, and clients ask for the route again.
 
 Source: Java TopicQueueMappingManager (buildTopicQueueMappingContext, rewriteRequestForStaticTopic).
@@ -113,7 +113,7 @@ class StaticTopics:
         return LATER
 
     async def close(self) -> None:
-        """Ask nobody any more."""
+        """Stop asking other brokers."""
         tasks = tuple(self._forwards)
         for task in tasks:
             task.cancel()

@@ -42,9 +42,9 @@ class TopicRegistry:
         self._announce = announce
 
     def changed(self, then: Announced | None = None) -> None:
-        """Keep the changed table, and tell every NameServer at once.
+        """Keep the changed table, and register it with every NameServer immediately.
 
-        The file is written before anybody is answered: a topic must not vanish under its messages.
+        The file is written before the request is answered: a topic must not vanish under its messages.
 
         Args:
             then: is called when the NameServers that answer have been told.
@@ -58,7 +58,7 @@ class TopicRegistry:
     def announce_again(self, now_ms: int, then: Announced) -> None:
         """Tell every NameServer of the topics under a new version: the broker's own permission has changed.
 
-        Senders find the topics anew, too.
+        Senders look the topics up again, too.
         """
         self.table.renew(now_ms)
         self.changed(then)
@@ -113,7 +113,7 @@ class TopicRegistry:
         Args:
             retries: topics of its messages' retries, which go with it.
             remove: removes what belongs to it. The file is written before: a disk that refuses it leaves the topic and
-                its messages as they are. When `remove` fails, nobody is told, and the deletion can be asked for again.
+                its messages as they are. When `remove` fails, NameServers are not told, and the deletion can be asked for again.
             then: see `changed`.
         """
         for name in (topic, *retries):
@@ -124,7 +124,7 @@ class TopicRegistry:
         self._announce(then)
 
     def auto_create(self, topic: str, template: str, queue_count: int, now_ms: int) -> TopicConfig | None:
-        """Create a topic that somebody sends to (see `TopicTable.auto_create`)."""
+        """Create a topic that a send names (see `TopicTable.auto_create`)."""
         made = self.table.auto_create(topic, template, queue_count, now_ms)
         if made is not None:
             self.changed()

@@ -1,6 +1,6 @@
 """The broker's topic table: its topics with their queue counts and permissions; and LMQ topics, which are in none. Pure.
 
-State: every TopicConfig and the table's DataVersion. In: create, delete, and sends to topics that nobody has created.
+State: every TopicConfig and the table's DataVersion. In: create, delete, and sends to topics that do not exist.
 Out: configurations; `version` tells whether anything changed.
 
 Source: Java TopicConfigManager, TopicValidator.
@@ -75,7 +75,7 @@ class TopicTable(VersionedTable[TopicConfig]):
         self.count_max = count_max
 
     def auto_create(self, topic: str, template: str, queue_count: int, now_ms: int) -> TopicConfig | None:
-        """Create a topic that somebody sends to, from a template topic that may be inherited.
+        """Create a topic that a send names, from a template topic that may be inherited.
 
         Args:
             template: the topic whose settings are taken, `TBW102` from most clients.
@@ -172,9 +172,9 @@ Get = Callable[[str], TopicConfig | None]
 
 
 def with_lmq_topics(get: Get) -> Get:
-    """Return what finds light topics beside those that `get` finds.
+    """Return what finds LMQ topics besides those that `get` finds.
 
-    Nobody sends to them: messages of other topics name them. (Java takes sends, and gives numbers twice then.)
+    They take no sends: messages of other topics name them. (Java takes sends, and gives numbers twice then.)
     """
 
     def find(topic: str) -> TopicConfig | None:

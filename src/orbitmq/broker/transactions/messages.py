@@ -60,7 +60,7 @@ def half_message(draft: Draft, properties: Mapping[str, str]) -> Draft:
         properties: its properties, parsed; they replace `draft.properties`.
 
     Raises:
-        Rejected: 13, it asks for a delay as well, or names no producer group: nobody could ever decide it.
+        Rejected: 13, it asks for a delay as well, or names no producer group: no producer could ever be asked about it.
     """
     for name in _LATER:
         if name in properties and properties[name] != "0":
@@ -137,7 +137,7 @@ def renewed_form(half: Record, changes: Mapping[str, str]) -> Draft:
 
 
 def given_up_form(half: Record) -> Draft:
-    """Return a half message that nobody decided about, as people find it."""
+    """Return a discarded half message as it is stored for operators."""
     return _draft(half, CommitTarget(GIVEN_UP_TOPIC, 0), format_properties(_again(half)), half.sys_flag)
 
 

@@ -1,4 +1,4 @@
-"""The rules of half messages that nobody has decided about: one waits, its producer is asked, or it is given up. Pure.
+"""The rules of undecided half messages: one waits, its producer is asked, or it is discarded. Pure.
 
 Source: Java TransactionalMessageServiceImpl.check, EndTransactionProcessor.rejectCommitOrRollback.
 """
@@ -15,7 +15,7 @@ from orbitmq.wire.messages.record import Record
 
 RENEW_AFTER_MS = 600_000
 """Ours: a message that may not be asked about yet is written to the queue's end so often. It would hold all ended ones
-behind it in the window otherwise; Java writes it anew with every round, and counts that as having asked."""
+behind it in the window otherwise; Java writes it again with every round, and counts that as having asked."""
 _DIGITS_MAX = 12
 _IMMUNITY = PropertyName.CHECK_IMMUNITY.encode()
 
@@ -23,7 +23,7 @@ _IMMUNITY = PropertyName.CHECK_IMMUNITY.encode()
 class CheckDecision(Enum):
     """What a round of checks does with a half message."""
 
-    STOP = "too young, and so are those behind it"
+    STOP = "too recent, and so are those behind it"
     SKIP = "its producer asked for more time; others behind it may be due"
     RENEW = "the same, and it has been here for long: it goes to the queue's end"
     CHECK = "its producer is asked, and it goes to the queue's end"
@@ -59,7 +59,7 @@ class CheckRules:
             if age_ms >= immunity_ms:
                 return CheckDecision.CHECK
             return CheckDecision.RENEW if now_ms - half.stored_at_ms >= RENEW_AFTER_MS else CheckDecision.SKIP
-        # A producer whose clock is ahead is asked at once, as Java does: when its message was born, nobody knows.
+        # A producer whose clock is ahead is asked immediately, as Java does: when its message was born is unknown.
         return CheckDecision.STOP if 0 <= age_ms < self.timeout_ms else CheckDecision.CHECK
 
     def immunity_ms(self, properties: Mapping[str, str]) -> int | None:

@@ -22,7 +22,7 @@ _TICK_MS_MIN = 20
 
 
 class TransactionService:
-    """Runs what transactions need beside the requests.
+    """Runs what transactions need besides the requests.
 
     Args:
         path: the file of the counts, for metrics alone.

@@ -109,7 +109,7 @@ class Transactions:
         self._ops = OpBatch(op_size_max)
         for offset in window.unsaid:
             self._ops.add(offset)
-        self._fresh: OrderedDict[int, _Fresh] = OrderedDict()  # drops its oldest at once: a dict looks for it
+        self._fresh: OrderedDict[int, _Fresh] = OrderedDict()  # drops its oldest in O(1): a dict looks for it
         self._fresh_size = 0
         self._notes: deque[_Note] = deque()
         self._noted = (0, 0)
@@ -194,7 +194,7 @@ class Transactions:
         return result
 
     def _roll_back(self, offset: int, topic: str, now_ms: int) -> AppendResult:
-        # A rollback leaves no trace but its op message: it is written before anybody is answered.
+        # A rollback leaves no trace but its op message: it is written before the request is answered.
         self._ops.add(offset)
         try:
             written = self.write_ops(now_ms)
@@ -382,7 +382,7 @@ class Transactions:
         self.write_ops(now_ms)
         self.counts.given_up(place.topic if place is not None else "", now_ms)
         log.error(
-            "nobody has decided about a transaction, it is given up: topic %s, producer group %s, message %s; it is in %s now, "
+            "a transaction was not decided and is discarded: topic %s, producer group %s, message %s; it is in %s now, "
             "offset %d",
             place and place.topic, messages.group_of(half), parse_properties(half.properties).get("UNIQ_KEY"),
             GIVEN_UP_TOPIC, result.queue_offset,

@@ -236,7 +236,7 @@ class BlockingSimpleConsumer(BlockingClient[SimpleConsumer]):
         return self._loop_thread.call(self._client.change_invisible_time(message, invisible_ms))
 
     def reject(self, message: StoredMessage) -> None:
-        """Give a message up: it goes to the group's dead letters at once."""
+        """Give a message up: it goes to the group's dead letters immediately."""
         self._loop_thread.call(self._client.reject(message))
 
 

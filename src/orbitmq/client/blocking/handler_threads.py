@@ -25,7 +25,7 @@ class _Call(NamedTuple, Generic[T]):
 class HandlerThreads(Generic[T]):
     """Calls a blocking function for tasks of an event loop, each call on a thread of its own.
 
-    A call whose task gives up goes on, and nobody waits for it any more: a thread cannot be cancelled. All methods
+    A call whose task gives up goes on without a waiter: a thread cannot be cancelled. All methods
     belong on the loop's thread.
 
     Args:

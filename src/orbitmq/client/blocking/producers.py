@@ -70,7 +70,7 @@ class BlockingProducer(BlockingClient[Producer]):
         return self._loop_thread.call(self._client.send_batch(messages, timeout_ms=timeout_ms, queue=queue, key=key))
 
     def send_oneway(self, message: Message, *, queue: MessageQueue | None = None, key: str | None = None) -> None:
-        """Send one message that nobody answers."""
+        """Send one message without an answer (one-way)."""
         self._loop_thread.call(self._client.send_oneway(message, queue=queue, key=key))
 
     def send_all(self, messages: Iterable[Message], *, key: Callable[[Message], str | None] | None = None) -> int:

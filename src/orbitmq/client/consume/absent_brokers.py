@@ -1,4 +1,4 @@
-"""Brokers that do not answer, each asked again in the background until it does: meanwhile nobody has to wait for it.
+"""Brokers that do not answer, each asked again in the background until it does: meanwhile no request has to wait for it.
 
 State: which brokers are away, and why. In: failures of requests. Out: tasks that end when a broker is back.
 """
@@ -62,7 +62,7 @@ class AbsentBrokers:
             try:
                 await self._session.call(broker_name, question, only_this=True)
             except RouteNotFound:
-                return  # no route names it any more, so nobody asks it; a route that does gives it another chance
+                return  # no route names it any more, so no request goes to it; a route that does gives it another chance
             except ClientError:
                 continue
             self._session.note_answer(broker_name)

@@ -35,13 +35,13 @@ class Consumption:
     Args:
         policy: what becomes of messages that were not done.
         send_backs: takes those that are not to come again from here.
-        tasks: where requests run that nobody waits for.
+        tasks: where background requests run.
         on_ready: is called with a queue once whenever a batch can be handed out.
         statistics: sums of each topic's work are kept here.
         is_shared: several batches of a queue may be out at a time; otherwise the next one waits for the one before.
         settler_of: returns what a batch settles with: the queue, or what stands before it.
         expires_ms: a batch that is not settled by then counts as failed; None where handlers are watched themselves.
-        deferred_ms: so does a batch that its handler has left to somebody else, from then on.
+        deferred_ms: so does a batch that its handler has left to be settled later, from then on.
         check_loop: raises where batches cannot be settled.
     """
 
@@ -115,7 +115,7 @@ class AssignedQueue:
         self._stored_offset = queue_offset
 
     def go_on_at(self, queue_offset: int) -> None:
-        """Read on at another offset, which somebody has set for the group; what was handed out cannot be settled any more."""
+        """Read on at another offset, which was set for the group; what was handed out cannot be settled any more."""
         self.puller.seek(queue_offset)
         self._stored_offset = None
         self._abandon_waiting()
@@ -168,7 +168,7 @@ class AssignedQueue:
         return batch
 
     def revoke(self) -> None:
-        """Hand out nothing more; what somebody works on may still be settled."""
+        """Hand out nothing more; what a handler works on may still be settled."""
         self.is_revoked = True
         self._abandon_waiting()
 
@@ -226,7 +226,7 @@ class AssignedQueue:
         return not self.is_dropped and self._retries.reject(messages)
 
     def deferred(self, batch: Batch) -> None:
-        """Let the time of a batch begin that nobody watches any more (Settler)."""
+        """Start the time limit of a batch whose handler has returned (Settler)."""
         if batch in self._out and self._out[batch] is None:
             self._out[batch] = _expiry(batch, self._consumption.deferred_ms)
 
@@ -244,7 +244,7 @@ class AssignedQueue:
         self.offer()
 
     def _abandon_waiting(self) -> None:
-        """End the batches that were handed out and wait for their turn: nobody begins with them any more."""
+        """End the batches that were handed out and wait for their turn: no handler begins with them any more."""
         for batch in [batch for batch in self._out if not batch.is_started]:
             batch.abandon()
 

@@ -41,7 +41,7 @@ class Assignment:
         settings: how queues are pulled.
         commits_with_pulls: let pulls carry offsets, too; not where they are kept elsewhere than at the brokers.
         locks: read only queues whose locks this client holds; None where messages are not consumed in order.
-        on_lost: is called when queues are to be asked for anew: a lock was lost, or a queue is given away at last.
+        on_lost: is called when queues are to be asked for again: a lock was lost, or a queue is given away at last.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Assignment:
     async def close(self) -> None:
         """Read no more, and leave the offsets where the next readers find them."""
         for queue in self._leaving:
-            self._assigned[queue].drop()  # whoever works on it has had the time that closing gives
+            self._assigned[queue].drop()  # its handler has had the time that closing gives
         await asyncio.gather(*self._leaving.values(), return_exceptions=True)
         await asyncio.gather(*(self._end(queue, 0) for queue in tuple(self._assigned)))
 
@@ -183,7 +183,7 @@ class Assignment:
         task.add_done_callback(ended)
 
     async def _end(self, queue: MessageQueue, wait_ms: int) -> None:
-        """End a queue; what somebody works on may be settled for `wait_ms`, and the lock is kept as long."""
+        """End a queue; what a handler works on may be settled for `wait_ms`, and the lock is kept as long."""
         assigned = self._assigned[queue]
         await assigned.puller.stop()
         assigned.revoke()

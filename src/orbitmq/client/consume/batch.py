@@ -27,7 +27,7 @@ class Settler(Protocol):
         ...
 
     def begun(self, batch: Batch) -> None:
-        """Note that somebody begins with a batch; once again where it comes again in place."""
+        """Note that a consumer begins with a batch; once again where it comes again in place."""
         ...
 
     def done(self, messages: Sequence[StoredMessage]) -> bool:
@@ -35,7 +35,7 @@ class Settler(Protocol):
         ...
 
     def failed(self, messages: Sequence[StoredMessage], delay_level: int) -> bool:
-        """Deliver the messages again, in the consumer's way; 0 leaves the delay to whoever delivers them."""
+        """Deliver the messages again, in the consumer's way; 0 leaves the delay to the one that delivers them."""
         ...
 
     def suspended(self, messages: Sequence[StoredMessage], delay_ms: int | None) -> bool:
@@ -47,7 +47,7 @@ class Settler(Protocol):
         ...
 
     def deferred(self, batch: Batch) -> None:
-        """Note that a batch's handler has returned, and that somebody settles the batch later."""
+        """Note that a batch's handler has returned, and that the batch is settled later."""
         ...
 
     def batch_ended(self, batch: Batch) -> None:
@@ -171,7 +171,7 @@ class Batch(Sequence[StoredMessage]):
         return self._settle(self._chosen(), lambda messages: self._settler.suspended(messages, delay_ms))
 
     def reject(self, message: StoredMessage | None = None) -> bool:
-        """Give up one message, or all that are not settled: they go to the group's dead letters at once.
+        """Give up one message, or all that are not settled: they go to the group's dead letters immediately.
 
         Returns:
             False when that comes too late, as `commit` does.

@@ -34,7 +34,7 @@ async def call_handler(handler: Callable[[T], Awaitable[object] | object], argum
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        # Nobody cancelled the task that handles messages, but something that the handler waited for. Passed on, it
+        # Not the task that handles messages was cancelled, but something that the handler waited for. Passed on, it
         # would end that task for ever.
         raise RuntimeError("what the handler waited for was cancelled") from error
 

@@ -255,7 +255,7 @@ T = TypeVar("T")
 
 
 class KeyQueues(Generic[T]):
-    """FIFOs by key. A lane is there as long as it has items, its first one included, which somebody works on."""
+    """FIFOs by key. A queue exists as long as it has items, its first one included, which a handler works on."""
 
     def __init__(self) -> None:
         self._key_queues: dict[Hashable, deque[T]] = {}

@@ -89,7 +89,7 @@ class Inspection:
         )
 
     def check_group(self, group: str) -> None:
-        """Refuse a question about another group: a broker has taken this client for somebody else."""
+        """Refuse a question about another group: a broker has taken this client for another one."""
         if group != self.group:
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"The Consumer Group <{group:.260}> not exist in this consumer")
 
@@ -201,7 +201,7 @@ class _HandlerResult:
 
 
 class DirectConsumption:
-    """Calls a handler with one message, beside all that it does already.
+    """Calls a handler with one message, besides all that it does already.
 
     Args:
         handler: takes batches.
@@ -225,7 +225,7 @@ class DirectConsumption:
 
     @property
     def has_handler(self) -> bool:
-        """False for a consumer whose messages somebody iterates over."""
+        """False for a consumer that is iterated over."""
         return self._handler is not None or self._message_handler is not None
 
     async def consume(self, message: StoredMessage) -> DirectResult:

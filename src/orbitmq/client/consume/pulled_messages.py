@@ -85,7 +85,7 @@ _HEAD_SIZE = _QUEUE_OFFSET_AT + _QUEUE_OFFSET.size
 def logical_records(records: bytes, queue: MessageQueue, offset_delta: int | None) -> bytes:
     """Return whole records, back to back, as records of their logical queue; those of a plain queue as they are.
 
-    What is damaged stays as it is, for whoever decodes it.
+    What is damaged stays as it is, for the decoder to report.
     """
     if not is_logical(queue):
         return records

@@ -34,7 +34,7 @@ FIRST_BACKOFF_MS = 50
 BACKOFF_MAX_MS = 1_000
 SPAN_WARNING_INTERVAL_S = 60.0
 IDLE_PAUSE_MS = 20
-"""Before the next pull after an empty answer that came at once: not every broker holds pulls."""
+"""Before the next pull after an empty answer that came immediately: not every broker holds pulls."""
 
 
 class Puller:
@@ -49,7 +49,7 @@ class Puller:
         on_messages: is called when messages have come in.
         may_commit: says whether pulls may carry the consumed offset to the broker, which keeps it for the group: after
             a crash the queue's next reader repeats little.
-        on_reset: is called with the offset that somebody has set for the group, which the queue goes on at.
+        on_reset: is called with the offset that was set for the group, which the queue goes on at.
         statistics: pulls are counted here.
     """
 
@@ -77,7 +77,7 @@ class Puller:
         self.is_started = False
         """True once the first offset is known."""
         self.refusal: RemoteRefused | RouteNotFound | None = None
-        """Why nobody gives the queue's messages, until somebody does; None while its broker is only not reached."""
+        """Why no broker gives the queue's messages, until one does; None while its broker is only not reached."""
         self.pulled_at_ms = 0
         """When the last pull was sent, in ms since 1970."""
         self._session = session
@@ -208,7 +208,7 @@ class Puller:
         return len(messages)
 
     def _was_reset(self, result: PullResult) -> bool:
-        """Say whether somebody has set the group's offset: the queue has the one that was asked for."""
+        """Say whether the group's offset was reset: the queue has the one that was asked for."""
         header = result.header
         return header.min_offset <= self.window.pull_offset <= header.max_offset
 

@@ -29,7 +29,7 @@ LOCK_RETRY_MS = 1_000
 LOCK_LIFETIME_MS = 30_000
 """How long a granted lock counts here (Java: rocketmq.client.rebalance.lockMaxLiveTime)."""
 BROKER_LIFETIME_MS = 60_000
-"""How long it counts at its broker. A lock that was not renewed for so long may have been somebody else's meanwhile."""
+"""How long it counts at its broker. A lock that was not renewed for so long may have been another consumer's meanwhile."""
 LOCK_TIMEOUT_MS = 1_000
 
 
@@ -51,7 +51,7 @@ class HeldQueueLocks:
         """True when a broker did not answer the last renewal."""
 
     def holds(self, queue: MessageQueue) -> bool:
-        """True while nobody else can have the queue's lock."""
+        """True while no other consumer can have the queue's lock."""
         granted_at = self._granted_at.get(queue)
         return granted_at is not None and self._clock() - granted_at < LOCK_LIFETIME_MS
 

@@ -1,6 +1,6 @@
 """The loop that keeps a consumer's assignment right.
 
-It looks at routes and members every 20 s, and at once when a route changes, when a broker says that the group has
+It looks at routes and members every 20 s, and immediately when a route changes, when a broker says that the group has
 changed, or when the consumer subscribes. While something cannot be told it looks again after 1 s, 2 s, 4 s and so on.
 
 Source: Java RebalanceService, RebalanceImpl.

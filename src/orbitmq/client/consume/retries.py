@@ -15,7 +15,7 @@ from orbitmq.model.route import MessageQueue
 
 
 class TakesBack(Protocol):
-    """Whoever takes a message that this consumer has failed to process."""
+    """Takes messages that this consumer has failed to process."""
 
     async def send(self, message: StoredMessage, queue: MessageQueue, delay_level: int) -> bool:
         """Take a message; False when that did not succeed and it is still the consumer's."""
@@ -32,7 +32,7 @@ class Retries:
         window: has handed them out.
         policy: the consumer's.
         send_backs: takes messages that are not to come again from here.
-        tasks: where requests run that nobody waits for.
+        tasks: where background requests run.
         on_change: is called when the queue may go on: messages have come back, or have left the window.
     """
 

@@ -131,7 +131,7 @@ class SendBacks:
 
 
 class Drops:
-    """What broadcasting does with a message that is given up: nobody keeps it, the log tells of it.
+    """What broadcasting does with a message that is given up: it is dropped, and logged.
 
     Args:
         group: the consumer group.

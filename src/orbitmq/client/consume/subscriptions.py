@@ -16,7 +16,7 @@ def subscribe(topic: str, tag: str | None, sql: str | None, version: int) -> Sub
     """Return the subscription to `topic` that a user asks for: by tags, or by an expression.
 
     Args:
-        tag: as `parse_subscription` takes it; `*` or nothing beside an expression.
+        tag: as `parse_subscription` takes it; `*` or nothing next to an expression.
         sql: an SQL92 expression over properties, such as `price > 10 AND region IN ('eu', 'us')`.
         version: when the subscription was made, in ms; a broker keeps the newest.
 
@@ -26,7 +26,7 @@ def subscribe(topic: str, tag: str | None, sql: str | None, version: int) -> Sub
     if sql is None:
         return parse_subscription(topic, tag, version)
     if tag is not None and not (isinstance(tag, str) and tag.strip() in ("", SUBSCRIBE_ALL)):
-        raise InvalidArgument("sql", sql, f"nothing beside the tag {tag!r}: write TAGS = '...' into the expression")
+        raise InvalidArgument("sql", sql, f"nothing next to the tag {tag!r}: write TAGS = '...' into the expression")
     check_name("topic", topic)
     if not isinstance(sql, str):
         raise InvalidArgument("sql", sql, f"text, not {type(sql).__name__}: an SQL92 expression over properties")
@@ -51,7 +51,7 @@ def parse_subscription(topic: str, expression: str | None, version: int) -> Subs
     if expression.strip() in ("", SUBSCRIBE_ALL):
         return Subscription(topic=topic, version=version)
     tags = frozenset(tag for part in expression.split("||") if (tag := part.strip()))
-    # Nobody would ever get a message by such a tag: somebody meant several of them, or an expression.
+    # No message ever has such a tag: several tags, or an expression, were meant.
     if not tags or any(strange in tag for tag in tags for strange in (",", " ")):
         raise InvalidArgument("tag", expression, "'*', a tag, or tags joined by '||'; expressions are given as sql=")
     return Subscription(

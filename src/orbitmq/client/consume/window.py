@@ -117,7 +117,7 @@ class ProcessQueue:
         return tuple(batch)
 
     def take(self, count_max: int) -> list[StoredMessage]:
-        """Remove the next messages in order: whoever takes them has settled them."""
+        """Remove the next messages in order: the caller has settled them."""
         taken = [self._waiting.popleft() for _ in range(min(count_max, len(self._waiting)))]
         self.size -= sum(map(_size, taken))
         return taken

@@ -125,7 +125,7 @@ class NameServerClient:
     async def ask_all(
         self, header: object, body: bytes = b"", *, code: int | None = None
     ) -> dict[str, Command | ClientError]:
-        """Ask every NameServer at once; return each one's answer or what went wrong there."""
+        """Ask all NameServers at the same time; return each one's answer or what went wrong there."""
         await self._resolve_once()
         addresses = sorted(self._list.addresses)
 

@@ -48,7 +48,7 @@ class NameServerList:
 
     def mark_failed(self, address: str) -> None:
         """Move an address that did not answer behind all others."""
-        # Only the first one: an address further back was moved there by somebody else's failed request.
+        # Only the first one: an address further back was moved there by another failed request.
         if self._order and self._order[0] == address:
             self._order.append(self._order.pop(0))
 

@@ -161,7 +161,7 @@ class Routes:
     def _end_refreshing(self, topic: str, task: asyncio.Task[bool]) -> None:
         self._refreshing.pop(topic, None)
         if not task.cancelled():
-            task.exception()  # seen, although everybody who waited for it may have been cancelled meanwhile
+            task.exception()  # seen, although all its waiters may have been cancelled meanwhile
 
     async def _refresh(self, topic: str) -> bool:
         try:
@@ -211,7 +211,7 @@ class Routes:
             self._name_servers.resolve_again()
 
     def _follow_up(self, topic: str) -> None:
-        """Look at a changed route again soon; a further change begins the round anew."""
+        """Look at a changed route again soon; a further change restarts the round."""
         if self._polling is None or topic not in self._watched:
             return
         if topic in self._following:

@@ -140,7 +140,7 @@ class QueueBuffer:
             while self._waiting:
                 batch = self._next_batch()
                 await self._send(batch)
-        finally:  # also when the session closes under us: nobody waits for ever
+        finally:  # also when the session closes under us: no caller waits for ever
             self._is_running = False
             self._abandon([waiting for waiting in (*batch, *self._waiting) if not waiting.future.done()])
             self._waiting.clear()
@@ -168,7 +168,7 @@ class QueueBuffer:
             for waiting in batch:
                 if not waiting.future.done():
                     waiting.future.set_exception(error)
-                    waiting.future.exception()  # seen: flush() tells it, nobody has to look at the future
+                    waiting.future.exception()  # seen: flush() tells it, callers need not look at the future
             self._in_flight.record_failure(error, len(load))
         else:
             for waiting, result in zip(batch, results, strict=True):

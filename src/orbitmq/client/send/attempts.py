@@ -28,7 +28,7 @@ _NOT_NOW = (
 class Attempts:
     """What one send has tried so far.
 
-    Attempts that found nobody at the other end, or a broker that is busy or not ready, do not count: such a broker is
+    Attempts that reached no broker, or a broker that is busy or not ready, do not count: such a broker is
     waited for until the time is over. Unless there are to be no retries at all.
 
     Args:

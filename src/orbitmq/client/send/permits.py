@@ -7,7 +7,7 @@ from collections import deque
 
 
 class Permits:
-    """A number of places. Whoever finds none free waits; FIFO among those that have begun, then among the others.
+    """A number of permits. A caller that finds none free waits; FIFO among those that have begun, then among the others.
 
     A send that has begun has its time running: behind thousands that have not, whose time begins with their turn, its
     next attempt would come too late.
@@ -23,7 +23,7 @@ class Permits:
 
     async def take(self, *, has_begun: bool) -> None:
         """Take a place, as soon as there is one; `leave` gives it back."""
-        if self._free_count:  # then nobody waits
+        if self._free_count:  # then there is no waiter
             self._free_count -= 1
             return
         turn = asyncio.get_running_loop().create_future()
@@ -36,11 +36,11 @@ class Permits:
             raise
 
     def leave(self) -> None:
-        """Give a place to whoever is next."""
+        """Give a permit to the next waiter."""
         for waiting in (self._begun, self._new):
             while waiting:
                 turn = waiting.popleft()
-                if not turn.done():  # done: nobody waits any more
+                if not turn.done():  # done: its waiter has gone
                     turn.set_result(None)
                     return
         self._free_count += 1

@@ -100,7 +100,7 @@ class QueueSelector:
         if failed:
             avoided |= failed
         if avoided and avoided >= topic.broker_names:
-            # Nobody is left: rather the broker that is avoided for the shortest time than a random one, and one that
+            # No broker is left: rather the broker that is avoided for the shortest time than a random one, and one that
             # has not failed in this very send before one that has.
             avoided -= {self._fault_tolerance.soonest(sorted(topic.broker_names - failed or topic.broker_names))}
         return topic.turns.choose(topic.queues, avoided)

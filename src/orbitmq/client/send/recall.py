@@ -25,7 +25,7 @@ class Recaller:
         session: carries the requests.
         group: the producer group.
         timeout_ms: for one request.
-        on_answer: is told of every answer, None when nobody wants to know.
+        on_answer: is called with every answer; None: not needed.
     """
 
     def __init__(

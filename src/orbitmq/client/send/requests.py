@@ -177,12 +177,12 @@ class PendingRequests:
             finally:
                 self._requests.pop(request.correlation_id, None)
                 if not request.reply.cancel() and not request.reply.cancelled():
-                    request.reply.exception()  # seen, although nobody may wait for it any more
+                    request.reply.exception()  # seen, although it may have no waiter any more
         finally:
             self._places.release()
 
     def resolve(self, correlation_id: str, reply: StoredMessage | OrbitError) -> bool:
-        """Hand a reply, or what is wrong with it, to whoever waits; False when nobody does (any more)."""
+        """Complete a waiting request with its reply, or with what is wrong with it; False when there is none (any more)."""
         request = self._requests.pop(correlation_id, None)
         if request is None or request.reply.done():
             return False

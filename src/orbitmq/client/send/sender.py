@@ -24,7 +24,7 @@ from orbitmq.model.route import MessageQueue, TopicRoute
 SEND_TIMEOUT_MS = 3_000
 RETRIES = 2
 SENDS_MAX = 256
-"""More requests at once make no broker faster: each would only wait longer for its answer, until it is given up."""
+"""More requests at the same time make no broker faster: each would only wait longer for its answer, until it is given up."""
 NEW_TOPIC_TRIES = 6
 NEW_TOPIC_PAUSE_MS = 50
 """After a topic was created by sending to it, its route is asked for so often, each pause twice as long as the last."""
@@ -43,7 +43,7 @@ class Sender:
     Args:
         session: carries the requests.
         selector: chooses the queues.
-        fault_tolerance: is told how brokers did; None when nobody wants to know.
+        fault_tolerance: is told how brokers did; None: not needed.
         group: the producer group.
         timeout_ms: over all attempts.
         attempt_timeout_ms: for one attempt, None for all the time that is left.
@@ -51,7 +51,7 @@ class Sender:
             begins. Sends that pause before they try an absent broker again are not counted.
         retries: attempts after the first one, of those that count; see `Attempts`.
         queue_count: queues per broker of a topic that is yet to be created.
-        on_sent: is told of messages that a broker has stored, None when nobody wants to know.
+        on_sent: is called with messages that a broker has stored; None: not needed.
     """
 
     def __init__(
@@ -263,7 +263,7 @@ class Sender:
         return results
 
     async def _announce(self, queue: MessageQueue, left_ms: int) -> int:
-        """Let the broker know who waits for a reply, before anybody can give one; return what is left of the time."""
+        """Let the broker know the requester, before a reply can come; return what is left of the time."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         await self._session.announce(self._session.routes.broker_of(queue), timeout_ms=left_ms)
@@ -286,7 +286,7 @@ class Sender:
         self._session.tasks.spawn(self._refresh(queue.topic), f"route of {queue.topic}")
 
     async def _refresh(self, topic: str) -> bool:
-        """Ask for the route anew; errors do not matter, the known one stays in use."""
+        """Ask for the route again; errors do not matter, the known one stays in use."""
         try:
             return await self._session.routes.refresh(topic)
         except OrbitError:

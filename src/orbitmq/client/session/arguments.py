@@ -20,7 +20,7 @@ from orbitmq.model.topic import NAME_LENGTH_MAX, check_name
 COUNT_MAX = 2**31 - 1
 """What counts and sizes are at most that others than us keep in 32 bits."""
 DURATION_MS_MAX = 2**31 - 1
-"""24 days: whoever wants to wait longer has written another unit."""
+"""24 days: a longer wait is a value in the wrong unit."""
 LONG_MAX = 2**63 - 1
 """Times and offsets have 64 bits on the wire."""
 
@@ -131,7 +131,7 @@ def function(name: str, value: Any) -> Any:
 
 
 def servers(name: str, value: Any) -> Any:
-    """Check a list of NameServers; an iterator is left to whoever reads it."""
+    """Check a list of NameServers; an iterator is left to its reader."""
     if not isinstance(value, Iterator):
         try:
             parse_name_servers(value)

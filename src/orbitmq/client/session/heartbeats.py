@@ -34,7 +34,7 @@ class Heartbeats:
     Args:
         pool: the connections that carry them.
         routes: name the brokers.
-        tasks: where heartbeats run that nobody waits for.
+        tasks: where background heartbeats run.
         describe: returns what a heartbeat says.
         interval_ms: between two heartbeats to the same broker.
     """
@@ -89,7 +89,7 @@ class Heartbeats:
         connection = await self._pool.connect(address, timeout_ms=timeout_ms)
         if self._heard_on.get(address) == connection.id:
             return
-        async with self._locks[address]:  # many may ask at once: one heartbeat is enough for all
+        async with self._locks[address]:  # many may ask at the same time: one heartbeat is enough for all
             if self._heard_on.get(address) == connection.id:
                 return
             body = encode_heartbeat(self._describe())
@@ -101,10 +101,10 @@ class Heartbeats:
         """Return when a broker has answered a heartbeat, whatever it says, on the connection that is open now.
 
         Raises:
-            ConnectionFailed, RequestTimeout: nobody answers.
+            ConnectionFailed, RequestTimeout: the broker does not answer.
         """
         connection = await self._pool.connect(address, timeout_ms=timeout_ms)
-        async with self._locks[address]:  # many may ask at once: one heartbeat is enough for all
+        async with self._locks[address]:  # many may ask at the same time: one heartbeat is enough for all
             if self._answered_on.get(address) == connection.id:
                 return
             body = encode_heartbeat(self._describe())

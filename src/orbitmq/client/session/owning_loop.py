@@ -55,7 +55,7 @@ log = logging.getLogger(__name__)
 
 
 class BackgroundTasks:
-    """Running tasks of one client; an error that nobody expects is logged."""
+    """Running tasks of one client; an unexpected error is logged."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()

@@ -63,7 +63,7 @@ class ClientSession:
         self.name_servers = NameServerClient(name_servers, self.pool)
         self.routes = Routes(self.name_servers, poll_interval_ms=poll_interval_ms)
         self.tasks = BackgroundTasks()
-        """What runs beside everything else until the session closes."""
+        """Background tasks, until the session closes."""
         self.ip = "127.0.0.1"
         self.owning_loop = OwningLoop("client")
         self.is_open = False
@@ -104,7 +104,7 @@ class ClientSession:
             self._heartbeats.start()
 
     async def close(self, groups: Iterable[UnregisterClient] = ()) -> None:
-        """Take leave of every broker and close the connections. Whoever closes as well returns when that is done.
+        """Take leave of every broker and close the connections. A second call returns when that is done.
 
         Args:
             groups: the memberships that end.
@@ -224,7 +224,7 @@ class ClientSession:
 
         Raises:
             RouteNotFound: no known route names the master.
-            ConnectionFailed: nobody can be reached there, or nobody answers.
+            ConnectionFailed: the address cannot be reached, or does not answer.
         """
         if self._heartbeats is None:
             return
@@ -233,7 +233,7 @@ class ClientSession:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._heartbeats.greet(address, timeout_ms)
         except (ConnectionFailed, RequestTimeout, TimeoutError) as error:
-            text = str(error) or f"nobody at {address} answers a heartbeat"
+            text = str(error) or f"{address} does not answer a heartbeat"
             raise self.explain(ConnectionFailed(text), broker_name, address) from error
 
     async def announce_again(self) -> bool:

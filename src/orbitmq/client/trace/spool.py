@@ -9,7 +9,7 @@ from typing import NamedTuple
 from orbitmq.wire.messages.traces import Trace, encode_trace
 
 COUNT_MAX = 2_048
-"""As Java: what comes while so many wait is dropped, for nobody is to wait for traces."""
+"""As Java: what comes while so many wait is dropped, for no send is to wait for traces."""
 SIZE_MAX = 4 * 1024 * 1024
 """The same, in characters."""
 PACK_COUNT_MAX = 100

@@ -1,4 +1,4 @@
-"""The Tracer: it notes what becomes of a client's messages, and tells it to a trace topic beside everything else.
+"""The Tracer: it notes what becomes of a client's messages, and sends it to a trace topic in the background.
 
 No send and no handler waits for it, and none fails because of it: what cannot be told in time is dropped and counted.
 
@@ -104,7 +104,7 @@ class Tracer:
         self._is_closing = True
         self._noted.set()
         self._is_over_budget.set()
-        # Not cancelled at once: what is on its way has left the spool already.
+        # Not cancelled immediately: what is on its way has left the spool already.
         _, late = await asyncio.wait((task,), timeout=CLOSE_MS / 1000)
         if late:
             task.cancel()

@@ -59,7 +59,7 @@ class CheckAnswers:
         return self._check is not None
 
     def take(self, call: Call[CheckTransactionState]) -> None:
-        """Look into a question beside everything else, and answer on the connection that it came on."""
+        """Look into a question in the background, and answer on the connection that it came on."""
         message = _message(call)
         check = self._check
         if message is None or message.properties.get(PropertyName.PRODUCER_GROUP) != self._group:
@@ -117,6 +117,6 @@ handlers: Handlers[CheckAnswers] = Handlers()
 
 @handlers.on(CheckTransactionState)
 def check_transaction_state(answers: CheckAnswers, call: Call[CheckTransactionState]) -> Reply:
-    """Look into how a transaction has ended; the answer is a request of its own, nobody reads this one."""
+    """Look into how a transaction has ended; the answer is a request of its own, this reply is ignored."""
     answers.take(call)
     return Reply()

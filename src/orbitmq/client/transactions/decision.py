@@ -16,9 +16,9 @@ class Decision(Enum):
     COMMIT = SysFlag.TRANSACTION_COMMIT
     """Consumers get the message."""
     ROLLBACK = SysFlag.TRANSACTION_ROLLBACK
-    """Nobody ever gets it."""
+    """It is never delivered."""
     UNKNOWN = 0
-    """Nobody knows yet: the broker asks again later."""
+    """Not known yet: the broker asks again later."""
 
 
 JAVA_STATES = {

@@ -76,5 +76,5 @@ class Transaction:
             return
         try:
             await self._end(self.message, self.sent, Decision.ROLLBACK)
-        except ClientError as failure:  # the user's own error tells more; nobody gets the message without a commit
+        except ClientError as failure:  # the user's own error tells more; the message is not delivered without a commit
             log.warning("the rollback of message %s has not reached its broker: %s", self.sent.message_id, failure)

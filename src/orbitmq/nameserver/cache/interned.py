@@ -24,7 +24,7 @@ class Interned(Generic[V]):
         return len(self._entries)
 
     def acquire(self, key: bytes) -> V:
-        """Return the value of `key`, made now if nobody has it; each `acquire` needs a `release`."""
+        """Return the value of `key`, made now if it has no holder; each `acquire` needs a `release`."""
         entry = self._entries.get(key)
         if entry is None:
             self.size += len(key)

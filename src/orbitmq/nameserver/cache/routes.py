@@ -16,7 +16,7 @@ class EncodedRouteCache:
 
     Args:
         encode: returns the encoded route of (topic, standard JSON?), None without one.
-        is_on: False encodes anew each time, for tests.
+        is_on: False encodes again each time, for tests.
     """
 
     def __init__(

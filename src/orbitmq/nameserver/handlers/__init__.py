@@ -8,7 +8,7 @@ from orbitmq.nameserver.service import NameServerService
 from orbitmq.net.dispatch.handlers import Handlers
 
 BODY_SIZE_MAX = 4 * 1024
-"""Bytes of a body where nobody reads any, or a handler does not say otherwise."""
+"""Bytes of a body where none is read, or a handler does not say otherwise."""
 
 handlers: Handlers[NameServerService] = Handlers(body_size_max=BODY_SIZE_MAX)
 """All of them."""

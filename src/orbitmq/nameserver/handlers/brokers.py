@@ -31,7 +31,7 @@ handlers: Handlers[NameServerService] = Handlers()
 
 @handlers.on(UnregisterBroker)
 def unregister_broker(service: NameServerService, call: Call[UnregisterBroker]) -> Reply | Literal[Later.LATER]:
-    """Take a broker out, unless it has registered anew through a later connection."""
+    """Take a broker out, unless it has registered again through a later connection."""
     header = call.header
     key = BrokerKey(header.cluster_name, header.broker_name, header.broker_addr)
 

@@ -137,6 +137,6 @@ def get_route_info(service: NameServerService, call: Call[GetRouteInfo]) -> Repl
     if header.zone_mode and header.zone_name and header.zone_name.strip():
         route = service.find_route(header.topic)
         assert route is not None, "the topic has an answer"
-        # Java's zone hook writes bare broker ids, whoever asks.
+        # Java's zone hook writes bare broker ids to every client.
         body = encode_route(keep_zone(route, header.zone_name), standard=False)
     return Reply(body=body)

@@ -1,7 +1,7 @@
 """Brokers that left without a good-bye and are not back: their connection broke, or they fell silent.
 
-A broker that un-registers was stopped by somebody who knows of it, and is none of them. Pure: times come with the
-changes. Bounded: anybody may register brokers and let them vanish.
+A broker that un-registers was stopped on purpose, and is none of them. Pure: times come with the
+changes. Bounded: any client may register brokers and let them vanish.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LostBrokers:
         self._brokers: dict[_Member, LostBroker] = {}
 
     def note(self, change: RouteChange) -> None:
-        """Take note of a change of the routes: somebody vanishes, comes back, or is taken out on purpose."""
+        """Take note of a change of the routes: a broker is lost, comes back, or is taken out on purpose."""
         if change.kind is ChangeKind.TOPICS_CHANGED:
             return
         member = (change.broker_name, change.broker_id)

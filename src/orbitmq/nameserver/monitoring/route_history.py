@@ -42,7 +42,7 @@ class RouteHistory:
 
     Args:
         weight_max: how much is kept: every change counts one, and every topic in it one more.
-        began_at_ms: since when there is somebody to write it, in ms since 1970.
+        began_at_ms: since when it is recorded, in ms since 1970.
     """
 
     def __init__(self, weight_max: int, began_at_ms: int = 0) -> None:

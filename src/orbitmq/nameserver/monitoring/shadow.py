@@ -1,4 +1,4 @@
-"""Shadow mode: another NameServer's routes compared with our own, for operators who try us beside Java's.
+"""Shadow mode: another NameServer's routes compared with our own, for operators who try us next to Java's.
 
 Brokers register with both; this side asks the other one for its routes from time to time and compares. Brokers reach
 the two at different moments, so a difference counts as drift only when two comparisons in a row have seen it.

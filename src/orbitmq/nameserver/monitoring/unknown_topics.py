@@ -1,6 +1,6 @@
 """Topics that clients ask for and no broker has, with how often, and who asked last.
 
-Pure: time comes in. Bounded. Names come from anybody and end up in logs, so those that no topic may have are kept as one.
+Pure: time comes in. Bounded. Names come from any client and end up in logs, so those that no topic may have are kept as one.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class GroupCommit(Generic[C, D]):
     """Saves changes in the order in which they came, all those that wait in one write.
 
     Args:
-        save: applies changes to a copy of the state and writes it; called in a thread, never twice at once. An error
+        save: applies changes to a copy of the state and writes it; called in a thread, never twice at the same time. An error
             means that none of them counts.
         publish: makes what was saved visible, on the event loop; returns for each change why it was refused, or None.
     """

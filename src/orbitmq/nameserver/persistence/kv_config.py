@@ -1,4 +1,4 @@
-"""The key-value store: namespaces of text values, kept in one JSON file with its previous generation beside it.
+"""The key-value store: namespaces of text values, kept in one JSON file with its previous generation next to it.
 
 File: `{"configTable":{"<namespace>":{"<key>":"<value>"}}}`; `<file>.bak` is the content before the last change.
 
@@ -31,7 +31,7 @@ STORE_SIZE_MAX = 64 * 1024 * 1024
 CHANGE_SIZE = 200
 """About what a change that waits, or an entry, takes besides its texts."""
 PIECE_SIZE = 64 * 1024
-"""Characters that are encoded at once: the encoder lets no other thread run meanwhile, and the event loop is one."""
+"""Characters that are encoded in one call: the encoder lets no other thread run meanwhile, and the event loop is one."""
 
 Table = Mapping[str, Mapping[str, str]]
 
@@ -47,9 +47,9 @@ class _Change(NamedTuple):
 class KvConfig:
     """Text values by namespace and key. Every change is on disk before it is visible, and before it is answered.
 
-    So nobody reads a value that a power cut takes back; Java shows a value while it is being written. Changes that
+    So no client reads a value that a power cut takes back; Java shows a value while it is being written. Changes that
     come during a write share the next one. When the disk refuses, every change of that write is answered with an error and
-    the store stays as it was; whether the file has the new content is unknown then, and the next change writes it anew.
+    the store stays as it was; whether the file has the new content is unknown then, and the next change writes it again.
 
     Args:
         on_change: is told the namespace and key of each value that was set or deleted, or was to be deleted.

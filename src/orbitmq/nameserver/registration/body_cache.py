@@ -2,7 +2,7 @@
 
 A broker repeats its whole topic table every 30 seconds. Nearly always nothing in it is new, or nothing but the version, or
 one topic. Comparing bytes costs a hundredth of parsing them. What is recognised needs only its lease renewed, or the topics
-entered that differ, as long as nobody else has changed anything about the broker name since (its revision).
+entered that differ, as long as nothing else has changed about the broker name since (its revision).
 
 docs/explain/registrations.md lists every way in which a registration is recognised, and what makes each of them invalid.
 """
@@ -100,7 +100,7 @@ class CachedBody(NamedTuple):
 
 
 class BodyCache:
-    """The last registration of each broker, by the broker's key. Whoever ends a lease has its body forgotten.
+    """The last registration of each broker, by the broker's key. The end of a lease forgets its body.
 
     `clear_count` is how often all were dropped.
 
@@ -221,7 +221,7 @@ class BodyCache:
             key = next(iter(self._whole))
             del self._whole[key]
             last = self._bodies[key]
-            # The hash is keyed and has 64 bits: nobody can aim at a collision.
+            # The hash is keyed and has 64 bits: a collision cannot be provoked.
             hashed = self._bodies[key] = last._replace(after=hash(last.after))
             self._hashed[key] = None
             self._hashed_size += hashed.size

@@ -1,4 +1,4 @@
-"""Changes of the route table that are asked for: applied at once, or in slices behind those that concern the same."""
+"""Changes of the route table that are asked for: applied immediately, or in slices behind those that concern the same."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Changes:
         return LATER
 
     def do(self, connection_id: int, concerns: Concerns, slices: Slices[None], *, is_immediate: bool = True) -> None:
-        """Do a change that nobody waits for.
+        """Do a change without a waiter.
 
         Args:
             is_immediate: do its first slice in this turn of the event loop, if nothing is before it.

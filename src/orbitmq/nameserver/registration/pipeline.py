@@ -83,7 +83,7 @@ class RegistrationPipeline:
         self._slice_topics = slice_topics
 
     def register(self, call: Call[RegisterBroker]) -> Reply | Literal[Later.LATER]:
-        """Answer a registration at once; one of thousands of topics later."""
+        """Answer a registration immediately; one of thousands of topics later."""
         queue, now_ms = self._queue, self._lease_clock()
         if queue and queue.has_before(concerns := _concerns_of(call.header)):
             queue.refuse_if_full()
@@ -187,7 +187,7 @@ class RegistrationPipeline:
         queues: dict[str, QueueData] = {}
         illegal_count = 0
         for part in parts_of(topics, self._slice_topics):
-            # One pass in C, thousands of topics at once; the illegal ones, which are rare, are taken out again.
+            # One pass in C over thousands of topics; the illegal ones, which are rare, are taken out again.
             queues.update(zip(part, map(_queue_data, repeat(broker_name), part.values()), strict=False))
             illegal = illegal_topics(part)
             for topic in illegal:

@@ -1,11 +1,11 @@
 """Leases: the brokers that live, until when, and the connection that each of them speaks through. Pure.
 
 A lease belongs to the connection through which the broker registered last, and goes with it, as in Java
-(RouteInfoManager.onChannelDestroy). There is one exception: a broker that connects anew has two connections for a
+(RouteInfoManager.onChannelDestroy). There is one exception: a broker that connects again has two connections for a
 moment, and what still arrives through the older one must not tie the broker to it (apache/rocketmq#11043). So the end
 of a connection takes a broker along when it registered through no newer one that is open.
 
-Whoever merely speaks of a broker, with a heartbeat or a question for its data version, renews the lease and does not
+A connection that merely names a broker, with a heartbeat or a question for its data version, renews the lease and does not
 own it (Java: RouteInfoManager.updateBrokerInfoUpdateTimestamp).
 
 Times are those of a `pause_aware_clock`, not of the wall.
@@ -80,7 +80,7 @@ class Leases:
             self._owned.setdefault(owner, {})[key] = None
 
     def renew(self, key: BrokerKey, now_ms: int) -> bool:
-        """Renew a lease, whoever asks for it. False: there is none."""
+        """Renew a lease, for any connection. False: there is none."""
         lease = self._leases.get(key)
         if lease is None:
             return False

@@ -36,13 +36,13 @@ class RouteTable:
     """Changes topics, brokers, clusters, leases and filter servers, always as one.
 
     Args:
-        tables: the state; nobody else changes it, but for leases that are renewed.
+        tables: the state; changed only here, but for leases that are renewed.
         on_change: are told of every change of the tables when `publish` is called, in this order.
         on_end: is told of every broker that lost its lease, before the changes.
         on_notice: is told of every group whose smallest broker id is another one.
         deletes_missing_topics: a registration removes the broker's topics that it does not list
             (`deleteTopicWithBrokerRegistration`); may be set to something else later.
-        slice_topics: how many topics a registration enters at once.
+        slice_topics: how many topics a registration enters in one slice.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class RouteTable:
                 self._on_notice(notice)
 
     def publishing(self, slices: Slices[T]) -> Slices[T]:
-        """Tell the listeners what each slice has changed before anybody else has a turn."""
+        """Tell the listeners what each slice has changed before any other task has a turn."""
         while True:
             try:
                 next(slices)
@@ -148,7 +148,7 @@ class RouteTable:
         """Take a broker out of all tables.
 
         Args:
-            owner: the connection that asks; None: nobody's. A late request through an older connection than the
+            owner: the connection that asks; None: none. A late request through an older connection than the
                 one that registered the broker is ignored.
 
         Returns:

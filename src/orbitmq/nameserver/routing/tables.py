@@ -278,7 +278,7 @@ class Tables:
         self._filter_servers.pop(key, None)
 
     def end_leases_at(self, group: BrokerGroup, address: str) -> None:
-        """Take the leases of whoever has an address in a group, in whatever cluster."""
+        """Take the leases of an address in a group, in whatever cluster."""
         for cluster in group.clusters:
             self.end_lease(BrokerKey(cluster, group.broker_name, address))
 

@@ -4,7 +4,7 @@ Brokers register topics that no user could create: their own host name, `%RETRY%
 alphabet is a little wider than a user's topic (`model.topic.check_name`), and still has nothing in it that means
 something to a shell, a path, a page or a log.
 
-The topics in a broker's table are another matter: it has them since a version that allowed more, and whoever uses them has to
+The topics in a broker's table are another matter: it has them since a version that allowed more, and their users have to
 find it. Any text of one line is taken, and no two are taken for one.
 """
 

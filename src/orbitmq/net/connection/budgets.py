@@ -79,7 +79,7 @@ LARGE_SIZE = 64 * 1024
 
 
 class _Reader(NamedTuple):
-    """A connection whose peer has not read everything yet, as it was when somebody looked."""
+    """A connection whose peer has not read everything yet, as it was at the last check."""
 
     size: int
     measure: Callable[[], int]
@@ -102,7 +102,7 @@ class WaitingAnswers:
         """Bytes that wait, as far as it was looked: a part of them may have been read since."""
         self._size_max = size_max
         self._looks = 0
-        # By connection number; whoever read something since the last look stands behind those who did not.
+        # By connection number; peers that read something since the last check stand behind those that did not.
         self._readers: dict[int, _Reader] = {}
 
     @property

@@ -1,7 +1,7 @@
 """A connection on the event loop: the thin asyncio shell around a session.
 
 All answers of one read leave in one write; answers that come later, and requests of our own, are joined per turn of
-the loop. Beside it stand its flow control, its timeouts and the timer of its requests; TLS is a layer below it
+the loop. Next to it stand its flow control, its timeouts and the timer of its requests; TLS is a layer below it
 (`tls_transport`), of which it knows nothing.
 """
 
@@ -141,7 +141,7 @@ class Connection(asyncio.Protocol):
             timers.arm(deadline_ms)
 
     def send_oneway(self, header: object, body: bytes = b"", *, code: int | None = None) -> None:
-        """Send a request that nobody answers; nothing happens on a closed connection."""
+        """Send a one-way request; nothing happens on a closed connection."""
         if not self.is_closed:
             self._session.oneway(self._endpoint.signed(make_request(header, body, code=code)))
             self._join()
@@ -192,13 +192,13 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def abort(self, reason: str) -> None:
-        """Close at once and count why."""
+        """Close immediately and count why."""
         if not self.is_closed:
             self.counters.closed_by_us[reason] += 1
             self.kill()
 
     def kill(self) -> None:
-        """Close at once, whatever waits to be written; a connection that is closing, too."""
+        """Close immediately, whatever waits to be written; a connection that is closing, too."""
         self.is_closed = True
         self._transport.abort()
 
@@ -250,7 +250,7 @@ class Connection(asyncio.Protocol):
         began = 0.0 if self._reads & _SAMPLE_MASK else perf_counter()
         session, flow = self._session, self._flow
         # The fast path knows whole frames at the start of a read, and nothing may overtake frames that are held back.
-        # Under load every read ends amid a frame: without what came of it before, the next one would go the long way.
+        # Under load every read ends amid a frame: without what came of it before, the next one would take the slow path.
         is_amid = bool(session.partial) and (not self._frames or len(session.partial) > _REJOINED_SIZE_MAX)
         if self._answer_fast is None or is_amid or flow.held or flow.work is not None:
             self._joined(self._serve_bytes, data)
@@ -286,7 +286,7 @@ class Connection(asyncio.Protocol):
         self._flow.choose_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell everybody who waits."""
+        """Wake all waiters."""
         self.is_closed = True
         if self._timers is not None:
             self._timers.cancel()
@@ -430,7 +430,7 @@ class Connection(asyncio.Protocol):
         self._endpoint.waiting_answers.note(self.id, self._transport.get_write_buffer_size, self.abort)
 
     def _tell_waiting(self) -> None:
-        """Let whoever waits for the last late answer look again, once this one has been written."""
+        """Let the waiters for the last late answer check again, once this one has been written."""
         if self._endpoint.is_awaited:
             self._loop.call_soon(self._endpoint.note_change)
 

@@ -33,7 +33,7 @@ class OpenConnection(Peer, Protocol):
         ...
 
     def kill(self) -> None:
-        """Close at once, whatever waits to be written."""
+        """Close immediately, whatever waits to be written."""
         ...
 
     def tick(self, elapsed_ms: int) -> None:
@@ -47,7 +47,7 @@ class Endpoint:
     Args:
         dispatcher: answers what peers ask.
         name: stands in log lines.
-        fast_path: answers known frames before anybody decodes them.
+        fast_path: answers known frames before they are decoded.
         is_listener: True for a server, False for a pool.
         credentials: sign what is asked through these connections.
     """
@@ -109,7 +109,7 @@ class Endpoint:
         return None
 
     def forget(self, connection: OpenConnection, ip: str) -> None:
-        """Take out a connection that was entered, and tell whoever wants to know."""
+        """Take out a connection that was entered, and call the listener."""
         if self.connections.pop(connection.id, None) is None:
             return
         self.partial_frames.forget(connection.id)
@@ -128,7 +128,7 @@ class Endpoint:
         return self._next_id
 
     def name_foreigner(self, kind: str, remote: str) -> None:
-        """Say once per kind that somebody speaks another protocol to us."""
+        """Log once per kind that a peer speaks another protocol."""
         if kind not in self._named_foreigners:
             self._named_foreigners.add(kind)
             log.warning(

@@ -14,7 +14,7 @@ _NEVER_MS = sys.maxsize
 class RequestTimers:
     """Takes the requests whose time is over from a session, and hands them on.
 
-    Deadlines of answered requests stay in the timer: it then fires for nothing and is set anew, which costs less than to
+    Deadlines of answered requests stay in the timer: it then fires for nothing and is set again, which costs less than to
     set it at every answer.
 
     Args:

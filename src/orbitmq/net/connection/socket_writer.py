@@ -22,7 +22,7 @@ class SocketWriter:
     """Writes to one transport, in order, whichever way.
 
     Args:
-        on_left: is called after each write of which the kernel did not take all at once.
+        on_left: is called after each write of which the kernel took only a part.
     """
 
     __slots__ = ("_fd", "_on_left", "_transport")
@@ -31,7 +31,7 @@ class SocketWriter:
         self._transport = transport
         self._on_left = on_left
         socket = transport.get_extra_info("socket")
-        # Encrypted bytes are made by the transport: nothing may reach the socket beside it.
+        # Encrypted bytes are made by the transport: nothing may bypass it to the socket.
         is_plain = socket is not None and transport.get_extra_info("ssl_object") is None
         self._fd: int = socket.fileno() if is_plain and _IS_SOCKET_A_FILE else -1
 

@@ -41,7 +41,7 @@ class Timeouts:
         """
         is_silent = activity == self._seen_activity and not awaits_answer
         self._idle_ms = self._idle_ms + elapsed_ms if is_silent else 0
-        # What was not so at the last tick has begun since then: nobody is ended before the time that the limit says.
+        # What was not so at the last tick has begun since then: no connection is ended before the time that the limit says.
         self._frame_ms = self._frame_ms + elapsed_ms if waits_for_frame and frames == self._seen_frames else 0
         self._stall_ms = self._stall_ms + elapsed_ms if is_stalled and self._was_stalled else 0
         self._seen_activity, self._seen_frames = activity, frames if waits_for_frame else _NO_FRAME

@@ -94,7 +94,7 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         self._transport.close()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close immediately."""
         self._transport.abort()
 
     def is_closing(self) -> bool:

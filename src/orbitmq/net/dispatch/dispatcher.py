@@ -112,7 +112,7 @@ class Dispatcher:
         return reply
 
     def _refusal(self, command: Command, peer: Peer) -> Reply | None:
-        """Return why a peer is not even told that nobody answers its request."""
+        """Return why a peer is not even told that its request is not answered."""
         assert self._admission is not None
         try:
             self._admission(command, peer)

@@ -35,7 +35,7 @@ class FastPath(Protocol):
 
 
 def answer_to_failure(error: Exception, opaque: int, peer: Peer) -> bytes:
-    """Return the answer to a request in whose midst something failed that nobody foresaw, as the dispatcher answers it.
+    """Return the answer to a request in whose midst something failed unexpectedly, as the dispatcher answers it.
 
     For requests that may have changed something: left to their handlers, they would change it once more.
     """

@@ -15,7 +15,7 @@ from orbitmq.wire.command import Command
 
 
 class Peer(Protocol):
-    """Whoever sent a request: where its answers go."""
+    """The sender of a request: where its answers go."""
 
     @property
     def id(self) -> int:
@@ -51,7 +51,7 @@ class Peer(Protocol):
         ...
 
     def send_oneway(self, header: object, body: bytes = b"", *, code: int | None = None) -> None:
-        """Send a request that nobody answers; nothing happens when the peer has left."""
+        """Send a one-way request; nothing happens when the peer has left."""
         ...
 
     def send_request(self, command: Command, waiter: Waiter, *, timeout_ms: int) -> None:

@@ -38,5 +38,5 @@ def encode_reply_parts(command: Command, reply: Reply) -> tuple[bytes, ...]:
     if len(body) < LARGE_BODY_SIZE:
         return (encode_reply(command, reply),)
     head = encode_reply(command, reply._replace(body=b""))
-    # The head was encoded as a whole frame without a body: only its length has to be written anew.
+    # The head was encoded as a whole frame without a body: only its length has to be written again.
     return LENGTH.pack(len(head) - LENGTH.size + len(body)) + head[LENGTH.size :], body

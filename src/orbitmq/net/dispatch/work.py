@@ -15,7 +15,7 @@ from orbitmq.net.dispatch.reply import Reply
 log = logging.getLogger(__name__)
 
 Work = Generator[None, None, Reply | Later]
-"""Yields between two steps; returns the answer, or LATER when somebody else gives it."""
+"""Yields between two steps; returns the answer, or LATER when it is given elsewhere."""
 
 
 SMALL_BODY_SIZE = 16 * 1024
@@ -23,7 +23,7 @@ SMALL_BODY_SIZE = 16 * 1024
 
 
 def in_turns(call: Call[Any], work: Work) -> Reply | Later:
-    """Do the work of a request: its first step at once, each other one when it is its connection's turn.
+    """Do the work of a request: its first step immediately, each other one when it is its connection's turn.
 
     Most have one step, and are answered as if there were no others.
     """
@@ -47,7 +47,7 @@ def joined(parts: Iterator[bytes]) -> Work:
 
 
 def _answering(call: Call[Any], work: Work) -> Iterator[None]:
-    """Answer when all is done; whatever goes wrong is an answer, too, as it is where a handler answers at once."""
+    """Answer when all is done; whatever goes wrong is an answer, too, as it is where a handler answers immediately."""
     try:
         reply = yield from work
     except Rejected as refusal:

@@ -1,8 +1,8 @@
-"""A certificate that a server makes for itself, and its key: for connections that are to be encrypted, with nobody vouching.
+"""A certificate that a server makes for itself, and its key: for connections that are to be encrypted, without a certificate authority.
 
 Python's `ssl` reads certificates and makes none. What it takes is small: a point of the curve P-256, one ECDSA signature,
-and some thirty fields of DER. It is done once per process, with a key that nobody else gets to see at work: the arithmetic
-here takes longer for some keys than for others, which tells nothing to whoever cannot repeat it. TLS itself is OpenSSL's.
+and some thirty fields of DER. It is done once per process, with a key that no other process sees at work: the arithmetic
+here takes longer for some keys than for others, which tells nothing to an observer who cannot repeat it. TLS itself is OpenSSL's.
 
 Source: RFC 5280 (certificates), RFC 5915 (keys), FIPS 186-4 (ECDSA, P-256).
 """

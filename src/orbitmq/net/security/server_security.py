@@ -56,9 +56,9 @@ class ServerSecurity:
 
     Args:
         role_for: which role each request code needs.
-        danger: what whoever reaches an open port may do, for the operator's warning.
+        danger: what every client that reaches an open port may do, for the operator's warning.
         warnings: what else the operator is to be told.
-        has_guard: somebody else checks signatures at this port.
+        has_guard: signatures at this port are checked elsewhere.
 
     Raises:
         ConfigError: the accounts or the certificates cannot be used.
@@ -126,7 +126,7 @@ def _warnings(
     if is_open and not _is_loopback(settings.bind_address):
         found.append(
             f"listening on {settings.bind_address} without access control (aclEnable), and TLS is not demanded "
-            f"(tlsServerMode=enforcing): whoever reaches the port may {danger}"
+            f"(tlsServerMode=enforcing): every client that reaches the port may {danger}"
         )
     if accounts is not None and accounts.is_open_to_others:
         found.append(f"other users of this machine may read the secrets in {settings.acl_file}")
@@ -143,7 +143,7 @@ def _is_loopback(host: str) -> bool:
 log = logging.getLogger(__name__)
 
 RoleFor = Callable[[int], AccountRole | None]
-"""Says which role a request code needs; None: it is for everybody."""
+"""Says which role a request code needs; None: no role."""
 
 
 class RequestAuthorizer:

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class TlsMode(StrEnum):
-    """Whether a server speaks TLS: never, with those who begin it, or with nobody else."""
+    """Whether a server speaks TLS: never, with clients that begin it, or with all."""
 
     DISABLED = "disabled"
     PERMISSIVE = "permissive"
@@ -43,7 +43,7 @@ SELF_MADE_NAME = "orbitmq"
 class ServerTls:
     """A server's mode and certificates. Without files it makes a certificate for itself, at the first connection that asks.
 
-    That one is in memory, as in Java, and another one after a restart: whoever wants to know whom he talks to needs files.
+    That one is in memory, as in Java, and another one after a restart: a client that verifies its server needs files.
 
     Raises:
         ConfigError: the files cannot be read, do not fit together, or one of a pair is missing.
@@ -129,7 +129,7 @@ class ServerTls:
 
     def _load(self) -> ssl.SSLContext:
         context = _context(ssl.PROTOCOL_TLS_SERVER, self._files)
-        self._self_made = None  # what is loaded anew has not got it
+        self._self_made = None  # what is loaded again has not got it
         if self._needs_client_certificate:
             context.verify_mode = ssl.CERT_REQUIRED
         return context

@@ -121,7 +121,7 @@ def test_what_the_last_start_met_is_told_in_words(parts: Parts) -> None:
     assert document["warnings"][1:] == [
         "the last start went on without 9 bytes of the CommitLog, as it was told to",
         "the last start found 3 records that belong to no consume queue",
-        "the last start wrote 2 consume queues anew, first t queue 7",
+        "the last start rebuilt 2 consume queues, first t queue 7",
     ]
     assert document["recovery"] == {"cutBytes": 0, "lostBytes": 9, "unplacedRecords": 3, "rebuiltQueues": 2}
 

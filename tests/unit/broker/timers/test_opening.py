@@ -62,4 +62,4 @@ def test_counts_that_cannot_be_read_are_counted_anew(tmp_path: Path, caplog: pyt
     registries = Registries(TopicTable([TopicConfig(topic="t")]))
     service = timer_service(memory_store(clock=clock), registries.topics, clock=clock, store_path_root_dir=tmp_path)
     assert service.metrics.counts == {}
-    assert "timers are counted anew" in caplog.text
+    assert "timers are counted again" in caplog.text

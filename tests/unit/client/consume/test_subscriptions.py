@@ -55,7 +55,7 @@ def test_without_an_expression_tags_count():
 @pytest.mark.parametrize(
     ("topic", "tag", "sql", "told"),
     [
-        *(("t", tag, "price > 10", "nothing beside the tag") for tag in ("A", "A || B", 5)),
+        *(("t", tag, "price > 10", "nothing next to the tag") for tag in ("A", "A || B", 5)),
         ("t", "*", 5, r"^sql: 5 is not allowed, expected text"),
         ("../etc", "*", "price > 10", "topic"),
     ],
