@@ -1,34 +1,129 @@
-"""The access of commands to servers: one after the other or all at once, signed and encrypted as --security says."""
+"""The access of commands to servers: the options that all of them have, and the clients that these lead to."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
 
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    DEFAULT_TIMEOUT_MS,
+    NameServersOption,
+    SecurityOption,
+    TimeoutOption,
+)
 from orbitmq.cli.terminal.output import say
 from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
     from orbitmq.admin import AdminClient
+    from orbitmq.admin.access import AccessClient
     from orbitmq.errors import ClientError
     from orbitmq.net.pool import ConnectionPool
+    from orbitmq.net.security.client_security import ClientSecurity
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def admin_client(name_servers: str, timeout_ms: int, security: Path | None) -> AdminClient:
-    """Return an administrator's client of these NameServers.
+class Access(NamedTuple):
+    """Which NameServers a command asks, how long it waits for each answer, and the file of its access key and TLS."""
 
-    Raises:
-        ConfigError: the file cannot be used.
+    name_servers: str
+    security: Path | None
+    timeout_ms: int
+
+    def load_security(self) -> ClientSecurity:
+        """Return the access key and the TLS settings.
+
+        Raises:
+            ConfigError: the file cannot be used.
+        """
+        from orbitmq.net.security.client_security import load_security
+
+        return load_security(self.security)
+
+    def connect(self, client: Callable[..., T]) -> T:
+        """Return a client of these servers: `client` is its class.
+
+        Raises:
+            ConfigError: the security file cannot be used.
+        """
+        return client(self.name_servers, timeout_ms=self.timeout_ms, **self.load_security()._asdict())
+
+    def admin(self) -> AdminClient:
+        """Return an administrator's client.
+
+        Raises:
+            ConfigError: the security file cannot be used.
+        """
+        from orbitmq.admin import AdminClient
+
+        return self.connect(AdminClient)
+
+    def access_client(self) -> AccessClient:
+        """Return a client for users and rules.
+
+        Raises:
+            ConfigError: the security file cannot be used.
+        """
+        from orbitmq.admin.access import AccessClient
+
+        return self.connect(AccessClient)
+
+
+def command(app: typer.Typer, name: str) -> Callable[[F], F]:
+    """Add a function to an app as a command.
+
+    A parameter `access: Access` becomes three options that are the same everywhere. A coroutine function runs in an event
+    loop of its own.
     """
-    from orbitmq.admin import AdminClient
-    from orbitmq.net.security.client_security import load_security
 
-    return AdminClient(name_servers, timeout_ms=timeout_ms, **load_security(security)._asdict())
+    def add(work: F) -> F:
+        app.command(name)(_as_command(work))
+        return work
+
+    return add
+
+
+def _as_command(work: Callable[..., Any]) -> Callable[..., None]:
+    hints = get_type_hints(work, include_extras=True)
+    own = [
+        parameter.replace(annotation=hints[parameter.name]) for parameter in inspect.signature(work).parameters.values()
+    ]
+    has_access = any(parameter.name == "access" for parameter in own)
+
+    def run_command(**given: Any) -> None:
+        if has_access:
+            given["access"] = Access(*(given.pop(option) for option in Access._fields))
+        result = work(**given)
+        if inspect.iscoroutine(result):
+            from orbitmq.net.loop import run
+
+            run(result)
+
+    parameters = [parameter for parameter in own if parameter.name != "access"]
+    if has_access:
+        parameters += _ACCESS_PARAMETERS
+    parameters.sort(key=lambda parameter: parameter.default is not inspect.Parameter.empty)
+    run_command.__name__, run_command.__doc__ = work.__name__, work.__doc__
+    run_command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # what typer reads
+    return run_command
+
+
+_ACCESS_PARAMETERS = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    for name, default, annotation in (
+        ("name_servers", DEFAULT_NAME_SERVERS, NameServersOption),
+        ("security", None, SecurityOption),
+        ("timeout_ms", DEFAULT_TIMEOUT_MS, TimeoutOption),
+    )
+]
 
 
 async def check_one_cluster(admin: AdminClient, cluster: str | None, broker: str | None) -> None:
@@ -44,7 +139,7 @@ async def check_one_cluster(admin: AdminClient, cluster: str | None, broker: str
 
 
 def ask_each(
-    name_servers: str, ask: Callable[[ConnectionPool, str], Awaitable[T]], security: Path | None
+    access: Access, ask: Callable[[ConnectionPool, str], Awaitable[T]]
 ) -> tuple[dict[str, T], dict[str, ClientError]]:
     """Ask every NameServer; return by address the answers, and why others gave none, which is also said on stderr.
 
@@ -58,7 +153,6 @@ def ask_each(
     from orbitmq.errors import ClientError
     from orbitmq.net.loop import run
     from orbitmq.net.pool import ConnectionPool
-    from orbitmq.net.security.client_security import load_security
 
     answers: dict[str, T] = {}
     silent: dict[str, ClientError] = {}
@@ -70,13 +164,13 @@ def ask_each(
             silent[address] = error
 
     async def work() -> None:
-        pool = ConnectionPool(name="admin", **load_security(security)._asdict())
+        pool = ConnectionPool(name="admin", **access.load_security()._asdict())
         try:
             await asyncio.gather(*(ask_one(pool, address) for address in addresses))
         finally:
             await pool.close()
 
-    addresses = parse_name_servers(name_servers)
+    addresses = parse_name_servers(access.name_servers)
     run(work())
     if not answers:
         raise silent[addresses[0]]

@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orbitmq.cli.access import Access, command
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
-    DEFAULT_NAME_SERVERS,
-    DEFAULT_TIMEOUT_MS,
     BrokerOption,
     FormatOption,
-    NameServersOption,
-    SecurityOption,
-    TimeoutOption,
 )
-from orbitmq.cli.terminal.output import Format, Row, say, show_rows
+from orbitmq.cli.terminal.output import Format, say, show_rows
 from orbitmq.cli.terminal.printable import printable
-from orbitmq.cli.user import access_client, show_brokers
+from orbitmq.cli.user import show_brokers
 
 if TYPE_CHECKING:
     from orbitmq.model.access import Acl
@@ -34,96 +30,78 @@ ResourceArgument = Annotated[
 _COLUMNS = ("broker", "user", "policy", "resource", "actions", "source_ips", "decision")
 
 
-@app.command("list")
-def list_rules(
+@command(app, "list")
+async def list_rules(
+    access: Access,
     user: Annotated[str | None, typer.Option("--user", help="Only of users whose names contain this.")] = None,
     resource: Annotated[str | None, typer.Option("--resource", help="Only about resources that contain this.")] = None,
     broker: BrokerOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """List the rules of each broker."""
-    from orbitmq.net.loop import run
-
-    async def work() -> list[Row]:
-        async with access_client(name_servers, timeout_ms, security) as client:
-            found = await client.rules(user, resource, broker=broker)
-        return [
-            {
-                "broker": name,
-                "user": acl.subject.partition(":")[2],
-                "policy": policy.type.value,
-                "resource": str(rule.resource),
-                "actions": ",".join(rule.actions),
-                "source_ips": ",".join(rule.source_ips) or None,
-                "decision": rule.decision.value,
-            }
-            for name, acls in found.items()
-            for acl in acls
-            for policy in acl.policies
-            for rule in policy.rules
-        ]
-
-    show_rows(run(work()), _COLUMNS, output)
+    async with access.access_client() as client:
+        found = await client.rules(user, resource, broker=broker)
+    rows = [
+        {
+            "broker": name,
+            "user": acl.subject.partition(":")[2],
+            "policy": policy.type.value,
+            "resource": str(rule.resource),
+            "actions": ",".join(rule.actions),
+            "source_ips": ",".join(rule.source_ips) or None,
+            "decision": rule.decision.value,
+        }
+        for name, acls in found.items()
+        for acl in acls
+        for policy in acl.policies
+        for rule in policy.rules
+    ]
+    show_rows(rows, _COLUMNS, output)
 
 
-@app.command("allow")
-def allow(
+@command(app, "allow")
+async def allow(
+    access: Access,
     user: UserArgument,
     resource: ResourceArgument,
     actions: Annotated[str, typer.Argument(metavar="ACTIONS", help="Pub, Sub, Get ... with commas; All.")],
     source: Annotated[list[str] | None, typer.Option("--from", help="Only from this address or network.")] = None,
     broker: BrokerOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Allow a user something; a rule about the same resource is replaced."""
-    brokers = _add("Allow", user, resource, actions, source, broker, name_servers, security, timeout_ms)
+    brokers = await _add(access, "Allow", user, resource, actions, source, broker)
     show_brokers(user, brokers, output)
 
 
-@app.command("deny")
-def deny(
+@command(app, "deny")
+async def deny(
+    access: Access,
     user: UserArgument,
     resource: ResourceArgument,
     actions: Annotated[str, typer.Argument(metavar="ACTIONS", help="Pub, Sub, Get ... with commas; All.")],
     source: Annotated[list[str] | None, typer.Option("--from", help="Only from this address or network.")] = None,
     broker: BrokerOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Deny a user something; a rule about the same resource is replaced."""
-    brokers = _add("Deny", user, resource, actions, source, broker, name_servers, security, timeout_ms)
+    brokers = await _add(access, "Deny", user, resource, actions, source, broker)
     show_brokers(user, brokers, output)
 
 
-@app.command("delete")
-def delete(
+@command(app, "delete")
+async def delete(
+    access: Access,
     user: UserArgument,
     resource: Annotated[str | None, typer.Argument(metavar="[RESOURCE]", help="Only the rule about this.")] = None,
     broker: BrokerOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Delete a user's rules, or the one about a resource. Exit code 1 when there is none."""
-    from orbitmq.net.loop import run
-
-    async def work() -> list[str]:
-        async with access_client(name_servers, timeout_ms, security) as client:
-            found = await client.rules(user, broker=broker)
-            if not any(_has_rule(acls, user, resource) for acls in found.values()):
-                return []
-            return await client.delete_rules(user, resource, broker=broker)
-
-    brokers = run(work())
+    async with access.access_client() as client:
+        found = await client.rules(user, broker=broker)
+        is_known = any(_has_rule(acls, user, resource) for acls in found.values())
+        brokers = await client.delete_rules(user, resource, broker=broker) if is_known else []
     if not brokers:
         about = "" if resource is None else f" about {printable(resource)}"
         say(f"orbitmq: no broker has a rule of user {printable(user)}{about}: nothing was deleted")
@@ -141,20 +119,17 @@ def _has_rule(acls: Iterable[Acl], user: str, resource: str | None) -> bool:
     )
 
 
-def _add(
+async def _add(
+    access: Access,
     decision: str,
     user: str,
     resource: str,
     actions: str,
     source: list[str] | None,
     broker: str | None,
-    name_servers: str,
-    security: SecurityOption,
-    timeout_ms: int,
 ) -> list[str]:
     from orbitmq.admin.access import acl_of
     from orbitmq.model.access import AccessDecision, AccessRule, Action, by_name, parse_resource
-    from orbitmq.net.loop import run
 
     found = parse_resource(resource)
     if found is None:
@@ -166,8 +141,5 @@ def _add(
         raise typer.BadParameter(f"expected {allowed}", param_hint="ACTIONS")
     acl = acl_of(user, AccessRule(found, known, tuple(source or ()), AccessDecision(decision)))
 
-    async def work() -> list[str]:
-        async with access_client(name_servers, timeout_ms, security) as client:
-            return await client.add_rule(acl, broker=broker)
-
-    return run(work())
+    async with access.access_client() as client:
+        return await client.add_rule(acl, broker=broker)

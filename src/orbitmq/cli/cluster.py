@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from orbitmq.cli.access import admin_client
+from orbitmq.cli.access import Access
 from orbitmq.cli.terminal.options import (
-    DEFAULT_NAME_SERVERS,
-    DEFAULT_TIMEOUT_MS,
     FormatOption,
-    NameServersOption,
-    SecurityOption,
-    TimeoutOption,
 )
 from orbitmq.cli.terminal.output import Format, Row, say, show_rows
 
 COLUMNS = ("cluster", "broker", "id", "address", "version", "put_per_s", "get_per_s", "messages_today")
 
 
-def cluster(
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
+async def cluster(
+    access: Access,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show every broker of every cluster."""
-    from orbitmq.net.loop import run
-
-    rows = run(_rows(name_servers, timeout_ms, security))
+    rows = await _rows(access)
     show_rows(rows, COLUMNS, output)
     for row in rows:
         for said in ("problem", "warnings"):
@@ -36,9 +26,9 @@ def cluster(
                 say(f"{row['broker']}: {row[said]}")
 
 
-async def _rows(name_servers: str, timeout_ms: int, security: Path | None) -> list[Row]:
+async def _rows(access: Access) -> list[Row]:
     rows: list[Row] = []
-    async with admin_client(name_servers, timeout_ms, security) as admin:
+    async with access.admin() as admin:
         info = await admin.cluster_info()
         for cluster_name, broker_names in sorted(info.clusters.items()):
             for data in (info.brokers[name] for name in sorted(broker_names) if name in info.brokers):

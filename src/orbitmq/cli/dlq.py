@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orbitmq.cli.access import Access, command
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
-    DEFAULT_NAME_SERVERS,
-    DEFAULT_TIMEOUT_MS,
     FormatOption,
-    NameServersOption,
-    SecurityOption,
-    TimeoutOption,
 )
 from orbitmq.cli.terminal.output import Format, Row, format_cell, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
-    from orbitmq.admin.dead_letter_client import DeadLetterGroup, DeadLetters
+    from orbitmq.admin.dead_letter_client import DeadLetters
     from orbitmq.admin.dead_letters import DeadLetter, DeadLetterSelection
     from orbitmq.client.send.result import SendResult
 
@@ -46,21 +41,14 @@ SHOW_COUNT_MAX = 100
 _COLUMNS = ("place", "origin_topic", "origin_id", "message_id", "reconsume_times", "stored", "tag", "keys")
 
 
-@app.command("list")
-def list_groups(
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
+@command(app, "list")
+async def list_groups(
+    access: Access,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """List the groups that have dead letters: how many, and how old the newest one is."""
-    from orbitmq.net.loop import run
-
-    async def work() -> list[DeadLetterGroup]:
-        async with _dead_letters(name_servers, timeout_ms, security) as dead_letters:
-            return await dead_letters.groups()
-
-    groups = run(work())
+    async with _dead_letters(access) as dead_letters:
+        groups = await dead_letters.groups()
     rows = [
         {
             "group": found.group,
@@ -78,43 +66,36 @@ def list_groups(
         raise typer.Exit(ExitCode.NO)
 
 
-@app.command("show")
-def show(
+@command(app, "show")
+async def show(
+    access: Access,
     group: GroupArgument,
     start: FromOption = "0",
     end: ToOption = None,
     broker: BrokerOption = None,
     ids: IdOption = None,
     count: CountOption = SHOW_COUNT_MAX,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: Annotated[
         Format, typer.Option("--output", "-o", help="table, or json: one object a line, with properties and body.")
     ] = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show a group's dead letters, with where they came from."""
-    from orbitmq.net.loop import run
-
     selection = parse_selection(start, end, broker, ids, count)
 
-    async def work() -> list[Row]:
-        rows: list[Row] = []
-        async with _dead_letters(name_servers, timeout_ms, security) as dead_letters:
-            async for letter in dead_letters.read(group, selection):
-                if output is Format.JSON:
-                    _write_document(letter)
-                else:
-                    rows.append(_row(letter))
-        return rows
-
-    rows = run(work())
+    rows: list[Row] = []
+    async with _dead_letters(access) as dead_letters:
+        async for letter in dead_letters.read(group, selection):
+            if output is Format.JSON:
+                _write_document(letter)
+            else:
+                rows.append(_row(letter))
     if output is Format.TABLE:
         show_rows(rows, _COLUMNS, output)
 
 
-@app.command("resend")
-def resend(
+@command(app, "resend")
+async def resend(
+    access: Access,
     group: GroupArgument,
     start: FromOption = "0",
     end: ToOption = None,
@@ -126,10 +107,7 @@ def resend(
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Also those that were sent again before.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be sent, and send nothing.")] = False,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: Annotated[Format, typer.Option("--output", "-o", help="table, or json: one object a line.")] = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Send a group's dead letters to the topics that they came from: for every group that consumes those.
 
@@ -139,13 +117,12 @@ def resend(
     from contextlib import aclosing
 
     from orbitmq.errors import InvalidArgument
-    from orbitmq.net.loop import run
 
     selection = parse_selection(start, end, broker, ids, count)
     report = _Report(output)
 
-    async def work() -> None:
-        async with _dead_letters(name_servers, timeout_ms, security) as dead_letters:
+    try:
+        async with _dead_letters(access) as dead_letters:
             if dry_run:
                 problem: InvalidArgument | None = None
                 unsent = not again and selection.is_from_the_beginning
@@ -157,13 +134,11 @@ def resend(
                             problem = problem or error
                 if problem is not None:
                     raise problem
-                return
-            async with aclosing(dead_letters.resend(group, selection, topic=topic, again=again)) as resent:
-                async for letter, sent in resent:
-                    report.add(letter, sent.queue.topic, sent)
-
-    try:
-        run(work())
+            else:
+                resent = dead_letters.resend(group, selection, topic=topic, again=again)
+                async with aclosing(resent):
+                    async for letter, sent in resent:
+                        report.add(letter, sent.queue.topic, sent)
     except BaseException:
         report.conclude("were sent before that" if not dry_run else "could be sent")
         raise
@@ -237,11 +212,10 @@ def parse_selection(
     )
 
 
-def _dead_letters(name_servers: str, timeout_ms: int, security: Path | None) -> DeadLetters:
+def _dead_letters(access: Access) -> DeadLetters:
     from orbitmq.admin.dead_letter_client import DeadLetters
-    from orbitmq.net.security.client_security import load_security
 
-    return DeadLetters(name_servers, timeout_ms=timeout_ms, **load_security(security)._asdict())
+    return access.connect(DeadLetters)
 
 
 def _row(letter: DeadLetter) -> Row:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Awaitable, Iterable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import admin_client, check_one_cluster
+from orbitmq.cli.access import Access, check_one_cluster, command
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
-    DEFAULT_NAME_SERVERS,
-    DEFAULT_TIMEOUT_MS,
     BrokerOption,
     ClusterOption,
     FormatOption,
-    NameServersOption,
-    SecurityOption,
-    TimeoutOption,
     TopicArgument,
 )
 from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
@@ -39,22 +34,16 @@ TopicOption = Annotated[str | None, typer.Option("--topic", "-t", help="Only thi
 _RESET_COLUMNS = ("topic", "broker", "queue", "before", "after", "again", "skipped")
 
 
-@app.command("list")
-def list_groups(
+@command(app, "list")
+async def list_groups(
+    access: Access,
     cluster: ClusterOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """List consumer groups, with the number of clients that are online."""
-    from orbitmq.net.loop import run
-
-    async def work() -> list[GroupStatus]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            return await admin.groups(cluster)
-
-    rows = [
+    async with access.admin() as admin:
+        groups = await admin.groups(cluster)
+    rows: list[Row] = [
         {
             "group": found.group,
             "clients": len(found.clients),
@@ -62,29 +51,22 @@ def list_groups(
             "topics": " ".join(sorted(found.subscriptions)),
             "brokers": " ".join(sorted(found.settings)),
         }
-        for found in run(work())
+        for found in groups
     ]
     show_rows(rows, ("group", "clients", "model", "topics"), output)
 
 
-@app.command("status")
-def status(
+@command(app, "status")
+async def status(
+    access: Access,
     group: GroupArgument,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show a group's clients, what they subscribe to, and its settings (with -o json)."""
     from dataclasses import asdict
 
-    from orbitmq.net.loop import run
-
-    async def work() -> GroupStatus:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            return await admin.group_status(group)
-
-    found = run(work())
+    async with access.admin() as admin:
+        found = await admin.group_status(group)
     clients = [client._asdict() for client in found.clients]
     if output is Format.JSON:
         settings = {broker: asdict(config) for broker, config in found.settings.items()}
@@ -98,35 +80,28 @@ def status(
     say(f"{len(clients)} clients online")
 
 
-@app.command("lag")
-def lag(
+@command(app, "lag")
+async def lag(
+    access: Access,
     group: GroupArgument,
     topic: TopicOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show how many messages a group has still to do, queue by queue. Exit code 1 when it has been nowhere."""
-    from orbitmq.net.loop import run
-
-    async def work() -> list[Row]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            found = await admin.group_lag(group, topic)
-        return [
-            {
-                "topic": queue.topic,
-                "broker": queue.broker_name,
-                "queue": queue.queue_id,
-                "committed": place.committed,
-                "end": place.end,
-                "lag": place.lag,
-                "consumed": format_time(place.consumed_at_ms),
-            }
-            for queue, place in found.items()
-        ]
-
-    rows = run(work())
+    async with access.admin() as admin:
+        found = await admin.group_lag(group, topic)
+    rows: list[Row] = [
+        {
+            "topic": queue.topic,
+            "broker": queue.broker_name,
+            "queue": queue.queue_id,
+            "committed": place.committed,
+            "end": place.end,
+            "lag": place.lag,
+            "consumed": format_time(place.consumed_at_ms),
+        }
+        for queue, place in found.items()
+    ]
     show_rows(rows, ("topic", "broker", "queue", "committed", "end", "lag", "consumed"), output)
     if not rows:
         say(
@@ -137,8 +112,9 @@ def lag(
         say(f"{sum(row['lag'] for row in rows)} messages in {len(rows)} queues are still to come")
 
 
-@app.command("reset")
-def reset(
+@command(app, "reset")
+async def reset(
+    access: Access,
     group: GroupArgument,
     topic: TopicArgument,
     to: Annotated[
@@ -147,42 +123,32 @@ def reset(
     broker: BrokerOption = None,
     queue: Annotated[int | None, typer.Option("--queue", min=0, help="Only queues of this number.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be changed, and change nothing.")] = False,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Set where a group goes on in a topic. Its clients may be online: they go on there with their next pull."""
     target = parse_target(to)
 
-    async def work() -> list[QueueReset]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            return await admin.reset_group(group, topic, target, broker=broker, queue_id=queue, dry_run=dry_run)
-
-    _run_changes(work(), output, dry_run=dry_run)
+    async with access.admin() as admin:
+        change = admin.reset_group(group, topic, target, broker=broker, queue_id=queue, dry_run=dry_run)
+        await _show_result(change, output, dry_run=dry_run)
 
 
-@app.command("clone")
-def clone(
+@command(app, "clone")
+async def clone(
+    access: Access,
     source: Annotated[str, typer.Argument(metavar="FROM", help="The group whose offsets are taken.")],
     target: Annotated[str, typer.Argument(metavar="TO", help="The group that gets them; it is made if need be.")],
     topic: TopicOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Let a group that is offline go on where another one is."""
-
-    async def work() -> list[QueueReset]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            return await admin.clone_group(source, target, topic)
-
-    _run_changes(work(), output, dry_run=False)
+    async with access.admin() as admin:
+        await _show_result(admin.clone_group(source, target, topic), output, dry_run=False)
 
 
-@app.command("create")
-def create(
+@command(app, "create")
+async def create(
+    access: Access,
     group: GroupArgument,
     retries: Annotated[int, typer.Option("--retries", min=0, help="Deliveries again before the dead letters.")] = 16,
     enable: Annotated[bool, typer.Option("--enable/--disable", help="Whether the group may consume.")] = True,
@@ -191,49 +157,37 @@ def create(
     ] = True,
     cluster: ClusterOption = None,
     broker: BrokerOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Create a group on every master, or change the settings of the one that is there."""
-    from orbitmq.net.loop import run
     from orbitmq.wire.bodies.groups import GroupConfig
 
     config = GroupConfig(
         group=group, retry_times_max=retries, consume_enable=enable, consume_broadcast_enable=broadcast
     )
 
-    async def work() -> list[Row]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            await check_one_cluster(admin, cluster, broker)
-            changed = await admin.create_group(config, cluster=cluster, broker=broker)
-        return [{"group": group, "broker": name, "address": at} for name, at in changed.items()]
-
-    show_rows(run(work()), ("group", "broker", "address"), output)
+    async with access.admin() as admin:
+        await check_one_cluster(admin, cluster, broker)
+        changed = await admin.create_group(config, cluster=cluster, broker=broker)
+    rows = [{"group": group, "broker": name, "address": at} for name, at in changed.items()]
+    show_rows(rows, ("group", "broker", "address"), output)
 
 
-@app.command("delete")
-def delete(
+@command(app, "delete")
+async def delete(
+    access: Access,
     group: GroupArgument,
     with_topics: Annotated[
         bool, typer.Option("--with-topics", help="And the topics of its retries and of its dead letters.")
     ] = False,
     cluster: ClusterOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Delete a group that is offline, with its offsets, from every broker."""
-    from orbitmq.net.loop import run
-
-    async def work() -> list[Row]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            addresses = await admin.delete_group(group, cluster=cluster, with_topics=with_topics)
-        return [{"group": group, "address": address} for address in addresses]
-
-    show_rows(run(work()), ("group", "address"), output)
+    async with access.admin() as admin:
+        addresses = await admin.delete_group(group, cluster=cluster, with_topics=with_topics)
+    rows = [{"group": group, "address": address} for address in addresses]
+    show_rows(rows, ("group", "address"), output)
 
 
 def parse_target(text: str) -> ResetTo:
@@ -254,13 +208,12 @@ def parse_target(text: str) -> ResetTo:
     return ResetTo.time(parse_time(text, "--to", words="earliest, latest, offset:17, "))
 
 
-def _run_changes(work: Coroutine[Any, Any, list[QueueReset]], output: Format, *, dry_run: bool) -> None:
-    """Run it and show what was changed, also where a part could not be."""
+async def _show_result(change: Awaitable[list[QueueReset]], output: Format, *, dry_run: bool) -> None:
+    """Show what a change has changed, also where a part could not be."""
     from orbitmq.errors import OffsetsNotSet
-    from orbitmq.net.loop import run
 
     try:
-        changes = run(work)
+        changes = await change
     except OffsetsNotSet as error:
         if error.changes:
             _show_changes(list(error.changes), output, dry_run=False)
@@ -270,7 +223,7 @@ def _run_changes(work: Coroutine[Any, Any, list[QueueReset]], output: Format, *,
 
 def _show_changes(changes: Iterable[QueueReset], output: Format, *, dry_run: bool) -> None:
     found = list(changes)
-    rows = [
+    rows: list[Row] = [
         {
             "topic": change.queue.topic,
             "broker": change.queue.broker_name,

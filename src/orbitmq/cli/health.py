@@ -8,23 +8,16 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from orbitmq.address import parse_name_servers
-from orbitmq.cli.access import ask_each
+from orbitmq.cli.access import Access, ask_each
 from orbitmq.cli.terminal.exits import ExitCode, exit_code_of, explain
 from orbitmq.cli.terminal.options import (
-    DEFAULT_NAME_SERVERS,
-    DEFAULT_TIMEOUT_MS,
     FormatOption,
-    NameServersOption,
-    SecurityOption,
-    TimeoutOption,
 )
 from orbitmq.cli.terminal.output import Format, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
 from orbitmq.errors import InvalidArgument, RemoteRefused
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from orbitmq.errors import ClientError
     from orbitmq.net.pool import ConnectionPool
 
@@ -32,14 +25,12 @@ Health = dict[str, Any]
 
 
 def health(
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
+    access: Access,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show the health of every NameServer and broker: alerts, warnings, figures. Exit code 1 when one is not healthy."""
-    found, names = _ask_name_servers(name_servers, security, timeout_ms)
-    brokers = _ask_brokers(names, security, timeout_ms) if names else {}
+    found, names = _ask_name_servers(access)
+    brokers = _ask_brokers(access, names) if names else {}
     if output is Format.JSON:
         servers = [{"nameServer": address, **document} for address, document in found.items()]
         show_json(servers + [{"broker": address, **document} for address, document in brokers.items()])
@@ -55,9 +46,7 @@ def health(
         raise typer.Exit(ExitCode.NO)
 
 
-def _ask_name_servers(
-    name_servers: str, security: Path | None, timeout_ms: int
-) -> tuple[dict[str, Health], dict[str, str]]:
+def _ask_name_servers(access: Access) -> tuple[dict[str, Health], dict[str, str]]:
     """Return the health of each NameServer, and the names of the brokers that they know, by address."""
     from orbitmq.admin.monitoring import ask_brokers, ask_health
     from orbitmq.errors import ClientError
@@ -66,28 +55,28 @@ def _ask_name_servers(
 
     async def ask(pool: ConnectionPool, address: str) -> Health:
         try:
-            found = await ask_health(pool, address, timeout_ms=timeout_ms)
-            names.update(await ask_brokers(pool, address, timeout_ms=timeout_ms))
+            found = await ask_health(pool, address, timeout_ms=access.timeout_ms)
+            names.update(await ask_brokers(pool, address, timeout_ms=access.timeout_ms))
         except ClientError as error:
             return _unknown(error)
         return found
 
-    return ask_each(name_servers, ask, security)[0], dict(sorted(names.items(), key=lambda item: (item[1], item[0])))
+    return ask_each(access, ask)[0], dict(sorted(names.items(), key=lambda item: (item[1], item[0])))
 
 
-def _ask_brokers(names: Mapping[str, str], security: Path | None, timeout_ms: int) -> dict[str, Health]:
+def _ask_brokers(access: Access, names: Mapping[str, str]) -> dict[str, Health]:
     from orbitmq.admin.monitoring import ask_broker_health
     from orbitmq.errors import ClientError
 
     async def ask(pool: ConnectionPool, address: str) -> Health:
         try:
-            return await ask_broker_health(pool, address, timeout_ms=timeout_ms)
+            return await ask_broker_health(pool, address, timeout_ms=access.timeout_ms)
         except ClientError as error:
             return _unknown(error)
 
     # Anybody may register a broker, also at an address that is none.
     addresses = [address for address in names if _is_address(address)]
-    found = ask_each(";".join(addresses), ask, security)[0] if addresses else {}
+    found = ask_each(access._replace(name_servers=";".join(addresses)), ask)[0] if addresses else {}
     return {address: found.get(address) or _unreachable("is no host:port") for address in names}
 
 

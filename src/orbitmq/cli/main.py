@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from orbitmq.cli.access import command
 from orbitmq.cli.terminal.exits import EXIT_CODES_HELP, ExitCode, NameServerExit, exit_code_of, explain
 from orbitmq.cli.terminal.interrupts import finishing_on_termination
 from orbitmq.errors import OrbitError
@@ -57,7 +58,7 @@ def make_app(commands: Iterable[str] = COMMANDS) -> typer.Typer:
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
-            app.command(name)(getattr(module, name))
+            command(app, name)(getattr(module, name))
     return app
 
 

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from orbitmq.cli.access import ask_each
+from orbitmq.cli.access import Access, ask_each, command
 from orbitmq.cli.route_rows import difference_rows, event_row
 from orbitmq.cli.terminal.exits import ExitCode, exit_code_of
 from orbitmq.cli.terminal.options import (
-    DEFAULT_NAME_SERVERS,
-    DEFAULT_TIMEOUT_MS,
     FormatOption,
-    NameServersOption,
-    SecurityOption,
-    TimeoutOption,
 )
 from orbitmq.cli.terminal.output import Format, say, show_json, show_rows
 from orbitmq.cli.terminal.times import TIME_HELP, parse_time
@@ -49,18 +43,16 @@ AtOption = Annotated[str, typer.Option("--at", metavar="TIME", help=TIME_HELP)]
 BrokerArgument = Annotated[str, typer.Argument(metavar="BROKER", help="The broker's name.")]
 
 
-app.command("show")(topic_route)
+command(app, "show")(topic_route)
 
 
-@app.command("history")
+@command(app, "history")
 def history(
+    access: Access,
     subject: Annotated[str | None, typer.Argument(metavar="[TOPIC|BROKER]", help="Everything without it.")] = None,
     since: SinceOption = None,
     count: Annotated[int, typer.Option("--count", min=1, max=1000, help="At most so many from each NameServer.")] = 50,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show who registered, changed, expired or was removed, when, from where and why; NameServers side by side."""
     from orbitmq.admin.monitoring import ask_history
@@ -72,11 +64,13 @@ def history(
         # A name may be a topic's, a broker's, or both: every broker has a topic of its own name.
         kinds = ({},) if subject is None else ({"topic": subject}, {"broker_name": subject})
         for kind in kinds:
-            events = await ask_history(pool, address, since_ms=since_ms, count_max=count, timeout_ms=timeout_ms, **kind)
+            events = await ask_history(
+                pool, address, since_ms=since_ms, count_max=count, timeout_ms=access.timeout_ms, **kind
+            )
             found.update((event["number"], event) for event in events)
         return [found[number] for number in sorted(found, reverse=True)[:count]]
 
-    answers, silent = ask_each(name_servers, ask, security)
+    answers, silent = ask_each(access, ask)
     rows = [event_row(address, event) for address, events in answers.items() for event in events]
     rows.sort(key=lambda row: row["at"], reverse=True)
     if output is Format.JSON:
@@ -87,13 +81,11 @@ def history(
     _end(False, silent)
 
 
-@app.command("diff")
+@command(app, "diff")
 def diff(
+    access: Access,
     at: AtOption,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show what is different now from how it was at a time; exit code 1 where anything is."""
     from orbitmq.admin.monitoring import ask_difference
@@ -104,9 +96,9 @@ def diff(
         raise typer.BadParameter(f"{at!r} is still to come", param_hint="--at")
 
     async def ask(pool: ConnectionPool, address: str) -> dict[str, Any]:
-        return await ask_difference(pool, address, at_ms, timeout_ms=timeout_ms)
+        return await ask_difference(pool, address, at_ms, timeout_ms=access.timeout_ms)
 
-    answers, silent = ask_each(name_servers, ask, security)
+    answers, silent = ask_each(access, ask)
     rows = [row for address, found in answers.items() for row in difference_rows(address, found)]
     if output is Format.JSON:
         show_json([{"nameServer": address, **found} for address, found in answers.items()])
@@ -118,21 +110,19 @@ def diff(
     _end(bool(rows), silent)
 
 
-@app.command("compare")
+@command(app, "compare")
 def compare(
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
+    access: Access,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Compare the routes of all NameServers, Java's included: digests and differences; exit code 1 on drift."""
     from orbitmq.admin.monitoring import take_snapshot
     from orbitmq.admin.route_comparison import differences
 
     async def ask(pool: ConnectionPool, address: str) -> Any:
-        return await take_snapshot(pool, address, timeout_ms=timeout_ms)
+        return await take_snapshot(pool, address, timeout_ms=access.timeout_ms)
 
-    snapshots, silent = ask_each(name_servers, ask, security)
+    snapshots, silent = ask_each(access, ask)
     found = list(differences(snapshots))
     if output is Format.JSON:
         digests = [
@@ -153,40 +143,34 @@ def compare(
     _end(bool(found), silent)
 
 
-@app.command("wipe-write-perm")
+@command(app, "wipe-write-perm")
 def wipe_write_perm(
+    access: Access,
     broker: BrokerArgument,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Take a broker's write permission on every NameServer, to retire it; exit code 1 when none knows it."""
-    _set_write_perm(broker, False, name_servers, security, output, timeout_ms)
+    _set_write_perm(access, broker, False, output)
 
 
-@app.command("add-write-perm")
+@command(app, "add-write-perm")
 def add_write_perm(
+    access: Access,
     broker: BrokerArgument,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Let a broker be written to again, on every NameServer; exit code 1 when none knows it."""
-    _set_write_perm(broker, True, name_servers, security, output, timeout_ms)
+    _set_write_perm(access, broker, True, output)
 
 
-def _set_write_perm(
-    broker: str, is_writable: bool, name_servers: str, security: Path | None, output: Format, timeout_ms: int
-) -> None:
+def _set_write_perm(access: Access, broker: str, is_writable: bool, output: Format) -> None:
     """Tell every NameServer, and show how many topics each one knows of the broker."""
     from orbitmq.admin.monitoring import set_write_perm
 
     async def tell(pool: ConnectionPool, address: str) -> int:
-        return await set_write_perm(pool, address, broker, is_writable=is_writable, timeout_ms=timeout_ms)
+        return await set_write_perm(pool, address, broker, is_writable=is_writable, timeout_ms=access.timeout_ms)
 
-    counts, silent = ask_each(name_servers, tell, security)
+    counts, silent = ask_each(access, tell)
     if output is Format.JSON:
         show_json([{"nameServer": address, "topics": count} for address, count in counts.items()])
     else:

@@ -6,18 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import admin_client, check_one_cluster
+from orbitmq.cli.access import Access, check_one_cluster, command
 from orbitmq.cli.permissions import parse_permission, permission_word
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
-    DEFAULT_NAME_SERVERS,
-    DEFAULT_TIMEOUT_MS,
     BrokerOption,
     ClusterOption,
     FormatOption,
-    NameServersOption,
-    SecurityOption,
-    TimeoutOption,
     TopicArgument,
     parse_pairs,
 )
@@ -33,28 +28,23 @@ app = typer.Typer(help="List, create, inspect and delete topics.", no_args_is_he
 app.add_typer(config_app, name="config")
 
 
-@app.command("list")
-def list_topics(
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
+@command(app, "list")
+async def list_topics(
+    access: Access,
     cluster: ClusterOption = None,
     show_all: Annotated[bool, typer.Option("--all", help="With the topics that RocketMQ makes for itself.")] = False,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """List topics."""
-    from orbitmq.net.loop import run
-
-    async def work() -> list[Row]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            own = set() if show_all else await _own_topics(admin)
-            return [{"topic": name} for name in await admin.topic_list(cluster) if name not in own]
-
-    show_rows(run(work()), ("topic",), output)
+    async with access.admin() as admin:
+        own = set() if show_all else await _own_topics(admin)
+        rows = [{"topic": name} for name in await admin.topic_list(cluster) if name not in own]
+    show_rows(rows, ("topic",), output)
 
 
-@app.command("create")
-def create(
+@command(app, "create")
+async def create(
+    access: Access,
     topic: TopicArgument,
     queues: Annotated[int, typer.Option("--queues", "-q", min=1, max=QUEUES_MAX, help="Queues on each broker.")] = 8,
     permission: Annotated[str, typer.Option("--permission", help="rw, r or w.")] = "rw",
@@ -64,104 +54,75 @@ def create(
     ] = None,
     cluster: ClusterOption = None,
     broker: BrokerOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Create a topic on every master of the cluster, or change the one that is there."""
     from orbitmq.model.topic import TopicConfig
-    from orbitmq.net.loop import run
 
     perm = parse_permission(permission)
     changes = {f"+{name}": value for name, value in parse_pairs(attributes or [], "--attribute").items()}
     config = TopicConfig(topic=topic, read_queue_count=queues, write_queue_count=queues, perm=perm, attributes=changes)
 
-    async def work() -> list[Row]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            await check_one_cluster(admin, cluster, broker)
-            changed = await admin.create_topic(config, cluster=cluster, broker=broker)
-        return [{"topic": topic, "broker": name, "address": at, "queues": queues} for name, at in changed.items()]
-
-    show_rows(run(work()), ("topic", "broker", "address", "queues"), output)
+    async with access.admin() as admin:
+        await check_one_cluster(admin, cluster, broker)
+        changed = await admin.create_topic(config, cluster=cluster, broker=broker)
+    rows = [{"topic": topic, "broker": name, "address": at, "queues": queues} for name, at in changed.items()]
+    show_rows(rows, ("topic", "broker", "address", "queues"), output)
 
 
-@app.command("delete")
-def delete(
+@command(app, "delete")
+async def delete(
+    access: Access,
     topic: TopicArgument,
     cluster: ClusterOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Delete a topic and its messages from every broker and NameServer. Exit code 1 when there is none."""
     from orbitmq.errors import RouteNotFound
-    from orbitmq.net.loop import run
-
-    async def work() -> list[Row]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            return [
-                {"topic": topic, "address": address} for address in await admin.delete_topic(topic, cluster=cluster)
-            ]
 
     try:
-        rows = run(work())
+        async with access.admin() as admin:
+            addresses = await admin.delete_topic(topic, cluster=cluster)
     except RouteNotFound:
         say(f"orbitmq: there is no topic {printable(topic)}: no NameServer that was asked knows it")
         raise typer.Exit(ExitCode.NO) from None
-    show_rows(rows, ("topic", "address"), output)
+    show_rows([{"topic": topic, "address": address} for address in addresses], ("topic", "address"), output)
 
 
-@app.command("status")
-def status(
+@command(app, "status")
+async def status(
+    access: Access,
     topic: TopicArgument,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show where each queue begins and ends."""
-    from orbitmq.net.loop import run
-
-    async def work() -> list[Row]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            stats = await admin.topic_stats(topic)
-        return [
-            {
-                "broker": queue.broker_name,
-                "queue": queue.queue_id,
-                "min_offset": found.min_offset,
-                "max_offset": found.max_offset,
-                "messages": found.max_offset - found.min_offset,
-                "updated": format_time(found.updated_at_ms),
-            }
-            for queue, found in stats.items()
-        ]
-
-    rows = run(work())
+    async with access.admin() as admin:
+        stats = await admin.topic_stats(topic)
+    rows: list[Row] = [
+        {
+            "broker": queue.broker_name,
+            "queue": queue.queue_id,
+            "min_offset": found.min_offset,
+            "max_offset": found.max_offset,
+            "messages": found.max_offset - found.min_offset,
+            "updated": format_time(found.updated_at_ms),
+        }
+        for queue, found in stats.items()
+    ]
     show_rows(rows, ("broker", "queue", "min_offset", "max_offset", "messages", "updated"), output)
     if output is Format.TABLE:
         say(f"{sum(row['messages'] for row in rows)} messages in {len(rows)} queues")
 
 
-@app.command("route")
-def route(
+@command(app, "route")
+async def route(
+    access: Access,
     topic: TopicArgument,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show which brokers hold a topic's queues."""
-    from orbitmq.model.route import TopicRoute
-    from orbitmq.net.loop import run
-
-    async def work() -> TopicRoute:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            return await admin.topic_route(topic)
-
-    found = run(work())
+    async with access.admin() as admin:
+        found = await admin.topic_route(topic)
     if output is Format.JSON:
         show_json(_route_document(topic, found))
         return

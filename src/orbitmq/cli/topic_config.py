@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from orbitmq.cli.access import admin_client
+from orbitmq.cli.access import Access, command
 from orbitmq.cli.permissions import parse_permission, permission_word
 from orbitmq.cli.terminal.options import (
-    DEFAULT_NAME_SERVERS,
-    DEFAULT_TIMEOUT_MS,
     BrokerOption,
     ClusterOption,
     FormatOption,
-    NameServersOption,
-    SecurityOption,
-    TimeoutOption,
     TopicArgument,
 )
 from orbitmq.cli.terminal.output import Format, Row, show_rows
@@ -34,28 +29,23 @@ QUEUES_MAX = 1024
 _COLUMNS = ("broker", "read_queues", "write_queues", "permission", "order", "filter", "attributes")
 
 
-@app.command("show")
-def show(
+@command(app, "show")
+async def show(
+    access: Access,
     topic: TopicArgument,
     cluster: ClusterOption = None,
     broker: BrokerOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show a topic's settings on every broker that has it."""
-    from orbitmq.net.loop import run
-
-    async def work() -> Mapping[str, TopicConfig]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            return await admin.topic_configs(topic, cluster=cluster, broker=broker)
-
-    _show(run(work()), output)
+    async with access.admin() as admin:
+        found = await admin.topic_configs(topic, cluster=cluster, broker=broker)
+    _show(found, output)
 
 
-@app.command("set")
-def change(
+@command(app, "set")
+async def change(
+    access: Access,
     topic: TopicArgument,
     read_queues: Annotated[
         int | None, typer.Option("--read-queues", min=1, max=QUEUES_MAX, help="Queues that are read, on each broker.")
@@ -71,14 +61,10 @@ def change(
     ] = None,
     cluster: ClusterOption = None,
     broker: BrokerOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Change what is named, on every broker that has the topic, and show what it is then."""
     from orbitmq.admin.topics import TopicChange, parse_attribute_change
-    from orbitmq.net.loop import run
 
     wanted = TopicChange(
         read_queue_count=read_queues,
@@ -90,11 +76,9 @@ def change(
     if wanted == TopicChange():
         raise typer.BadParameter("nothing is to be changed", param_hint="--permission, --read-queues, --attribute ...")
 
-    async def work() -> Mapping[str, TopicConfig]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            return await admin.change_topic(topic, wanted, cluster=cluster, broker=broker)
-
-    _show(run(work()), output)
+    async with access.admin() as admin:
+        found = await admin.change_topic(topic, wanted, cluster=cluster, broker=broker)
+    _show(found, output)
 
 
 def _show(found: Mapping[str, TopicConfig], output: Format) -> None:

@@ -7,21 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orbitmq.cli.access import Access, command
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
-    DEFAULT_NAME_SERVERS,
-    DEFAULT_TIMEOUT_MS,
     BrokerOption,
     FormatOption,
-    NameServersOption,
-    SecurityOption,
-    TimeoutOption,
 )
-from orbitmq.cli.terminal.output import Format, Row, say, show_rows
+from orbitmq.cli.terminal.output import Format, say, show_rows
 from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
-    from orbitmq.admin.access import AccessClient
+    pass
 
 app = typer.Typer(help="Users of brokers, who sign their requests.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -31,56 +27,35 @@ PasswordOption = Annotated[
 ]
 
 
-def access_client(name_servers: str, timeout_ms: int, security: Path | None) -> AccessClient:
-    """Return a client for users and rules.
-
-    Raises:
-        ConfigError: the security file cannot be used.
-    """
-    from orbitmq.admin.access import AccessClient
-    from orbitmq.net.security.client_security import load_security
-
-    return AccessClient(name_servers, timeout_ms=timeout_ms, **load_security(security)._asdict())
-
-
-@app.command("list")
-def list_users(
+@command(app, "list")
+async def list_users(
+    access: Access,
     text: Annotated[str | None, typer.Option("--filter", help="Only names that contain this.")] = None,
     broker: BrokerOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """List the users of each broker; passwords are not shown."""
-    from orbitmq.net.loop import run
-
-    async def work() -> list[Row]:
-        async with access_client(name_servers, timeout_ms, security) as client:
-            found = await client.users(text, broker=broker)
-        return [
-            {"broker": name, "user": user.name, "type": user.type.value, "status": user.status.value}
-            for name, users in found.items()
-            for user in users
-        ]
-
-    show_rows(run(work()), ("broker", "user", "type", "status"), output)
+    async with access.access_client() as client:
+        found = await client.users(text, broker=broker)
+    rows = [
+        {"broker": name, "user": user.name, "type": user.type.value, "status": user.status.value}
+        for name, users in found.items()
+        for user in users
+    ]
+    show_rows(rows, ("broker", "user", "type", "status"), output)
 
 
-@app.command("create")
-def create(
+@command(app, "create")
+async def create(
+    access: Access,
     name: NameArgument,
     password_file: PasswordOption = None,
     is_super: Annotated[bool, typer.Option("--super", help="It may do everything, without rules.")] = False,
     broker: BrokerOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Make a user on every broker."""
     from orbitmq.model.access import UserType
-    from orbitmq.net.loop import run
     from orbitmq.wire.bodies.access import UserChange
 
     password = _password(password_file)
@@ -88,28 +63,23 @@ def create(
         raise typer.BadParameter("a new user needs one", param_hint="--password-file")
     change = UserChange(password, UserType.SUPER if is_super else UserType.NORMAL)
 
-    async def work() -> list[str]:
-        async with access_client(name_servers, timeout_ms, security) as client:
-            return await client.create_user(name, change, broker=broker)
-
-    show_brokers(name, run(work()), output)
+    async with access.access_client() as client:
+        brokers = await client.create_user(name, change, broker=broker)
+    show_brokers(name, brokers, output)
 
 
-@app.command("update")
-def update(
+@command(app, "update")
+async def update(
+    access: Access,
     name: NameArgument,
     password_file: PasswordOption = None,
     enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Whether it may sign.")] = None,
     is_super: Annotated[bool | None, typer.Option("--super/--normal", help="Whether it may do everything.")] = None,
     broker: BrokerOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Change what is said of a user."""
     from orbitmq.model.access import UserStatus, UserType
-    from orbitmq.net.loop import run
     from orbitmq.wire.bodies.access import UserChange
 
     kind = None if is_super is None else UserType.SUPER if is_super else UserType.NORMAL
@@ -118,39 +88,28 @@ def update(
     if change == UserChange():
         raise typer.BadParameter("nothing is to be changed", param_hint="--password-file, --disable, --super")
 
-    async def work() -> list[str]:
-        async with access_client(name_servers, timeout_ms, security) as client:
-            return await client.update_user(name, change, broker=broker)
-
-    show_brokers(name, run(work()), output)
+    async with access.access_client() as client:
+        brokers = await client.update_user(name, change, broker=broker)
+    show_brokers(name, brokers, output)
 
 
-@app.command("delete")
-def delete(
+@command(app, "delete")
+async def delete(
+    access: Access,
     name: NameArgument,
     yes: Annotated[bool, typer.Option("--yes", help="Also the user that signs this command.")] = False,
     broker: BrokerOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Delete a user and its rules from every broker. Exit code 1 when there is none."""
-    from orbitmq.net.loop import run
-    from orbitmq.net.security.client_security import load_security
-
-    credentials = load_security(security).credentials
+    credentials = access.load_security().credentials
     if credentials is not None and credentials.access_key == name and not yes:
         raise typer.BadParameter(f"{name!r} signs this command: say --yes to delete it all the same", param_hint="USER")
 
-    async def work() -> list[str]:
-        async with access_client(name_servers, timeout_ms, security) as client:
-            found = await client.users(name, broker=broker)
-            if not any(user.name == name for users in found.values() for user in users):
-                return []
-            return await client.delete_user(name, broker=broker)
-
-    brokers = run(work())
+    async with access.access_client() as client:
+        found = await client.users(name, broker=broker)
+        is_known = any(user.name == name for users in found.values() for user in users)
+        brokers = await client.delete_user(name, broker=broker) if is_known else []
     if not brokers:
         say(f"orbitmq: no broker has a user {printable(name)}: nothing was deleted")
         raise typer.Exit(ExitCode.NO)

@@ -1,6 +1,6 @@
 import pytest
 
-from orbitmq.cli.access import admin_client, ask_each
+from orbitmq.cli.access import Access, ask_each
 from orbitmq.errors import ConfigError, ConnectionFailed, RemoteRefused
 
 
@@ -8,7 +8,7 @@ def test_every_name_server_is_asked_and_answers_come_in_the_order_of_the_list(ca
     async def ask(_pool, address):
         return address.upper()
 
-    assert ask_each("b:2;a:1", ask, None) == ({"b:2": "B:2", "a:1": "A:1"}, {})
+    assert ask_each(Access("b:2;a:1", None, 3_000), ask) == ({"b:2": "B:2", "a:1": "A:1"}, {})
     assert capsys.readouterr().err == ""
 
 
@@ -20,7 +20,7 @@ def test_why_one_gave_no_answer_is_said(capsys):
             raise error
         return 7
 
-    assert ask_each("a:1;b:2", ask, None) == ({"b:2": 7}, {"a:1": error})
+    assert ask_each(Access("a:1;b:2", None, 3_000), ask) == ({"b:2": 7}, {"a:1": error})
     assert capsys.readouterr().err == f"orbitmq: {error}\n"
 
 
@@ -29,7 +29,7 @@ def test_when_none_answers_the_first_error_is_raised(capsys):
         raise ConnectionFailed(address)
 
     with pytest.raises(ConnectionFailed, match="a:1"):
-        ask_each("a:1;b:2", ask, None)
+        ask_each(Access("a:1;b:2", None, 3_000), ask)
     assert capsys.readouterr().err == ""
 
 
@@ -38,9 +38,9 @@ def test_a_security_file_that_cannot_be_used_is_named(tmp_path):
         return address
 
     with pytest.raises(ConfigError, match="missing"):
-        ask_each("a:1", ask, tmp_path / "missing")
+        ask_each(Access("a:1", tmp_path / "missing", 3_000), ask)
     with pytest.raises(ConfigError, match="missing"):
-        admin_client("a:1", 3_000, tmp_path / "missing")
+        Access("a:1", tmp_path / "missing", 3_000).admin()
 
 
 def test_commands_sign_as_the_security_file_says(orbitmq, tmp_path, monkeypatch):
@@ -53,5 +53,5 @@ def test_commands_sign_as_the_security_file_says(orbitmq, tmp_path, monkeypatch)
     monkeypatch.setattr("orbitmq.admin.AdminClient", Noted)
     file = tmp_path / "security"
     file.write_text("accessKey=me\nsecretKey=a secret\n")
-    admin_client("a:1", 77, file)
+    Access("a:1", file, 77).admin()
     assert seen == [("a:1", 77, "me")]

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import admin_client
+from orbitmq.cli.access import Access, command
 from orbitmq.cli.brokers.selection import AddressOption, BrokerSelection, ClusterOption, NameOption, ask_brokers
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
-    DEFAULT_NAME_SERVERS,
-    DEFAULT_TIMEOUT_MS,
     FormatOption,
-    NameServersOption,
-    SecurityOption,
-    TimeoutOption,
     parse_pairs,
 )
 from orbitmq.cli.terminal.output import Format, Row, say, show_rows
@@ -33,38 +27,34 @@ app = typer.Typer(
 _COLUMNS = ("broker", "key", "value", "effect", "changes")
 
 
-@app.command("list")
-def list_all(
+@command(app, "list")
+async def list_all(
+    access: Access,
     text: Annotated[str, typer.Option("--filter", metavar="TEXT", help="Only keys that contain this.")] = "",
     in_effect: Annotated[bool, typer.Option("--in-effect", help="Without keys that have no effect.")] = False,
     address: AddressOption = None,
     name: NameOption = None,
     cluster: ClusterOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """List settings: which have an effect, and which change while the broker runs (- where it does not say)."""
-    rows, code = _rows(BrokerSelection(address, name, cluster), name_servers, timeout_ms, security)
+    rows, code = await _rows(access, BrokerSelection(address, name, cluster))
     chosen = [row for row in rows if text.lower() in row["key"].lower() and not (in_effect and row["effect"] is False)]
     show_rows(_as_cells(chosen, output), _COLUMNS, output)
     raise typer.Exit(code)
 
 
-@app.command("get")
-def get(
+@command(app, "get")
+async def get(
+    access: Access,
     keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="RocketMQ's names of settings.")],
     address: AddressOption = None,
     name: NameOption = None,
     cluster: ClusterOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show some settings. Exit code 1 when a broker has none of such a name."""
-    rows, code = _rows(BrokerSelection(address, name, cluster), name_servers, timeout_ms, security)
+    rows, code = await _rows(access, BrokerSelection(address, name, cluster))
     found = [row for row in rows if row["key"] in keys]
     show_rows(_as_cells(found, output), _COLUMNS, output)
     for key in keys:
@@ -75,33 +65,25 @@ def get(
     raise typer.Exit(code)
 
 
-@app.command("set")
-def change(
+@command(app, "set")
+async def change(
+    access: Access,
     pairs: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="Settings, by RocketMQ's names.")],
     address: AddressOption = None,
     name: NameOption = None,
     cluster: ClusterOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Change settings of running brokers, which keep them. A broker of ours changes all of them, or none.
 
     Some count from the broker's next start on, and some of Java's have no effect: the broker says which. Exit code 1 when a broker refuses, or (Java's) says yes and does not change one.
     """
-    from orbitmq.net.loop import run
-
     changes = parse_pairs(pairs, "KEY=VALUE")
     rows: list[Row] = []
-
-    async def work() -> None:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
+    try:
+        async with access.admin() as admin:
             for broker, at in (await BrokerSelection(address, name, cluster).find(admin)).items():
                 rows.extend(await _change_one(admin, broker, at, changes))
-
-    try:
-        run(work())
     finally:
         if rows:  # what was changed is told, also when a later broker refuses
             show_rows(rows, ("broker", "key", "before", "after"), output)
@@ -129,18 +111,12 @@ async def _change_one(admin: AdminClient, broker: str, address: str, changes: Ma
     return [{"broker": broker, "key": key, "before": before[key], "after": after.get(key, "")} for key in changes]
 
 
-def _rows(
-    selection: BrokerSelection, name_servers: str, timeout_ms: int, security: Path | None
-) -> tuple[list[Row], int]:
+async def _rows(access: Access, selection: BrokerSelection) -> tuple[list[Row], int]:
     """Return all settings of the brokers, and the exit code of `ask_brokers`."""
     from orbitmq.admin.broker_settings import list_settings
-    from orbitmq.net.loop import run
 
-    async def work() -> tuple[dict[str, Mapping[str, str]], int]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            return await ask_brokers(await selection.find(admin), admin.broker_settings)
-
-    found, code = run(work())
+    async with access.admin() as admin:
+        found, code = await ask_brokers(await selection.find(admin), admin.broker_settings)
     rows: list[Row] = [
         {
             "broker": broker,

@@ -7,21 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import admin_client
+from orbitmq.cli.access import Access
 from orbitmq.cli.brokers.selection import AddressOption, BrokerSelection, ClusterOption, NameOption, ask_brokers
 from orbitmq.cli.terminal.options import (
-    DEFAULT_NAME_SERVERS,
-    DEFAULT_TIMEOUT_MS,
     FormatOption,
-    NameServersOption,
-    SecurityOption,
-    TimeoutOption,
 )
 from orbitmq.cli.terminal.output import Format, Row, show_rows
 from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
-    from orbitmq.admin import AdminClient, Traffic
+    from orbitmq.admin import AdminClient
     from orbitmq.wire.bodies.stats import BrokerStatsData
 
 _WHOLE = ("BROKER_PUT_NUMS", "BROKER_GET_NUMS")
@@ -36,7 +31,8 @@ class StatsColumn(StrEnum):
     DAY = "day"
 
 
-def stats(
+async def stats(
+    access: Access,
     topic: Annotated[str | None, typer.Option("--topic", "-t", help="Only this topic.")] = None,
     group: Annotated[str | None, typer.Option("--group", "-g", help="Only what this group got.")] = None,
     by: Annotated[
@@ -45,18 +41,11 @@ def stats(
     top: Annotated[int, typer.Option("--top", min=0, help="How many of them; 0: all.")] = 20,
     cluster: ClusterOption = None,
     broker: Annotated[str | None, typer.Option("--broker", help="Only the broker of this name.")] = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show the busiest topics and groups: messages that were sent to a topic, and those that each group got."""
-    from orbitmq.net.loop import run
-
-    async def work() -> list[Traffic]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            return await admin.traffic(topic, group, cluster=cluster, broker=broker)
-
+    async with access.admin() as admin:
+        traffic = await admin.traffic(topic, group, cluster=cluster, broker=broker)
     rows = [
         {
             "what": "sent" if found.group is None else "got",
@@ -65,7 +54,7 @@ def stats(
             "broker": found.broker_name,
             **_row(found.stats),
         }
-        for found in run(work())
+        for found in traffic
         if any(window.sum for window in found.stats)
     ]
     # A day's figure is told anew every hour, an hour's every ten minutes: what is young has only those of shorter times.
@@ -74,7 +63,8 @@ def stats(
     show_rows(rows[:top] if top else rows, ("what", "topic", "group", "broker", *_STATS), output)
 
 
-def broker_stats(
+async def broker_stats(
+    access: Access,
     item: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Java's name of what is counted, as TOPIC_PUT_SIZE.")
     ] = None,
@@ -82,24 +72,16 @@ def broker_stats(
     address: AddressOption = None,
     name: NameOption = None,
     cluster: ClusterOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show how many messages whole brokers took and gave; or one of their figures. Exit code 1 when it has none."""
-    from orbitmq.net.loop import run
-
     if item is not None and key is None:
         raise typer.BadParameter(f"{item} of what: a topic, TOPIC@GROUP, or the cluster", param_hint="KEY")
 
-    async def work() -> tuple[dict[str, list[Row]], int]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            wanted = [(item, key)] if item is not None and key is not None else None
-            brokers = await BrokerSelection(address, name, cluster).find(admin)
-            return await ask_brokers(brokers, lambda at: _stats_of(admin, at, wanted))
-
-    found, code = run(work())
+    async with access.admin() as admin:
+        wanted = [(item, key)] if item is not None and key is not None else None
+        brokers = await BrokerSelection(address, name, cluster).find(admin)
+        found, code = await ask_brokers(brokers, lambda at: _stats_of(admin, at, wanted))
     rows = [{"broker": broker, **row} for broker, listed in found.items() for row in listed]
     show_rows(rows, ("broker", "name", "key", *_STATS), output)
     raise typer.Exit(code)

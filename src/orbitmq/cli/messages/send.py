@@ -11,15 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orbitmq.cli.access import Access
 from orbitmq.cli.messages.result_printer import ResultPrinter
 from orbitmq.cli.messages.stdin import read_stdin
 from orbitmq.cli.terminal.options import (
-    DEFAULT_NAME_SERVERS,
-    DEFAULT_TIMEOUT_MS,
     FormatOption,
-    NameServersOption,
-    SecurityOption,
-    TimeoutOption,
 )
 from orbitmq.cli.terminal.output import Format
 from orbitmq.cli.terminal.times import DELAY_HELP, MOMENT_HELP, parse_delay, parse_moment
@@ -31,7 +27,8 @@ if TYPE_CHECKING:
 IN_FLIGHT_MAX = 64
 
 
-def send(
+async def send(
+    access: Access,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
     body: Annotated[
         str | None, typer.Argument(metavar="[BODY]", help="The message; without it every line of stdin is one.")
@@ -63,16 +60,11 @@ def send(
     ] = None,
     count: Annotated[int, typer.Option("--count", min=1, help="Send each message so many times.")] = 1,
     group: Annotated[str, typer.Option("--group", "-g", help="The producer group.")] = "orbitmq-cli",
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Send messages."""
     from orbitmq.client.producer import Producer
     from orbitmq.model.message import Message
-    from orbitmq.net.loop import run
-    from orbitmq.net.security.client_security import load_security
 
     if body is not None and file is not None:
         raise typer.BadParameter("a body and a file exclude one another", param_hint="--file")
@@ -97,13 +89,10 @@ def send(
     contents = _contents(body, file)
     printer = ResultPrinter(output, is_summary=count > 1 or (body is None and file is None))
 
-    async def work() -> None:
-        async with Producer(
-            group, name_servers, send_timeout_ms=timeout_ms, **load_security(security)._asdict()
-        ) as producer:
-            await _send_all(contents, message, count, printer, producer)
-
-    run(work())
+    async with Producer(
+        group, access.name_servers, send_timeout_ms=access.timeout_ms, **access.load_security()._asdict()
+    ) as producer:
+        await _send_all(contents, message, count, printer, producer)
 
 
 def _contents(body: str | None, file: Path | None) -> AsyncIterator[list[bytes]]:

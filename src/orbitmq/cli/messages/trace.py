@@ -6,15 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from orbitmq.cli.access import admin_client
+from orbitmq.cli.access import Access
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
-    DEFAULT_NAME_SERVERS,
-    DEFAULT_TIMEOUT_MS,
     FormatOption,
-    NameServersOption,
-    SecurityOption,
-    TimeoutOption,
 )
 from orbitmq.cli.terminal.output import Format, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
@@ -26,29 +21,23 @@ _HOW_TO_TRACE = "Clients trace with `trace=True`, Java's with `setEnableTrace(tr
 _COLUMNS = ("step", "time", "ms", "group", "at", "status")
 
 
-def trace(
+async def trace(
+    access: Access,
     message_id: Annotated[
         str, typer.Argument(metavar="ID", help="The id that the message's producer gave it, or one of its keys.")
     ],
     topic: Annotated[
         str, typer.Option("--trace-topic", metavar="TOPIC", help="Where clients tell traces.")
     ] = "RMQ_SYS_TRACE_TOPIC",
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show a message's way through clients that trace. Exit code 1 when none has told of it."""
     from orbitmq.admin.traces import find_way
     from orbitmq.errors import RouteNotFound
-    from orbitmq.net.loop import run
-
-    async def work() -> list[TraceStep]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            return await find_way(admin, topic, message_id)
 
     try:
-        steps = run(work())
+        async with access.admin() as admin:
+            steps = await find_way(admin, topic, message_id)
     except RouteNotFound:
         say(f"nobody traces here: there is no topic {printable(topic)}. {_HOW_TO_TRACE}")
         raise typer.Exit(ExitCode.NO) from None

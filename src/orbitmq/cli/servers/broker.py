@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from orbitmq.cli.access import command
 from orbitmq.cli.brokers.config import app as config_app
 from orbitmq.cli.brokers.stats import broker_stats
 from orbitmq.cli.brokers.status import status
@@ -17,8 +18,8 @@ from orbitmq.cli.terminal.output import Format
 
 app = typer.Typer(rich_markup_mode=None)
 app.add_typer(config_app, name="config")
-app.command("status")(status)
-app.command("stats")(broker_stats)
+command(app, "status")(status)
+command(app, "stats")(broker_stats)
 
 
 @app.callback(invoke_without_command=True)

@@ -25,7 +25,7 @@ SecurityOption = Annotated[
     ),
 ]
 FormatOption = Annotated[Format, typer.Option("--output", "-o", help="table, or json for programs.")]
-TimeoutOption = Annotated[int, typer.Option("--timeout-ms", min=1, help="Patience with each request.")]
+TimeoutOption = Annotated[int, typer.Option("--timeout-ms", min=1, help="Timeout of each request.")]
 
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster's brokers.")]

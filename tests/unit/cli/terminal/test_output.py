@@ -141,12 +141,12 @@ def test_the_name_servers_are_those_of_the_option_or_else_of_the_environment(orb
     monkeypatch.setenv("NAMESRV_ADDR", "127.0.0.1:2")
     assert "127.0.0.1:2" in orbitmq("topic", "list").err
     monkeypatch.delenv("NAMESRV_ADDR")
-    monkeypatch.setattr("orbitmq.cli.topic.admin_client", name_servers_only)
+    monkeypatch.setattr("orbitmq.cli.access.Access.admin", name_servers_only)
     assert orbitmq("topic", "list").err == "orbitmq: asked 127.0.0.1:9876\n"
 
 
-def name_servers_only(name_servers, *_):
-    raise OSError(f"asked {name_servers}")
+def name_servers_only(access):
+    raise OSError(f"asked {access.name_servers}")
 
 
 @pytest.mark.parametrize(
