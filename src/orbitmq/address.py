@@ -12,7 +12,7 @@ from orbitmq.errors import InvalidArgument
 PORT_MAX = 65535
 NAME_SERVER_PORT = 9876
 WILDCARDS = ("0.0.0.0", "::")
-"""Hosts to listen on that nobody can connect to."""
+"""Hosts to listen on that clients cannot connect to."""
 
 _SEPARATORS = re.compile(r"[;,\s]+")
 

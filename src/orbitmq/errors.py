@@ -8,12 +8,12 @@ OrbitError
 │   ├── ConfigError           the same, for a configuration key, option or file
 │   └── InvalidExpression     an SQL92 expression means nothing: says what is wrong, and where
 ├── StoreError            the message store cannot do what was asked
-│   ├── CorruptRecord         stored bytes do not add up: recovery decides, nobody else
+│   ├── CorruptRecord         stored bytes do not add up: recovery decides
 │   ├── DamagedLog            files of a log are missing or cut short
 │   ├── SyncFailed            what was written did not reach the disk: the store is fenced
 │   ├── DescriptorShortage    a file could not be opened to be synced: it is tried again (also an OSError)
-│   ├── NotWritten            the disk did not take bytes that whoever has them still can write again (also an OSError)
-│   ├── FileCut               somebody else has cut a file that is in use (also an OSError)
+│   ├── NotWritten            the disk did not take bytes that its caller can still write again (also an OSError)
+│   ├── FileCut               a file in use was cut from outside (also an OSError)
 │   └── StoreUnavailable      the store is fenced, shutting down or out of space
 │       ├── StoreBusy             too much waits for the disk: try again
 │       └── IndexDamaged          a search cannot say what there is
@@ -115,7 +115,7 @@ class CorruptRecord(StoreError):
 
 
 class DamagedLog(StoreError):
-    """Files of a log are missing or cut short. What is derived from another log is written anew then."""
+    """Files of a log are missing or cut short. What is derived from another log is rebuilt then."""
 
 
 class SyncFailed(StoreError):
@@ -142,7 +142,7 @@ class NotWritten(StoreError, OSError):
 
 
 class FileCut(StoreError, OSError):
-    """Somebody else has cut or removed a file of the log that is in use: what was in it is gone."""
+    """A file of the log that is in use was cut or removed from outside: what was in it is gone."""
 
 
 class StoreUnavailable(StoreError):
@@ -165,7 +165,7 @@ class NotLeader(RaftError):
     """The node does not lead, or hands its office over just now.
 
     Args:
-        leader: the node that does, or is about to; None when nobody is known.
+        leader: the node that does, or is about to; None when unknown.
     """
 
     def __init__(self, leader: int | None) -> None:

@@ -1,7 +1,7 @@
 """Small files that are replaced whole: never half-written, the generation before kept as `.bak`.
 
-apache/rocketmq#3401 lost them to power cuts. Here new content is written beside the old, synced, renamed over it, and the
-directory is synced; whoever reads takes the `.bak` when the file itself is damaged. What is damaged is copied to
+apache/rocketmq#3401 lost them to power cuts. Here new content is written next to the old, synced, renamed over it, and the
+directory is synced; readers take the `.bak` when the file itself is damaged. What is damaged is copied to
 `.damaged-1` and so on first, since two writes later neither of the two would be there.
 
 Source: docs/formats/config_files.md.
@@ -58,9 +58,9 @@ def replace_file(path: Path, content: bytes | Iterable[bytes], *, mode: int = _E
 
 
 async def write_aside(write: Callable[..., None], *args: object) -> None:
-    """Let a thread write, so that a slow disk stops nobody. Whoever is cancelled meanwhile goes on when it has ended.
+    """Let a thread write, so that a slow disk stops no request. A caller that is cancelled meanwhile goes on when it has ended.
 
-    Another writing may follow at once: two would make a file between them that neither meant.
+    Another writing may follow immediately: two would make a file between them that neither meant.
 
     Raises: as `write`.
     """
@@ -152,7 +152,7 @@ def way_out(path: Path) -> str:
 
 
 def _keep_damaged(path: Path, content: bytes) -> None:
-    """Copy content that nobody can parse to a file that is never written again: people may still save some of it."""
+    """Copy content that cannot be parsed to a file that is never written again: people may still save some of it."""
     if not content.strip():
         return
     for number in range(1, DAMAGED_MAX + 1):
@@ -186,9 +186,9 @@ def _backup(path: Path) -> Path:
 
 
 def _write(path: Path, content: bytes | Iterable[bytes], mode: int) -> None:
-    """Write a new file. It has its mode from the first byte on: nobody reads a secret in between."""
+    """Write a new file. It has its mode from the first byte on: no other user reads a secret in between."""
     if mode != _EVERYBODYS:
-        path.unlink(missing_ok=True)  # what a crash left may be open to others, and somebody may have it open
+        path.unlink(missing_ok=True)  # what a crash left may be open to others, and another process may have it open
     with open(path, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
         file.writelines([content] if isinstance(content, bytes) else content)
         file.flush()

@@ -56,7 +56,7 @@ def nearest(key: str, known: Iterable[str]) -> str:
 
 
 def note_unknown_keys(keys: Iterable[str], known: Iterable[str], *, strict: bool) -> None:
-    """Tell of keys of a settings file that mean nothing to anybody: one that is misspelt sets nothing.
+    """Tell of keys of a settings file that have no meaning: one that is misspelt sets nothing.
 
     Raises:
         ConfigError: there is one, and `strict` asks for it.

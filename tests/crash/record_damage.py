@@ -1,7 +1,7 @@
 """One damaged record of each internal topic: a broker starts with it, and everything else is delivered, once.
 
 A broker with delayed messages, timers, popped messages and half messages stops. One record of theirs is damaged in its log; its
-consume queues stay, or are written anew. What has to come then is all but that message, and the broker counts it.
+consume queues stay, or are rebuilt. What has to come then is all but that message, and the broker counts it.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def _body(decode: Callable[[bytes], object]) -> Callable[[bytes], None]:
 
 
 def _sliced_registrations(data: bytes) -> None:
-    """In slices a registration is what it is in one piece, or refused where nothing large may be parsed at once."""
+    """In slices a registration is what it is in one piece, or refused where nothing large may be parsed in one pass."""
     whole = _registered(data)
     with _set(registration, SLICED_SIZE_MIN=0), _set(topic_table, PIECE_SIZE=1):
         assert _registered(data) == whole

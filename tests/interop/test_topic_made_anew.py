@@ -1,4 +1,4 @@
-"""A stream of Spark's tells a topic that was made anew from its older one, at our broker and at Java's."""
+"""A stream of Spark's tells a topic that was recreated from its older one, at our broker and at Java's."""
 
 from __future__ import annotations
 

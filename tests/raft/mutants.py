@@ -55,7 +55,7 @@ MUTANTS = (
     Mutant(
         "a candidate's own vote counts before it is on its disk",
         "raft.py",
-        "        self.vote = self.id  # Counted when it is on the disk, as everybody's.\n",
+        "        self.vote = self.id  # Counted when it is on the disk, as those of the others.\n",
         "        self.vote = self.id\n        self._count_vote(self.id, is_granted=True)\n",
         seed=36,
     ),

@@ -210,7 +210,7 @@ class AdminClient:
         """Change settings of a running broker, under RocketMQ's keys.
 
         Returns:
-            What a broker of ours says of those that do not count at once; nothing where all do.
+            What a broker of ours says of those that do not take effect immediately; nothing where all do.
 
         Raises:
             InvalidArgument: a key or a value has more than one line.
@@ -289,7 +289,7 @@ class AdminClient:
         self._owning_loop.settle()  # it opens its connections with the first question, and is none's when they are closed
 
     async def groups(self, cluster: str | None = None) -> list[GroupStatus]:
-        """Return every consumer group that somebody made, sorted by name."""
+        """Return every consumer group that a user made, sorted by name."""
         return await self._groups.groups(cluster)
 
     async def group_status(self, group: str) -> GroupStatus:
@@ -419,7 +419,7 @@ class AdminClient:
         return expect(await self._pool.request(address, header, body, timeout_ms=self._timeout_ms), address)
 
     async def _tell_all(self, addresses: Iterable[str], header: object) -> None:
-        """Send one request to all addresses at once; raise the first failure when all have ended."""
+        """Send one request to all addresses at the same time; raise the first failure when all have ended."""
         answers = await asyncio.gather(*(self._tell(address, header) for address in addresses), return_exceptions=True)
         for answer in answers:
             if isinstance(answer, BaseException):

@@ -87,7 +87,7 @@ class DeadLetters:
 
     async def close(self) -> None:
         """Close every connection, those of readings that were left in the middle, too."""
-        # A generator that nobody finishes is closed when the loop ends: too late for connections.
+        # An unfinished generator is closed when the loop ends: too late for connections.
         for client in tuple(self._clients):
             await client.close()
         self._clients.clear()
@@ -119,7 +119,7 @@ class DeadLetters:
 
         Raises:
             RouteNotFound: the group has no dead-letter topic.
-            ClientError: a broker does not let anybody read the topic.
+            ClientError: a broker does not allow reading the topic.
         """
         ranges = await self._ranges(dead_letter_topic(group), selection)
         consumer = PullConsumer(READER_GROUP, self._name_servers, credentials=self._credentials, tls=self._tls)
@@ -136,7 +136,7 @@ class DeadLetters:
         """Send a group's dead letters again, one after the other; yield each one when its broker has it.
 
         The letters stay where they are, and how far they were sent is kept on their brokers, as the offsets of the group
-        `orbitmq-dlq`: the next call goes on there. Whoever is stopped leaves no letter out then, and sends at most one twice.
+        `orbitmq-dlq`: the next call goes on there. A stopped call leaves no letter out then, and sends at most one twice.
 
         Args:
             selection: which ones; where it names ids, or where to begin, letters are sent whether they were sent before or not.
@@ -193,7 +193,7 @@ class DeadLetters:
         return DeadLetterGroup(group, count, newest_at_ms, problem if count else None)
 
     async def _unreadable(self, topic: str, broker_name: str | None = None) -> str | None:
-        """Say which brokers let nobody read a dead-letter topic, and what helps; None when all do."""
+        """Say which brokers do not allow reading a dead-letter topic, and what helps; None when all do."""
         route = await self._admin.topic_route(topic)
         closed = [
             data.broker_name

@@ -131,7 +131,7 @@ class DeadLetter:
 
     @property
     def ids(self) -> frozenset[str]:
-        """Every id by which somebody may know it."""
+        """Every id by which it may be known."""
         own = offset_message_id(self.message.store_host, self.message.physical_offset)
         return frozenset(text for text in (own, self.origin_id, self.message.message_id) if text)
 

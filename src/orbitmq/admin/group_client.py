@@ -77,7 +77,7 @@ class GroupAdmin:
         self._topic_masters = topic_masters
 
     async def groups(self, cluster: str | None = None) -> list[GroupStatus]:
-        """Return every group that somebody made, sorted by name."""
+        """Return every group that a user made, sorted by name."""
         masters = await self._masters(cluster)
         settings: dict[str, dict[str, GroupConfig]] = {}
         for broker, address in masters.items():
@@ -221,10 +221,10 @@ class GroupAdmin:
         return to.offset_in(bounds, found)
 
     async def _way(self, broker: str, address: str, group: str) -> bool:
-        """Return whether a broker tells readers of new offsets itself; False: nobody reads, offsets can be committed.
+        """Return whether a broker tells readers of new offsets itself; False: no consumer reads, offsets can be committed.
 
         Raises:
-            ClientError: somebody reads, and would go on where he is.
+            ClientError: a consumer reads, and would go on where it is.
         """
         connected = await self._connections(address, group)
         if connected is not None and connected[1].message_model is MessageModel.BROADCASTING:

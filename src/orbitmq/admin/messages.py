@@ -85,7 +85,7 @@ async def find_by_id(route: TopicRoute, tell: Tell, topic: str, message_id: str)
     except InvalidArgument:
         return None
     names = {address: name for name, address in _addresses(route).items()}
-    # Anybody could write any address into an id: only brokers of the topic are asked.
+    # An id may hold any address: only brokers of the topic are asked.
     if str(host) not in names:
         return None
     with suppress(RemoteRefused):

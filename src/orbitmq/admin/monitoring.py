@@ -92,7 +92,7 @@ def _health_in(answer: Command, address: str) -> dict[str, Any]:
     """Return a health document, in which what is read here has the types that it should have.
 
     Raises:
-        ClientError: the server refused, or answered something else: anybody may register as a broker.
+        ClientError: the server refused, or answered something else: any client may register as a broker.
     """
     body = expect(answer, address).body
     try:

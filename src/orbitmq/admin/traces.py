@@ -34,7 +34,7 @@ class TraceStep(NamedTuple):
 
     Args:
         name: what.
-        at_ms: when it began; 0 where nobody has told.
+        at_ms: when it began; 0 where unknown.
         cost_ms: how long it took, None where that has no meaning or is not known.
         group: the producer's or consumer's; None for a broker.
         place: a client's host, or a broker's address.
@@ -52,7 +52,7 @@ class TraceStep(NamedTuple):
 
     @property
     def is_sending(self) -> bool:
-        """Whether the message was sent by this, at once, for later, or as the half of a transaction."""
+        """Whether the message was sent by this, immediately, for later, or as the half of a transaction."""
         return self.name.startswith(_SENT)
 
 

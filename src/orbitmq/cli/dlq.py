@@ -174,7 +174,7 @@ class _Report:
             sys.stdout.flush()
 
     def conclude(self, what: str) -> None:
-        """Say how many letters are done, and where the next one is, for whoever calls the command again."""
+        """Say how many letters are done, and where the next one is, for the next call of the command."""
         go_on = "" if self._next is None else f"; go on with --from {self._next}"
         say(f"{self.count} dead letters {what}{go_on}")
 

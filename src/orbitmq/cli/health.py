@@ -74,7 +74,7 @@ def _ask_brokers(access: Access, names: Mapping[str, str]) -> dict[str, Health]:
         except ClientError as error:
             return _unknown(error)
 
-    # Anybody may register a broker, also at an address that is none.
+    # any client may register a broker, also at an address that is none.
     addresses = [address for address in names if _is_address(address)]
     found = ask_each(access._replace(name_servers=";".join(addresses)), ask)[0] if addresses else {}
     return {address: found.get(address) or _unreachable("is no host:port") for address in names}
@@ -88,7 +88,7 @@ def _is_address(text: str) -> bool:
 
 
 def _unknown(error: ClientError) -> Health:
-    """Return what is said of a server that told nothing of its health: whoever refuses, or talks nonsense, was reached."""
+    """Return what is said of a server that told nothing of its health: a server that refuses, or talks nonsense, was reached."""
     if exit_code_of(error) is ExitCode.UNREACHABLE:
         return _unreachable(explain(error))
     rule = "Refused" if isinstance(error, RemoteRefused) else "Unknown"

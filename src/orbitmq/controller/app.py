@@ -175,7 +175,7 @@ class Controller:
     def _tick(self) -> None:
         deaf_ms = self._pause_aware_clock.tick()
         if deaf_ms:
-            log.warning("heard nobody for %d ms (stopped, or busy): heartbeats stood still meanwhile", deaf_ms)
+            log.warning("heard no broker for %d ms (stopped, or busy): heartbeats stood still meanwhile", deaf_ms)
 
     def _expire(self) -> None:
         self.service.expire(self.server.close_connection)

@@ -1,6 +1,6 @@
 """The commands that change broker groups, and their bytes in the log that controllers replicate. Pure.
 
-A command carries all that its outcome depends on beside the state itself: who is alive, settings, the time. Its bytes
+A command carries all that its outcome depends on besides the state itself: who is alive, settings, the time. Its bytes
 are a JSON object with the version of its form: {"v":1,"type":"ElectMaster", ...}.
 """
 
@@ -44,7 +44,7 @@ class RegisterBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectMaster:
-    """Somebody asks for a master: a member, an administrator (`designated`), or the controller itself (neither)."""
+    """A request for a master: by a member, an administrator (`designated`), or the controller itself (neither)."""
 
     name: str
     asker: int | None = None

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerConfig(ServerSecuritySettings):
-    """The settings of a controller. Every value is checked here, so that nobody else has to."""
+    """The settings of a controller. Every value is checked here, and nowhere else."""
 
     # The controllers. This one listens on the port that it has among the peers.
     controller_d_leger_group: str = "controllers"
@@ -55,10 +55,10 @@ class ControllerConfig(ServerSecuritySettings):
     scan_inactive_master_interval: int = 500
     """Between two looks for groups whose master is lost; Java: 5000."""
     enable_elect_unclean_master: bool = False
-    """A broker that lacks confirmed messages may lead when nobody else can."""
+    """A broker that lacks confirmed messages may lead when no other can."""
     notify_broker_role_changed: bool = True
 
-    # Remote configuration: keys that a request must not touch, beside those that it never may.
+    # Remote configuration: keys that a request must not touch, besides those that it never may.
     config_black_list: str = "configBlackList;configStorePath"
 
     acl_file: Path = Path("~/controller/accounts.json")

@@ -1,7 +1,7 @@
 """The rules of each command: a group before, the group afterwards and the answer; and the choice of a master. Pure.
 
 Source: Java ReplicasInfoManager. Other than there, an id is never given twice and epochs never go back, not even in a
-group that was cleaned away; only members are elected; cleaning the last of a sync set away lets nobody else lead.
+group that was cleaned away; only members are elected; cleaning the last of a sync set away lets no other member lead.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _elect(group: ReplicaGroup, command: ElectMaster) -> CommandResult:
     if wanted is not None and wanted not in group.replicas:
         return _stranger(group, wanted)
     if not group.was_led and wanted is not None:
-        elected: int | None = wanted  # nobody has data yet that it could lack
+        elected: int | None = wanted  # there is no data yet that it could lack
     else:
         elected = elect(group, command.living, designated=command.designated, is_unclean=command.is_unclean)
     if elected is None:
@@ -109,7 +109,7 @@ def _no_master(group: ReplicaGroup, command: ElectMaster) -> CommandResult:
     if command.asker is not None or command.designated is not None:
         return CommandResult(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, "Failed to elect a new master", group)
     remark = "Old master has down and failed to elect a new broker master"
-    # The sync set stays: whoever of it returns may lead.
+    # The sync set stays: a member of it that returns may lead.
     outcome = _without_master(group, command.now_ms) if group.master is not None else CommandResult(group=group)
     return outcome._replace(code=ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, remark=remark)
 
@@ -190,10 +190,10 @@ def _changed(group: ReplicaGroup, **values: object) -> CommandResult:
 def elect(
     group: ReplicaGroup, living: LiveMembers, *, designated: int | None = None, is_unclean: bool = False
 ) -> int | None:
-    """Return the id of the member that shall lead; the old master when it need not change, None when nobody can.
+    """Return the id of the member that shall lead; the old master when it need not change, None when no member can.
 
     Args:
-        designated: this one or nobody.
+        designated: this one or none.
         is_unclean: when no member of the sync set can lead, another one may: it lacks confirmed messages.
     """
     elected = _elect_among(group.sync_set, group, living, designated)

@@ -1,7 +1,7 @@
 """The heartbeats of brokers: who is alive, who is lost, and whom this controller has not listened to for long enough. Pure.
 
-Every controller keeps such a table, because brokers send heartbeats to all of them: a new leader knows at once who
-lives. Times are milliseconds of a clock that stands still while nobody listens.
+Every controller keeps such a table, because brokers send heartbeats to all of them: a new leader knows immediately which
+members are alive. Times are milliseconds of a clock that stands still while the process does not listen.
 
 Source: Java DefaultBrokerHeartbeatManager. Other than there, a broker that comes back through another connection is
 lost with that one and not with its first, all brokers of a closed connection are lost and not one of them, and a log

@@ -53,7 +53,7 @@ class ControllerMonitor:
         if service.consensus.leader_id is None:
             found.append(Alert("no_leader", "no controller leads: no master can be replaced"))
         elif service.consensus.is_leader and (names := _without_master(service)):
-            found.append(Alert("no_master", f"nobody leads {', '.join(names[:10])}"))
+            found.append(Alert("no_master", f"no master for {', '.join(names[:10])}"))
         self._alerts.update(found)
         return self._alerts.alerts
 

@@ -1,4 +1,4 @@
-"""Notices of elections to the members of a group: to all at once, and none waits for another.
+"""Notices of elections to the members of a group: to all at the same time, and none waits for another.
 
 Connections to living brokers are opened before they are needed. A member that does not answer is told again until there
 is something newer to say; after that it finds the master itself, as it asks every few seconds.

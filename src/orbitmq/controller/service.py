@@ -38,7 +38,7 @@ class Consensus(Protocol):
 
     @property
     def leader_id(self) -> int | None:
-        """The node that leads; None while nobody is known."""
+        """The node that leads; None while unknown."""
         ...
 
     @property
@@ -85,7 +85,7 @@ class ControllerService:
         self.liveness = Liveness(pause_aware_clock())
         self.health = health
         self.config_lock = asyncio.Lock()
-        """Held while settings are saved: two changes at once would lose one."""
+        """Held while settings are saved: two changes at the same time would lose one."""
         self._clock = clock
         self._pause_aware_clock = pause_aware_clock
         self._on_election = on_election
@@ -184,7 +184,7 @@ class ControllerService:
             close(connection_id)
 
     def scan(self) -> None:
-        """Elect where nobody leads that is alive, and somebody could: when this node begins to lead, and ever again."""
+        """Elect where no living member leads, and one could: when this node begins to lead, and ever again."""
         if self.consensus.is_leader:
             for group in tuple(self.replicas.groups.values()):
                 self._elect_if_needed(group)
@@ -209,7 +209,7 @@ class ControllerService:
         if group.master in living.alive or group.master in living.unheard:
             return
         candidates = group.replicas.keys() if self.config.enable_elect_unclean_master else group.sync_set
-        # Java does nothing while nobody at all is alive: the old master may be the first that returns.
+        # Java does nothing while no member at all is alive: the old master may be the first that returns.
         if living.alive and (group.master is not None or not candidates.isdisjoint(living.alive)):
             self._electing.add(group.name)
             self._run(self._replace_master(group.name))
@@ -221,7 +221,7 @@ class ControllerService:
             log.warning("no master could be elected for the broker-set %s: %s", name, refusal.remark)
         else:
             if outcome.code not in (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST):
-                log.warning("nobody leads the broker-set %s: %s", name, outcome.remark)
+                log.warning("the broker-set %s has no master: %s", name, outcome.remark)
         finally:
             self._electing.discard(name)
 

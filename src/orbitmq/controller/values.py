@@ -18,7 +18,7 @@ TEXT_SIZE_MAX = 255
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A member of a group. `check_code` shows that whoever asks for its id again is the one that got it."""
+    """A member of a group. `check_code` shows that a broker that asks for its id again is the one that got it."""
 
     address: str
     check_code: str
@@ -30,10 +30,10 @@ class ReplicaGroup:
 
     Args:
         next_id: the id of the next member.
-        master: None while nobody leads.
-        master_epoch: grows with every change of the master, to nobody as well.
+        master: None while there is none.
+        master_epoch: grows with every change of the master, to none as well.
         sync_set: the members that have all that was confirmed.
-        was_led: False until the first election since the group began, or began anew.
+        was_led: False until the first election since the group began, or began again.
         elected_at_ms: when the master last changed, by the clock of the leader of that time.
     """
 

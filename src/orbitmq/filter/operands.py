@@ -118,7 +118,7 @@ def text_of(token: str) -> bytes:
 
 
 def decimal_literal(token: str) -> Operand:
-    """Return a whole number: an Integer when it fits, which decides how texts beside it are read, or else a Long.
+    """Return a whole number: an Integer when it fits, which decides how texts next to it are read, or else a Long.
 
     Raises:
         Refusal: it does not fit a Long.

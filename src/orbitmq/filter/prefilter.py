@@ -22,7 +22,7 @@ class Prefilter:
 
     Args:
         pattern: a regular expression of what a matching message holds; a value's end is `END`. It is compiled when it is
-            needed at first: most expressions never meet many messages at once.
+            needed at first: most expressions never meet many messages in one read.
     """
 
     def __init__(self, pattern: bytes) -> None:

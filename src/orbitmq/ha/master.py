@@ -22,7 +22,7 @@ class LogChunk(NamedTuple):
 
 
 class SlaveFeed:
-    """What a master owes to one slave.
+    """What a master has still to send to one slave.
 
     Args:
         segment_size: bytes of each file of the log.

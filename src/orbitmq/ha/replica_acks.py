@@ -1,7 +1,7 @@
 """Synchronous replication as a question: who may be answered now that slaves have more? Pure.
 
-State: who waits until enough slaves have the log up to a place. In: how far each slave is, and times. Out: whoever may be
-answered. Each waits equally long, and nobody waits for less than who came before: the first is always the next.
+State: waiters until enough slaves have the log up to a place. In: how far each slave is, and times. Out: waiters that may be
+answered. All wait equally long, and none for less than the one before: the first is always the next.
 
 Source: Java GroupTransferService. It counts connections, as this does: of two connections of one slave only one reports
 what is new.
@@ -32,7 +32,7 @@ class ReplicaAcks:
 
     Args:
         slave_count: how many slaves must have what is waited for, at least 1.
-        timeout_ms: how long somebody waits.
+        timeout_ms: how long a waiter waits.
         gap_max: a slave that is further behind (bytes) is not waited for.
     """
 
@@ -75,7 +75,7 @@ class ReplicaAcks:
         return late
 
     def abandon(self) -> list[Waiter]:
-        """Return everybody who waits, in order: no slave will report any more."""
+        """Return all waiters, in order: no slave will report any more."""
         return [self._waiting.popleft()[2] for _ in range(len(self._waiting))]
 
     def _reached(self, acknowledged: Iterable[int]) -> int:

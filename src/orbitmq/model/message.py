@@ -139,12 +139,12 @@ class Message:
         keys: business keys, found again with a query by key; no blanks inside one.
         properties: the user's own name-value pairs.
         flag: a free 32-bit number.
-        delay_level: one of the broker's levels, 0 for at once. Most have 1 to 18 (1s 5s 10s 30s 1m .. 2h); one above
+        delay_level: one of the broker's levels, 0 for no delay. Most have 1 to 18 (1s 5s 10s 30s 1m .. 2h); one above
             the highest is the highest.
         sharding_key: messages of one key go to one queue, in order.
         in_reply_to: set by `StoredMessage.reply`.
         delay_ms: deliver it so long after the broker has it, in steps of a second unless the broker is set to shorter ones.
-        deliver_at: deliver it at this time (with a time zone), or at once when that is over.
+        deliver_at: deliver it at this time (with a time zone), or immediately when that is over.
     """
 
     topic: str
@@ -182,13 +182,13 @@ class Message:
         if self.in_reply_to is not None and not isinstance(self.in_reply_to, ReplyTo):
             raise InvalidArgument("in_reply_to", self.in_reply_to, "what StoredMessage.reply() sets, or None")
         if type(self.delay_level) is not int or not 0 <= self.delay_level <= DELAY_LEVELS_MAX:
-            raise InvalidArgument("delay_level", self.delay_level, f"1 to {DELAY_LEVELS_MAX}, or 0 for at once")
+            raise InvalidArgument("delay_level", self.delay_level, f"1 to {DELAY_LEVELS_MAX}, or 0 for no delay")
         if type(self.delay_ms) is not int or self.delay_ms or self.deliver_at is not None:
             self._check_time()
 
     @property
     def is_delayed(self) -> bool:
-        """Say whether it is to be delivered later than at once."""
+        """Say whether it is to be delivered later."""
         return bool(self.delay_level or self.delay_ms or self.deliver_at is not None)
 
     def _take_ints(self) -> None:
@@ -300,7 +300,7 @@ class StoredMessage:
         Source: Java MessageUtil.createReplyMessage.
         """
         if not self.is_request:
-            raise InvalidArgument("message", self.message_id or self.topic, "a request: nobody waits for a reply to it")
+            raise InvalidArgument("message", self.message_id or self.topic, "a request: it expects no reply")
         found = self.properties
         in_reply_to = ReplyTo(
             found[PropertyName.CORRELATION_ID],

@@ -2,7 +2,7 @@
 
 A logical queue is a list of items. Each item is a queue of one broker, and says at which logical offset it begins; the
 last one is the leader, which takes what is sent. An item whose logical offset is below 0 is not decided yet: it takes
-messages that nobody can read by now.
+messages that cannot be read by now.
 
 Source: Java LogicQueueMappingItem, TopicQueueMappingDetail, TopicQueueMappingUtils.
 """

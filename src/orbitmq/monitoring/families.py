@@ -48,7 +48,7 @@ class Families:
         return family
 
     def counts(self, name: str, text: str, up_to: Sequence[tuple[str, int]], count: int, total: float) -> Metric:
-        """Return a histogram whose values somebody else has counted.
+        """Return a histogram whose values were counted elsewhere.
 
         Args:
             up_to: how many values there were up to each bound, in ascending order.

@@ -38,7 +38,7 @@ class ServerMetrics:
         labels = ("request_code", "code", "name")
         yield from make.counters("refusals", "Answers other than SUCCESS", labels, refusals)
         yield make.counter(
-            "unsupported_requests", "Requests with a code that nobody handles", counters.unsupported_requests
+            "unsupported_requests", "Requests with a code that has no handler", counters.unsupported_requests
         )
         yield make.counter("failed_requests", "Requests that hit an error of ours", counters.failed_requests)
         yield make.counter("oversized_requests", "Requests refused for their body's size", counters.oversized_requests)

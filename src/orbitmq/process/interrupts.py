@@ -1,4 +1,4 @@
-"""SIGTERM as a Ctrl-C: whoever is ended leaves through every `finally`, in event loops too."""
+"""SIGTERM as a Ctrl-C: the program leaves through every `finally`, in event loops too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import FrameType
 
 @contextmanager
 def termination_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does, whoever handles that at the moment; for the main thread alone."""
+    """Let SIGTERM do what Ctrl-C does, whatever handles that at the moment; for the main thread alone."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         signal.raise_signal(signal.SIGINT)

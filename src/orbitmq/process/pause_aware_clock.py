@@ -1,8 +1,8 @@
 """The pause-aware clock: milliseconds during which this process could hear its brokers. Pure: time comes in.
 
-A broker is silent when nothing came from it while somebody listened. A process that was stopped, swapped out or busy
+A broker is silent when nothing came from it while the process listened. A process that was stopped, swapped out or busy
 with one long task has not listened: what the brokers said meanwhile waits in the sockets. So leases are measured on
-this clock. It follows the machine's monotonic clock (whoever sets the wall clock changes no lease), and it stands
+this clock. It follows the machine's monotonic clock (setting the wall clock changes no lease), and it stands
 still while the event loop does.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable
 TICK_MS = 250
 """How often the loop shows that it is alive; the most that the clock runs ahead of that."""
 LATE_MAX_MS = 1_000
-"""A tick that comes later than this after the last one: nobody listened in between."""
+"""A tick that comes later than this after the last one: the process did not listen in between."""
 
 
 class PauseAwareClock:
@@ -33,7 +33,7 @@ class PauseAwareClock:
         return self._listened_ms + min(self._monotonic_ms() - self._ticked_ms, TICK_MS)
 
     def tick(self) -> int:
-        """Count the time since the last tick; return how much of it nobody listened, in milliseconds."""
+        """Count the time since the last tick; return how much of it the process did not listen, in milliseconds."""
         now_ms = self._monotonic_ms()
         elapsed_ms, self._ticked_ms = now_ms - self._ticked_ms, now_ms
         listened_ms = elapsed_ms if elapsed_ms <= LATE_MAX_MS else TICK_MS

@@ -28,7 +28,7 @@ from orbitmq.raft.values import Entry, ReadState, Settings
 
 
 class Leadership:
-    """One leader in one term. What it has to say is in `messages` until somebody takes it."""
+    """One leader in one term. What it has to say is in `messages` until it is taken."""
 
     def __init__(self, settings: Settings, term: int, log: RaftLog) -> None:
         self.messages: list[Message] = []
@@ -94,7 +94,7 @@ class Leadership:
             self._send_heartbeats()
 
     def is_majority_active(self) -> bool:
-        """Say whether a majority has answered since the last call; then begin to count anew."""
+        """Say whether a majority has answered since the last call; then start a new count."""
         active = 1 + sum(progress.is_active for progress in self._followers.values())
         for progress in self._followers.values():
             progress.is_active = False
@@ -276,7 +276,7 @@ class Reads:
 
     @property
     def round(self) -> int:
-        """The number that heartbeats carry; 0 when nobody waits."""
+        """The number that heartbeats carry; 0 without waiting reads."""
         return self.last_round if self._waiting else 0
 
     def confirm(self, voter: int, round: int) -> None:

@@ -279,7 +279,7 @@ class Raft:
             case PreVoteRequest():
                 self._send(PreVoteAnswer(self.id, message.sender, self.term, is_granted=False))
             case Append() | Heartbeat() | InstallSnapshot() if self._settings.check_quorum or self._settings.pre_vote:
-                # A leader that nobody deposes by a vote request has to learn of the newer term in another way.
+                # A leader that is not deposed by a vote request has to learn of the newer term in another way.
                 self._send(Appended(self.id, message.sender, self.term, 0))
 
     def _follow(self, term: int, leader: int | None) -> None:
@@ -311,7 +311,7 @@ class Raft:
 
     def _begin_election(self, *, is_transfer: bool = False) -> None:
         self._enter(self.term + 1, Role.CANDIDATE)
-        self.vote = self.id  # Counted when it is on the disk, as everybody's.
+        self.vote = self.id  # Counted when it is on the disk, as those of the others.
         for peer in self._peers:
             self._send(VoteRequest(self.id, peer, self.term, self.log.last, is_transfer))
 

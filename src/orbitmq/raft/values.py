@@ -47,7 +47,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class HardState:
-    """What a node must know after a crash besides its log. `vote` is 0 for nobody; `commit` is a hint that may be old."""
+    """What a node must know after a crash besides its log. `vote` is 0 for none; `commit` is a hint that may be old."""
 
     term: int = 0
     vote: int = 0

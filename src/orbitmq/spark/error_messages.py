@@ -1,7 +1,7 @@
-"""Errors as whoever runs a query reads them: one sentence each, without the trace of calls inside the connector.
+"""Errors as the user of a query reads them: one sentence each, without the trace of calls inside the connector.
 
 Spark sends the text of a Python error to the user with the trace of every call outside pyspark. Each process that does so
-ends with it, so the setting for it can be made there in the moment of the error, and touches nobody else's.
+ends with it, so the setting for it can be made there in the moment of the error, and touches no other query's.
 `spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled=false` brings the traces back, but for the process that plans
 streams: Spark does not tell it.
 """

@@ -1,4 +1,4 @@
-"""Gathers: many parts of one byte string at once, without a Python loop over them. Pure.
+"""Gathers: many parts of one byte string in one pass, without a Python loop over them. Pure.
 
 Arrays are made of numpy's and Python's values by their buffers: `pa.array` imports pandas first, where that is installed,
 which is 150 ms of processor time in each of Spark's worker processes.
@@ -71,6 +71,6 @@ def repeat_text(value: str, count: int) -> pa.Array:
 def to_text(encoded: pa.Array) -> pa.Array:
     """Return bytes as strings; what is no UTF-8 is shown with replacement characters, as Java shows it."""
     try:
-        return encoded.cast(pa.string())  # checks all values at once
+        return encoded.cast(pa.string())  # checks all values in one pass
     except pa.ArrowInvalid:
         return to_texts([value.decode(errors="replace") for value in encoded.to_pylist()])

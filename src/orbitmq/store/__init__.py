@@ -4,7 +4,7 @@ Read `log/commit_log.py`, then `queues/consume_queue.py`, then `store.py`, the p
 file. Formats: docs/formats/.
 
 Where more goes: index files are derived from the log as consume queues are, a package `index` told by `dispatch`.
-Quarantine decides about whole segments: a module at the top, beside `recovery`. What keeps few maps and
+Quarantine decides about whole segments: a module at the top, next to `recovery`. What keeps few maps and
 descriptors open belongs into `log`, around `segment`.
 """
 

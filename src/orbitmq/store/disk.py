@@ -175,7 +175,7 @@ class Disk(Protocol):
         """Give a file another place on the same disk, and sync both directories."""
 
     def lock(self, path: Path) -> Lock:
-        """Take the lock that `path` stands for. Raises StoreError when somebody else holds it."""
+        """Take the lock that `path` stands for. Raises StoreError when another process holds it."""
 
 
 class LocalFile:
@@ -237,7 +237,7 @@ class LocalFile:
         """Sync content, and the names that lead to a new file."""
         os.fdatasync(self._descriptor)
         if self._map is not None and not self.is_whole():
-            raise FileCut(f"a file of {self._size} bytes was cut short by somebody else")
+            raise FileCut(f"a file of {self._size} bytes was cut short from outside")
         try:
             # The loop closes a full file while the flusher may be at it: each syncs all that it finds, and neither takes
             # a name from the other.
@@ -324,7 +324,7 @@ class LocalDisk:
 
     def __init__(self) -> None:
         self._unsynced_names: dict[Path, list[Path]] = {}
-        """Directories that a file's making has changed, where opening it failed: whoever opens it syncs them."""
+        """Directories that a file's making has changed, where opening it failed: the next open syncs them."""
 
     def open(self, path: Path, size: int, *, is_one_of_many: bool = False) -> DiskFile:
         """Open and map a file (see Disk)."""
@@ -445,7 +445,7 @@ class LocalDisk:
         """Lock the first byte, as Java's broker does, and the directory that holds the file.
 
         Where Linux has them, the lock belongs to the open file: a process's own second store is kept out as well, and
-        the lock does not vanish with whatever else closes the file. Who removes the file lets nobody else in: the
+        the lock does not vanish with whatever else closes the file. Removing the file lets no other process in: the
         directory stays locked, for our brokers at least.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -503,7 +503,7 @@ def _open_unnoticed(path: str) -> int:
     flags = os.O_RDWR | os.O_CLOEXEC
     try:
         return os.open(path, flags | _NOATIME)
-    except PermissionError:  # it belongs to somebody else
+    except PermissionError:  # it belongs to another user
         return os.open(path, flags)
 
 

@@ -43,7 +43,7 @@ def ask_aside(ask: Callable[[], T]) -> asyncio.Future[T]:
         found, failure = None, None
         try:
             found = ask()
-        except BaseException as error:  # whoever waits is to hear of anything
+        except BaseException as error:  # the waiter gets every error
             failure = error
         with suppress(RuntimeError):  # the loop has been closed meanwhile
             loop.call_soon_threadsafe(give, found, failure)

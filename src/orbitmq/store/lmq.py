@@ -1,7 +1,7 @@
-"""The light queues that a message names, and its number in each: properties of the message, beside its own queue. Pure.
+"""The LMQs (light message queues) that a message names, and its offset in each: properties of the message. Pure.
 
 `INNER_MULTI_DISPATCH` is a sender's: names with commas between them. `INNER_MULTI_QUEUE_OFFSET` is the broker's: for each
-name the message's queue offset there. Both are in the record, so that whatever writes queues anew from the log writes
+name the message's queue offset there. Both are in the record, so that every rebuild of queues from the log writes
 these as well.
 
 Source: docs/formats/consume_queue.md; Java LmqDispatch, MultiDispatchUtils.
@@ -24,7 +24,7 @@ Message = TypeVar("Message", Dispatched, Record)
 NAMES = PropertyName.LMQ_QUEUES.encode()
 NUMBERS = PropertyName.LMQ_OFFSETS.encode()
 LMQ_QUEUE_ID = 0
-"""A light queue is the one queue of a topic that nobody makes."""
+"""An LMQ is the one queue of a topic that needs no creation."""
 
 _WAITING = (RETRY_PREFIX, "rmq_sys_")
 _DIGITS_MAX = 18

@@ -87,7 +87,7 @@ class Quarantine:
         size = 0
         for name in self._disk.names(self._directory):
             if name.startswith(f"{self._log_name}-") and not name.endswith(NOTE_ENDING):
-                with suppress(OSError):  # somebody deletes it just now
+                with suppress(OSError):  # it is being deleted just now
                     size += self._disk.size(self._directory / name)
         return size
 

@@ -3,7 +3,7 @@
 Everything that was stored up to the checkpoint's time is on the disk; what came later may be there, or not, or in
 parts. So the log is read again from a record of before that time, found through the consume queues: record after
 record, until bytes come that are no whole record. There the log ends, and nothing else ends it: a record that fits into
-no queue is passed over, a queue that does not fit the log is written anew from it. What lies behind the end is moved
+no queue is passed over, a queue that does not fit the log is rebuilt from it. What lies behind the end is moved
 aside before it is cut.
 
 After a clean stop the same walk starts behind the last record that any consume queue knows.
@@ -51,7 +51,7 @@ class LogEnd(Enum):
     LOST = "lost"
     """Bytes are missing that were."""
     ACCEPTED = "accepted"
-    """They are, and somebody has said that this very end will do."""
+    """They are, and `acceptLogEnd` names this very end."""
 
 
 def classify_end(end: int, durable: int, accepted_end: int | None) -> LogEnd:
@@ -81,14 +81,14 @@ class Recovered(NamedTuple):
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What recovery met that a good store does not have: for whoever watches the broker."""
+    """What recovery met that a good store does not have: for health and metrics."""
 
     set_aside: list[SetAside] = field(default_factory=list)
     """Cut off the log, and moved into the quarantine."""
     unplaced_count: int = 0
     """Whole records that no consume queue leads to: their topic, queue or queue offset is none that a broker gives."""
     rebuilt: list[QueueKey] = field(default_factory=list)
-    """Consume queues that did not fit the log, and were written anew from it."""
+    """Consume queues that did not fit the log, and were rebuilt from it."""
     lost_size: int = 0
     """Bytes that were on the disk once and are not in the log any more; the start was told to go on without them."""
     lost_head_size: int = 0
@@ -155,7 +155,7 @@ class Recovery:
             damaged: queues whose files could not even be loaded.
 
         Raises:
-            StoreError: the log ends before `durable`, and nobody said that it may; or there are bytes to be cut, and
+            StoreError: the log ends before `durable`, and that was not accepted; or there are bytes to be cut, and
                 no room to move them aside. Nothing was cut.
         """
         commit_log = self._commit_log
@@ -254,11 +254,11 @@ class Recovery:
                 queue.discard()
 
     def _check_start_offset(self) -> None:
-        """Say so when first files of the log were removed by somebody else; their messages are gone, no number is reused."""
+        """Log when first files of the log were removed from outside; their messages are gone, no number is reused."""
         first = self._commit_log.min_offset
         missing = self.recovery_report.lost_head_size = self._start_offset.missing_before(first)
         if missing:
-            log.warning("the commitlog begins at %d; somebody else has removed %d bytes before that", first, missing)
+            log.warning("the commitlog begins at %d; %d bytes before that were removed from outside", first, missing)
 
     def _may_end_in_last_file(self) -> bool:
         """Say whether the accepted end lies in the last file that there is: where exactly, the walk will tell."""
@@ -268,7 +268,7 @@ class Recovery:
         return accepted == log_of_segments.end or log_of_segments.find(accepted) is not None
 
     def _check_end(self, end: int, durable: int, reason: str) -> None:
-        """Refuse a log that has lost what was on the disk, unless somebody has accepted exactly this end."""
+        """Refuse a log that has lost what was on the disk, unless exactly this end was accepted."""
         log_end = classify_end(end, durable, self._accepted_end)
         if log_end is LogEnd.LOST:
             raise _missing_end(self._commit_log, end, durable, reason)
@@ -296,11 +296,11 @@ class Recovery:
         return max(self._ends.end_of(key), self._marked.get(key, 0), queue.known_end() if queue else 0)
 
     def _rebuild(self, ends: dict[QueueKey, int]) -> None:
-        """Write the doubtful queues anew from the log."""
+        """Rebuild the unverified queues from the log."""
         if not ends:
             return
         log.warning(
-            "%d consume queues do not fit the log and are written anew from it, first %s", len(ends), next(iter(ends))
+            "%d consume queues do not fit the log and are rebuilt from it, first %s", len(ends), next(iter(ends))
         )
         rebuild = Rebuild(
             self._queues,

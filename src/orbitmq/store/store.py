@@ -1,6 +1,6 @@
 """The public face of the message store: append, wait until durable, read.
 
-Owned by one event loop. Readers see a message at once in ASYNC_FLUSH, and after its sync in SYNC_FLUSH.
+Owned by one event loop. Readers see a message immediately in ASYNC_FLUSH, and after its sync in SYNC_FLUSH.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _EARLY_SHARE = 4
 _COUNT_MAX = 32
 _SIZE_MAX = 256 * 1024
 _WAITING_MESSAGE_SIZE = 1024
-"""What a message that waits for its sync takes of memory beside its record: its entry, its sender's answer, estimated."""
+"""What a message that waits for its sync takes of memory besides its record: its entry, its sender's answer, estimated."""
 # A named tuple's own __new__ is a Python function; three of them per append would cost a microsecond.
 _new = tuple.__new__
 
@@ -238,7 +238,7 @@ class Store:
 
     @property
     def warnings(self) -> list[str]:
-        """The reasons of all troubles."""
+        """The reasons of all issues."""
         return [issue.reason for issue in self.issues]
 
     @property
@@ -334,7 +334,7 @@ class Store:
             )
             if self._is_sync:
                 self._dispatch.hold(message)
-                syncing.request()  # also for those whom nobody waits for: they are to be read, too
+                syncing.request()  # also for messages without a waiter: they are to be read, too
             else:
                 self._deliver(message)
         elif has_entry:
@@ -449,7 +449,7 @@ class Store:
     def bound_unsynced(self, end: int) -> None:
         """ASYNC_FLUSH: refuse messages from now on while the disk is too far behind the log's end.
 
-        Whoever appends calls this or `wait_durable`, once for many messages.
+        After appends the caller calls this or `wait_durable`, once for many messages.
         """
         unsynced, unsynced_max = end - self._durability.durable, self._config.waiting_size_max
         if unsynced > unsynced_max // _EARLY_SHARE:
@@ -550,7 +550,7 @@ class Store:
         """Return bytes of the log, records or parts of them: fewer where a segment or the log ends or has been deleted.
 
         Raises:
-            StoreUnavailable: somebody else has cut the file.
+            StoreUnavailable: the file was cut from outside.
         """
         return self._commit_log.read(physical_offset, min(size, self._commit_log.end - physical_offset))
 
@@ -559,7 +559,7 @@ class Store:
         return self._commit_log.committed_records(physical_offset, self._commit_log.end)
 
     def query(self, question: IndexQuery, answer: Answer) -> None:
-        """Search for the messages of a key; `answer` gets what was found, or a StoreError, at once or later on the loop."""
+        """Search for the messages of a key; `answer` gets what was found, or a StoreError, immediately or later on the loop."""
         if self.index is None:
             answer(StoreUnavailable("messages are not indexed here (messageIndexEnable)"))
         else:
@@ -582,7 +582,7 @@ class Store:
         if not self.queue_ids(topic):
             return
         try:
-            # It may name the topic's queues, which nobody is to miss at the next start.
+            # It may name the topic's queues, which must not be missed at the next start.
             self._disk.remove(self._config.path / "ends")
             # Without a note on the disk, a start after a crash would bring back what it reads again.
             self._deletions.note(topic, self._commit_log.end)
@@ -688,7 +688,7 @@ class Store:
         try:
             for arrived in self.on_arrived:
                 arrived(topic, queue_id, queue_offset, tag_code)
-        except Exception:  # the message is stored: whoever listens must not turn that into a refusal
+        except Exception:  # the message is stored: a listener must not turn that into a refusal
             log.exception("a listener for arriving messages failed")
 
     def _fence(self, error: Exception) -> None:

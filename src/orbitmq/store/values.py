@@ -64,10 +64,10 @@ class StoreConfig:
         flush: flushDiskType.
         flush_interval_ms: ASYNC: how often the CommitLog is synced (flushIntervalCommitLog).
         checkpoint_interval_ms: how often consume queues and checkpoint follow; recovery reads that much again.
-        sync_timeout_ms: who waits longer for a sync is told that nobody knows (syncFlushTimeout).
+        sync_timeout_ms: a waiter for a sync gets `None`, unknown, after this time (syncFlushTimeout).
         waiting_size_max: bytes that may wait for the disk before appends are refused; SYNC: answers and all.
         entries_size_max: bytes of queue entries that may wait in memory for a disk that does not take their files, before
-            appends are refused; looked at once in each `checkpoint_interval_ms`.
+            appends are refused; checked once in each `checkpoint_interval_ms`.
         record_crc: append a checksum of the whole record to its properties (enabledAppendPropCRC).
         open_files_max: descriptors that the store's files may take at a time; 0: a quarter of what the process may have.
         has_index: messages are indexed by key (messageIndexEnable).

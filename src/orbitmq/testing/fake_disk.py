@@ -31,7 +31,7 @@ class FakeFile:
         """What a power cut leaves; None: not even the name."""
         self.reserved: set[int] = set()
         self.was_cut = False
-        """Somebody else has cut the file."""
+        """Another program has cut the file."""
         self.is_going = False
         """The end came while the file was being removed."""
         self.target: Path | None = None

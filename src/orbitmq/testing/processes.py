@@ -71,7 +71,7 @@ class ServerProcess:
             await self._reap()
 
     async def kill(self) -> None:
-        """End the process at once (SIGKILL): no good-bye, nothing written down."""
+        """Kill the process (SIGKILL): no shutdown, nothing written down."""
         if self._process is not None:
             self._process.kill()
             await self._reap()

@@ -72,7 +72,7 @@ class ServerNode:
             self._keep_port()
 
     async def kill(self) -> None:
-        """End the server's process at once, if it is running.
+        """Kill the server's process, if it is running.
 
         Raises:
             InvalidArgument: the server has no process of its own.
@@ -91,5 +91,5 @@ class ServerNode:
             placeholder.close()
 
     def _keep_port(self) -> None:
-        with suppress(OSError):  # somebody was quicker: the next start says so
+        with suppress(OSError):  # another process was quicker: the next start says so
             self._placeholder = kept_port(*parse_address(self.address))

@@ -60,7 +60,7 @@ class Command(NamedTuple):
 
     @property
     def is_oneway(self) -> bool:
-        """True for a request that nobody answers."""
+        """True for a one-way request."""
         return bool(self.flag & FLAG_ONEWAY)
 
 
@@ -140,7 +140,7 @@ def _decode_json(frame: Frame) -> Command:
             # A named tuple's own constructor takes twice as long, and this runs for every request.
             return _new(Command, (code, opaque, flag, remark, ext_fields, frame.body, language, version, _JSON))
     except (ValueError, KeyError, AttributeError, TypeError):
-        pass  # the patient decoder finds out whether anybody means this
+        pass  # the slower decoder finds out whether it means anything
     return _decode_loose_json(frame)
 
 

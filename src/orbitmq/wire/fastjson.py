@@ -1,7 +1,7 @@
 """The JSON dialects that Java peers write: unquoted integer keys, and maps whose keys are objects.
 
 fastjson writes `{0:"a"}` for a map with integer keys and `{{"queueId":0,...}:{...}}` for one keyed by an object.
-`loads` reads both beside standard JSON; `dumps_loose` writes them. An object key reads back as a tuple of its
+`loads` reads both besides standard JSON; `dumps_loose` writes them. An object key reads back as a tuple of its
 sorted (name, value) pairs.
 
 Source: docs/formats/wire_frame.md, "JSON bodies"; Java RemotingSerializable with fastjson 1.2.83.
@@ -35,7 +35,7 @@ def loads(data: bytes, *, is_bounded: bool = False) -> Any:
 
     Args:
         is_bounded: refuse what takes long: more than `CONTAINERS_MAX` objects and lists (or braces in texts), more
-            than `TEXTS_MAX` texts beside bare keys, and objects as keys. The size is the caller's to bound.
+            than `TEXTS_MAX` texts next to bare keys, and objects as keys. The size is the caller's to bound.
 
     Raises:
         ValueError: neither.

@@ -1,4 +1,4 @@
-"""Request signatures of RocketMQ's ACL: who sent this, and did anybody change it?
+"""Request signatures of RocketMQ's ACL: the sender of a request, and whether it was changed.
 
 The signature covers the values of all ext fields but itself, in the order of their names, followed by the body.
 

@@ -1,4 +1,4 @@
-"""Work in slices: generators that do a little at a time, so that whoever runs them can do other things in between."""
+"""Work in slices: generators that do a little at a time, so that their caller can do other things in between."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ async def test_a_controller_that_was_stopped_for_a_while_counts_nobody_as_silent
     settings = {"scan_not_active_broker_interval": 10}
     async with running(tmp_path, **settings) as controller, group_of_two(controller):
         clock.advance(100_000)
-        await until(lambda: "heard nobody" in caplog.text)
+        await until(lambda: "heard no broker" in caplog.text)
         controller.service.expire(print)
         assert controller.service.liveness.count == 2
 

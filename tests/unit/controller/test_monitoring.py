@@ -23,7 +23,7 @@ async def test_a_group_without_a_master_is_an_alert_at_the_leader(caplog):
     await talk.settle()
     document = monitor.health(talk.service)
     assert document["groupsWithoutMaster"] == ["orders"]
-    assert document["alerts"] == [{"rule": "no_master", "reason": "nobody leads orders"}]
+    assert document["alerts"] == [{"rule": "no_master", "reason": "no master for orders"}]
     assert "alert no_master" in caplog.text
 
 

@@ -98,7 +98,7 @@ def test_a_request_that_does_not_say_how_long_it_waits_can_be_replied_to() -> No
 def test_a_message_that_is_no_request_cannot_be_replied_to(missing: str) -> None:
     message = stored(**{name: value for name, value in REQUEST.items() if name != missing})
     assert not message.is_request
-    with pytest.raises(InvalidArgument, match="a request: nobody waits"):
+    with pytest.raises(InvalidArgument, match="a request: it expects no reply"):
         message.reply(b"yes")
 
 

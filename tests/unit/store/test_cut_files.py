@@ -60,7 +60,7 @@ READS = {
 @pytest.mark.parametrize("how", READS)
 def test_a_reader_of_a_cut_file_is_refused_and_the_store_is_fenced(cut: Cut, how: str) -> None:
     os.truncate(cut.file(0), 100)
-    with pytest.raises(StoreUnavailable, match=f"{segment_name(0)} was cut short by somebody else"):
+    with pytest.raises(StoreUnavailable, match=f"{segment_name(0)} was cut short from outside"):
         READS[how](cut.store)
     assert [trouble.kind for trouble in cut.store.issues] == [StoreIssueKind.FENCED]
     assert "bring it back" in cut.store.warnings[0]

@@ -609,7 +609,7 @@ def test_first_files_of_the_log_that_somebody_removed_are_missed_once(is_clean, 
     world.disk.remove(FIRST_SEGMENT)
     world.kill()
     assert world.store.recovery_report.lost_head_size == 2048
-    assert "the commitlog begins at 2048; somebody else has removed 2048 bytes before that" in caplog.text
+    assert "the commitlog begins at 2048; 2048 bytes before that were removed from outside" in caplog.text
     assert world.send().queue_offset == 40
     world.kill()
     assert world.store.recovery_report.lost_head_size == 0

@@ -65,7 +65,7 @@ def test_any_bytes_give_a_value_or_a_value_error(data):
         b"{" + b'"a":"b",' * fastjson.TEXTS_MAX + b"1:0}",
         b'{{"a":1}:2}',
     ],
-    ids=["containers", "bare keys", "texts beside bare keys", "an object as key"],
+    ids=["containers", "bare keys", "texts next to bare keys", "an object as key"],
 )
 def test_what_takes_long_is_refused_where_documents_are_bounded(data):
     fastjson.loads(data)

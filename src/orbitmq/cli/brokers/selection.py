@@ -35,8 +35,8 @@ class BrokerSelection(NamedTuple):
         """Return the addresses of the brokers by their names; one that was chosen by its address is called so.
 
         Raises:
-            typer.BadParameter: the address is none, or stands beside a name.
-            InvalidArgument: nobody is called so.
+            typer.BadParameter: the address is none, or stands next to a name.
+            InvalidArgument: no broker has this name.
         """
         if self.address is None:
             return dict(sorted((await admin.masters(cluster=self.cluster, broker=self.name)).items()))

@@ -57,7 +57,7 @@ async def stats(
         for found in traffic
         if any(window.sum for window in found.stats)
     ]
-    # A day's figure is told anew every hour, an hour's every ten minutes: what is young has only those of shorter times.
+    # A day's sum is updated every hour, an hour's every ten minutes: a new topic has only those of shorter times.
     order = (by.value, "day", "hour", "minute")
     rows.sort(key=lambda row: (*(-row[name] for name in order), row["topic"], row["group"] or "", row["broker"]))
     show_rows(rows[:top] if top else rows, ("what", "topic", "group", "broker", *_STATS), output)

@@ -40,7 +40,9 @@ def consume(
     group: Annotated[
         str | None,
         typer.Option(
-            "--group", "-g", help="Go on where this group is, and store what was read. Reads all queues, joins nobody."
+            "--group",
+            "-g",
+            help="Go on where this group is, and store what was read. Reads all queues, joins no other consumer.",
         ),
     ] = None,
     template: Annotated[

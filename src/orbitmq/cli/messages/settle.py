@@ -34,7 +34,7 @@ def settle(
             "--abandon-after",
             metavar="SECONDS",
             min=0,
-            help="Roll back rows that were sent so long ago and are decided by nobody. A query that was about to decide "
+            help="Roll back rows that were sent so long ago and are undecided. A query that was about to decide "
             "them fails and runs the batch again.",
         ),
     ] = None,

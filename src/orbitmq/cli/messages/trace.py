@@ -39,7 +39,7 @@ async def trace(
         async with access.admin() as admin:
             steps = await find_way(admin, topic, message_id)
     except RouteNotFound:
-        say(f"nobody traces here: there is no topic {printable(topic)}. {_HOW_TO_TRACE}")
+        say(f"no client traces here: there is no topic {printable(topic)}. {_HOW_TO_TRACE}")
         raise typer.Exit(ExitCode.NO) from None
     if output is Format.JSON:
         show_json([_document(step) for step in steps])

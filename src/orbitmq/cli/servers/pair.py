@@ -26,7 +26,7 @@ class Pair:
 
     @property
     def name_server_address(self) -> str:
-        """Where clients reach the NameServer, as host:port: nobody can connect to a wildcard such as 0.0.0.0."""
+        """Where clients reach the NameServer, as host:port: clients cannot connect to a wildcard such as 0.0.0.0."""
         host, port = parse_address(self._name_server.address)
         return format_address("127.0.0.1" if host in WILDCARDS else host, port)
 

@@ -41,7 +41,7 @@ async def serve_until_signal(make: Callable[[], S], announce: Callable[[S], None
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
-        # A second signal is from somebody who does not want to wait: it kills.
+        # A second signal means that the operator does not want to wait: it kills.
         _restore_signals(loop)
         stopping.set()
 

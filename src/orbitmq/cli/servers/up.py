@@ -77,6 +77,6 @@ def up(
 
 
 def default_data_dir() -> Path:
-    """Return where `up` keeps messages when nobody says."""
+    """Return where `up` keeps messages by default."""
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(home) / "orbitmq"

@@ -46,9 +46,9 @@ def check(directory: DirectoryArgument, config: BrokerConfigOption = None, outpu
     show_rows([_row(issue) for issue in issues], COLUMNS, output)
     wrong = sum(issue.severity is Severity.WRONG for issue in issues)
     seconds = time.monotonic() - started
-    beside = " beside a running broker" if store.is_live else ""
+    running = " while its broker runs" if store.is_live else ""
     say(
-        f"checked {store.record_count} records and {len(store.queues.ends)} queues in {seconds:.1f} s{beside}: {wrong} wrong"
+        f"checked {store.record_count} records and {len(store.queues.ends)} queues in {seconds:.1f} s{running}: {wrong} wrong"
     )
     if wrong:
         raise typer.Exit(ExitCode.NO)

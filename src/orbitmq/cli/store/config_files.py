@@ -53,7 +53,7 @@ class ConfigCheck:
 
     @property
     def topics(self) -> Mapping[str, Any] | None:
-        """The topics that there are; None when nobody knows."""
+        """The topics that there are; None: unknown."""
         table = self._parsed.get(_TOPICS)
         return None if table is None else table.topics
 
@@ -93,7 +93,7 @@ class ConfigCheck:
         if name == _CHECKED_WITH_TIMERS:
             return
         if ".damaged-" in name:
-            self._issues.append(note(shown, "a copy of a file that was damaged", "delete it when nobody needs it"))
+            self._issues.append(note(shown, "a copy of a file that was damaged", "delete it when it is not needed"))
         elif name.endswith(".tmp"):
             self._issues.append(note(shown, "an interrupted write has left it"))
         elif base not in _PARSERS and not base.endswith(".json"):
@@ -127,7 +127,7 @@ class ConfigCheck:
 
 def _remedy(path: Path) -> str:
     if path.name in _RECOUNTED:
-        return "the next start counts anew"
+        return "the next start counts again"
     backup = path.with_name(path.name + _BACKUP)
     if not backup.exists():
         return RESTORE

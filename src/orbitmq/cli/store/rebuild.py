@@ -1,4 +1,4 @@
-"""`orbitmq store rebuild`: consume queues and checkpoint, written anew from the log."""
+"""`orbitmq store rebuild`: consume queues and checkpoint, rebuilt from the log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def rebuild(
     config: BrokerConfigOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Write consume queues and checkpoint anew from the log of a stopped broker."""
+    """Rebuild consume queues and checkpoint from the log of a stopped broker."""
     from orbitmq.model.delay_levels import DELAY_LEVELS
     from orbitmq.store.inspection.rebuild import rebuild_store
 

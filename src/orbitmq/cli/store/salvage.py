@@ -68,7 +68,7 @@ def _plan(directory: Path, config: StoreConfig, topics: Collection[str] | None, 
     from orbitmq.store.inspection.salvage_rules import Classification
 
     counts: Counter[tuple[str, str, Classification]] = Counter()
-    # What is there already is somebody's: a new file, or an error.
+    # Never overwrite a file: a new file, or an error.
     with open(os.devnull if to is None else to, "wb" if to is None else "xb") as file:
         for path, record, classification in plan_salvage(directory, config, topics=topics):
             counts[str(path.relative_to(directory)), record.topic, classification] += 1

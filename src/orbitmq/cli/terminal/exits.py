@@ -34,7 +34,7 @@ class NameServerExit(IntEnum):
     FAILED = 255
 
 
-EXIT_CODES_HELP = "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 nobody answered."
+EXIT_CODES_HELP = "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 no server answered."
 
 _UNREACHABLE = (ConnectionFailed, RequestTimeout, NoNameServer)
 

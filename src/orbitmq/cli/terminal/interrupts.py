@@ -12,7 +12,7 @@ from orbitmq.process.interrupts import termination_as_interrupt
 def finishing_on_termination() -> AbstractContextManager[None]:
     """Let SIGTERM do what Ctrl-C does at the moment; servers, which have a way of their own, replace this.
 
-    Does nothing beside the main thread, or where somebody else handles SIGTERM already.
+    Does nothing in other threads than the main one, or where SIGTERM is handled already.
     """
     is_ours = threading.current_thread() is threading.main_thread()
     if is_ours and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:

@@ -34,12 +34,12 @@ from orbitmq.wire.headers import (
 handlers: Handlers[ControllerService] = Handlers()
 
 NO_BROKER = -1
-"""The id of a broker that has none yet, and that nobody asks for."""
+"""The id of a broker that has none yet, and that no request names."""
 
 
 @handlers.on(BrokerHeartbeat)
 def hear(service: ControllerService, call: Call[BrokerHeartbeat]) -> Reply:
-    """Note that a broker is alive, and how long its log is; every controller does, whoever leads."""
+    """Note that a broker is alive, and how long its log is; every controller does, leader or not."""
     header = call.header
     if header.broker_id is None:
         raise Rejected(ResponseCode.CONTROLLER_INVALID_REQUEST, "Heart beat with empty brokerId")
@@ -93,7 +93,7 @@ def apply_broker_id(service: ControllerService, call: Call[ApplyBrokerId]) -> La
 
 @handlers.on(RegisterBrokerToController)
 def register(service: ControllerService, call: Call[RegisterBrokerToController]) -> Later:
-    """Note a member's address, and tell it who leads, if somebody does that is alive."""
+    """Note a member's address, and tell it the master, if there is a living one."""
     header = call.header
     command = commands.RegisterBroker(
         name=header.broker_name, broker_id=header.broker_id, address=header.broker_address
@@ -133,7 +133,7 @@ def elect(service: ControllerService, call: Call[ElectMaster]) -> Later:
     header = call.header
     broker_id = None if header.broker_id == NO_BROKER else header.broker_id
     if header.designate_elect and broker_id is None:
-        raise Rejected(ResponseCode.CONTROLLER_INVALID_REQUEST, "nobody is designated")
+        raise Rejected(ResponseCode.CONTROLLER_INVALID_REQUEST, "no broker is designated")
 
     async def answer() -> Reply:
         asker, designated = (None, broker_id) if header.designate_elect else (broker_id, None)
@@ -167,7 +167,7 @@ def alter_sync_set(service: ControllerService, call: Call[AlterSyncStateSet]) ->
 
 
 def election_reply(outcome: CommandResult) -> Reply:
-    """Return the answer to whoever asked for an election."""
+    """Return the answer to a request for an election."""
     group = outcome.group
     if group is None or outcome.code not in (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST):
         return Reply(outcome.code, outcome.remark, ElectMasterResponse())

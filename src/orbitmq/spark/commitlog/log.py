@@ -23,7 +23,7 @@ _CHECKPOINT_SIZE_MAX = 1 << 20
 
 @dataclass(frozen=True)
 class FoundLog:
-    """A log as it was when somebody looked.
+    """A log as it was at one moment.
 
     `end` is where reading ends; `checked_from` is from where on bodies' checksums are compared, because nothing says that
     the bytes were synced. `missing` are ranges between files. All are bytes of the log.

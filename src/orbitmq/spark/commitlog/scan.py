@@ -27,7 +27,7 @@ from orbitmq.wire.messages.record import (
 RECORD_SIZE_MAX = 16 * 1024 * 1024
 """Bytes of the largest record: that of the largest frame that a broker, Java's or ours, lets in."""
 READ_SIZE = 4 * 1024 * 1024
-"""Bytes that are read and decoded at once: smaller is slower, larger falls out of the processor's cache."""
+"""Bytes that are read and decoded in one pass: smaller is slower, larger falls out of the processor's cache."""
 
 _SIZE = Struct(">I")
 _PREFIX = np.dtype([("size", ">u4"), ("magic", ">u4")])
@@ -118,7 +118,7 @@ class SegmentScan:
                     at = int(head.ends[0])
                     continue
                 if head.ends[0] - at > len(raw) == size:
-                    size = int(head.ends[0]) - at  # larger than what is read at once
+                    size = int(head.ends[0]) - at  # larger than what is read in one pass
                     continue
             following = next((int(heads.starts[0]) for heads in self._heads(at + 1, stop)), stop)
             damaged(at, following)

@@ -54,7 +54,7 @@ class Answers:
         self._read_s = float("-inf")
 
     async def answer(self, message: StoredMessage) -> Decision:
-        """Say how the transaction of a half message ends. What is known is said at once: brokers ask about thousands."""
+        """Say how the transaction of a half message ends. What is known is answered immediately: brokers ask about thousands."""
         attempt_id = parse_attempt_id(message.properties)
         if attempt_id is None:
             log.warning("a broker asks about message %s, which no exactly-once query has sent", message.message_id)
@@ -75,7 +75,7 @@ class Answers:
         return decide(attempt_id, self._markers.get((attempt_id.query, attempt_id.batch), CommitMarker()))
 
     def _find(self, attempt_id: AttemptId, is_abandoned: bool) -> Decision:
-        """Read on in the marker topic, on a thread; abort the attempt first, if nobody is to decide about it any more."""
+        """Read on in the marker topic, on a thread; abort the attempt first, if it is to be decided by no query any more."""
         with self._lock:
             if self._is_read_due:
                 self._read()

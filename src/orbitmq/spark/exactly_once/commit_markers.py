@@ -1,6 +1,6 @@
 """The ledger of one micro-batch: the records about it in the order of their queue, and what follows for half messages. Pure.
 
-The first marker that counts decides; nothing that comes later changes what was decided. So whoever has read the records up
+The first marker that counts decides; nothing that comes later changes what was decided. So a reader that has read the records up
 to some offset may act on COMMIT and ROLLBACK, and has to read on before UNKNOWN means anything.
 """
 
@@ -21,7 +21,7 @@ VERSION = 1
 _MARKER, _ABORT = "marker", "abort"
 
 Unverified = tuple[tuple[int, int], ...]
-"""Ranges of serials, first and last, of messages that were sent a second time because nobody knew of the first."""
+"""Ranges of serials, first and last, of messages that were sent a second time because the first was not acknowledged."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def parse_entry(body: bytes, offset: int) -> Entry:
         offset: where it lies in the marker topic, for the error.
 
     Raises:
-        ConfigError: it is none of ours, or of a newer version. Nobody may pass over it: it could be a marker.
+        ConfigError: it is none of ours, or of a newer version. It must not be passed over: it could be a marker.
     """
     try:
         return _parse(orjson.loads(body))

@@ -45,17 +45,17 @@ def prepare(batches: Iterator[pa.RecordBatch], options: WriteOptions, query: str
     try:
         return sender.send(batches)
     except BaseException:
-        # This attempt is in no marker, ever: its half messages need nobody's decision. Its brokers would ask for long.
+        # This attempt is in no marker, ever: its half messages need no decision. Its brokers would ask for long.
         TransactionEnder(options).tell([sender.prepared], Decision.ROLLBACK)
         raise
 
 
 def commit(messages: Sequence[Prepared], options: WriteOptions) -> None:
-    """Decide a micro-batch, if nobody has, and return when all of its rows are in their queues.
+    """Decide a micro-batch, if it is undecided, and return when all of its rows are in their queues.
 
     Raises:
         SendFailed: the batch was aborted, or not all of its rows have come in time.
-        ClientError, ConfigError: the marker was not written, or nobody knows.
+        ClientError, ConfigError: the marker was not written, or that is unknown.
     """
     if not messages:
         return

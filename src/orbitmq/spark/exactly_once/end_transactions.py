@@ -25,7 +25,7 @@ from orbitmq.wire.headers.send import EndTransaction
 log = logging.getLogger(__name__)
 
 OUTSTANDING = 256
-"""Ends under way on one connection: a broker of ours carries out so many of one read at once, and takes more for each beyond."""
+"""Ends under way on one connection: a broker of ours carries out so many of one read in one pass, and takes more for each beyond."""
 
 
 class TransactionEnder:
@@ -167,7 +167,7 @@ class TransactionTimeouts:
         return self.direct_ms is None or age_ms < self.direct_ms
 
     def may_be_given_up(self, age_ms: int) -> bool:
-        """Say whether a half message of this age may be one that the broker asks nobody about any more."""
+        """Say whether a half message of this age may be one that the broker asks no producer about any more."""
         return age_ms >= self.given_up_ms
 
 

@@ -1,4 +1,4 @@
-"""A task's half messages: sent many at a time, each acknowledged, and none of them taken for one that nobody knows of."""
+"""A task's half messages: sent many at a time, each acknowledged, and none of them counted as unknown."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from orbitmq.wire.messages.message_id import parse_offset_message_id
 log = logging.getLogger(__name__)
 
 OUTSTANDING = 250
-"""Half messages under way on one connection: a broker of ours serves so many of one read at once, and all of them are in doubt
+"""Half messages under way on one connection: a broker of ours serves so many of one read in one pass, and all of them are in doubt
 when the connection breaks."""
 UNVERIFIED_MAX = 10_000
 """Ranges of doubted messages that a task may name; a marker would grow too large with more, and the task fails."""
@@ -210,7 +210,7 @@ class HalfSender:
             self._failed.clear()
 
     def _fail(self, broker_name: str, error: ClientError) -> list[Message]:
-        """Take what is under way on a broken connection off it: whether it has arrived, nobody can say."""
+        """Take what is under way on a broken connection off it: whether it has arrived is unknown."""
         channel = self._channels.pop(broker_name, None)
         waiting = () if channel is None else tuple(channel.waiting)
         if channel is not None:
@@ -240,7 +240,7 @@ class HalfSender:
         return usable[self._sent_count % len(usable)]
 
     def _find(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Ask for a topic's queues, as long as nobody answers and there is time."""
+        """Ask for a topic's queues, until a server answers or the time is over."""
         while True:
             try:
                 with MetadataClient.of(read_options(self._options, topic)) as client:

@@ -29,7 +29,7 @@ class MarkerRecord(NamedTuple):
 class BatchMarkers(NamedTuple):
     """What the marker topic says of one micro-batch.
 
-    Nothing about the batch stands before `begin`: whoever looks again may begin there.
+    Nothing about the batch stands before `begin`: the next read may begin there.
     """
 
     marker: CommitMarker
@@ -104,7 +104,7 @@ class MarkerTopic:
             raise SendFailed(f"the broker does not promise to keep the marker: {sent.status}", [])
 
     def _place(self, client: MetadataClient) -> tuple[MessageQueue, str]:
-        """Return the topic's only queue: with two of them, which marker is the first would be anybody's guess."""
+        """Return the topic's only queue: with two of them, which marker is the first would be undefined."""
         topic = self._options.marker_topic
         advice = f"one queue on one broker: orbitmq topic create {topic} --broker BROKER --queues 1"
         try:

@@ -28,7 +28,7 @@ class Prepared(WriterCommitMessage):  # type: ignore[misc]
         attempt: names this run of the task.
         searched: nothing about the batch stands before this offset of the marker topic.
         is_decided: a marker was there already, and nothing was sent.
-        unverified: serials of half messages that were sent again, because nobody knew whether they had arrived.
+        unverified: serials of half messages that were sent again, because it was unknown whether they had arrived.
         filled: what the rows add to which queues.
         halves: queue offset and physical offset of each half message, one after the other.
         born_at_ms: when the first of them was made.

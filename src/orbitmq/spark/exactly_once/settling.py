@@ -45,7 +45,7 @@ class Arrivals:
 
         Raises:
             ClientError: a broker cannot be asked now; what was read before counts.
-            DataLoss: rows were deleted before anybody could see that they had come.
+            DataLoss: rows were deleted before it could be seen that they had come.
         """
         open_queues = [queue for queue, part in self._marker.filled.items() if not self._is_complete(queue, part)]
         topics = sorted({queue.topic for queue in open_queues})

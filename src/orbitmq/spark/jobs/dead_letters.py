@@ -63,7 +63,7 @@ def inspect_letters(spark: SparkSession, cluster: Cluster, group: str, screen: S
 
     Raises:
         RouteNotFound: the group has none.
-        ClientError: the cluster cannot be asked, or nobody can read the letters.
+        ClientError: the cluster cannot be asked, or the dead letters cannot be read.
     """
     from pyspark.sql import functions as f
 

@@ -1,7 +1,7 @@
 """Incidents out of what servers say of themselves, and the notices that tell of them. Pure.
 
 An incident is a rule and its subject: a broker that vanished, whichever NameServer says so, or the server that the rule
-is about. Subjects are fields of an alert; its reason is for readers. It begins when anybody says that the rule holds, and is over when everybody who could say so has answered, and nobody does: who does
+is about. Subjects are fields of an alert; its reason is for readers. It begins when a server says that the rule holds, and is over when all servers that could say so have answered, and none does: a server that does
 not answer ends nothing. What is open is read from the notices themselves, so that a job that was killed knows it again.
 """
 
@@ -77,7 +77,7 @@ def find_notices(opened: Mapping[Incident, Notice], look: ClusterSample, now_ms:
     holding = find_incidents(look)
     begun = [Notice(BEGUN, *key, reason, now_ms, now_ms) for key, reason in holding.items() if key not in opened]
     over = [
-        Notice(OVER, *key, "nobody says so any more", now_ms, notice.begun_ms)
+        Notice(OVER, *key, "no server says so any more", now_ms, notice.begun_ms)
         for key, notice in opened.items()
         if key not in holding and _witnesses(key, look) <= look.answers.keys()
     ]

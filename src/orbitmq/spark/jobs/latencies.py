@@ -38,7 +38,7 @@ class Consumptions(NamedTuple):
 
     Args:
         measured: those with a latency.
-        untold: nobody has told of their sending.
+        untold: their sending was not traced.
         delayed: late on purpose.
         earlier: sent before what is asked for.
         backwards: of the measured ones those that ended before they were sent, by their hosts' clocks.

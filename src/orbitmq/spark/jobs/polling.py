@@ -21,7 +21,7 @@ _Ask = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
 
 
 def look_at(cluster: Cluster) -> ClusterSample:
-    """Ask everybody at once; who does not answer in time is not in the look.
+    """Ask all servers at the same time; one that does not answer in time is left out.
 
     Raises:
         ConfigError: the security file cannot be used.
@@ -52,7 +52,7 @@ async def _look(pool: ConnectionPool, name_servers: tuple[str, ...]) -> ClusterS
             answers[address] = [alert_in(alert) for alert in health["alerts"]]
             if question is ask_health:
                 brokers.update(await ask_brokers(pool, address, timeout_ms=TIMEOUT_MS))
-        except (ClientError, InvalidArgument):  # anybody may register a broker, also at an address that is none
+        except (ClientError, InvalidArgument):  # any client may register a broker, also at an address that is none
             pass
 
     await asyncio.gather(*(ask(address, ask_health) for address in name_servers))

@@ -175,7 +175,7 @@ class _Sender:
         loop = asyncio.get_running_loop()
         async with (
             AdminClient(self.cluster.name_servers, timeout_ms=TIMEOUT_MS, **access) as admin,
-            # One attempt: after another one a message could be there twice. Whoever calls looks first.
+            # One attempt: after another one a message could be there twice. The caller looks first.
             Producer(GROUP, self.cluster.name_servers, retries=0, send_timeout_ms=TIMEOUT_MS, **access) as producer,
         ):
 
@@ -242,7 +242,7 @@ def _send_all(
 
 
 async def _send_runs(producer: Producer, runs: dict[MessageQueue, list[Message]]) -> None:
-    # All are awaited, also when one has failed: one that was still under way would be stored when nobody looks any more.
+    # All are awaited, also when one has failed: one that was still under way would be stored unnoticed.
     sending = (producer.send_batch(messages, queue=queue) for queue, messages in runs.items())
     for result in await asyncio.gather(*sending, return_exceptions=True):
         if isinstance(result, BaseException):

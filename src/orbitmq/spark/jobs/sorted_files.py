@@ -30,7 +30,7 @@ def spilled(rows: DataFrame, directory: Path, count: int) -> Iterator[Callable[[
     """Write rows to a directory, which is removed at the end; give a function that reads them in their order, any number of times.
 
     Args:
-        directory: one that a killed run has left is written anew.
+        directory: one that a killed run has left is replaced.
         count: how many rows there are.
 
     Raises:

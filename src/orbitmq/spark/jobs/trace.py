@@ -88,7 +88,7 @@ def check_consumptions(latencies: list[Latency], counts: Consumptions) -> list[C
     measured = sum(latency.messages for latency in latencies)
     told = counts.measured + counts.untold + counts.delayed + counts.earlier
     claim = (
-        f"{counts.all:,} consumptions = {counts.measured:,} with a latency + {counts.untold:,} whose sending nobody told"
+        f"{counts.all:,} consumptions = {counts.measured:,} with a latency + {counts.untold:,} whose sending was not traced"
         f" + {counts.delayed:,} delayed + {counts.earlier:,} sent earlier"
     )
     return [

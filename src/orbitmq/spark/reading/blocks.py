@@ -47,7 +47,7 @@ class Blocks:
 
     Args:
         wanted: the range.
-        options: how many blocks at once, how many messages in one pull, and whether tags are filtered.
+        options: how many blocks at a time, how many messages in one pull, and whether tags are filtered.
     """
 
     def __init__(self, wanted: Range, options: ReadOptions) -> None:
@@ -70,7 +70,7 @@ class Blocks:
             self._blocks.append(Block(self._next_begin, end))
             self._next_begin = end
         for index, block in enumerate(self._blocks):
-            # The first block goes on however much it holds: what it holds is handed on at once.
+            # The first block goes on however much it holds: what it holds is handed on immediately.
             if block.opaque is None and not block.is_complete and (index == 0 or block.size < BUFFER_SIZE_MAX):
                 yield block
 

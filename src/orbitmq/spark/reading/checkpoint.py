@@ -17,7 +17,7 @@ from orbitmq.spark.offsets import Offsets, format_offsets, json_items, parse_off
 class Origin(NamedTuple):
     """The first message that a queue holds: its offset, and when it was stored, in ms since 1970.
 
-    Retention moves both up. A topic that was deleted and made anew begins again, with a message that was stored later.
+    Retention moves both up. A topic that was deleted and created again begins again, with a message that was stored later.
     """
 
     offset: int

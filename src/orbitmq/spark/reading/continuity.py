@@ -65,7 +65,7 @@ class Continuity:
         where = f"queue {queue_id} of topic {topic} on {broker_name}"
         if self._fails:
             raise DataLoss(
-                f"offsets {begin} to {end - 1} of {where} are gone (retention, or the topic was made anew). "
+                f"offsets {begin} to {end - 1} of {where} are gone (retention, or the topic was recreated). "
                 "Set failOnDataLoss to false to go on without them."
             )
         if self._told[0] <= begin and end <= self._told[1]:

@@ -1,4 +1,4 @@
-"""Questions to several servers at once: one that does not answer keeps nobody waiting for what the others say."""
+"""Questions to several servers at the same time: one that does not answer does not delay the answers of the others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Rounds(Generic[T]):
         """Ask each address its question; return the answers, or what failed.
 
         Args:
-            within_s: nobody is waited for longer than so many seconds in all: he counts as failed until he has answered what
+            within_s: no server is waited for longer than so many seconds in all: it counts as failed until it has answered what
                 he was asked; None: until all have answered.
         """
         due_s = None if within_s is None else time.monotonic() + within_s

@@ -78,9 +78,9 @@ PASSING_CODES = frozenset(
 )
 """Answers that say "not now": who is patient asks again."""
 _NOT_TOLD = frozenset({ResponseCode.NO_PERMISSION, ResponseCode.REQUEST_CODE_NOT_SUPPORTED})
-"""Answers of a broker that does not tell of all queues of a topic at once, to this account or to anybody."""
+"""Answers of a broker that does not list all queues of a topic in one answer, to this account or to any."""
 MANY_QUEUES = 4
-"""Queues of a topic at one broker from which on it is asked for all of them at once."""
+"""Queues of a topic at one broker from which on it is asked for all of them in one request."""
 ROUND_S = 1.0
 """Brokers that answer are not kept waiting longer for those that do not."""
 SAMPLE_COUNT = 8
@@ -124,7 +124,7 @@ class MetadataClient:
         self._security = security
         self._connections: dict[str, BlockingConnection] = {}
         self._asked_singly: set[str] = set()
-        """Brokers that do not tell of all queues of a topic at once."""
+        """Brokers that do not list all queues of a topic in one answer."""
         self._is_closed = False
         self._rounds: Rounds[list[Command]] = Rounds()
         self._name_rounds: Rounds[list[Command]] = Rounds()
@@ -399,7 +399,7 @@ class MetadataClient:
         unreachable: Callable[[str, ClientError], None] | None,
         held: Mapping[str, Sequence[MessageQueue]],
     ) -> dict[str, list[Command]]:
-        """Ask several brokers at once; return the answers by address.
+        """Ask several brokers at the same time; return the answers by address.
 
         Args:
             unreachable: called with each broker that does not answer, or not within `ROUND_S`; None: raise.
@@ -441,7 +441,7 @@ class MetadataClient:
         raise NoNameServer(f"no NameServer could be asked: {'; '.join(map(str, failed.values()))}")
 
     def _ask(self, address: str, headers: Sequence[object]) -> list[Command]:
-        """Send all questions at once. A connection that was open already may have died: then a new one is tried."""
+        """Send all questions before the first answer. A connection that was open already may have died: then a new one is tried."""
         was_open = address in self._connections
         try:
             return self._ask_once(address, headers)

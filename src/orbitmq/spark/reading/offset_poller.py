@@ -31,14 +31,14 @@ ROUTE_POLL_S = 1.0
 
 
 def patiently(ask: Callable[[], T], options: ReadOptions, what: str) -> T:
-    """Return what `ask` returns, and ask again until `brokerTimeoutMs` are over while somebody is away or busy.
+    """Return what `ask` returns, and ask again until `brokerTimeoutMs` are over while a server is away or busy.
 
     Args:
         what: is not known until then; stands in the log.
 
     Raises:
         RouteNotFound: a topic that was named does not exist; it may be misspelt, and is not waited for.
-        ClientError: a refusal for good, or patience is over.
+        ClientError: a refusal for good, or the time is over.
     """
     give_up_at = time.monotonic() + options.broker_timeout_ms / 1000
     while True:
@@ -126,7 +126,7 @@ class OffsetPoller:
 
         Raises:
             RouteNotFound: a topic that was named does not exist; it may be misspelt, and is not waited for.
-            ClientError: somebody who has to be asked does not answer, and patience is over.
+            ClientError: a server that has to be asked does not answer, and the time is over.
         """
         # The run is to read everything that is there now: it needs the word of every broker.
         self._target = patiently(lambda: self._client.latest(self.find_queues()), self._options, "where the run ends")
@@ -140,7 +140,7 @@ class OffsetPoller:
         return {queue for queue in queues if (queue.topic, queue.broker_name) not in held}
 
     def wait_for_absent(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
-        """Return those of `queues` that are `absent`; in a run whose end is fixed, once patience for them is over.
+        """Return those of `queues` that are `absent`; in a run whose end is fixed, once the time for them is over.
 
         Raises: as `wait_for_queues`.
         """
@@ -172,7 +172,7 @@ class OffsetPoller:
         try:
             self._sizes |= self._client.record_sizes(self.queues or self.find_queues(), begins, self._options.group)
         except ClientError as error:
-            self._log("sizes of messages are not known anew", error)
+            self._log("sizes of messages are not updated", error)
         return self._sizes
 
     def commit(self, offsets: Offsets) -> None:
@@ -216,7 +216,7 @@ class OffsetPoller:
         return self.queues
 
     def wait_for_queues(self, wanted: Iterable[MessageQueue]) -> QueueAddresses:
-        """Return the queues that were found, once all of `wanted` are among them or patience is over.
+        """Return the queues that were found, once all of `wanted` are among them or the time is over.
 
         Raises:
             RouteNotFound: a topic that was named does not exist.

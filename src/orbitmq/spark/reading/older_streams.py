@@ -71,7 +71,7 @@ class OlderStreamReader(StreamReader):
         """Return the tasks of one micro-batch.
 
         Raises:
-            DataLoss: queues that were read before are not there, or were made anew.
+            DataLoss: queues that were read before are not there, or were recreated.
         """
         if (
             start == end
@@ -110,7 +110,7 @@ class OlderStreamReader(StreamReader):
         self._check_queues(begin, set(missing - absent))
 
     def _wait_for_brokers(self, queues: Set[MessageQueue]) -> Set[MessageQueue]:
-        """Return those of the queues that were read before whose broker is in no route when patience is over.
+        """Return those of the queues that were read before whose broker is in no route when the time is over.
 
         Raises:
             DataLoss: there are some.

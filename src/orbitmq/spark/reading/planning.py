@@ -47,7 +47,7 @@ def advance(
     Returns:
         `start` itself when there is nothing to read.
     """
-    # A queue in `first` overrules the position: one that was made anew begins at its own first offset.
+    # A queue in `first` overrules the position: one that was recreated begins at its own first offset.
     begins = dict(start.offsets)
     fresh = {queue: begin for queue, begin in first.items() if queue in latest}
     begins.update(fresh)

@@ -28,7 +28,7 @@ DECODE_SIZE = 4 * 1024 * 1024
 """Bytes of records that become one batch."""
 ENTRY = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tag_code", ">i8")])
 ENTRY_COUNT = 8192
-"""Entries that are read at once."""
+"""Entries that are read in one pass."""
 SEGMENT_SIZE_MAX = 2**31 - 1
 """Bytes of a file that positions in Arrow reach."""
 

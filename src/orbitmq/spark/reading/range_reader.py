@@ -26,7 +26,7 @@ from orbitmq.wire.headers import PullMessage, PullResponse, PullSysFlag
 log = logging.getLogger(__name__)
 
 DECODE_SIZE = 4 * 1024 * 1024
-"""Bytes of answers that are decoded at once: smaller is slower, larger falls out of the processor's cache."""
+"""Bytes of answers that are decoded in one pass: smaller is slower, larger falls out of the processor's cache."""
 FIRST_BACKOFF_MS = 100
 BACKOFF_MS_MAX = 2000
 

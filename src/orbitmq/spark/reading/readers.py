@@ -54,7 +54,7 @@ from orbitmq.spark.worker import spare_loaded_modules
 log = logging.getLogger(__name__)
 
 ORIGINS_EVERY_S = 10.0
-"""How often queues with new messages are asked what they hold first, one question or two for each: a topic may be made anew."""
+"""How often queues with new messages are asked what they hold first, one question or two for each: a topic may be recreated."""
 
 Json = dict[str, Any]
 
@@ -119,7 +119,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
         """Return where the batch ends, not behind the last message of a queue: a task would wait for what is not there.
 
         Raises:
-            DataLoss: the offsets of a bound lie behind it, which happens to those of a topic that was made anew.
+            DataLoss: the offsets of a bound lie behind it, which happens to those of a topic that was recreated.
         """
         beyond = sorted(queue for queue, last in latest.items() if begins[queue] > last or ends[queue] > last)
         if not beyond:
@@ -129,7 +129,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
         )
         if self._options.fail_on_data_loss:
             raise DataLoss(
-                f"the query names offsets behind the last message: {what}. Was the topic deleted and made anew? Set "
+                f"the query names offsets behind the last message: {what}. Was the topic deleted and created again? Set "
                 "failOnDataLoss to false to read what there is."
             )
         log.warning("the query names offsets behind the last message, reading what there is: %s", what)
@@ -223,7 +223,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         """Return the tasks of one micro-batch."""
         position = parse_position(end)
         ranges = ranges_between(parse_position(start), position)
-        # A replay after a restart: nobody has asked for the latest offset yet.
+        # A replay after a restart: the latest offset is not known yet.
         queues = self._polled.wait_for_queues(found.queue for found in ranges)
         gone = sorted(found.queue for found in ranges if found.queue not in queues)
         if gone and self._options.fail_on_data_loss:
@@ -234,7 +234,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         if gone:
             log.warning("no broker holds queues of this micro-batch now, their messages are passed over: %s", gone)
             ranges = [found for found in ranges if found.queue in queues]
-        if self._unchecked is None:  # a replay once more: its topic may have been deleted and made anew meanwhile
+        if self._unchecked is None:  # a replay once more: its topic may have been deleted and created again meanwhile
             recreated = self._recreated(position, held(self._polled.origins(found.queue for found in ranges)))
             ranges = [found for found in ranges if found.queue not in recreated]
         return plan_tasks(ranges, queues, self._options)
@@ -278,7 +278,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def _look_for_origins(self, position: StreamPosition, moved: set[MessageQueue]) -> Origins:
         """Return what queues hold first: of the checkpoint's when they answer first, of others that got messages now and then.
 
-        A topic may have been made anew with as many messages while no query ran. While one runs its offsets fall first.
+        A topic may have been recreated with as many messages while no query ran. While one runs its offsets fall first.
         """
         assert self._unchecked is not None
         latest, now = self._polled.latest, time.monotonic()
@@ -353,10 +353,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             return recreated
         if self._options.fail_on_data_loss:
             raise DataLoss(
-                f"queues begin anew, with messages that were stored after those that were read: {sorted(recreated)}. Was the topic "
-                "deleted and made anew? Set failOnDataLoss to false to read them from their beginning."
+                f"queues begin again, with messages that were stored after those that were read: {sorted(recreated)}. Was the topic "
+                "deleted and created again? Set failOnDataLoss to false to read them from their beginning."
             )
-        log.warning("queues were made anew, they are read from their beginning: %s", sorted(recreated))
+        log.warning("queues were recreated, they are read from their beginning: %s", sorted(recreated))
         return recreated
 
     def _wait_for_ends(self, position: StreamPosition, queues: set[MessageQueue]) -> None:
@@ -375,7 +375,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
                 if self._options.fail_on_data_loss:
                     raise DataLoss(
                         f"queues have ended before what was read already for {timeout_s:g} s: {sorted(behind)}. Did a broker "
-                        "lose its last messages, or was the topic deleted and made anew? Set failOnDataLoss to false to go on "
+                        "lose its last messages, or was the topic deleted and created again? Set failOnDataLoss to false to go on "
                         "where they end by then: messages below what was read are passed over."
                     )
                 if not self._has_passed_over:

@@ -104,7 +104,7 @@ def parse_records(raw: bytes | memoryview, found: Sequence[int] | Positions | No
 
     Args:
         raw: records back to back, under 2 GiB.
-        found: where records start, in ascending order, if somebody has found that already; they need not be back to back then.
+        found: where records start, in ascending order, if that is known already; they need not be back to back then.
 
     Raises:
         CorruptRecord: bad magic, or a length that leads out of its record.

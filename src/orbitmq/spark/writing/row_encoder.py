@@ -1,4 +1,4 @@
-"""Rows become the parts of batch requests, thousands at once, without an object for each. Pure.
+"""Rows become the parts of batch requests, thousands in one pass, without an object for each. Pure.
 
 The result is the same, byte for byte, as that of `MessageBuilder` and the client's encoder; rows that are out of the
 ordinary are left to those, which also say what is wrong with a row.

@@ -1,6 +1,6 @@
 """The building of the index behind the log: from a place of its own it reads up to the readable end, slice by slice.
 
-No message pays for it when it is stored: hundreds are read, hashed and written at once. What the disk refuses waits, and
+No message pays for it when it is stored: hundreds are read, hashed and written together. What the disk refuses waits, and
 is written by the next slice.
 """
 

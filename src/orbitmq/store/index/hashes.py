@@ -1,6 +1,6 @@
 """The hash that an index entry keeps of its key: Java's `String.hashCode` of `topic#key`, without its sign. Pure.
 
-A string's hash is a polynomial in 31 of its UTF-16 units. Hundreds of keys are hashed at once: their bytes are the lanes
+A string's hash is a polynomial in 31 of its UTF-16 units. Hundreds of keys are hashed in one pass: their bytes are the lanes
 of one large integer, and each multiplication joins all lanes in pairs. Source: Java IndexFile.indexKeyHashMethod.
 """
 

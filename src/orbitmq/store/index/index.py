@@ -31,7 +31,7 @@ from orbitmq.wire.messages.record import Record
 log = logging.getLogger(__name__)
 
 Answer = Callable[[IndexQueryResult | StoreError], None]
-"""Called on the loop with what a query found, or why nobody can say."""
+"""Called on the loop with what a query found, or why that is unknown."""
 
 _TICK_S = 0.1
 _REST_S = 0.003
@@ -42,7 +42,7 @@ _STEPS_PER_QUERY = 4
 _ENTRIES_PER_TURN = 1000
 _QUERIES_MAX = 1000
 _COUNTED_SIZE = 32 * 1024 * 1024
-"""Bytes of slots that are counted at once, one file's at least."""
+"""Bytes of slots that are counted in one pass, one file's at least."""
 _QUERY_TIMEOUT_S = 2.0
 """A query waits so long, for the index to catch up or for slots to be counted: its client has given up after three seconds."""
 _CLOSING_SIZE = 256 * 1024 * 1024
@@ -83,7 +83,7 @@ class Index:
         self._disk = disk
         self._note_path = root / "indexed"
         self._note: IndexNote | None = None
-        """What is to be said before the first word of this run is written: nobody vouches for the file then."""
+        """What is written before the first entry of this run: the file is not trusted after a crash then."""
         self._readable_end = readable_end
         self._durable_end = durable_end
         self._on_full = on_full
@@ -144,7 +144,7 @@ class Index:
         self._note = self._note_of(position, self._files.last, is_whole=False)
         behind = self.behind
         if behind:
-            log.info("%d bytes of the CommitLog are not indexed yet: it is done beside other work", behind)
+            log.info("%d bytes of the CommitLog are not indexed yet: it is done in the background", behind)
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Build from now on, in turns of this loop."""
@@ -153,7 +153,7 @@ class Index:
         self._timer = loop.call_later(_TICK_S, self._tick)
 
     def query(self, question: IndexQuery, answer: Answer) -> None:
-        """Search, at once where nothing has to be waited for."""
+        """Search, immediately where nothing has to be waited for."""
         target = self._readable_end()
         query = _Query(question, answer, 0.0 if self._loop is None else self._loop.time() + _QUERY_TIMEOUT_S)
         try:
@@ -386,7 +386,7 @@ class Index:
             self._begin_write()
 
     def _mark_for_deletion(self, file: IndexFile | None, error: IndexDamaged) -> StoreError:
-        """Have a damaged file set aside and built anew; return what is answered meanwhile.
+        """Have a damaged file set aside and rebuilt; return what is answered meanwhile.
 
         One that this run has begun stays: what damages it would damage the next one, too, and fill the disk.
         """
@@ -394,7 +394,7 @@ class Index:
             return StoreUnavailable(f"{error}: {MEND}")
         if self._deletable is None or file.path.name < self._deletable[0]:
             self._deletable = file.path.name, str(error)
-        again = StoreBusy(f"{error}; it is set aside, and built anew from the log: ask again later")
+        again = StoreBusy(f"{error}; it is set aside, and rebuilt from the log: ask again later")
         self._refuse_searches(again)
         if self._loop is None:
             self._files.move_away(*self._deletable)
@@ -404,7 +404,7 @@ class Index:
         return again
 
     def _begin_again(self, error: Exception | None) -> None:
-        """Build anew what was in files that are away."""
+        """Rebuild what was in files that are away."""
         try:
             if error is not None:
                 raise error

@@ -33,11 +33,11 @@ _PIECE_SIZE = 1 << 20
 _FEW_SLOTS = 4096
 """As long as so few slots have changed, only their pages are written; then all of them."""
 _COUNTED_SIZE = 64 * 1024
-"""So much is counted at once: the loop does not wait long for the interpreter meanwhile."""
+"""So much is counted in one pass: the loop does not wait long for the interpreter meanwhile."""
 
 
 class IndexFile:
-    """One file, read through its descriptor: a damaged one, or one that somebody cuts, costs an answer, no process."""
+    """One file, read through its descriptor: a damaged one, or one that is cut, costs an answer, no process."""
 
     def __init__(self, disk: Disk, path: Path, sizes: IndexSizes, header: IndexHeader = NO_ENTRIES) -> None:
         self.path = path
@@ -46,7 +46,7 @@ class IndexFile:
         self.is_ours = False
         """Begun in this run."""
         self.are_slots_counted = False
-        """As many slots are in use as the header says; nobody counts those of a file that this run has begun."""
+        """As many slots are in use as the header says; those of a file that this run has begun are not counted."""
         self._disk = disk
         self._file: DiskFile | None = None
 
@@ -64,7 +64,7 @@ class IndexFile:
         """Make sure that the file has its size: in place of what was cut there would be zeros, and no entries.
 
         Raises:
-            FileCut: somebody else has cut it.
+            FileCut: it was cut from outside.
             FileNotFoundError: it was deleted.
         """
         if self._file is None and self._disk.exists(self.path):
@@ -72,7 +72,7 @@ class IndexFile:
         else:
             is_whole = self.file.is_whole()
         if not is_whole:
-            raise FileCut(f"{self.path} was cut short by somebody else; a restart builds it anew")
+            raise FileCut(f"{self.path} was cut short from outside; a restart rebuilds it")
 
     def make(self) -> None:
         """Open the file, and make it if need be. Raises OSError."""
@@ -294,7 +294,7 @@ class IndexWriter(IndexFile):
         """Drop every entry from `header.next_number` on, whatever a crash has left of them.
 
         Returns:
-            False: a slot led to one of those, and nobody knows to which it led before.
+            False: a slot led to one of those, and to which it led before is unknown.
         """
         self.header = header
         slot_count, count = self.sizes.slots, header.next_number

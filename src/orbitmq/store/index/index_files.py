@@ -1,7 +1,7 @@
 """The index files of a store, oldest first: which of them are trusted, and how the next one is begun.
 
 A file that cannot be what was written is moved into the quarantine, together with those after it, and the index is built
-anew from the log from there on. After a stop that was not orderly only that is trusted which the note `indexed`, or for
+again from the log from there on. After a stop that was not orderly only that is trusted which the note `indexed`, or for
 full files the checkpoint, vouches for.
 
 Source: Java IndexService; docs/formats/index_file.md.
@@ -83,7 +83,7 @@ class IndexFiles:
         """Find the files, and decide which are trusted.
 
         Args:
-            is_clean: the broker's last stop was orderly, whoever's broker it was.
+            is_clean: the broker's last stop was orderly, ours or Java's.
             full_ms: full files that end at this time or earlier are on the disk, says the checkpoint.
 
         Returns:
@@ -115,7 +115,7 @@ class IndexFiles:
         return last is not None and last.header.next_number > 1 and last.header.end_offset >= position
 
     def _forget_unvouched(self, note: IndexNote | None, full_ms: int, log_end: int) -> None:
-        """Remove what nobody vouches for after a crash."""
+        """Remove what cannot be trusted after a crash."""
         names = [file.path.name for file in self.files]
         if note is not None and note.file in names and note.position <= log_end:
             self._remove_behind(names.index(note.file) + 1)
@@ -216,7 +216,7 @@ class IndexFiles:
     def move_away(self, name: str, why: str) -> None:
         """Move a file that a search has found damaged away, with those after it. May run on another thread.
 
-        Searches begin with the newest file: those before it are looked at first, or each would be built anew in its turn.
+        Searches begin with the newest file: those before it are looked at first, or each would be rebuilt in its turn.
 
         Raises:
             OSError: the disk does not let it; once more, and those that are left follow.
@@ -291,7 +291,7 @@ class IndexFiles:
             end_offset = file.header.end_offset
 
     def _drop_behind_gap(self, log_min: int) -> None:
-        """Set files aside before which one is missing: the keys of its messages would not be found, and nobody would know."""
+        """Set files aside before which one is missing: the keys of its messages would not be found, and that would go unnoticed."""
         place = log_min
         for at, file in enumerate(self.files):
             header = file.header
@@ -352,7 +352,7 @@ class IndexFiles:
             self.set_aside.append(target)
             reason = why if len(self.files) == first else "it follows one that cannot be trusted"
             log.warning(
-                "the index file %s is not trusted, %s: it is in %s now, and the index is built anew from the log",
+                "the index file %s is not trusted, %s: it is in %s now, and the index is rebuilt from the log",
                 file.path, reason, target,
             )  # fmt: skip
 
@@ -361,7 +361,7 @@ class IndexFiles:
         return next(path for path in paths if not self._disk.exists(path))
 
     def _remove_behind(self, first: int) -> None:
-        """Remove files that nobody vouches for: they were begun shortly before a crash."""
+        """Remove files that cannot be trusted: they were begun shortly before a crash."""
         for file in reversed(self.files[first:]):
             file.close()
             self._disk.remove(file.path)

@@ -1,4 +1,4 @@
-"""A search for the messages of one key, newest first, in turns: nobody waits for a chain of a million entries.
+"""A search for the messages of one key, newest first, in time slices: no request waits for a chain of a million entries.
 
 Entries of a slot lead to one another by falling numbers; one that cannot be of its slot ends the search with an error. An
 entry's hash and time only say which messages are looked at; the message itself says whether it is meant.
@@ -18,7 +18,7 @@ from orbitmq.wire.messages.record import Record
 
 ANSWER_SIZE_MAX = 12 * 1024 * 1024
 """Bytes of messages that an answer holds at most, and one message in any case: frames have a limit."""
-MEND = "stop the broker and remove the file and those after it, the next start builds them anew from the log"
+MEND = "stop the broker and remove the file and those after it, the next start rebuilds them from the log"
 _SECOND_MS = 1000
 
 

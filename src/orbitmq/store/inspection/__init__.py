@@ -1,1 +1,1 @@
-"""Looking at a store without opening it: nothing is mapped, locked or written, so a broker may run beside it."""
+"""The inspection of a store without opening it: nothing is mapped, locked or written, so its broker may run."""

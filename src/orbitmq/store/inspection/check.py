@@ -77,7 +77,7 @@ class StoreCheck:
     Args:
         root: the store's directory.
         check_record_crc: compare the checksums that `enabledAppendPropCRC` adds.
-        topics: the topics that there are; None: nobody knows.
+        topics: the topics that there are; None: unknown.
         on_size: told once how many bytes the log's files have.
         on_read: told how many of them have been passed, now and then.
 

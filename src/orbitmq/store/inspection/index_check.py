@@ -38,7 +38,7 @@ class IndexCheck:
 
     Args:
         root: the store's directory.
-        sizes: of its files; None when nobody has said whether they have Java's usual ones.
+        sizes: of its files; None: it is not known whether they have Java's usual ones.
         is_settled: the last stop was orderly, and no broker runs: files and slots are written to their end. Otherwise they
             are as far as the file `indexed` says.
     """

@@ -56,7 +56,7 @@ class LogFacts(NamedTuple):
 
 
 def check_checkpoint(content: bytes | None, log: LogFacts) -> Issue | None:
-    """Judge the checkpoint beside a log that was walked.
+    """Check the checkpoint against a log that was walked.
 
     Args:
         content: None when there is no file.

@@ -1,4 +1,4 @@
-"""The files of a store's directory: which belong to it, how large they should be, and which nobody knows."""
+"""The files of a store's directory: which belong to it, how large they should be, and which are unknown."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class LogWalk:
             self._broken = (offset, reason)
 
     def _parse(self, content: ReadOnlyFile, at: int, end: int, base: int) -> Record | Blank:
-        """Parse what lies at `at`; once more with fresh bytes when it is none, for somebody may just be writing it."""
+        """Parse what lies at `at`; once more with fresh bytes when it is none, for the broker may just be writing it."""
         try:
             return self._parse_once(content, at, end, base)
         except CorruptRecord:

@@ -128,7 +128,7 @@ class QueueCheck:
         has_other_tag_codes: what third fields of entries mean is not known here (Java's extended consume queues).
         late_ms: messages stored after this may not have their entries yet; None: all have.
         is_live: a broker runs, and the log grows.
-        topics: those that there are; None: nobody knows. Records of others may be of deleted topics.
+        topics: those that there are; None: unknown. Records of others may be of deleted topics.
     """
 
     def __init__(

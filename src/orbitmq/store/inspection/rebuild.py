@@ -81,7 +81,7 @@ def rebuild_store(
     on_size: Callable[[int], None] = lambda size: None,
     on_read: Callable[[int], None] = lambda size: None,
 ) -> Rebuilt:
-    """Write consume queues anew from the log; the checkpoint, too, when they are all queues.
+    """Rebuild consume queues from the log; the checkpoint, too, when they are all queues.
 
     Args:
         topics: whose queues; None: all.
@@ -152,7 +152,7 @@ class _QueueRebuild:
         rebuild.run(commit_log, self._deletions, self._on_read)
         if topics is None:
             self._write_checkpoint(seen)
-            # The next start indexes the log again, beside its other work.
+            # The next start indexes the log again, in the background.
             self._disk.remove(self._root / "index")
             self._disk.remove(self._root / "indexed")
             self._remove_wrong_timers(seen)
@@ -160,7 +160,7 @@ class _QueueRebuild:
         return Rebuilt(len(ends), seen.record_count, self._unplaced_count, seen.damage_count, topics is None)
 
     def _remove_wrong_timers(self, seen: _Seen) -> None:
-        """Leave what is sound: a log that is read anew may deliver messages twice that have waited in several turns.
+        """Leave what is valid: a log that is read again may deliver messages twice that have waited in several turns.
 
         The checkpoint stays: it alone knows what has been delivered.
         """

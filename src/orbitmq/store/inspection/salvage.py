@@ -1,7 +1,7 @@
 """The way back for messages that recovery has set aside: each is appended again, as a new message of its queue.
 
 New offsets are the only safe ones. The old ones may belong to other messages by now, and consumers may have gone past
-them; at the end of its queue a message is seen by everybody who reads on. The price: messages of one queue keep their order
+them; at the end of its queue a message is seen by all consumers that read on. The price: messages of one queue keep their order
 among themselves, but come behind those that were stored since; and who had consumed one before the crash gets it again.
 
 What was brought back carries its old place in the property SALVAGED_FROM. A salvage that is interrupted looks for these in
@@ -60,7 +60,7 @@ def plan_salvage(
     """Yield every record that was set aside, with what a salvage would do about it. Writes nothing.
 
     Args:
-        topics: the topics that there are; None: nobody knows.
+        topics: the topics that there are; None: unknown.
 
     Raises:
         InvalidArgument: the directory is no store.
@@ -85,7 +85,7 @@ def salvage(
     """Append what was set aside to the log of a stopped broker, and move the files that are done.
 
     Args:
-        topics: the topics that there are; None: nobody knows.
+        topics: the topics that there are; None: unknown.
         on_record: told about each record that was looked at.
 
     Returns:

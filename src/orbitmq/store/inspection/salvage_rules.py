@@ -53,7 +53,7 @@ def classify(
         is_brought_back: an interrupted salvage has appended it.
         is_in_log: the log has this very record at its old place.
         is_deleted: its topic was deleted after it was stored.
-        has_topic: its topic is there, or nobody knows.
+        has_topic: its topic exists, or that is unknown.
     """
     if is_in_log:
         return Classification.IN_LOG

@@ -1,4 +1,4 @@
-"""The check of the small files beside the logs: begin, ends, rebuild, deleted, abort, lock, and what lies in quarantine."""
+"""The check of the small files next to the logs: begin, ends, rebuild, deleted, abort, lock, and what lies in quarantine."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def check_quarantine(root: Path) -> Iterator[Issue]:
     for path in _named_as_quarantined(root):
         name = str(path.relative_to(root))
         if not path.is_file():
-            yield Issue(name, None, "is no regular file", "move it elsewhere; nobody reads it")
+            yield Issue(name, None, "is no regular file", "move it elsewhere; nothing reads it")
             continue
         described = _describe(path)
         if described is None:
@@ -142,7 +142,7 @@ def _check_begin(root: Path, log_start: int) -> Iterator[Issue]:
         return
     begin = parse_start_offset(content)
     if begin is None:
-        yield Issue("begin", 0, "cannot be read", "the next start writes it anew")
+        yield Issue("begin", 0, "cannot be read", "the next start writes it again")
     elif begin < log_start:
         what = f"the log began here, and begins at {log_start} now: files are missing"
         yield Issue(f"commitlog/{segment_name(begin)}", begin, what, RESTORE)
@@ -156,7 +156,7 @@ def _check_ends(
     is_orderly: bool,
 ) -> Iterator[Issue]:
     content = yield from _content(root, "ends")
-    remedy = "the next orderly stop writes it anew"
+    remedy = "the next orderly stop writes it again"
     if content is None:
         if is_orderly and ends and (root / "begin").exists():  # Java's broker writes neither
             yield note("ends", "is missing", remedy)

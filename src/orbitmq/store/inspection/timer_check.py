@@ -22,7 +22,7 @@ from orbitmq.store.timers.wheel import SLOT_COUNT, SLOT_SIZE, Slot, all_slots
 from orbitmq.wire.messages.properties import find_property
 from orbitmq.wire.messages.record import Record
 
-WHEEL_REWRITTEN = "the next start writes it anew from the timer log"
+WHEEL_REWRITTEN = "the next start writes it again from the timer log"
 LOG_REWRITTEN = "run `orbitmq store rebuild`, or let the next start read the timers' queue again"
 START_CUTS = "the next start cuts them off, and goes on in the timers' queue from there"
 DELIVERED_AGAIN = f"{RESTORE}; without it the next start delivers again what is in the timer log"
@@ -84,7 +84,7 @@ class TimerCheck:
         """
         if self._is_live:
             if self._files:
-                yield note("timerlog", "timers are not checked beside a running broker")
+                yield note("timerlog", "timers are not checked while the broker runs")
             return
         yield from self._check_checkpoint()
         if not self._files and not (self._root / _WHEEL).exists():

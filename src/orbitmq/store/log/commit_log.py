@@ -69,7 +69,7 @@ class CommitLog:
         segment_size: bytes of each file; a record never spans two.
         store_host: this broker's address, as it stands in every record.
         record_crc: append the whole record's checksum to its properties.
-        on_cut: called when somebody else has cut a file, before whoever asked for its bytes gets StoreUnavailable.
+        on_cut: called when a file was cut from outside, before the reader of its bytes gets StoreUnavailable.
         open_files: see SegmentLog.
     """
 
@@ -356,7 +356,7 @@ class CommitLog:
     def scan(self, start: int, stop: int | None = None, *, check_crc: bool = True) -> Iterator[Record | Blank]:
         """Yield what lies in the log from `start` to `stop`, fillers included.
 
-        A record's body is a slice of the segment: whoever keeps it keeps the mapping.
+        A record's body is a slice of the segment: a reference to it keeps the mapping.
 
         Args:
             stop: None: over every segment there is.
@@ -410,7 +410,7 @@ class CommitLog:
                     record = self.parsed_at(start)
                     if record is not None:
                         yield record
-                        base, segment_end, buffer = self.look(start)  # whoever got it may have opened other files
+                        base, segment_end, buffer = self.look(start)  # its reader may have opened other files
                 start += size
             else:
                 start = end
@@ -433,7 +433,7 @@ class CommitLog:
     def check_written(self) -> None:
         """Make sure that the segment that is being written still has its size. Raises StoreUnavailable."""
         if self._file is not None and not self._file.is_whole():
-            self._refuse(FileCut(f"{self._written and self._written.path} was cut short by somebody else"))
+            self._refuse(FileCut(f"{self._written and self._written.path} was cut short from outside"))
 
     def _look(self, segment: Segment) -> Buffer:
         """Return a segment's bytes, which are all there: a look at what was cut off would kill the process."""
@@ -441,7 +441,7 @@ class CommitLog:
             file = segment.file
             if file.is_whole():
                 return file.buffer
-            raise FileCut(f"{segment.path} was cut short by somebody else")
+            raise FileCut(f"{segment.path} was cut short from outside")
         except FileCut as error:
             self._refuse(error)
 

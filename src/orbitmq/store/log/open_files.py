@@ -1,7 +1,7 @@
 """The files of a store that are open now, within a limit: those not used for longest are closed first.
 
-A file is closed only when nothing in it waits for a sync: Linux tells of a lost write whoever has the file open, and may
-have forgotten it when somebody opens the file again.
+A file is closed only when nothing in it waits for a sync: Linux reports a lost write to those that have the file open, and may
+have forgotten it when the file is opened again.
 """
 
 from __future__ import annotations

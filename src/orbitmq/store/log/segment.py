@@ -96,9 +96,9 @@ class Segment:
         return self.file.buffer
 
     def _check_size(self) -> None:
-        """Refuse a file that somebody else has cut or removed while it was closed: opening would fill it with zeros."""
+        """Refuse a file that was cut or removed from outside while it was closed: opening would fill it with zeros."""
         if not self._disk.exists(self.path) or self._disk.size(self.path) != self.size:
-            raise FileCut(f"{self.path} was cut short or removed by somebody else")
+            raise FileCut(f"{self.path} was cut short or removed from outside")
 
     def hold(self) -> DiskFile:
         """Open the file and keep it open until `release`."""
@@ -123,7 +123,7 @@ class Segment:
         """
         if position > self._reserved:
             end = min(-(-position // self._reserve_size) * self._reserve_size, self.size)
-            # The next pages are written with zeros before anybody stores into them: a store then meets a page that is
+            # The next pages are written with zeros before they are stored into: a store then meets a page that is
             # there, where a fault would have to make it in the middle of an append.
             self.file.blank(self._reserved, end - self._reserved)
             self._reserved = end
@@ -139,7 +139,7 @@ class Segment:
         self._reserved = min(self._reserved, position)
 
     def take_file(self) -> DiskFile | None:
-        """Give up the open file, if there is one: whoever gets it closes it, on whatever thread."""
+        """Give up the open file, if there is one: its receiver closes it, on whatever thread."""
         file, self._file = self._file, None
         if file is not None and self._open_files is not None:
             self._open_files.left(self)

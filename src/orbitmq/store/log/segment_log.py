@@ -125,7 +125,7 @@ class SegmentLog:
 
         Args:
             base: where an empty log begins, in bytes; otherwise it goes on where it ends.
-            is_derived: nothing is synced; where a power cut leaves a gap, the log is written anew.
+            is_derived: nothing is synced; where a power cut leaves a gap, the log is rebuilt.
 
         Raises:
             OSError: the disk does not take it.

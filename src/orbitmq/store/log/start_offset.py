@@ -1,6 +1,6 @@
 """The file `begin`: the CommitLog's first byte, as far as the broker itself has moved it.
 
-Its number is on the disk before the files in front of it are removed. Where the log begins later than that, somebody else
+Its number is on the disk before the files in front of it are removed. Where the log begins later than that, another program
 has removed files, and the start says so.
 """
 
@@ -23,7 +23,7 @@ class LogStartOffset:
         self._known = parse_start_offset(disk.read(path))
 
     def missing_before(self, log_min: int) -> int:
-        """Return how many bytes before the log's first one are missing; 0 as well when nobody knows."""
+        """Return how many bytes before the log's first one are missing; 0 as well when unknown."""
         return 0 if self._known is None else max(log_min - self._known, 0)
 
     def note(self, log_min: int) -> None:

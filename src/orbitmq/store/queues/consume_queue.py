@@ -33,7 +33,7 @@ _ABSENT = bytes(UNIT.size)
 """Zeros in place of an entry; neighbours with a size never have so many in a row."""
 _GAP_FILES_MAX = 10
 _LOOK_COUNT = 64
-"""Entries that are read at once where one after another would cost as much."""
+"""Entries that are read in one pass where one after another would cost as much."""
 _OFFSET_END = 1 << 48
 
 log = logging.getLogger(__name__)
@@ -224,7 +224,7 @@ class ConsumeQueue:
     def begin_write(self) -> EntryWrite | None:
         """Open the file that the first unsynced entries go to, made if need be; None when all are on the disk.
 
-        Whoever asks runs the write and calls `end_write`. Entries for later files come with the next write.
+        The caller runs the write and calls `end_write`. Entries for later files come with the next write.
 
         Raises:
             NotWritten: the file cannot be opened or made.
@@ -333,11 +333,11 @@ class ConsumeQueue:
         if not self.log.segments:
             return b""
         if not found or len(found) % UNIT.size or _ABSENT in found:
-            raise FileCut(f"{self.log.directory} was cut short by somebody else; a restart writes it anew")
+            raise FileCut(f"{self.log.directory} was cut short from outside; a restart writes it again")
         return found
 
     def stored_entries(self, queue_offset: int, count_max: int) -> Iterator[Entry]:
-        """Yield up to `count_max` entries from `queue_offset` on, as the files have them, whoever may see them."""
+        """Yield up to `count_max` entries from `queue_offset` on, as the files have them, visible or not."""
         end = min(queue_offset + count_max, self.data_end)
         while queue_offset < end and (found := self._stored(queue_offset, end)):
             yield from UNIT.iter_unpack(found)
@@ -408,7 +408,7 @@ class ConsumeQueue:
         self.data_end = 0
 
     def discard(self) -> None:
-        """Delete every file: the queue is to be written anew."""
+        """Delete every file: the queue is to be rebuilt."""
         self.truncate(-1)
         self.log.remove()
 
@@ -465,7 +465,7 @@ class ConsumeQueue:
         self._go_on_at(queue_offset)
 
     def _fill(self, segment: Segment, first: int, end: int, unit: bytes) -> None:
-        """Write the same entry many times, in its file at once: it may be millions."""
+        """Write the same entry many times, directly into its file: it may be millions."""
         self._seen = b""
         file = segment.hold()
         try:
@@ -485,13 +485,13 @@ def _is_entry(segment: Segment, number: int) -> bool:
 
 def _is_gone(entry: Entry, physical_min: int) -> bool:
     physical_offset, size, _tag_code = entry
-    # Zeros are no entry: somebody else has cut the file, and nothing says that its messages are gone.
+    # Zeros are no entry: the file was cut from outside, and nothing says that its messages are gone.
     return size == BLANK_SIZE or (size > 0 and physical_offset < physical_min)
 
 
 @lru_cache(maxsize=64)
 def _struct_of(count: int) -> Struct:
-    """Return what unpacks so many entries at once."""
+    """Return what unpacks so many entries in one call."""
     return Struct(">" + "qiq" * count)
 
 

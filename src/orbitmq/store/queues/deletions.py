@@ -1,7 +1,7 @@
 """The file `deleted`: up to where the CommitLog holds messages of topics that were deleted.
 
 One line per topic: the end of the log at its deletion, a blank, the topic. The records of a deleted topic stay in the log
-until its files are cleaned away, and whatever writes queues anew from the log would bring them back.
+until its files are cleaned away, and every rebuild of queues from the log would bring them back.
 """
 
 from __future__ import annotations

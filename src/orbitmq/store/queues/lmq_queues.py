@@ -47,7 +47,7 @@ class LmqQueues:
         self._count_max = count_max
 
     def check(self, properties: bytes) -> None:
-        """Refuse a message whose light queues cannot be had; for whoever takes it in, before it waits anywhere.
+        """Refuse a message whose LMQs cannot be created; called before it waits anywhere.
 
         Raises:
             InvalidArgument: names that are none of light queues, or too long together with their numbers.

@@ -40,7 +40,7 @@ class QueueEnds(NamedTuple):
             return cls(0, {})
 
     def end_of(self, key: QueueKey) -> int:
-        """Return where a queue ended, 0 where nobody knows."""
+        """Return where a queue ended, 0: unknown."""
         return self.ends.get(key, (0, 0))[1]
 
     def without_starts(self) -> QueueEnds:

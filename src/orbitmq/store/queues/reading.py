@@ -16,11 +16,11 @@ _SCAN_COUNT_MAX = 16_384
 WORK_MAX = 4_096
 """Looks at properties that one read takes for its test: some milliseconds."""
 _CHUNK_COUNT = 64
-"""Entries that are read at once for a test."""
+"""Entries that are read in one pass for a test."""
 _LOOK_SIZE = 256
 """Bytes of properties that cost as much as one look more."""
 BULK_COUNT_MAX = 1024
-"""Messages of a read that takes its entries all at once."""
+"""Messages of a read that takes its entries in one pass."""
 
 
 def read_messages(

@@ -1,4 +1,4 @@
-"""Consume queues written anew from the log, message after message.
+"""The rebuild of consume queues from the log, message after message.
 
 Each message names its own queue offset, and no checksum covers that number. One number out of step may have rotted; two
 in a row are where the log goes on. So a message out of step is held until the next one of its queue has been seen.
@@ -44,7 +44,7 @@ def classify_step(queue_offset: int, expected: int | None, held: int | None) -> 
 
 
 class Rebuild:
-    """The rebuilding of some queues. Whoever begins it has marked them (see `rebuild_mark`).
+    """The rebuilding of some queues. They were marked before (see `rebuild_mark`).
 
     Args:
         ends: the queues, and where each goes on if the log has no message of it any more; 0: at its beginning.
@@ -68,7 +68,7 @@ class Rebuild:
     def run(
         self, commit_log: CommitLog, deletions: Deletions, on_read: Callable[[int], None] = lambda size: None
     ) -> None:
-        """Delete the queues' files, and write them anew from every whole record of the log.
+        """Delete the queues' files, and rebuild them from every whole record of the log.
 
         Args:
             on_read: told the size of each record.
@@ -134,7 +134,7 @@ class RebuildMark:
         self._path = path
 
     def read(self) -> dict[QueueKey, int]:
-        """Return the queues that an earlier start began to write anew, and where each goes on without a message."""
+        """Return the queues that an earlier start began to rebuild, and where each goes on without a message."""
         return parse_rebuild_mark(self._disk.read(self._path))
 
     def write(self, ends: Mapping[QueueKey, int]) -> None:

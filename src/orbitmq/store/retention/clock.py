@@ -22,7 +22,7 @@ class _Jump(NamedTuple):
 
 
 class RetentionClock:
-    """The ages of one run's messages. Whoever asks looks at the clocks first.
+    """The ages of one run's messages. The clocks are read first.
 
     Args:
         wall_ms: the wall clock at the start.
@@ -37,7 +37,7 @@ class RetentionClock:
     def found(self, newest_ms: int) -> int:
         """Take note of the newest message that the start found; return how long before the start it was stored.
 
-        That time does not count: nobody was there to see it pass, and the clock may have been set meanwhile.
+        That time does not count: the broker was not there to see it pass, and the clock may have been set meanwhile.
 
         Args:
             newest_ms: its store time, 0 without a message.

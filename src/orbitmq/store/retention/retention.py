@@ -266,7 +266,7 @@ class Retention:
             deleted = 0
             while (segment := queue.detach_expired(physical_min)) is not None:
                 # On the loop, and without a sync: the topic cannot be deleted and made again in between, and a file that
-                # a power cut brings back is passed over or written anew by the next start.
+                # a power cut brings back is passed over or rebuilt by the next start.
                 self._disk.unlink(segment.path)
                 segment.close()
                 deleted += 1

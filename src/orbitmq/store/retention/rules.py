@@ -65,7 +65,7 @@ def check_usage(used_ratio: float | None, rules: RetentionRules) -> Usage:
     """Say what it means that so much of the disk is used.
 
     Args:
-        used_ratio: None: nobody knows; what has expired is deleted then, as in Java.
+        used_ratio: None: unknown; what has expired is deleted then, as in Java.
     """
     if used_ratio is None:
         return Usage.HIGH
@@ -94,7 +94,7 @@ def may_delete(age_ms: int | None, usage: Usage, rules: RetentionRules) -> bool:
     """Say whether the oldest file may go, in a round that deletes.
 
     Args:
-        age_ms: every message in it is that old at least; None: nobody knows.
+        age_ms: every message in it is that old at least; None: unknown.
     """
     if rules.may_force and usage in (Usage.FORCING, Usage.FULL):
         return True

@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 
 Waiter = Callable[[bool | None], None]
-"""Told True when the bytes are durable, False when they will not be, None when nobody knows: the time-out came first."""
+"""Told True when the bytes are durable, False when they will not be, None when unknown: the time-out came first."""
 
 
 class Durability:
@@ -27,7 +27,7 @@ class Durability:
 
     def wait(self, position: int, waiter: Waiter) -> bool:
         """Queue `waiter` until `position` (bytes) is durable. True: it already is."""
-        assert not self.is_fenced, "nobody comes back to answer"
+        assert not self.is_fenced, "no sync comes back to answer"
         if position <= self.durable:
             return True
         heappush(self._waiting, (position, next(self._arrival), waiter))
@@ -45,7 +45,7 @@ class Durability:
 
     @property
     def arrived_count(self) -> int:
-        """A number that is larger for every look after somebody has come."""
+        """A number that is larger for every check after a new waiter."""
         return next(self._arrival)
 
     def expire(self, arrived_before: int) -> list[Waiter]:
@@ -57,11 +57,11 @@ class Durability:
         return [waiter for _, _, waiter in late]
 
     def abandon(self) -> list[Waiter]:
-        """Return everybody who waits, in order: nobody is going to sync for them."""
+        """Return all waiters, in order: no sync is going to happen for them."""
         return [heappop(self._waiting)[2] for _ in range(len(self._waiting))]
 
     def fail(self) -> list[Waiter]:
-        """Take note that a sync failed; return everybody who waited for nothing.
+        """Take note that a sync failed; return the waiters that waited for nothing.
 
         Linux reports a lost write once and forgets: a later sync that succeeds is not trusted (apache/rocketmq#2706).
         """

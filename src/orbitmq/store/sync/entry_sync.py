@@ -1,4 +1,4 @@
-"""Syncing the entries of many consume queues at once, after they were written anew, or before a store is closed.
+"""The sync of the entries of many consume queues together, after they were rebuilt, or before a store is closed.
 
 Hundreds of them share one sync of their file system. Where it has none that can be relied upon, four threads sync files
 that come together: they share writes of the file system's journal, and are five times as fast as one.
@@ -21,7 +21,7 @@ _THREADS = 4
 _BATCH_SIZE = 16
 _FEW = 16
 _MANY = 500
-"""Fewer are synced one by one: a file system's sync waits for what everybody else has written to it, too."""
+"""Fewer are synced one by one: a file system's sync waits for what all other programs have written to it, too."""
 _HELD_MAX = 250
 """So many files are open at a time, and share one sync."""
 

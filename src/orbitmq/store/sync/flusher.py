@@ -48,7 +48,7 @@ class Flusher:
                 task()
             except Exception as caught:  # judged on the loop, whatever it is
                 error = caught
-            # A queue beside the loop's own: `stop` reports what is left there without the loop having to turn.
+            # A queue besides the loop's own: `stop` reports what is left there without the loop having to turn.
             self._outcomes.put((done, error))
             with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
                 self._loop.call_soon_threadsafe(self._report)

@@ -1,6 +1,6 @@
 """The order of syncs: group commits first, then consume queues, then the checkpoint that vouches for both.
 
-At most one task is under way on the flusher's thread, so that everybody who appends meanwhile shares the next sync
+At most one task is under way on the flusher's thread, so that all appends meanwhile share the next sync
 (group commit), and a group commit never waits for a whole round of consume queues.
 
 Only a sync that the disk was asked for and refused fences the store. Where a file cannot even be opened, what was written
@@ -36,7 +36,7 @@ _RETRY_MS = 100
 """After so long a group commit is tried again that found no descriptor; consume queues wait for the next round."""
 _RETRY_KEY = -1
 _LOOKS_PER_TIMEOUT = 10
-"""So often, within the time-out of a sync, it is looked who waits longer: nobody's send pays for a clock."""
+"""So often, within the time-out of a sync, waiters are checked: no send pays for reading a clock."""
 
 
 class Syncing:
@@ -45,7 +45,7 @@ class Syncing:
     Args:
         checkpoint: as it was found.
         write_checkpoint: writes the file and syncs it; runs on the flusher's thread.
-        on_durable: called on the loop when the CommitLog was synced further, before anybody is answered.
+        on_durable: called on the loop when the CommitLog was synced further, before any waiter is answered.
         on_failure: called on the loop, once, when a sync failed.
         on_entries: told, with each round, how many bytes of queue entries wait in memory for their files.
     """
@@ -121,7 +121,7 @@ class Syncing:
 
         Args:
             commit_every_ms: None: the CommitLog is synced only on request.
-            timeout_ms: who waits longer for a sync, by up to a tenth, is told that nobody knows; None: never.
+            timeout_ms: a waiter for a sync gets `None`, unknown, after this time and up to a tenth; None: never.
         """
         self._loop = loop
         self._flusher = Flusher(loop)
@@ -177,7 +177,7 @@ class Syncing:
             flusher.stop()
 
     def fail(self, error: Exception) -> None:
-        """Take note that a sync failed, on whatever thread: nothing becomes durable any more, and whoever waits hears."""
+        """Take note that a sync failed, on whatever thread: nothing becomes durable any more, and waiters are told."""
         if self._durability.is_fenced:
             return
         lost = self._durability.fail()
@@ -207,7 +207,7 @@ class Syncing:
             return
         if self._is_commit_wanted and self._commit_log.end > self._durability.durable:
             self._is_commit_wanted = False
-            # Group commit: whatever is in the log by now shares this sync, whoever asked for it first.
+            # Group commit: whatever is in the log by now shares this sync.
             end = self._commit_log.end
             try:
                 segments = self._hold_segments(end)

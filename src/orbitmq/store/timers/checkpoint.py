@@ -23,7 +23,7 @@ class TimerCheckpoint(NamedTuple):
 
     `read_ms`: everything due before is delivered. `log_position`: the log's bytes before it, and the slots that lead to
     them, are on the disk. `queue_offset`: the messages before it are in the wheel. `master_queue_offset`: the same as
-    `queue_offset`, or more while the wheel is written anew: messages before it that were due before `read_ms` have been
+    `queue_offset`, or more while the wheel is rebuilt: messages before it that were due before `read_ms` have been
     delivered.
     """
 

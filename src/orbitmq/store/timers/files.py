@@ -28,7 +28,7 @@ _ASIDE_MAX = 100
 
 
 class DamagedTimers(StoreError):
-    """The timers' files contradict one another: they have to be written anew."""
+    """The timers' files contradict one another: they have to be rebuilt."""
 
 
 class TimerFiles:
@@ -104,7 +104,7 @@ class TimerFiles:
         if self.log.is_empty:
             self.queue_offset = 0  # nothing to compare with: whatever was delivered is passed over
             return
-        # The queue is read on from the checkpoint: of what came later, some was due and stored at once, without a unit, and
+        # The queue is read on from the checkpoint: of what came later, some was due and stored immediately, without a unit, and
         # a power cut may have taken that and left the unit of a message behind it.
         last = self.log.last_before(self.log.end)
         found = None if last is None else queue_offset_of(last.physical_offset, last.message_size)
@@ -120,7 +120,7 @@ class TimerFiles:
         Raises:
             OSError: the disk does not take it.
         """
-        log.error("the timers' files are damaged (%s): they are moved aside and written anew from their queue", reason)
+        log.error("the timers' files are damaged (%s): they are moved aside and rebuilt from their queue", reason)
         self.close()
         for path in (self.wheel.path, self.log.directory):
             self._set_aside(path)
@@ -156,7 +156,7 @@ class TimerFiles:
         return at < len(self._placed) and self._placed[at] == physical_offset
 
     def check_whole(self) -> None:
-        """Make sure that no file was cut by somebody else. Raises FileCut."""
+        """Make sure that no file was cut from outside. Raises FileCut."""
         self.wheel.check_whole()
         self.log.check_whole()
 
@@ -214,7 +214,7 @@ class TimerFiles:
         """Find the log's end, and make the wheel fit it."""
         if self.log.is_empty:
             self._open_wheel()
-            # Without a checkpoint nobody knows from when on slots count: every one does.
+            # Without a checkpoint it is not known from when on slots count: every one does.
             slots = self.wheel.pending(checkpoint.read_ms) if checkpoint.read_ms else self.wheel.used()
             if any(True for _ in slots):
                 raise DamagedTimers("there is no log for what is in the wheel")
@@ -239,10 +239,10 @@ class TimerFiles:
         self._open_wheel()
         if not self.read_ms:
             self.read_ms = self.log.first_due_ms()
-        # Without a checkpoint nobody knows from when on slots have to fit.
+        # Without a checkpoint it is not known from when on slots have to fit.
         is_known = had_wheel and checkpoint.read_ms and self._leads_to(checkpoint.log_position)
         if not is_known or not self._fits(self.read_ms):
-            log.warning("the timer wheel does not fit the timer log: it is written anew")
+            log.warning("the timer wheel does not fit the timer log: it is rebuilt")
             self._write_wheel(self.read_ms)
             self._fits(self.read_ms)
 
@@ -283,7 +283,7 @@ class TimerFiles:
         return self.pending_count == self.log.count_due(start, read_ms // precision * precision)
 
     def _write_wheel(self, read_ms: int) -> None:
-        """Write the wheel anew from the log."""
+        """Rebuild the wheel from the log."""
         self.wheel.clear()
         wheel, precision = self.wheel, self.wheel.precision_ms
         low = read_ms // precision * precision
@@ -309,7 +309,7 @@ class TimerFiles:
         return unit.due_ms // precision == due_ms // precision
 
     def _set_aside(self, path: Path) -> None:
-        """Move a file, or the files of a directory, where nobody reads them."""
+        """Move a file, or the files of a directory, where nothing reads them."""
         disk = self._disk
         names = disk.names(path) if path == self.log.directory else []
         if not names and not disk.exists(path):

@@ -84,7 +84,7 @@ class TimerLog:
             lost += segment.file.data_end(start) - start
         if lost:
             self._log.truncate(end)
-            # At once: a unit that a power cut brought back would lead to what the CommitLog has there by then.
+            # Immediately: a unit that a power cut brought back would lead to what the CommitLog has there by then.
             for segment in self._log.between(end, self._log.end):
                 segment.file.sync()
         self.end = end
@@ -113,7 +113,7 @@ class TimerLog:
     def check_whole(self) -> None:
         """Make sure that the file that is written has its size: a write behind its end would kill the process."""
         if self._written is not None and not self._written.file.is_whole():
-            raise FileCut(f"{self._written.path} was cut short by somebody else")
+            raise FileCut(f"{self._written.path} was cut short from outside")
 
     def unit(self, position: int) -> Unit | None:
         """Return the unit that lies there, None where no whole one does."""
@@ -210,7 +210,7 @@ class TimerLog:
         self._written = None
 
     def reset(self) -> None:
-        """Begin anew after the files were moved away."""
+        """Begin again after the files were moved away."""
         self.close()
         self._log.segments.clear()
         self.end = 0

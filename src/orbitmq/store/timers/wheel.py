@@ -94,7 +94,7 @@ class TimerWheel:
     def check_whole(self) -> None:
         """Make sure that the file has its size: a look behind its end would kill the process. Raises FileCut."""
         if self._file is not None and not self._file.is_whole():
-            raise FileCut(f"{self.path} was cut short by somebody else")
+            raise FileCut(f"{self.path} was cut short from outside")
 
     def slot(self, due_ms: int) -> Slot | None:
         """Return what is due at a step, None where nothing is."""

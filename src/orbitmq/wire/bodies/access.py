@@ -104,7 +104,7 @@ def _document(user: User) -> dict[str, str]:
 
 
 class RuleDraft(NamedTuple):
-    """A rule as somebody wrote it; None is what means nothing."""
+    """A rule as it was written; None is what means nothing."""
 
     resource: Resource | None
     actions: tuple[Action, ...]
@@ -113,7 +113,7 @@ class RuleDraft(NamedTuple):
 
 
 class PolicyDraft(NamedTuple):
-    """Rules of one type as somebody wrote them."""
+    """Rules of one type as they were written."""
 
     type: PolicyType
     rules: tuple[RuleDraft, ...]

@@ -24,7 +24,7 @@ class QueueInfo:
     """One queue at its consumer (Java: ProcessQueueInfo); offsets of -1 become 0, as Java shows none.
 
     Args:
-        cached_count: messages that were pulled and are not done; those that are worked on in order stand beside them.
+        cached_count: messages that were pulled and are not done; those that are worked on in order are counted besides.
         working_count: messages that are worked on in order (Java: transactionMsgCount).
     """
 

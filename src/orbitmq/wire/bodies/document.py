@@ -20,21 +20,21 @@ _FLAGS = {**dict.fromkeys(("TRUE", "T", "Y", "1"), True), **dict.fromkeys(("FALS
 """Source: fastjson's BooleanCodec and TypeUtils.castToBoolean."""
 _ENTRIES_PER_PART = 250
 DOCUMENT_SIZE_MAX = 1024 * 1024
-"""Bytes of JSON that a server parses at once."""
+"""Bytes of JSON that a server parses in one pass."""
 
 
 def parse_body(what: str, body: bytes, parse: Callable[[dict[str, Any]], T], *, size_max: int = 0) -> T:
     """Parse a JSON object body in any dialect and build a value from it.
 
     Args:
-        size_max: for a server, whose peers may be anybody: no more bytes, and only what `fastjson.loads` is quick at;
+        size_max: for a server, whose peers may be any client: no more bytes, and only what `fastjson.loads` is quick at;
             0 for what we asked for.
 
     Raises:
         HeaderError: too large, not JSON, not an object, or a field that `parse` could not use.
     """
     if size_max and len(body) > size_max:
-        raise HeaderError(f"{what}: {len(body)} bytes to be parsed at once, limit {size_max}")
+        raise HeaderError(f"{what}: {len(body)} bytes to be parsed in one pass, limit {size_max}")
     try:
         document = fastjson.loads(body, is_bounded=size_max > 0)
     except ValueError as error:

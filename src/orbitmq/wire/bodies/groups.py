@@ -31,7 +31,7 @@ from orbitmq.wire.bodies.registration import data_version_document, parse_data_v
 class GroupConfig:
     """One consumer group's settings (Java: SubscriptionGroupConfig).
 
-    `extra` is what a newer Java broker wrote beside these; kept as it is, so that a file survives us.
+    `extra` is what a newer Java broker wrote besides these; kept as it is, so that a file survives us.
     """
 
     group: str
@@ -154,7 +154,7 @@ def parse_group(document: Mapping[str, Any]) -> GroupConfig:
 
 
 def _parse_new_group(document: Mapping[str, Any]) -> GroupConfig:
-    """Build what somebody asks for: of what is kept as it came, too, Java's fields are of Java's kinds."""
+    """Build what a request asks for: of what is kept as it came, too, Java's fields are of Java's kinds."""
     config = parse_group(document)
     check_int32([getattr(config, name) for key, name in _NUMBERS.items() if key != "brokerId"])
     extra = dict(config.extra)

@@ -234,7 +234,7 @@ def _read_pieces(pieces: _Pieces, version: int) -> Slices[RegisterBrokerBody]:
         for _ in range(pieces.take_count()):
             if pieces.are_many:
                 yield
-            if pieces.position - start > DOCUMENT_SIZE_MAX:  # as of the plain form, whose rest is parsed at once
+            if pieces.position - start > DOCUMENT_SIZE_MAX:  # as of the plain form, whose rest is parsed in one pass
                 raise ValueError(f"more than {DOCUMENT_SIZE_MAX} bytes of mappings")
             mapping = _parse_piece(pieces)
             mappings[text(mapping["topic"])] = mapping

@@ -62,7 +62,7 @@ def decode_route(body: bytes, *, size_max: int = 0) -> TopicRoute:
     """Decode a route, of either dialect.
 
     Args:
-        size_max: bytes of a route that somebody sent unasked; 0 for an answer.
+        size_max: bytes of a route that was sent unasked; 0 for an answer.
 
     Raises:
         HeaderError: the body is no route.

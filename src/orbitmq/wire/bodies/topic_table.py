@@ -1,4 +1,4 @@
-"""The topic table of a registration, read in slices: tens of thousands of topics at once would keep everybody else waiting.
+"""The topic table of a registration, read in slices: tens of thousands of topics in one step would keep all other requests waiting.
 
 A large table is cut between its entries, each piece is parsed by itself, and what stands around the table with a number
 in its place. That is the same as parsing the whole, because JSON's grammar is unambiguous: if every piece is a list of
@@ -22,7 +22,7 @@ from orbitmq.wire.slices import Slices
 SLICED_SIZE_MIN = 256 * 1024
 """Bytes of a body from which on it is read in slices: some 1,500 topics as Java writes them."""
 PIECE_SIZE = 32 * 1024
-"""Bytes of topics that are read at once."""
+"""Bytes of topics that are read in one pass."""
 TOPICS_MAX = 150_000
 """Topics of one registration: more than fit into a frame the way Java writes them."""
 
@@ -58,7 +58,7 @@ def parse_registered_topics(table: Mapping[str, Mapping[str, Any]]) -> dict[str,
         TypeError: a topic is no object, or one of its numbers no integer.
         ValueError: a number that no Java client could read.
     """
-    # Thousands of topics may come at once: each pass over them runs in C, and equal settings share one tuple.
+    # Thousands of topics may come together: each pass over them runs in C, and equal settings share one tuple.
     try:
         rows: list[tuple[Any, ...]] = list(map(_numbers_of, table.values()))
     except KeyError:

@@ -83,7 +83,7 @@ class UnregisterBroker:
 @request(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetRouteInfo:
-    """Ask for a topic's route. The zone fields travel beside the header's own."""
+    """Ask for a topic's route. The zone fields travel next to the header's own."""
 
     topic: str
     accept_standard_json_only: bool | None = None

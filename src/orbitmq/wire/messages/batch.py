@@ -18,7 +18,7 @@ from orbitmq.model.message import PROPERTIES_SIZE_MAX
 _HEAD = Struct(">iiiii")
 _PROPERTIES_SIZE = Struct(">H")
 ITEM_SIZE_MIN = _HEAD.size + _PROPERTIES_SIZE.size
-"""Bytes of a message in a batch beside its body and properties."""
+"""Bytes of a message in a batch besides its body and properties."""
 
 
 class BatchItem(NamedTuple):

@@ -79,7 +79,7 @@ class UniqueKeys:
         return f"{self._fixed}{now_ms - self._month_start_ms:08X}{count:04X}"
 
     def reserve(self, now_ms: int, count: int) -> tuple[str, int]:
-        """Take the next `count` keys, at most 65,536, for who writes them out at once.
+        """Take the next `count` keys, at most 65,536, for callers that write them out together.
 
         Returns:
             What all of them begin with, and the counter of the first; the counter is 16 bits, and follows in hexadecimal.

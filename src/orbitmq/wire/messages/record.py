@@ -382,7 +382,7 @@ def format_record(
 
 
 def encode_record(record: Record) -> bytes:
-    """Encode a record that was parsed, or one with other fields in its place: sizes and checksums are counted anew.
+    """Encode a record that was parsed, or one with other fields in its place: sizes and checksums are computed again.
 
     Raises:
         InvalidArgument: topic or properties are too long.

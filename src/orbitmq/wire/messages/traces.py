@@ -131,7 +131,7 @@ def encode_trace(trace: Trace) -> str:
 
 
 def decode_traces(body: bytes) -> list[Trace]:
-    """Return the traces of a trace message; what is none is left out, for anybody may write to the topic."""
+    """Return the traces of a trace message; what is none is left out, for any client may write to the topic."""
     return list(_decode(body.decode(errors="replace")))
 
 

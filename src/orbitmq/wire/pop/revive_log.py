@@ -55,7 +55,7 @@ class PopCheckpoint(NamedTuple):
 
     @property
     def revive_at_ms(self) -> int:
-        """When its messages may be given to somebody else, by the wall clock."""
+        """When its messages may be given to another consumer, by the wall clock."""
         return self.key.pop_time_ms + self.invisible_ms
 
 

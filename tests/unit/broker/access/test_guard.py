@@ -267,7 +267,7 @@ def test_half_a_signature_is_none(fields: dict[str, str] | None):
 
 
 def test_nobody_has_the_secret_that_unknown_users_are_checked_with():
-    for secret in ("", "nobody has this secret"):
+    for secret in ("", "no user has this secret"):
         for name, remark in (("whoever", "User:whoever is not found."), ("", "username cannot be null.")):
             fields = {"AccessKey": name}
             signed = {**fields, "Signature": signature_of(fields, b"", secret)}

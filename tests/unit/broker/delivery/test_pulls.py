@@ -223,12 +223,12 @@ def test_a_held_pull_of_a_queue_that_was_cut_is_told_so_without_a_traceback(
     rig.hold()
 
     def read(*_: Any) -> Any:
-        raise FileCut("t/0 was cut short by somebody else")
+        raise FileCut("t/0 was cut short from outside")
 
     monkeypatch.setattr(rig.store, "read", read)
     rig.clock.advance(500)
     rig.pulls.answer_expired(rig.clock())
-    assert rig.peer.replies[0].remark == "t/0 was cut short by somebody else"
+    assert rig.peer.replies[0].remark == "t/0 was cut short from outside"
     assert caplog.text == ""
 
 

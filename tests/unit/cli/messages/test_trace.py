@@ -44,4 +44,4 @@ def test_a_message_that_nobody_has_told_of_is_an_answer_of_no(orbitmq, message_i
 def test_a_trace_topic_that_is_not_there_is_named(orbitmq):
     result = orbitmq("trace", "0" * 32, "--trace-topic", "no_such_traces")
     assert (result.code, result.out) == (1, "")
-    assert "nobody traces here: there is no topic no_such_traces. Clients trace with `trace=True`" in result.err
+    assert "no client traces here: there is no topic no_such_traces. Clients trace with `trace=True`" in result.err

@@ -19,7 +19,7 @@ QUEUE = MessageQueue("t", "a", 0)
 @pytest.mark.parametrize(
     ("since", "start"),
     [({QUEUE: 5}, 5), ({QUEUE: 1}, 2), ({}, 2), ({QUEUE: 11}, 9)],
-    ids=["there", "trimmed", "a new queue", "of a topic that was made anew"],
+    ids=["there", "trimmed", "a new queue", "of a topic that was recreated"],
 )
 def test_a_topic_is_read_from_an_offset_that_it_has(since, start):
     assert starts_of({QUEUE: QueueStats(2, 9)}, since) == {QUEUE: start}

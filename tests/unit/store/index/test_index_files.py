@@ -188,7 +188,7 @@ def test_a_search_misses_slots_that_are_zeroed_and_the_files_are_written_again(w
     behind = [path for path in files(disk) if path >= damaged]
     zero_slots(disk, damaged)
     store = indexed(disk)
-    with pytest.raises(StoreBusy, match=f"{damaged} is damaged: .* set aside, and built anew from the log: ask again"):
+    with pytest.raises(StoreBusy, match=f"{damaged} is damaged: .* set aside, and rebuilt from the log: ask again"):
         numbers(store, "all")
     assert is_whole(store, 51 if is_killed else 50)
     kept = sorted(path.name for path in disk.files if path.parent == ROOT / "quarantine")

@@ -205,7 +205,7 @@ def test_beside_a_running_broker_timers_are_a_note(root: Path) -> None:
     lock = LocalDisk().lock(root / "lock")
     found = list(StoreCheck(root, SIZES).run())
     lock.close()
-    assert "timers are not checked beside a running broker" in [issue.what for issue in found]
+    assert "timers are not checked while the broker runs" in [issue.what for issue in found]
 
 
 def test_a_link_in_the_place_of_a_file_is_not_followed(root: Path) -> None:

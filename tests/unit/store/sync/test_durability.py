@@ -34,7 +34,7 @@ def test_a_failed_sync_answers_everybody_and_ends_it_upstream_2706():
     assert durability.fail() == [second, first]
     with pytest.raises(AssertionError, match="proves nothing"):
         durability.advance(30)
-    with pytest.raises(AssertionError, match="nobody comes back"):
+    with pytest.raises(AssertionError, match="no sync comes back"):
         durability.wait(30, first)
     assert durability.durable == 0
 

@@ -33,7 +33,7 @@ def test_an_object_is_given_to_its_parser() -> None:
 
 def test_an_object_of_the_greatest_size_is_parsed_and_one_byte_more_is_not() -> None:
     assert parsed(b'{"a":1}', size_max=7) == 1
-    with pytest.raises(HeaderError, match="thing: 8 bytes to be parsed at once, limit 7"):
+    with pytest.raises(HeaderError, match="thing: 8 bytes to be parsed in one pass, limit 7"):
         parsed(b'{"a":1} ', size_max=7)
 
 

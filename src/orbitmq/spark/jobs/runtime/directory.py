@@ -42,7 +42,7 @@ def claimed(directory: Path, subject: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def held(directory: Path) -> Iterator[None]:
-    """Keep a job's directory as it is while it is read; others may read it, too. Any other directory is nobody's to keep.
+    """Keep a job's directory as it is while it is read; others may read it, too. Any other directory is left alone.
 
     Raises:
         JobFailed: a run is under way that writes there.
