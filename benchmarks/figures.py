@@ -122,7 +122,7 @@ def _nameserver_memory(topic_brokers: int) -> Callable[[str, Plan], Result | Non
 def _memory_of(server: Server) -> Result:
     memory = server.memory()
     return _summary(
-        [memory.beside_store / MB],
+        [memory.without_store / MB],
         rss_mb=memory.rss / MB,
         anonymous_mb=memory.anonymous / MB,
         note=f"RSS {memory.rss / MB:,.1f} MB, anonymous {memory.anonymous / MB:,.1f} MB",
@@ -218,7 +218,7 @@ def _spark_read(peer: str, plan: Plan) -> Result | None:
 
 
 def _spark_kafka(peer: str, plan: Plan) -> Result | None:
-    """Run Spark beside Kafka's connector, which that script starts itself: the least share of a bar that ours reaches."""
+    """Run Spark next to Kafka's connector, which that script starts itself: the least share of a bar that ours reaches."""
     if peer == "java":
         return None
     words = ["--rows", str(min(SPARK_ROWS, plan.sample_messages_max)), "--runs", str(plan.runs)]
@@ -242,7 +242,7 @@ def _script(name: str, *words: str, shown: bool = False) -> dict[str, Any]:
     """Run a benchmark in a process of its own; return the JSON object on its last line.
 
     Args:
-        shown: let everybody see what it says meanwhile.
+        shown: show what it says meanwhile.
     """
     command = [sys.executable, "-m", f"benchmarks.{name}", "--json", *words]
     errors = None if shown else subprocess.PIPE

@@ -16,7 +16,7 @@ from benchmarks.servers import Server, start
 WARM_WITHIN = 0.05
 WARM_STEP_S = 3.0
 WARM_STEPS_MIN = 3
-OTHERS_CPU_MAX = 0.15  # of one core: more means that somebody else is at work on this machine
+OTHERS_CPU_MAX = 0.15  # of one core: more means that another program is at work on this machine
 ATTEMPTS_MAX = 3
 KEPT = ("p50_us", "p99_us", "server_cpu", "client_cpu", "others_cpu")
 Say = Callable[[str], None]

@@ -48,18 +48,18 @@ JAVA_MAIN = {
     "nameserver": "org.apache.rocketmq.namesrv.NamesrvStartup",
     "broker": "org.apache.rocketmq.broker.BrokerStartup",
 }
-# An installed package has its bytecode beside it; a checkout may be forbidden to write it.
+# An installed package has its bytecode next to it; a checkout may be forbidden to write it.
 BYTECODE = {"PYTHONPYCACHEPREFIX": str(BUILD / "bytecode")}
 MAPPED_STORE_FOLDERS = ("/commitlog/", "/consumequeue/", "/index/")
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Resident memory in bytes; `beside_store` leaves out the pages of mapped store files."""
+    """Resident memory in bytes; `without_store` leaves out the pages of mapped store files."""
 
     rss: int
     anonymous: int
-    beside_store: int
+    without_store: int
 
 
 @dataclass

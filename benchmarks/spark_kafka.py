@@ -58,7 +58,7 @@ class Bar:
     peer: str = "ours"
 
     def share(self, medians: Mapping[str, float], *, is_time: bool) -> float | None:
-        """Return the figure as a share of the bar, 1 where it is just reached; None where somebody was not measured."""
+        """Return the figure as a share of the bar, 1 where it is just reached; None where a side was not measured."""
         if self.peer not in medians or (self.rival is not None and self.rival not in medians):
             return None
         wanted = self.times * (1 if self.rival is None else medians[self.rival])

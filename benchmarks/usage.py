@@ -1,4 +1,4 @@
-"""Processor time of a piece of work: of this process with all below it, and of everybody else meanwhile."""
+"""Processor time of a piece of work: of this process with all below it, and of all others meanwhile."""
 
 from __future__ import annotations
 

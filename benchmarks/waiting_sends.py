@@ -1,4 +1,4 @@
-"""Sends that wait: 40,000 at once to a healthy broker, and one that waits for a broker that is away.
+"""Sends that wait: 40,000 together to a healthy broker, and one that waits for a broker that is away.
 
     python -m benchmarks.waiting_sends [--sends N] [--away SECONDS]
 
@@ -36,8 +36,8 @@ class Concurrent(NamedTuple):
     grown: int
 
 
-async def send_at_once(producer: Producer, count: int) -> Concurrent:
-    """Call `send` so many times at once, and wait for all of them."""
+async def send_together(producer: Producer, count: int) -> Concurrent:
+    """Call `send` so many times together, and wait for all of them."""
     await producer.send(Message(TOPIC, b"first"))
     peak = before = memory_used()
 
@@ -66,7 +66,7 @@ async def send_at_once(producer: Producer, count: int) -> Concurrent:
 async def send_to_the_absent(
     cluster: LocalCluster, leave: Callable[[str], Awaitable[None]], away_s: float, timeout_ms: int = TIMEOUT_MS
 ) -> float:
-    """Let a broker leave for some time while somebody sends; return how long after its return the send did, in seconds."""
+    """Let a broker leave for some time during sends; return how long after its return the send did, in seconds."""
     async with Producer("waiting", cluster.name_servers, send_timeout_ms=timeout_ms) as producer:
         await producer.send(Message(TOPIC, b"before"))
         await leave(BROKER)
@@ -86,7 +86,7 @@ async def main() -> None:
     given = options.parse_args()
     async with LocalCluster(processes=True) as cluster:
         async with Producer("concurrent", cluster.name_servers) as producer:
-            found = await send_at_once(producer, given.sends)
+            found = await send_together(producer, given.sends)
         print(
             f"concurrent sends      {given.sends}: {found.failed} failed, {found.sent} sent in {found.seconds:.1f} s, "
             f"memory +{found.grown / 2**20:.0f} MiB"

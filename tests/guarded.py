@@ -1,4 +1,4 @@
-"""A NameServer and a broker of ours behind TLS and signatures, in a thread of their own: whoever cannot show himself gets nothing."""
+"""A NameServer and a broker of ours behind TLS and signatures, in a thread of their own: clients without a signature get nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRETS = {"admin": "the-operators-secret", "writer": "the-producers-secret", "r
 
 @dataclass(frozen=True)
 class GuardedCluster:
-    """The running cluster, and the folder with everybody's files."""
+    """The running cluster, and the folder with the files of all clients."""
 
     folder: Path
     background: LoopThread

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 MARK = "ORBITMQ_TEST_RUN"
-"""A variable of the environment by which all processes of a run are known, whoever their parent is by now."""
+"""A variable of the environment by which all processes of a run are known, whatever their parent is by now."""
 END_TIMEOUT_S = 20
 """A process that a test has told to end may still be about to."""
 LIBRARIES = ("execnet", "py4j", "pyspark", "pytest_timeout", "xdist")

@@ -168,7 +168,7 @@ class Guard:
 
 
 def other_threads() -> set[threading.Thread]:
-    """Return the threads that run beside this one."""
+    """Return the threads that run next to this one."""
     return set(threading.enumerate()) - {threading.current_thread()}
 
 

@@ -1,1 +1,1 @@
-"""Kafka, which the Spark rows are measured beside: its jars, and a server for the time of a run."""
+"""Kafka, which the Spark rows are compared with: its jars, and a server for the time of a run."""

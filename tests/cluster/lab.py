@@ -69,7 +69,7 @@ class Lab:
     runner_ip: str
 
     def partition(self, *names: str) -> None:
-        """Cut hosts off, each from everybody."""
+        """Cut hosts off, each from all others."""
         for name in names:
             self.hosts[name].unplug()
 

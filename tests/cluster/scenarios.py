@@ -66,7 +66,7 @@ async def one_name_server_down_and_back_again_goes_unnoticed(stage: Stage) -> No
 
 
 @scenario("ours", "java")
-async def with_all_name_servers_down_running_clients_go_on_and_afterwards_nobody_does_anything(stage: Stage) -> None:
+async def with_all_name_servers_down_running_clients_go_on_and_afterwards_nothing_has_to_be_done(stage: Stage) -> None:
     async with stage.cluster() as cluster, stage.load(cluster) as load:
         before = await stage.until(cluster.all_equal_and_full, "all NameServers equal")
         for server in cluster.name_servers.values():
@@ -89,7 +89,7 @@ async def with_all_name_servers_down_running_clients_go_on_and_afterwards_nobody
 
 
 @scenario()
-async def a_name_server_that_is_added_later_is_filled_by_whoever_starts_with_it(stage: Stage) -> None:
+async def a_name_server_that_is_added_later_is_filled_by_brokers_that_start_with_it(stage: Stage) -> None:
     async with stage.cluster(name_servers=["ns1"]) as cluster:
         await cluster.start_name_server("ns2")
         stage.expect(
@@ -128,7 +128,7 @@ async def a_broker_that_is_killed_leaves_the_routes_with_its_connection(stage: S
 async def a_broker_whose_connections_are_reset_leaves_the_routes_and_comes_back_by_itself(stage: Stage) -> None:
     async with stage.cluster(has_hosts=True) as cluster, stage.load(cluster) as load:
         host = cluster.hosts.hosts["broker-b"]
-        host.freeze()  # or it would be back before anybody has looked
+        host.freeze()  # or it would be back before the check
         resetting = asyncio.to_thread(host.reset_connections)
         await lose_broker(stage, cluster, resetting, "reset: gone from every NameServer", "connection closed")
         host.thaw()
@@ -190,13 +190,13 @@ async def a_name_server_that_pauses_loses_no_broker_that_lives(stage: Stage) -> 
             for what, pause in pauses.items():
                 await asyncio.to_thread(pause)
                 await asyncio.sleep(lease_ms / 1000)  # who was judged wrongly leaves within that
-                await expect_nobody_lost(stage, child.address, what, brokers.names)
+                await expect_no_broker_lost(stage, child.address, what, brokers.names)
             await asyncio.to_thread(brokers.fall_silent)
             with stage.timed("the brokers fall silent: all gone", at_most_ms=lease_ms + SCAN_SLACK_MS):
                 await stage.until(lambda: asyncio.to_thread(lambda: not operator.brokers()), "silent brokers leave")
 
 
-async def expect_nobody_lost(stage: Stage, address: str, what: str, names: list[str]) -> None:
+async def expect_no_broker_lost(stage: Stage, address: str, what: str, names: list[str]) -> None:
     """Hold what a NameServer's history and its routes say against the brokers that live."""
     pool = ConnectionPool(name="test")
     try:
@@ -224,7 +224,7 @@ async def a_name_server_that_was_cut_off_agrees_again_after_healing(stage: Stage
             await stage.until(cluster.all_equal, "all NameServers equal after healing")
         stage.expect("it knows who came meanwhile", await cluster.knows("ns3", "broker-c"), True)
         stage.expect("it knows who left meanwhile", await cluster.knows("ns3", "broker-b"), False)
-        await cluster.restart_broker("broker-b")  # it holds messages that nobody has had yet
+        await cluster.restart_broker("broker-b")  # it holds messages that were not consumed yet
         await load.more()
         await all_received(stage, load)
         stage.note("sends that failed", len(load.errors))
@@ -241,7 +241,7 @@ async def brokers_change_while_most_name_servers_are_gone_and_clients_follow(sta
         await create_topic(cluster)
         with stage.timed("a new broker has the topic: a producer uses it", at_most_ms=stage.pace.poll_ms + 6_000):
             await stage.until(lambda: uses(load, "broker-c"), "the new broker in use")
-        await cluster.restart_broker("broker-b")  # it holds messages that nobody has had yet
+        await cluster.restart_broker("broker-b")  # it holds messages that were not consumed yet
         await all_received(stage, load)
         none_failed(stage, load)
 
@@ -254,7 +254,7 @@ async def a_broker_retires_gracefully(stage: Stage) -> None:
         for address in cluster.name_server_list:  # as mqadmin wipeWritePerm does
             expect(await cluster.pool.request(address, WipeWritePerm(broker_name="broker-b")), address)
         with stage.timed("write permission wiped: no traffic to the broker", at_most_ms=stage.pace.poll_ms + 6_000):
-            await stage.until(lambda: uses_nobody_but(load, "broker-a"), "no traffic to the retired broker")
+            await stage.until(lambda: uses_only(load, "broker-a"), "no traffic to the retired broker")
         await cluster.brokers["broker-b"].stop()
         await load.more()
         await all_received(stage, load)
@@ -272,7 +272,7 @@ async def lose_broker(stage: Stage, cluster: World, ending: Coroutine[Any, Any, 
 
 
 async def avoids_and_finds_again(stage: Stage, cluster: World, load: Load) -> None:
-    """Nobody uses broker-b while it is gone; started again, it is back everywhere."""
+    """No client uses broker-b while it is gone; started again, it is back everywhere."""
     routes = [await load.clients.brokers_of_route(address) for address in cluster.name_server_list]
     stage.expect("the clients' tools agree", routes, [{"broker-a"}] * len(routes))
     await load.more()
@@ -299,5 +299,5 @@ async def uses(load: Load, broker: str) -> bool:
     return broker in load.last_brokers
 
 
-async def uses_nobody_but(load: Load, broker: str) -> bool:
+async def uses_only(load: Load, broker: str) -> bool:
     return load.last_brokers == {broker}

@@ -32,7 +32,7 @@ class Pace:
         outage_s: how long all NameServers are down.
         cut_s: how long a NameServer is cut off.
         pause_lease_ms: leases of the brokers of a NameServer that pauses.
-        patience_s: how long anything may take before a scenario gives up.
+        timeout_s: how long anything may take before a scenario gives up.
     """
 
     name_server: Mapping[str, Any]
@@ -45,7 +45,7 @@ class Pace:
     outage_s: float
     cut_s: float
     pause_lease_ms: int
-    patience_s: float
+    timeout_s: float
 
 
 QUICK_LEASE = {"heartbeatEnable": True, "brokerHeartbeatInterval": 200, "brokerNotActiveTimeoutMillis": 1500}
@@ -60,7 +60,7 @@ QUICK = Pace(
     outage_s=0,
     cut_s=0,
     pause_lease_ms=1_500,
-    patience_s=60,
+    timeout_s=60,
 )
 DEFAULTS = Pace(
     name_server={},
@@ -73,7 +73,7 @@ DEFAULTS = Pace(
     outage_s=90,
     cut_s=180,
     pause_lease_ms=10_000,
-    patience_s=300,
+    timeout_s=300,
 )
 
 
@@ -135,7 +135,7 @@ class Stage:
         self.say(describe(finding))
 
     async def until(self, look: Callable[[], Awaitable[Any]], what: str) -> Any:
-        return await eventually(look, what, self.pace.patience_s)
+        return await eventually(look, what, self.pace.timeout_s)
 
     @asynccontextmanager
     async def cluster(
@@ -175,7 +175,7 @@ class Stage:
         """Keep a producer and a consumer busy inside."""
         make = OurClientPair if self.cast == "ours" else JavaClientPair
         clients = make(self.folder / "clients", cluster.name_server_list, self.pace.poll_ms)
-        return Load(clients, self.pace.send_pause_s[self.cast], self.pace.patience_s).running()
+        return Load(clients, self.pace.send_pause_s[self.cast], self.pace.timeout_s).running()
 
 
 def describe(finding: Finding) -> str:

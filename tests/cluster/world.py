@@ -195,12 +195,12 @@ class Sent:
 class Load:
     """Sends all the time and consumes what it sent; remembers what was confirmed, received, and what failed."""
 
-    def __init__(self, clients: ClientPair, pause_s: float, patience_s: float) -> None:
+    def __init__(self, clients: ClientPair, pause_s: float, timeout_s: float) -> None:
         self.clients = clients
         self.sent: list[Sent] = []
         self.errors: list[Exception] = []
         self._pause_s = pause_s
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._sending: asyncio.Task[None] | None = None
 
     @property
@@ -227,14 +227,14 @@ class Load:
     async def more(self, count: int = 50) -> None:
         """Return when `count` more messages have been confirmed."""
         goal = len(self.sent) + count
-        await eventually(lambda: _now(len(self.sent) >= goal), f"{count} more messages", self._patience_s)
+        await eventually(lambda: _now(len(self.sent) >= goal), f"{count} more messages", self._timeout_s)
 
     async def settle(self) -> int:
         """Stop sending, and return when everything that was confirmed has been consumed: how many messages."""
         await self._stop_sending()
         bodies = self.bodies
         received = self.clients.received
-        await eventually(lambda: _now(received() >= bodies), "every confirmed message received", self._patience_s)
+        await eventually(lambda: _now(received() >= bodies), "every confirmed message received", self._timeout_s)
         return len(bodies)
 
     def longest_pause_ms(self, since: int) -> float:
@@ -261,14 +261,14 @@ class Load:
         await asyncio.gather(self._sending, return_exceptions=True)
 
 
-async def eventually(look: Callable[[], Awaitable[Any]], what: str, patience_s: float = 300) -> Any:
-    """Look again and again until the answer is true; `patience_s` ends a wait in vain, and is no bound."""
+async def eventually(look: Callable[[], Awaitable[Any]], what: str, timeout_s: float = 300) -> Any:
+    """Look again and again until the answer is true; `timeout_s` ends a wait in vain, and is no bound."""
     try:
-        async with asyncio.timeout(patience_s):
+        async with asyncio.timeout(timeout_s):
             while not (found := await look()):
                 await asyncio.sleep(PAUSE_S)
     except TimeoutError:
-        raise AssertionError(f"{what}: not within {patience_s:.0f} s") from None
+        raise AssertionError(f"{what}: not within {timeout_s:.0f} s") from None
     return found
 
 

@@ -27,7 +27,7 @@ from orbitmq.wire import fastjson
 from orbitmq.wire.command import Command, SerializeType, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder
 
-PATIENCE_S = 20
+TIMEOUT_S = 20
 DIFFERENCES_SHOWN = 20
 SCAN_MS = 50
 
@@ -67,7 +67,7 @@ class Link:
     def __init__(self, address: str) -> None:
         import socket
 
-        self._socket = socket.create_connection(parse_address(address), PATIENCE_S)
+        self._socket = socket.create_connection(parse_address(address), TIMEOUT_S)
         self._decoder = FrameDecoder()
         self._opaque = 0
 
@@ -176,7 +176,7 @@ class Comparison:
         fields = step.ext_fields
         question = Step(901, {"clusterName": fields["clusterName"], "brokerName": fields["brokerName"]})
         address = f'"{fields["brokerAddr"]}"'.encode()
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         for link, name in zip(self._links, ("Java's", "our"), strict=True):
             while address in link.ask(question).body:
                 if time.monotonic() > deadline:

@@ -122,7 +122,7 @@ class Stream:
 
     @property
     def _present(self) -> list[Broker]:
-        """Brokers whose id nobody else has taken: of the others Java remembers things (LISTED)."""
+        """Brokers whose id no other has taken: of the others Java remembers things (LISTED)."""
         return [broker for broker in self._brokers if not broker.is_displaced]
 
     def _begin_chapter(self) -> None:

@@ -28,7 +28,7 @@ from orbitmq.wire.command import Command
 QUICK = 300
 FIRST_STORY = 20_000_001
 """The same stories every time. The long form looks for new ones: some tens of thousands of commands still come upon a rule for
-requests that nobody sends, and a run of all tests would fail for it once in a while."""
+requests that clients do not send, and a run of all tests would fail for it once in a while."""
 FIRST_ADMIN_STORY = 20_000_001
 
 
@@ -102,7 +102,7 @@ def test_a_run_goes_on_where_the_last_one_of_its_tally_ended(tmp_path):
 
 
 def test_a_broker_that_never_lets_its_messages_be_read_is_given_up(monkeypatch):
-    monkeypatch.setattr(sides, "PATIENCE_S", 0)
+    monkeypatch.setattr(sides, "TIMEOUT_S", 0)
     side = sides.Side("Java's broker", "127.0.0.1:1")
     answers = {310: {"queueOffset": "7"}, 30: {"offset": "7"}}
     monkeypatch.setattr(side, "ask", lambda code, *_: Command(0, ext_fields=answers[code]))
@@ -145,7 +145,7 @@ def test_a_story_with_a_silent_broker_is_told_again_and_differs_the_second_time(
     assert list(run.tally.differences.values()) == ["story 7: Java's broker does not answer step 3"]
 
 
-def test_a_link_on_which_java_did_not_answer_is_opened_anew(monkeypatch):
+def test_a_link_on_which_java_did_not_answer_is_opened_again(monkeypatch):
     def silent(side, _number):
         raise sides.Silence(f"{side.name} does not answer step 0")
 

@@ -1,4 +1,4 @@
-"""Damage of what a broker keeps beside its log, one file at a time: its tables, index, timers, and batches popped in order.
+"""Damage of what a broker keeps next to its log, one file at a time: its tables, index, timers, and batches popped in order.
 
 A broker starts with the `.bak` of a table and says so, or refuses to start with a sentence that names the file and the way
 out; what is derived from the log comes back. Starting with an empty table and saying nothing is what must not be.
@@ -169,7 +169,7 @@ class Histories:
         self._running = partial(_running, has_lmq=has_lmq)
         self._before: dict[str, tuple[State, Derived]] = {}
         self._said: dict[str, frozenset[str]] = {}
-        """What a start says of files that nobody has damaged."""
+        """What a start says of files without damage."""
 
     @classmethod
     async def make(cls, home: Path, *, has_lmq: bool = False) -> Histories:

@@ -35,7 +35,7 @@ from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.messages.record import Record, iter_records
 
 NOWHERE = "127.0.0.1:9"
-"""The NameServer that these brokers cannot reach: nobody asks for a route here."""
+"""The NameServer that these brokers cannot reach: no client asks for a route here."""
 
 _FOUND = 0
 

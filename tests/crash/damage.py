@@ -1,7 +1,7 @@
 """Damage of the store's files, one at a time: each is removed, emptied, zeroed or garbled, and then the store starts.
 
 Three outcomes are good: everything is there; or it starts and names what is wrong; or it refuses to start and says what
-is lost. A fourth is none: messages are missing, or other ones have their numbers, and nobody was told.
+is lost. A fourth is none: messages are missing, or other ones have their numbers, and that went unnoticed.
 """
 
 from __future__ import annotations

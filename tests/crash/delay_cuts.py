@@ -1,6 +1,6 @@
 """Lives of delayed messages over a disk in memory: power cuts and kills at any moment, and how far the levels were delivered.
 
-A crash leaves a beginning of the log. What it owes: each delayed message in it comes, none before its time; and a process that
+A crash leaves a beginning of the log. What it must still do: each delayed message in it comes, none before its time; and a process that
 was killed between two deliveries, not in one, repeats nothing that it had delivered.
 `python -m crash.delay_cuts SEED` plays one life again and tells each step.
 """
@@ -129,9 +129,9 @@ class Life:
         content = self._heart.queues.take_durable(self.wall())
         if content is not None:
             self._say("save")
-            beside = OFFSETS.with_suffix(".tmp")
-            self.disk.write(beside, content)
-            self.disk.move(beside, OFFSETS)
+            other = OFFSETS.with_suffix(".tmp")
+            self.disk.write(other, content)
+            self.disk.move(other, OFFSETS)
 
     def _pass(self, duration_ms: int) -> None:
         self.wall.advance(duration_ms)

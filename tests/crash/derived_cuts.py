@@ -329,9 +329,9 @@ class Life:
             self._heart.offset_file.save_now()
 
     def _replace(self, path: Path, content: bytes) -> None:
-        beside = path.with_suffix(".tmp")
-        self.disk.write(beside, content)
-        self.disk.move(beside, path)
+        other = path.with_suffix(".tmp")
+        self.disk.write(other, content)
+        self.disk.move(other, path)
 
     def _flush(self) -> None:
         self._heart.store.flush()

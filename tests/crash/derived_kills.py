@@ -31,7 +31,7 @@ TIMERS_PER_S = 60
 INVISIBLE_MS = 1_500
 ASKED = 40
 """Messages that are asked for after each kill: the newest, and others by chance."""
-PATIENCE_S = 60
+TIMEOUT_S = 60
 """A look-up that is refused as too early, or not answered, is asked again for so long."""
 SETTINGS = {
     "mapped_file_size_commit_log": 256 * 1024,
@@ -151,7 +151,7 @@ class Kills:
                 except ClientError:
                     is_known = False
                 if is_known:
-                    # Of a message that came a second time while its first ack was on its way nobody knows which ack counts.
+                    # Of a message that came a second time while its first ack was on its way it is unknown which ack counts.
                     self._done |= bodies - self._maybe_done
                 else:
                     self._maybe_done |= bodies - self._done
@@ -172,13 +172,13 @@ class Kills:
     async def _ask(self, question: Callable[[], Awaitable[T]]) -> T:
         """Ask until it is answered: the broker registers, builds its index, or counts slots. Raises Lost: it never is."""
         loop = asyncio.get_running_loop()
-        until_s = loop.time() + PATIENCE_S
+        until_s = loop.time() + TIMEOUT_S
         while True:
             try:
                 return await question()
             except ClientError as error:
                 if loop.time() > until_s:
-                    raise Lost(f"no answer to a look-up in {PATIENCE_S} s: {error}") from error
+                    raise Lost(f"no answer to a look-up in {TIMEOUT_S} s: {error}") from error
                 self.counts["look-ups asked again"] += not isinstance(error, ConnectionFailed | RouteNotFound)
                 self.counts["look-ups unanswered"] += isinstance(error, RequestTimeout)
                 await asyncio.sleep(0.05)

@@ -318,7 +318,7 @@ def starts_meanwhile(root: Path, fault: Fault, skip: int) -> tuple[bool, Scenari
     """Start after kill -9 while a call fails; None: such a call did not come. Whether it started.
 
     Raises:
-        OSError: the error as it came: nobody would say what it means.
+        OSError: the error as it came: without an explanation.
     """
     scene = Scenario(root)
     scene.send(60)

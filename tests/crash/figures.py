@@ -215,14 +215,14 @@ def damage_records(size: Size) -> Figure:
     first = "".join(f"; first {case}: {verdict}" for case, verdict in list(wrong.items())[:1])
     return Figure(
         asked=f"{len(record_damage.CASES)} starts with one damaged record of delayed messages, timers, halves, popped messages or "
-        "checkpoints, queues as they were or written anew: all others come, once, and health says so",
+        "checkpoints, queues as they were or rebuilt: all others come, once, and health says so",
         measured=f"{len(cases) - len(wrong)} of {len(cases)} as asked{first}",
         reached=not wrong,
     )
 
 
 def damage_files(_size: Size) -> Figure:
-    """Damage every file of the store, and what the broker keeps beside its log."""
+    """Damage every file of the store, and what the broker keeps next to its log."""
     disabled = logging.root.manager.disable
     logging.disable(logging.NOTSET)  # what a start says is heard by a handler: switched off, it would seem to be silent
     try:

@@ -1,6 +1,6 @@
 """kill -9 of a broker's process under a mixture of load: plain, delayed and returned messages, topics made and deleted, offsets.
 
-Between two kills everybody works until the connection breaks. After each restart the broker is asked what it has, and that
+Between two kills all clients work until the connection breaks. After each restart the broker is asked what it has, and that
 is compared with what it had answered: nothing acknowledged is missing or out of order, nothing was made up, deleted
 messages stay away, and no committed offset went back behind what the kill before had left.
 """
@@ -100,7 +100,7 @@ class Kills:
         await self._drain()
 
     async def _work(self) -> None:
-        """Let everybody work, and kill the broker in the midst of it."""
+        """Let all clients work, and kill the broker in the midst of it."""
         jobs: list[Callable[[ConnectionPool], Awaitable[None]]] = [
             *(partial(self._send_plain, queue_id, sender) for queue_id in QUEUES for sender in range(IN_FLIGHT)),
             self._send_later, self._come_and_go, self._consume,
@@ -233,7 +233,7 @@ class Kills:
         if lost:
             raise Lost(f"queue {queue_id}: lost {len(lost)} messages, the first is number {lost[0]}")
         for sender in range(IN_FLIGHT):
-            # Nobody sends a message before the answer to the one before.
+            # No producer sends a message before the answer to the one before.
             numbers = [number for number in promise.found if number % IN_FLIGHT == sender]
             if any(first >= second for first, second in pairwise(numbers)):
                 raise Lost(f"queue {queue_id}: messages are out of order, or there twice")

@@ -1,4 +1,4 @@
-"""A model of the store: random histories of everything that happens to it, beside a plain account of what it promised.
+"""A model of the store: random histories of everything that happens to it, next to a plain account of what it promised.
 
 A life is one store: it is written, read, synced, closed, killed, loses power in the middle of any call, its disk fills up
 and fails, its topics are deleted and made again. Loop and flusher's thread are moved by hand, so a seed is a history.
@@ -94,7 +94,7 @@ class Life:
         self._loop, self._flusher = HandLoop(), HandFlusher(HandLoop())
         self._steps = self._choose_steps()
         self._last: tuple[Truth, int, int] | None = None
-        """What was sent last, by its queue offset and its end, and nobody has waited for."""
+        """What was sent last, by its queue offset and its end, without a waiter."""
         self._store = self._open()
 
     def run(self, steps: int = STEPS) -> None:
@@ -180,7 +180,7 @@ class Life:
         self._last = None
 
         def answered(is_durable: bool | None) -> None:
-            if is_durable:  # of a topic that was deleted meanwhile: nobody looks at that account any more
+            if is_durable:  # of a topic that was deleted meanwhile: that account is not used any more
                 self.counts["acknowledged"] += 1
                 truth.acknowledged = max(truth.acknowledged, queue_offset + 1)
 
@@ -228,7 +228,7 @@ class Life:
         self._loop.advance(self.random.choice([0.2, 0.6, 2.5]))
 
     def _jump(self) -> None:
-        """Somebody sets the clock."""
+        """Set the clock."""
         self._clock.set(self._clock.time_ms + self.random.choice([-3_600_000, -1000, 3_600_000]))
 
     def _delete(self) -> None:
@@ -267,7 +267,7 @@ class Life:
         for key, truth in self._ledger.queues.items():
             first = self._store.min_offset(*key)
             went = truth.sent[truth.first : first]
-            # A round judges ages by the clock that it began with; somebody may have set it back between its turns.
+            # A round judges ages by the clock that it began with; it may have been set back between its turns.
             now_ms = max(self._clock.time_ms, self._round_ms)
             age_ms = now_ms - max((sent.stored_at_ms for sent in went), default=0)
             if went and age_ms < self._retention.reserved_ms and self._disk.usage <= self._retention.forcing_ratio:

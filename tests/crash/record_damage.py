@@ -64,14 +64,14 @@ _TRIES = 300
 
 
 class Case(NamedTuple):
-    """One record, damaged in one way, with its consume queues as they were or written anew."""
+    """One record, damaged in one way, with its consume queues as they were or rebuilt."""
 
     kind: str
     damage: str
     is_rebuilt: bool
 
     def __str__(self) -> str:
-        return f"{self.kind}, {self.damage}{', queues written anew' if self.is_rebuilt else ''}"
+        return f"{self.kind}, {self.damage}{', queues rebuilt' if self.is_rebuilt else ''}"
 
 
 CASES = [Case(kind, damage, is_rebuilt) for kind in TOPICS for damage in DAMAGES for is_rebuilt in (False, True)]

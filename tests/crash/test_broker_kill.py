@@ -31,7 +31,7 @@ async def test_no_acknowledged_message_is_lost_or_reordered_by_a_kill(tmp_path: 
 
 
 def test_a_running_producer_and_consumer_go_on_by_themselves(tmp_path: Path) -> None:
-    """Broker killed, broker restarted, NameServer killed: nobody but the servers is touched."""
+    """Broker killed, broker restarted, NameServer killed: only servers are touched."""
 
     async def scene() -> None:
         settings = {"flush_disk_type": "SYNC_FLUSH", "mapped_file_size_commit_log": 256 * 1024}

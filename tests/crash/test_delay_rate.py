@@ -12,7 +12,7 @@ from orbitmq.broker.delivery.delay import DelayQueues
 from orbitmq.store import AppendResult, Draft, Store
 
 
-def test_many_messages_that_are_due_at_once_come_once_and_in_order(tmp_path: Path) -> None:
+def test_many_messages_that_are_due_together_come_once_and_in_order(tmp_path: Path) -> None:
     assert deliver(tmp_path, 300) > 0
 
 

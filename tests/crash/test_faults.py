@@ -98,7 +98,7 @@ def test_a_file_that_a_killed_process_made_keeps_its_name_once_it_is_synced(tmp_
     scene.close()
 
 
-def test_a_disk_that_hangs_is_named_and_who_waits_is_told_that_nobody_knows(tmp_path):
+def test_a_disk_that_hangs_is_named_and_waiters_get_unknown(tmp_path):
     scene = Scenario(tmp_path)
     answers: list[bool | None] = []
     result = scene.store.append(Draft(*QUEUES[0], b"slow"))

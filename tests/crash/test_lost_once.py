@@ -64,13 +64,13 @@ async def test_a_topic_made_again_costs_no_other_topic_its_messages(tmp_path: Pa
             await wire.send_all("again", numbered(5, 400))
             assert await wire.delete("again") == await wire.create("again") == 0
             kept = await wire.send_all("again", numbered(5, 1000))
-            beside = await wire.send_all("bystander", numbered(500))
-            assert (len(kept), len(beside)) == (5, 500)
+            other = await wire.send_all("bystander", numbered(500))
+            assert (len(kept), len(other)) == (5, 500)
         broker.kill()
         broker.start()
         async with wire_to(broker) as wire:
             assert await wire.read("again") == kept
-            assert await wire.read("bystander") == [*known, *beside]
+            assert await wire.read("bystander") == [*known, *other]
 
 
 async def test_deleted_topics_stay_deleted_after_a_crash(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ async def test_deleted_topics_stay_deleted_after_a_crash(tmp_path: Path) -> None
                 assert await wire.read(topic) == []
 
 
-async def test_connections_beyond_the_descriptors_take_no_write_from_anybody(tmp_path: Path) -> None:
+async def test_connections_beyond_the_descriptors_take_no_write_from_another(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, descriptors=256) as broker:
         host, port = broker.address.split(":")
         async with wire_to(broker) as wire:
@@ -133,7 +133,7 @@ async def test_delayed_messages_are_not_all_repeated_by_a_crash_under_steady_tra
 
 
 @pytest.mark.parametrize("is_killed", [True, False])
-async def test_an_emptied_queue_file_misleads_nobody(tmp_path: Path, is_killed: bool) -> None:
+async def test_an_emptied_queue_file_misleads_no_reader(tmp_path: Path, is_killed: bool) -> None:
     with BrokerProcess(tmp_path) as broker:
         async with wire_to(broker) as wire:
             assert await wire.create("orders") == await wire.create("bystander") == 0

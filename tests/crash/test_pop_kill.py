@@ -24,7 +24,7 @@ class Ledger:
     def __init__(self) -> None:
         self.acknowledged: set[bytes] = set()
         self.maybe: set[bytes] = set()
-        """Acks whose answer a kill has cut off, or that may have come too late: nobody knows."""
+        """Acks whose answer a kill has cut off, or that may have come too late: it is unknown."""
         self.broken: list[bytes] = []
 
 

@@ -44,7 +44,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         text = path.read_text()
-        # The last line of a producer that was killed may be cut short: nobody was told that decision.
+        # The last line of a producer that was killed may be cut short: that decision was not sent.
         self.decisions = {line[1:]: line[0] for line in text.split("\n")[:-1]}
         if text and not text.endswith("\n"):
             os.write(self._file, b"\n")

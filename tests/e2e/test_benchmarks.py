@@ -9,7 +9,7 @@ from benchmarks import report
 from benchmarks.__main__ import QUICK_ROWS, main
 from benchmarks.measure import summarise
 from benchmarks.rows import Bar
-from benchmarks.waiting_sends import send_at_once
+from benchmarks.waiting_sends import send_together
 
 from orbitmq import Producer
 from orbitmq.testing import LocalCluster
@@ -83,7 +83,7 @@ def test_kept_figures_are_merged_row_by_row(tmp_path, monkeypatch):
     assert (rows["a"]["ours"]["value"], rows["b"]["ours"]["value"]) == (1, 3)
 
 
-def test_a_disturbed_row_is_judged_by_nobody_and_not_kept(tmp_path, monkeypatch):
+def test_a_disturbed_row_is_not_judged_and_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "RESULTS", tmp_path)
     disturbed = {"ours": summarise([run(10) | {"others_cpu": 0.9}], "per_second")}
     assert report.is_disturbed(disturbed)
@@ -116,5 +116,5 @@ async def test_thousands_of_concurrent_sends_all_arrive():
         LocalCluster() as cluster,
         Producer("concurrent", cluster.name_servers, send_timeout_ms=600_000) as producer,
     ):
-        found = await send_at_once(producer, 2_000)
+        found = await send_together(producer, 2_000)
     assert (found.failed, found.sent) == (0, 2_000)

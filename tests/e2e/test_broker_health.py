@@ -101,7 +101,7 @@ def test_a_broker_whose_disk_failed_says_so_until_a_restart_on_a_good_one(cluste
     assert (fenced(cluster), get(cluster, "/readyz")[0], health(cluster)) == (0, 200, (0, ""))
 
 
-def test_a_broker_that_cut_a_torn_tail_says_so_until_somebody_has_taken_it_away(cluster):
+def test_a_broker_that_cut_a_torn_tail_says_so_until_it_is_removed(cluster):
     asyncio.run(send(cluster.name_servers, b"kept"))
     cluster.kill_broker()
     root = cluster.data_dir / "broker-a"

@@ -58,7 +58,7 @@ def up(data_dir, *more):
     return serving("up", "--nameserver-port", 0, "--broker-port", 0, "--data-dir", data_dir, "-o", "json", *more)
 
 
-def test_up_serves_at_once_and_keeps_messages_over_a_restart(tmp_path):
+def test_up_serves_immediately_and_keeps_messages_over_a_restart(tmp_path):
     with up(tmp_path) as server:
         assert server.ready["event"] == "ready"
         assert server.ready["pid"] == server.process.pid

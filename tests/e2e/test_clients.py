@@ -224,7 +224,7 @@ async def test_with_all_name_servers_down_known_topics_go_on():
         async with Producer("makers", cluster.name_servers) as producer, consumer(cluster) as reader:
             await producer.send(Message("orders", b"0"))
             assert await take(reader, 1) == [b"0"]
-            # A topic that a broker does not have yet cannot be found while there is nobody to ask.
+            # A topic that a broker does not have yet cannot be found while there is no server to ask.
             for broker in cluster.brokers:
                 await producer.send(Message("orders", b"-1"), queue=MessageQueue("orders", broker, 0))
             assert await take(reader, 2) == [b"-1", b"-1"]

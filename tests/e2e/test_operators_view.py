@@ -90,7 +90,7 @@ def test_a_broker_is_retired_on_every_name_server_and_called_back(cluster):
     assert run(cluster, "route", "wipe-write-perm", "nobody")[0] == 1
 
 
-def test_health_is_0_when_all_are_fine_1_when_one_is_not_and_3_when_nobody_answers(cluster):
+def test_health_is_0_when_all_are_fine_1_when_one_is_not_and_3_when_no_server_answers(cluster):
     code, text, _ = run(cluster, "health", "-o", "json")
     assert code == 0
     found = json.loads(text)

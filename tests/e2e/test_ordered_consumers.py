@@ -67,7 +67,7 @@ class Child:
 async def test_each_keys_first_deliveries_stay_in_order_when_a_consumer_is_killed():
     received = []  # what the consumer that stays was given
     sent = dict.fromkeys([f"key-{number}" for number in range(KEYS)], 0)
-    # Nobody gives back the locks of the killed: they run out.
+    # The locks of the killed are not given back: they run out.
     async with LocalCluster(settings={"rebalance_lock_max_live_time": 1_000}) as cluster:
         async with AdminClient(cluster.name_servers) as admin:
             await admin.create_topic(TopicConfig(topic="orders", read_queue_count=QUEUES, write_queue_count=QUEUES))

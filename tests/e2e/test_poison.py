@@ -52,7 +52,7 @@ class Handled:
             raise ValueError(number)
 
     async def message(self, message: StoredMessage) -> None:
-        for _ in range(10 - int(message.body) % 10):  # nobody takes as long as the next one
+        for _ in range(10 - int(message.body) % 10):  # no other takes as long as the next one
             await asyncio.sleep(0)
         self.take(message)
 
@@ -93,7 +93,7 @@ async def check(cluster: LocalCluster | BlockingCluster, group: str) -> None:
             assert await member.committed(queue) == await reader.end_offset(queue)
 
 
-# One attempt: the first delivery is the last one, and nobody has to wait ten seconds for the second.
+# One attempt: the first delivery is the last one, and no test has to wait ten seconds for the second.
 @pytest.mark.parametrize(
     ("how", "settings"),
     [
@@ -181,7 +181,7 @@ async def test_what_a_simple_consumer_never_acknowledges_is_a_dead_letter_after_
                     else:
                         await consumer.change_invisible_time(message, 0)
             letters: dict[bytes, DeadLetter] = {}
-            while len(letters) < 2:  # the next time that it comes, nobody gets it
+            while len(letters) < 2:  # the next time that it comes, no consumer gets it
                 assert await consumer.receive(timeout_ms=200) == []
                 letters |= await letters_of(cluster, "takers")
         assert counts == {b"bad": 3, b"rejected": 1, b"good": 1}

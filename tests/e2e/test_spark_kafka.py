@@ -1,4 +1,4 @@
-"""The rows beside Kafka's connector: medians of turns, shares of bars, the table. Kafka itself is not needed."""
+"""The rows next to Kafka's connector: medians of turns, shares of bars, the table. Kafka itself is not needed."""
 
 import pytest
 from benchmarks.spark_kafka import Bar, Case, Turn, summarise, table

@@ -1,4 +1,4 @@
-"""The files of a broker as its operator sees them: beside it, after `kill -9`, and repaired."""
+"""The files of a broker as its operator sees them: while it runs, after `kill -9`, and repaired."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def killed(tmp_path):
             assert sent.returncode == 0, sent.stderr
         # What is to be damaged has to be there: queue files follow the log after two seconds.
         asyncio.run(until(lambda: list(root.glob(f"consumequeue/orders/*/{0:020}")), pause_s=0.05))
-        beside = run_command("store", "check", root)
-        assert (beside.returncode, len(beside.stdout.splitlines())) == (0, 1), beside.stdout
-        assert "beside a running broker" in beside.stderr
+        temporary = run_command("store", "check", root)
+        assert (temporary.returncode, len(temporary.stdout.splitlines())) == (0, 1), temporary.stdout
+        assert "beside a running broker" in temporary.stderr
         refused = run_command("store", "rebuild", root)
         assert (refused.returncode, "in use by another broker" in refused.stderr) == (1, True)
         deleted = run_command("topic", "delete", "bills", name_servers=server.name_servers)

@@ -1,4 +1,4 @@
-"""Golden files: bytes captured from Java 5.3.3 peers, each beside what Java's own decoder reads in it (capture.py)."""
+"""Golden files: bytes captured from Java 5.3.3 peers, each next to what Java's own decoder reads in it (capture.py)."""
 
 from __future__ import annotations
 

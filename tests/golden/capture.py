@@ -1,6 +1,6 @@
 """Captures the golden files from Java peers: `PYTHONPATH=tests .venv/bin/python -m golden.capture`.
 
-`--only CODE` (may be repeated) captures the frames of some codes anew, or for the first time, and leaves all other files.
+`--only CODE` (may be repeated) captures the frames of some codes again, or for the first time, and leaves all other files.
 
 Frames pass through taps between Java's NameServer, broker and clients; what they mean is what Java's own decoder says.
 Store files are those of a Java broker with small segments, stopped cleanly.
@@ -49,7 +49,7 @@ NAMES[99999] = "unknown"
 IN_BINARY_TOO = {11, 14, 15, 30, 31, 34, 38, 40, 46, 103, 104, 105, 106, 310, 320, 322, 325, 326, 901, 904, 905}
 PACKED = ("golden-zlib", "golden-lz4", "golden-zstd")
 BODY_MAX = 40_000
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Tap:
 
 
 def main() -> None:
-    """Capture everything anew, or the frames of some codes."""
+    """Capture everything again, or the frames of some codes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--only", action="append", type=int, choices=sorted(NAMES), metavar="CODE")
     only = frozenset(parser.parse_args().only or ())
@@ -272,7 +272,7 @@ def produce(clients: JavaClients, name_server: str) -> None:
 
 
 def transact(clients: JavaClients, name_server: str) -> None:
-    """Commit at once, roll back at once, and say only when asked."""
+    """Commit immediately, roll back immediately, and say only when asked."""
     producer = clients.producer("golden-transactions", name_server, transactional=True)
     for outcome in ("COMMIT_MESSAGE", "ROLLBACK_MESSAGE", "UNKNOW"):
         properties = {"OUTCOME": outcome, "CHECKED": "COMMIT_MESSAGE"}
@@ -416,7 +416,7 @@ def administrate(clients: JavaClients, name_server: str) -> None:
 
 
 def look_at_the_broker(clients: JavaClients, name_server: str, broker_address: str) -> None:
-    """What mqadmin asks one broker, or tells it, beside its everyday."""
+    """What mqadmin asks one broker, or tells it, besides the usual."""
     producer = clients.producer("golden-looked-at", name_server, send_timeout_ms=30_000)
     (sent,) = producer.send(message("golden", b"counted"))
     assert sent["offset_message_id"]
@@ -453,7 +453,7 @@ def lose_a_master(home: Path, serialize_type: str) -> list[Passed]:
         slave.start()
         with JavaBroker(home / "master", address, **group):
             pass  # it comes, and leaves cleanly
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not any(b"offlineBrokerAddr" in item.frame for item in passed):
             assert time.monotonic() < deadline, "the NameServer did not tell the slave that its master has left"
             time.sleep(0.05)
@@ -519,7 +519,7 @@ def administrate_controllers(home: Path, controller: str, name_server: str) -> N
 
 def wait_until(holds: Callable[[], bool]) -> None:
     """Ask until it holds."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not holds():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.05)

@@ -21,7 +21,7 @@ _HELD = 4_000
 def send_frames(host: str, port: int, count: int, seed: str) -> None:
     """Send injured frames, each of which the server gets to see: one that ends its connection is the last on it.
 
-    Made in rounds while nobody measures: each line that comes in says how many, and `ready` goes out when they are made;
+    Made in rounds outside of measurements: each line that comes in says how many, and `ready` goes out when they are made;
     the next line sends them, and `done` goes out.
     """
     frames, random = golden_requests(), Random(seed)

@@ -53,7 +53,7 @@ SUSPEND_MS = 30_000
 _RESET = struct.pack("ii", 1, 0)
 _BATCH_SIZE = 200
 _HOLDING_S = 12
-"""So long a broker may take to park a hundred thousand pulls, most of which wait in its sockets before."""
+"""So long a broker may take to hold a hundred thousand pulls, most of which wait in its sockets before."""
 
 
 def send_frame(topic: str, body: bytes = b"x", *, opaque: int = 1, queue_id: int = 0) -> bytes:
@@ -163,7 +163,7 @@ def idle_connections(attacker: Attacker) -> Iterator[None]:
         time.sleep(0.2)
 
 
-def parked_and_large(attacker: Attacker) -> Iterator[None]:
+def held_and_large(attacker: Attacker) -> Iterator[None]:
     """Let pulls wait on as many connections, send one large message, read it everywhere; and again."""
     count = attacker.size.of(300)
     attacker.fill("large", 1, 10)
@@ -182,7 +182,7 @@ def parked_and_large(attacker: Attacker) -> Iterator[None]:
 
 
 def _read_answers(peers: list[socket.socket]) -> None:
-    """Read one answer from each, whoever has something first."""
+    """Read one answer from each, in the order of their coming."""
     selector = selectors.DefaultSelector()
     left = dict.fromkeys(peers, 0)
     for peer in peers:
@@ -205,7 +205,7 @@ def _read_answers(peers: list[socket.socket]) -> None:
     selector.close()
 
 
-def parked_and_small(attacker: Attacker) -> Iterator[None]:
+def held_and_small(attacker: Attacker) -> Iterator[None]:
     """Let a hundred thousand pulls wait on a few connections, and send a small message; and again."""
     count, offset = attacker.size.of(100_000), 1
     attacker.fill("small", 1, 10)
@@ -299,13 +299,13 @@ def connection_storm(attacker: Attacker) -> Iterator[None]:
 
 
 def new_groups(attacker: Attacker) -> Iterator[None]:
-    """Pull as a thousand groups that nobody knows."""
+    """Pull as a thousand groups that it is unknown."""
     attacker.fill("t", 1, 10)
     yield from _send_a_thousand(attacker, lambda number: pull_frame("t", 0, group=f"group-{number}"))
 
 
 def new_topics(attacker: Attacker) -> Iterator[None]:
-    """Send to a thousand topics that nobody knows."""
+    """Send to a thousand topics that it is unknown."""
     yield from _send_a_thousand(attacker, lambda number: send_frame(f"topic-{number}"))
 
 
@@ -450,7 +450,7 @@ def popping_groups(attacker: Attacker) -> Iterator[None]:
     yield from greedy(attacker, frames)
 
 
-def parked_pops(attacker: Attacker) -> Iterator[None]:
+def held_pops(attacker: Attacker) -> Iterator[None]:
     """Let sixty thousand pops wait, and send messages that wake them."""
     attacker.fill("t", 1, 10)
     peers = [attacker.connect() for _ in range(20)]
@@ -470,8 +470,8 @@ def parked_pops(attacker: Attacker) -> Iterator[None]:
 
 ATTACKS: dict[str, Callable[[Attacker], Iterator[None]]] = {
     "idle-connections": idle_connections,
-    "held-and-large": parked_and_large,
-    "held-and-small": parked_and_small,
+    "held-and-large": held_and_large,
+    "held-and-small": held_and_small,
     "deaf-pullers": deaf_pullers,
     "half-frames": half_frames,
     "pipelining-non-readers": pipelining_non_readers,
@@ -486,7 +486,7 @@ ATTACKS: dict[str, Callable[[Attacker], Iterator[None]]] = {
     "hundreds-of-groups": hundreds_of_groups,
     "popping-groups": popping_groups,
     "every-request": every_request,
-    "held-pops": parked_pops,
+    "held-pops": held_pops,
 }
 
 

@@ -1,4 +1,4 @@
-"""An honest producer and consumer beside each hostile client of a broker: `make proof ARGS="--only hostile-broker"`, or `python -m hostile.broker_figures [deaf-pullers …] [--share 0.01]`.
+"""An honest producer and consumer next to each hostile client of a broker: `make proof ARGS="--only hostile-broker"`, or `python -m hostile.broker_figures [deaf-pullers …] [--share 0.01]`.
 
 Prints what was asked, what was measured and whether that reaches it; keeps full-size results as JSON. Exit code 1 when a
 figure is not reached.
@@ -26,7 +26,7 @@ from orbitmq.net.loop import run
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "latest-hostile-broker.json"
 LATENCY_MS, MEMORY_MB = 100, 100
 STATE_MB = {"hundreds-of-groups": 300}
-"""What an attack makes may take so much beside: `groupsMax` lets 200,000 groups be made, of 1.5 KiB each with their topics."""
+"""What an attack makes may take so much besides: `groupsMax` lets 200,000 groups be made, of 1.5 KiB each with their topics."""
 SECONDS = 10
 WARM_S = 1
 SETTINGS: dict[str, dict[str, object]] = {
@@ -35,8 +35,8 @@ SETTINGS: dict[str, dict[str, object]] = {
 }
 
 
-def beside(name: str, size: Size) -> Figure:
-    """Measure honest clients beside one attack."""
+def attack(name: str, size: Size) -> Figure:
+    """Measure honest clients next to one attack."""
     with ExitStack() as stack:
         victim = stack.enter_context(BrokerVictim(**SETTINGS.get(name, {})))
         command = [sys.executable, "-m", "hostile.broker_attacks", name, victim.host, str(victim.port), str(size.share)]
@@ -92,7 +92,7 @@ async def _watch(name: str, size: Size, victim: BrokerVictim, attacker: subproce
     )
 
 
-FIGURES: Mapping[str, Callable[[Size], Figure]] = {name: partial(beside, name) for name in ATTACKS}
+FIGURES: Mapping[str, Callable[[Size], Figure]] = {name: partial(attack, name) for name in ATTACKS}
 
 if __name__ == "__main__":
     raise SystemExit(main("hostile.broker_figures", FIGURES, RESULTS, __doc__))

@@ -97,7 +97,7 @@ def _attack(count: int, seed: int, *, goes_first: bool) -> tuple[Honest, Honest,
 
 @contextmanager
 def _going_first(process_id: int) -> Iterator[None]:
-    """Give a process and ourselves, but not whom we start, the cores before all others; not everybody may (Linux, root)."""
+    """Give a process and ourselves, but not whom we start, the cores before all others; not every user may (Linux, root)."""
     try:
         os.sched_setscheduler(process_id, os.SCHED_FIFO, os.sched_param(1))
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))

@@ -61,7 +61,7 @@ class Honest:
 
         await asyncio.gather(*(client() for _ in range(clients)))
 
-    async def come_anew_while(self, goes_on: Callable[[], bool], *, pause_s: float = 0.05) -> None:
+    async def reconnect_while(self, goes_on: Callable[[], bool], *, pause_s: float = 0.05) -> None:
         """Open a connection, ask, close it; and again."""
         while goes_on():
             pool = ConnectionPool(connect_timeout_ms=TIMEOUT_MS)

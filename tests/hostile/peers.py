@@ -83,9 +83,9 @@ def idle_connections(size: Size) -> Figure:
             peers.append(socket.create_connection((victim.host, victim.port)))
             connects_ms.append((time.perf_counter() - began) * 1000)
         opened = time.monotonic()
-        victim.metrics()  # an answer: the server has taken in everybody who came before
+        victim.metrics()  # an answer: the server has taken in all that came before
         grown = victim.memory_mb - before
-        answers = run(_come_anew(victim, size.of(300)))
+        answers = run(_reconnect(victim, size.of(300)))
         first_s, last_s = _wait_for_ends(peers, opened)
         ended = victim.metrics()['connections_ended_total{reason="idle"}']
     p99 = percentile(connects_ms + answers.answers_ms, 0.99)
@@ -102,10 +102,10 @@ def idle_connections(size: Size) -> Figure:
     )
 
 
-async def _come_anew(victim: Victim, count: int) -> Honest:
+async def _reconnect(victim: Victim, count: int) -> Honest:
     honest = Honest(victim)
     await honest.register()
-    await honest.come_anew_while(lambda: honest.count < count, pause_s=0.001)
+    await honest.reconnect_while(lambda: honest.count < count, pause_s=0.001)
     await honest.close()
     return honest
 
@@ -142,7 +142,7 @@ def connection_flood(size: Size) -> Figure:
     rate = 5_000
     count = size.of(rate * 10)
     with _many_files(), Victim(connectionsPerAddressMax=100) as victim:
-        run(_come_anew(victim, 50))
+        run(_reconnect(victim, 50))
         before = victim.metrics()
         opened, took_s, honest, newcomers = run(_flood(victim, count, rate))
         found = victim.metrics()
@@ -176,7 +176,7 @@ async def _flood(victim: Victim, count: int, rate: int) -> tuple[int, float, Hon
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as attacker:
         await asyncio.gather(
             honest.ask_while(lambda: attacker.poll() is None, clients=2, pause_s=0.01),
-            newcomers.come_anew_while(lambda: attacker.poll() is None),
+            newcomers.reconnect_while(lambda: attacker.poll() is None),
         )
         assert attacker.stdout is not None
         opened, took_s = attacker.stdout.read().split()
@@ -190,7 +190,7 @@ def deaf_readers(size: Size) -> Figure:
     count, topics = size.of(16), 300
     with Victim() as victim:
         run(_register(victim.address, topics))
-        run(_come_anew(victim, 50))
+        run(_reconnect(victim, 50))
         before = victim.memory_mb
         question = encode_command(Command(206, 1))
         peers = [socket.create_connection((victim.host, victim.port)) for _ in range(count)]
@@ -224,7 +224,7 @@ async def _register(address: str, topic_count: int) -> None:
 
 
 def _ask_until_blocked(peers: list[socket.socket], questions: bytes) -> None:
-    """Send until the server has read nothing more from anybody for a second."""
+    """Send until the server has read nothing more from any client for a second."""
     rests = dict.fromkeys(peers, b"")
     for peer in peers:
         peer.setblocking(False)

@@ -1,4 +1,4 @@
-"""Forged requests: those of known attacks, every code by everybody, names that mean something elsewhere.
+"""Forged requests: those of known attacks, every code by every user, names that mean something elsewhere.
 
 They are few enough to be complete: tests and `make proof` do the same.
 """
@@ -233,7 +233,7 @@ def known_attacks(_size: Size) -> Figure:
 
 
 def request_matrix(_size: Size) -> Figure:
-    """Ask for every code as everybody, as a figure."""
+    """Ask for every code as every user, as a figure."""
     count, wrong = 0, list[str]()
     for covers_registration in (False, True):
         with tempfile.TemporaryDirectory() as folder:

@@ -47,7 +47,7 @@ from unit.nameserver.support import address_of, registration
 
 T = TypeVar("T")
 
-PATIENCE_S = 20
+TIMEOUT_S = 20
 """Ends a wait in vain; no bound."""
 _CHILD = Path(__file__).with_name("nameserver_child.py")
 
@@ -62,7 +62,7 @@ class Link:
     """A blocking connection."""
 
     def __init__(self, address: str) -> None:
-        self._socket = socket.create_connection(parse_address(address), PATIENCE_S)
+        self._socket = socket.create_connection(parse_address(address), TIMEOUT_S)
         self._decoder = FrameDecoder()
         self._answers: dict[int, Command] = {}
         self._opaque = 0
@@ -150,11 +150,11 @@ class Served:
         def wait() -> None:
             self._loop.remove_reader(theirs)
             began.set()
-            go_on.wait(PATIENCE_S)
+            go_on.wait(TIMEOUT_S)
 
         self._loop.call_soon_threadsafe(self._loop.add_reader, theirs, wait)
         ours.send(b"x")
-        assert began.wait(PATIENCE_S)
+        assert began.wait(TIMEOUT_S)
         try:
             yield
         finally:
@@ -364,7 +364,7 @@ def _giant_body(count: int, version: int) -> bytes:
 
 def until(condition: Callable[[], bool], what: str) -> None:
     """Wait until something is so."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.01)

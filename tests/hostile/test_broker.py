@@ -1,6 +1,6 @@
 """Hostile clients of a broker, in small: what they may cost is counted, in bytes and in turns, whatever the machine.
 
-`make proof ARGS="--only hostile-broker"` is the long form: an honest producer and consumer beside each of them, timed.
+`make proof ARGS="--only hostile-broker"` is the long form: an honest producer and consumer next to each of them, timed.
 """
 
 from __future__ import annotations

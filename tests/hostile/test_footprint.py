@@ -42,7 +42,7 @@ def test_registrations_with_large_headers_are_not_kept(count: int, tmp_path: Pat
         assert kept() < count * len(HEADER_PADDING) / 2
 
 
-def test_answers_that_are_kept_count_by_their_bytes_whoever_keeps_them(tmp_path: Path) -> None:
+def test_answers_that_are_kept_count_by_their_bytes_whatever_keeps_them(tmp_path: Path) -> None:
     """Each of these topics has a route of its own, and all routes show the broker's filter servers."""
     count, servers = 400, tuple(f"filter-{number}.example:10911" for number in range(20_000))
     topics = {f"T{number}": TopicConfig(topic=f"T{number}", read_queue_count=number) for number in range(count)}
@@ -110,7 +110,7 @@ def test_unfinished_frames_of_many_connections_share_one_budget(tmp_path: Path) 
         assert grown < count * size / 2
 
 
-def test_connections_are_limited_unless_somebody_says_otherwise() -> None:
+def test_connections_are_limited_unless_set_otherwise() -> None:
     wanted = BROKERS_HONEST + CLIENTS_HONEST
     assert NameServerConfig().connections_max > wanted
 

@@ -42,7 +42,7 @@ def test_a_broker_that_registers_again_has_its_lease_back(code: str, tmp_path: P
 
 
 @pytest.mark.parametrize("code", STRANGERS)
-def test_a_broker_may_leave_by_its_own_word_whoever_spoke_of_it(code: str, tmp_path: Path) -> None:
+def test_a_broker_may_leave_by_its_own_word_on_any_connection(code: str, tmp_path: Path) -> None:
     with serving(tmp_path) as served, served.link() as broker, served.link() as stranger:
         broker.register("a")
         stranger.ask(STRANGERS[code]("a"))
@@ -51,7 +51,7 @@ def test_a_broker_may_leave_by_its_own_word_whoever_spoke_of_it(code: str, tmp_p
 
 
 @pytest.mark.parametrize("code", STRANGERS)
-def test_a_broker_whose_connection_ends_leaves_whoever_else_spoke_of_it(code: str, tmp_path: Path) -> None:
+def test_a_broker_whose_connection_ends_stays_for_other_connections_that_named_it(code: str, tmp_path: Path) -> None:
     with serving(tmp_path) as served, served.link() as broker, served.link() as stranger:
         broker.register("a")
         stranger.ask(STRANGERS[code]("a"))
@@ -59,7 +59,7 @@ def test_a_broker_whose_connection_ends_leaves_whoever_else_spoke_of_it(code: st
         assert stranger.brokers() == set()
 
 
-def test_two_names_on_one_address_live_beside_one_another(tmp_path: Path) -> None:
+def test_two_names_on_one_address_live_next_to_one_another(tmp_path: Path) -> None:
     with serving(tmp_path) as served, served.link() as one, served.link() as other:
         for _ in range(2):
             one.register("a", "T1", "T2", broker_addr=address_of("shared"))

@@ -82,7 +82,7 @@ TOO_MUCH: dict[str, dict[str, Any]] = {
 def test_a_registration_whose_texts_every_route_would_show_is_refused_when_they_are_long(
     remark: str, tmp_path: Path
 ) -> None:
-    """Whoever is there keeps what was registered before; the longest that is taken is shown whole."""
+    """Present brokers keep what was registered before; the longest that is taken is shown whole."""
     options = TOO_MUCH[remark]
     allowed = {name: value[:255] if isinstance(value, str) else SERVERS[:64] for name, value in options.items()}
     with serving(tmp_path) as served, served.link() as link:

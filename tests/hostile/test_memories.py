@@ -88,7 +88,7 @@ def test_a_departed_brokers_static_topic_mapping_leaves_every_route(tmp_path: Pa
         assert not route.queue_mappings
 
 
-def test_filter_servers_of_an_address_that_two_names_share_are_in_both_their_routes_at_once(tmp_path: Path) -> None:
+def test_filter_servers_of_an_address_that_two_names_share_are_in_both_their_routes_immediately(tmp_path: Path) -> None:
     """A name in two clusters: its routes show what the first cluster's brokers at its addresses say of filter servers."""
     with serving(tmp_path) as served, served.link() as link:
         link.register("a", cluster_name="c1")

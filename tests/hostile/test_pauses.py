@@ -25,7 +25,7 @@ RENEWALS = {
 
 
 @pytest.mark.parametrize("kind", RENEWALS)
-def test_renewals_that_wait_in_the_sockets_after_a_pause_are_read_before_anybody_is_judged(
+def test_renewals_that_wait_in_the_sockets_after_a_pause_are_read_before_a_broker_is_judged(
     kind: str, tmp_path: Path
 ) -> None:
     with serving(tmp_path, scan_not_active_broker_interval=SCAN_MS) as served, served.link() as link:
@@ -37,7 +37,7 @@ def test_renewals_that_wait_in_the_sockets_after_a_pause_are_read_before_anybody
             assert link.brokers() == set(brokers.names)
 
 
-def test_a_stopped_process_that_goes_on_expels_nobody_who_lives(tmp_path: Path) -> None:
+def test_a_stopped_process_that_goes_on_expels_no_living_broker(tmp_path: Path) -> None:
     lease_ms = 2 * LEASE_MS
     with Child(tmp_path, scanNotActiveBrokerInterval=SCAN_MS) as child, child.link() as link:
         with Heartbeats(child.address, BROKERS, lease_ms=lease_ms) as brokers:
@@ -49,7 +49,7 @@ def test_a_stopped_process_that_goes_on_expels_nobody_who_lives(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("by_ms", [180_000, -180_000])
-def test_a_wall_clock_that_jumps_expels_nobody_who_lives(by_ms: int, tmp_path: Path) -> None:
+def test_a_wall_clock_that_jumps_expels_no_living_broker(by_ms: int, tmp_path: Path) -> None:
     with Child(tmp_path, scanNotActiveBrokerInterval=SCAN_MS) as child, child.link() as link:
         with Heartbeats(child.address, BROKERS, lease_ms=60_000) as brokers:
             child.jump(by_ms)

@@ -61,7 +61,7 @@ def test_clients_that_do_not_read_their_answers_keep_no_probe_out(tmp_path: Path
 
 
 def test_a_probe_is_answered_while_all_ports_are_under_attack(tmp_path: Path):
-    """Slow clients of the HTTP port, clients of the other one that never read, unfinished frames, and giants at once."""
+    """Slow clients of the HTTP port, clients of the other one that never read, unfinished frames, and giants together."""
     header, body = giant("attacker", 30_000)
     with serving(tmp_path, metrics_port=0) as served, served.link() as honest, served.link() as attacker:
         honest.register("a", *(f"topic-{number}" for number in range(200)))

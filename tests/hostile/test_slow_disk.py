@@ -1,4 +1,4 @@
-"""A slow disk delays only those whose changes it writes, and whoever was answered finds the change after a kill."""
+"""A slow disk delays only those whose changes it writes, and an answered change is there after a kill."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hostile.served import PATIENCE_S, Child, heartbeat_of, serving
+from hostile.served import TIMEOUT_S, Child, heartbeat_of, serving
 from orbitmq import files
 from orbitmq.wire.headers import DeleteKvConfig, GetKvConfig, GetNameServerConfig, PutKvConfig, UpdateNameServerConfig
 
@@ -35,14 +35,14 @@ class SlowDisk:
         self._is_quick.clear()
 
     def wait_for_a_write(self) -> None:
-        assert self._began.wait(PATIENCE_S)
+        assert self._began.wait(TIMEOUT_S)
 
     def go_on(self) -> None:
         self._is_quick.set()
 
     def _wait(self, directory: Path) -> None:
         self._began.set()
-        self._is_quick.wait(PATIENCE_S)
+        self._is_quick.wait(TIMEOUT_S)
         self._sync(directory)
 
 

@@ -1,4 +1,4 @@
-"""No request keeps the loop from everybody else: what is large is taken in slices, or refused.
+"""No request keeps the loop from all others: what is large is taken in slices, or refused.
 
 A loop's turn is measured in CPU time of its thread, and compared with another turn on the same machine.
 """
@@ -104,7 +104,7 @@ def test_a_change_that_concerns_no_giant_does_not_finish_the_giants_first(code: 
         assert disturbed.longest_s < MANY_TIMES * alone.longest_s
 
 
-def test_more_giants_than_may_wait_at_once_are_still_taken_in_slices(tmp_path: Path) -> None:
+def test_more_giants_than_may_wait_together_are_still_taken_in_slices(tmp_path: Path) -> None:
     with ExitStack() as links, serving(tmp_path) as served:
         with served.turns() as few:
             register_giants(served, "first", links)
@@ -114,7 +114,7 @@ def test_more_giants_than_may_wait_at_once_are_still_taken_in_slices(tmp_path: P
 
 
 def register_giants(served: Served, name: str, links: ExitStack, count: int = 3) -> None:
-    """Let several giants register at once."""
+    """Let several giants register together."""
     asked = []
     for number in range(count):
         link = links.enter_context(served.link())
@@ -156,7 +156,7 @@ def test_health_costs_the_same_however_often_it_was_asked(tmp_path: Path) -> Non
 
 
 def test_a_broker_leaves_in_its_own_time_however_many_static_topics_others_have(tmp_path: Path) -> None:
-    """Compared with itself: what it costs beside 40 brokers' mappings, and alone."""
+    """Compared with itself: what it costs next to 40 brokers' mappings, and alone."""
     header, body = registration("a", "T1", "T2", body_crc32=0)
     document = orjson.loads(body)
     mappings = {f"static-{number}": {} for number in range(9_000)}

@@ -16,14 +16,14 @@ from typing import Self
 import psutil
 
 MIB = 2**20
-_NOBODY = "127.0.0.1:9"
+_NO_NAME_SERVER = "127.0.0.1:9"
 """A NameServer that does not answer: brokers serve without one."""
 STOP_S = 20
 """A server that has not stopped after so long is killed."""
 
 
 class ServerVictim:
-    """Start it with `with`. On more than one core it gets the first one, and whoever starts it the others.
+    """Start it with `with`. On more than one core it gets the first one, and its starter the others.
 
     Args:
         words: the command and its options.
@@ -105,7 +105,7 @@ class BrokerVictim(ServerVictim):
     """A broker."""
 
     def __init__(self, **settings: object) -> None:
-        super().__init__("broker", "-n", _NOBODY, "--name", "victim", settings=settings)
+        super().__init__("broker", "-n", _NO_NAME_SERVER, "--name", "victim", settings=settings)
 
     @property
     def memory_mb(self) -> float:

@@ -19,6 +19,7 @@ def main() -> None:
             f"{package}: {count}" for package, count in measures.small_packages().items()
         ],
         "module docstrings that open with What/How/Who/Where": measures.vague_openings(),
+        "words that the glossary replaces": measures.forbidden_words(),
         "references that a reader cannot open": measures.unreachable_references(),
         f"modules of {measures.OWN_TEST_LINES_MIN} lines or more without a test of their name": measures.modules_without_test(),
         f"commit subjects over {measures.SUBJECT_LENGTH_MAX} characters since {measures.RULE_SINCE}": measures.long_subjects(),

@@ -34,6 +34,16 @@ UNREACHABLE = re.compile(r"\bfacts? (of the requests?\b|[A-Z][0-9])|\b[ABCDNRS][
 """A row of a plan or of a collection of facts that lies outside this repository."""
 NAMES_LIKE_REFERENCES = re.compile(r"\bC1\b|\bB6\b")
 """A cluster's name in tests; an airline."""
+FORBIDDEN = re.compile(
+    r"(?<![a-z])(nobody|somebody|whoever|everybody|anybody|park(s|ed|ing)?|anew|at[ _]once|beside|in hand|troubles?"
+    r"|long[ _]way|put off|lined up|sieve|young|patience|owe[sd]|crowded|soundness|condemned)(?![a-z])",
+    re.IGNORECASE,
+)
+"""Words that name no thing of the field, or a metaphor; the glossary says what stands in their place."""
+KEPT_NAMES = re.compile(
+    r"parkedPull(s|sMax|sSizeMax|Count)\b|parked_pulls\w*|parked_pops|store_trouble|\"?trouble( string)?\"|`\w+`"
+)
+"""Names that users have in settings, metrics and files; text that is quoted."""
 READ_BY_PEOPLE = (
     "src",
     "tests",
@@ -104,6 +114,42 @@ def unreachable_references() -> list[str]:
         for number, line in enumerate((ROOT / name).read_text(errors="replace").splitlines(), start=1)
         if UNREACHABLE.search(NAMES_LIKE_REFERENCES.sub("", line))
     ]
+
+
+def forbidden_words() -> list[str]:
+    """Return the names, comments and docstrings, texts of src and lines of pages that have a forbidden word, as path:line."""
+    found = [
+        f"{name}:{line}: {word}"
+        for path, name in _python_files()
+        if not name.startswith("tests/house/")
+        for line, text in _words_of(path, with_texts=name.startswith("src/"))
+        for word in forbidden_words_of(text)
+    ]
+    pages = [name for name in _tracked("docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md") if name.endswith(".md")]
+    return found + [
+        f"{name}:{number}: {word}"
+        for name in pages
+        if not name.startswith("docs/adr/") and name != "docs/explain/glossary.md"
+        for number, line in enumerate((ROOT / name).read_text().splitlines(), start=1)
+        for word in forbidden_words_of(line)
+    ]
+
+
+def forbidden_words_of(text: str) -> list[str]:
+    """Return the forbidden words of a text or a name, whatever its case."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", KEPT_NAMES.sub("", text))
+    return [match[0] for match in FORBIDDEN.finditer(spaced)]
+
+
+def _words_of(path: Path, *, with_texts: bool) -> Iterator[tuple[int, str]]:
+    """Yield names, comments and docstrings with their lines, and all other texts where they are read, too."""
+    with tokenize.open(path) as file:
+        for token in tokenize.generate_tokens(file.readline):
+            is_docstring = token.type == tokenize.STRING and token.string.startswith(('"""', 'r"""'))
+            if token.type in (tokenize.NAME, tokenize.COMMENT):
+                yield token.start[0], token.string
+            elif is_docstring or (with_texts and token.type == tokenize.STRING):
+                yield from enumerate(token.string.splitlines(), start=token.start[0])
 
 
 def modules_without_test() -> list[str]:

@@ -25,6 +25,23 @@ def test_no_module_imports_in_a_circle() -> None:
     assert measures.import_circles() == []
 
 
+def test_names_comments_and_pages_use_the_words_of_the_field() -> None:
+    assert measures.forbidden_words() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a message that nobody acknowledged", ["nobody"]),
+        ("ParkedPull", ["Parked"]),
+        ("_read_at_once", ["at_once"]),
+        ("Spark, a parkedPullsMax of 3, rocketmq_broker_store_trouble and `nobody`, besides", []),
+    ],
+)
+def test_a_forbidden_word_is_found_in_names_and_texts(text: str, words: list[str]) -> None:
+    assert measures.forbidden_words_of(text) == words
+
+
 def test_no_reference_leads_out_of_the_repository() -> None:
     assert measures.unreachable_references() == []
 

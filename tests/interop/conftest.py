@@ -108,7 +108,7 @@ def guest(java_name_server: JavaNameServer) -> Iterator[BlockingCluster]:
 
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
-    """A name for the test's topic or group that nobody else uses."""
+    """A name for the test's topic or group that no other test uses."""
     return f"{request.node.originalname[5:45]}-{next(_names)}"
 
 

@@ -9,7 +9,7 @@ from orbitmq import MessageQueue, RouteNotFound
 from orbitmq.blocking import PullConsumer, PushConsumer
 from orbitmq.model.message import StoredMessage
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 def read_all(
@@ -20,7 +20,7 @@ def read_all(
     A topic that its first message made is waited for: a broker registers it after it has answered.
     """
     found: list[StoredMessage] = []
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     with PullConsumer(group, name_servers, **settings) as consumer:
         while not (queues := _queues(consumer, topic)):
             assert time.monotonic() < deadline, f"no NameServer knows {topic}"
@@ -44,7 +44,7 @@ def _queues(consumer: PullConsumer, topic: str) -> list[MessageQueue]:
 def consume(consumer: PushConsumer, count: int) -> list[StoredMessage]:
     """Take `count` messages from a running PushConsumer of ours and commit them."""
     found: list[StoredMessage] = []
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while len(found) < count:
         assert time.monotonic() < deadline, f"{len(found)} of {count} messages came"
         batch = consumer.next_batch(timeout_ms=1000)

@@ -33,7 +33,7 @@ CONFIGURATION = ClientConfiguration(sys.argv[1], Credentials(), request_timeout=
 
 
 class Checker(TransactionChecker):
-    """Says of every transaction that nobody has ended: it is committed."""
+    """Says of every undecided transaction: it is committed."""
 
     def check(self, message: Message) -> Any:
         return TransactionResolution.COMMIT

@@ -148,7 +148,7 @@ class JavaProcess:
         self._finish(self._close_stdin)
 
     def kill(self) -> None:
-        """End at once (kill -9): no hook runs."""
+        """End immediately (kill -9): no hook runs."""
         self._finish(self._process.kill)
 
     def _close_stdin(self) -> None:
@@ -215,7 +215,7 @@ class JavaServer:
             self._process.stop()
 
     def kill(self) -> None:
-        """End at once (kill -9)."""
+        """End immediately (kill -9)."""
         if self._process is not None:
             self._process.kill()
 
@@ -299,7 +299,7 @@ class JavaBroker(JavaServer):
                 self._launch(self._settings())
                 return
             except PeerError as error:
-                # Somebody else was quicker to one of the three ports.
+                # Another program was quicker to one of the three ports.
                 if attempt == 5 or "bind" not in str(error).lower():
                     raise
 
@@ -586,7 +586,7 @@ class JavaProducer:
         self._clients.call("producer.oneway", name=self.name, messages=list(messages))
 
     def request(self, message: dict[str, Any], timeout_ms: int = 30_000) -> None:
-        """Send a request to whoever consumes its topic; 5.3.3's own `request` returns without the reply."""
+        """Send a request to the consumers of its topic; 5.3.3's own `request` returns without the reply."""
         self._clients.call("producer.request", name=self.name, message=message, timeout_ms=timeout_ms)
 
     def wait_for_replies(self, count: int) -> list[dict[str, Any]]:

@@ -296,7 +296,7 @@ def topics(guarded: Guarded, name: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize("side", [0, 1], ids=["java", "ours"])
 def test_a_refused_request_that_wants_no_answer_has_no_effect(guarded: Guarded, topics: tuple[str, str], side: int):
-    """Nobody is told of the refusal: the next message has the first place, and the group's offset is where it was."""
+    """The refusal is not reported to clients: the next message has the first place, and the group's offset is where it was."""
     address, topic = guarded.both[side], topics[side]
     denied = make_user(guarded, Credentials(f"{topic}-denied", "quiet-secret"), "!*=All")
     assert asked(address, 200, ROOT, body=json.dumps({"groupName": topic}).encode())[0] == 0

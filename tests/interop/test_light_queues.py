@@ -138,7 +138,7 @@ def ours_with_light_queues(own_name_server: JavaNameServer, tmp_path: Path) -> I
 def test_a_java_consumer_reads_light_queues_of_ours(
     java: JavaClients, own_name_server: JavaNameServer, ours_with_light_queues: str
 ) -> None:
-    """A client that knows the broker reads them as any queue; nobody tells it where they are."""
+    """A client that knows the broker reads them as any queue; it is not told where they are."""
     name, servers = "light-puller", own_name_server.address
     producer = java.producer("p", servers)
     sent = message("mail", b"hello", properties={"INNER_MULTI_DISPATCH": f"{A},{B}"})

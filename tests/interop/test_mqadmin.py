@@ -38,7 +38,7 @@ def test_topic_route_shows_queues_and_address(mqadmin, ours, name):
     assert '"writeQueueNums":2' in printed.replace(" ", "")
 
 
-def test_update_topic_says_success_and_java_clients_see_it_at_once(java, mqadmin, ours, name):
+def test_update_topic_says_success_and_java_clients_see_it_immediately(java, mqadmin, ours, name):
     printed = mqadmin("updateTopic", "-c", "DefaultCluster", "-t", name, "-r", "6", "-w", "6", "-p", "6")
     assert "create topic" in printed
     assert "success" in printed

@@ -168,7 +168,9 @@ def test_what_fails_without_order_goes_back_comes_again_and_is_a_dead_letter_at_
     assert (letter.body, letter.keys, letter.reconsume_times) == (b"0", ("k",), 2)
 
 
-def test_what_a_java_consumer_fails_on_in_order_is_a_dead_letter_of_our_broker_at_once(java, ours, name, create_topic):
+def test_what_a_java_consumer_fails_on_in_order_is_a_dead_letter_of_our_broker_immediately(
+    java, ours, name, create_topic
+):
     create_topic(ours.name_servers, name, 1)
     with Producer("our-producers", ours.name_servers) as producer:
         for number in range(2):

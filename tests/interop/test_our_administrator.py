@@ -19,7 +19,7 @@ from orbitmq.net.loop import run
 from orbitmq.wire.bodies.groups import GroupConfig
 
 CALLS = {name for name, value in vars(AdminClient).items() if iscoroutinefunction(value) and not name.startswith("_")}
-PATIENCE_MS = 30_000
+TIMEOUT_MS = 30_000
 
 
 class WatchedAdmin(AdminClient):
@@ -37,7 +37,7 @@ class WatchedAdmin(AdminClient):
 
 def test_a_java_cluster_answers_every_call(java_cluster: JavaCluster, name: str) -> None:
     async def work() -> set[str]:
-        admin = WatchedAdmin(java_cluster.name_server.address, timeout_ms=PATIENCE_MS)
+        admin = WatchedAdmin(java_cluster.name_server.address, timeout_ms=TIMEOUT_MS)
         async with admin:
             await make_a_topic(admin, java_cluster, name)
             sent = await send(java_cluster, name)
@@ -64,7 +64,7 @@ async def make_a_topic(admin: AdminClient, java: JavaCluster, name: str) -> None
 
 
 async def send(java: JavaCluster, name: str) -> str:
-    async with Producer(f"{name}-producers", java.name_server.address, send_timeout_ms=PATIENCE_MS) as producer:
+    async with Producer(f"{name}-producers", java.name_server.address, send_timeout_ms=TIMEOUT_MS) as producer:
         results = [await producer.send(Message(name, b"%d" % number, keys=["k"])) for number in range(3)]
     return str(results[0].message_id)
 
@@ -120,7 +120,7 @@ def orbitmq(java_cluster: JavaCluster, capfd: pytest.CaptureFixture[str], monkey
 
     def call(*words: str) -> tuple[int, Any, str]:
         capfd.readouterr()
-        code = main([*words, "-o", "json", "--timeout-ms", str(PATIENCE_MS)])
+        code = main([*words, "-o", "json", "--timeout-ms", str(TIMEOUT_MS)])
         out, err = capfd.readouterr()
         return int(code), json.loads(out) if out else None, err
 

@@ -166,7 +166,7 @@ def test_java_pops_in_order_and_both_brokers_answer_alike(either):
     assert found("d")[:2] == ("POLLING_NOT_FOUND", [])
     assert either("batch_ack", handles=third)["status"] == "OK"
     assert either("notify", poll_ms=0, order=True, attempt="d") is False
-    # Whoever waits is woken by the ack that frees the queue, and by a new message.
+    # A waiting pop is woken by the ack that frees the queue, and by a new message.
     either("send", bodies=[b"3"])
     status, tried, last = found("d", poll_ms=30_000)
     assert (status, tried) == ("FOUND", [(b"3", 0)])
@@ -182,7 +182,7 @@ def test_java_peeks_and_both_brokers_answer_alike(either):
         return found["code"], found["remark"], found["fields"], bodies(found)
 
     def popped(count: int) -> set[bytes]:
-        """Pop until something comes: Java's broker answers with nothing where it does not get the queue's lock at once."""
+        """Pop until something comes: Java's broker answers with nothing where it does not get the queue's lock immediately."""
         while not (found := either("pop", count=count, invisible_ms=60_000, poll_ms=0)["messages"]):
             pass
         return {base64.b64decode(one["body"]) for one in found}

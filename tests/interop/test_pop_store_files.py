@@ -59,11 +59,11 @@ class Group:
             yield consumer
 
     def receive(self, count: int, invisible_ms: int) -> list[StoredMessage]:
-        """Receive so many messages of the plain topic, whoever had them before; acknowledge none."""
+        """Receive so many messages of the plain topic, popped before or not; acknowledge none."""
         found: list[StoredMessage] = []
         with self.consumer() as consumer:
             while len(found) < count:
-                # Java wakes nobody for messages that come again: short polls find them sooner.
+                # Java wakes no pop for messages that come again: short polls find them sooner.
                 found += consumer.receive(timeout_ms=500, invisible_ms=invisible_ms)
         return found
 

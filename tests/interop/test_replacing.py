@@ -43,9 +43,9 @@ def shadow_of(address: str) -> dict:
 @pytest.mark.proof
 def test_no_java_broker_client_or_tool_notices(jars, java, tmp_path, name):
     old = JavaNameServer(tmp_path / "old")
-    with old, our_name_server(tmp_path / "beside", shadowAddress=old.address, shadowIntervalSeconds=1) as beside:
+    with old, our_name_server(tmp_path / "beside", shadowAddress=old.address, shadowIntervalSeconds=1) as shadow:
         broker = JavaBroker(
-            tmp_path / "broker", f"{old.address};{beside}", properties={"registerNameServerPeriod": 10_000}
+            tmp_path / "broker", f"{old.address};{shadow}", properties={"registerNameServerPeriod": 10_000}
         )
         with broker:
             producer = java.producer("makers", old.address)
@@ -54,8 +54,8 @@ def test_no_java_broker_client_or_tool_notices(jars, java, tmp_path, name):
             consumer.wait_for_messages(1)
 
             # A week of shadow mode, in short: both know the same.
-            java.wait_for(lambda: is_equal(shadow_of(beside)), "shadow mode to see no difference")
-            assert orbitmq("route", "compare", "-n", f"{old.address};{beside}").returncode == 0
+            java.wait_for(lambda: is_equal(shadow_of(shadow)), "shadow mode to see no difference")
+            assert orbitmq("route", "compare", "-n", f"{old.address};{shadow}").returncode == 0
 
             old.kill()
             with our_name_server(tmp_path / "new", listenPort=old.port) as address:

@@ -119,7 +119,7 @@ def test_java_replies_to_java_through_our_broker(java, ours, create_topic, name)
         client.stop()
 
 
-def test_a_request_that_nobody_replies_to_and_a_reply_that_comes_too_late(place):
+def test_a_request_without_a_reply_and_a_reply_that_comes_too_late(place):
     """Both brokers tell a replier that the client that asked has left."""
     with Producer(f"{place.topic}-askers", place.name_servers) as asker, pytest.raises(RequestTimeout):
         asker.request(Message(place.topic, b"anybody?"), timeout_ms=3_000)

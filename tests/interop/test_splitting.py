@@ -39,7 +39,7 @@ def test_a_java_broker_that_registers_in_parts_is_known_whole_5296(java, java_na
             lambda: len(asyncio.run(topics_at(java_name_server.address))) > 9,
             "Java's NameServer to know four parts",
         )
-        # Parts still come while either is asked: both are asked anew until they agree.
+        # Parts still come while either is asked: both are asked again until they agree.
         known: set[str] = set()
 
         def ours_knows_the_same() -> bool:

@@ -51,7 +51,7 @@ def test_javas_clients_follow_a_static_topic_from_our_broker_to_javas_and_back(j
         if target is not None:
             java.mqadmin("remappingStaticTopic", "-n", name_server, "-t", name, "-b", target)
         sent = [send(java, producer, message(name, b"%d" % n)) for n in range(4 * number, 4 * number + 4)]
-        # A queue that moved begins anew some ten thousand offsets on.
+        # A queue that moved begins again some ten thousand offsets on.
         assert {item["queue_offset"] // 10_000 for item in sent} == {number}
         places |= {(item["queue_id"], item["queue_offset"]) for item in sent}
         java.wait_for(lambda: len(followed.received) >= 4 * number + 4, f"what was sent to {target}")  # noqa: B023

@@ -1,4 +1,4 @@
-"""`orbitmq store check` on the directory of a Java broker: beside it, after its stop, and after `kill -9`."""
+"""`orbitmq store check` on the directory of a Java broker: while it runs, after its stop, and after `kill -9`."""
 
 from __future__ import annotations
 

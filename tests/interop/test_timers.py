@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interop.drain import PATIENCE_S, bodies, read_all
+from interop.drain import TIMEOUT_S, bodies, read_all
 from interop.peers import JavaBroker, JavaNameServer, PeerError, message
 from interop.successor import our_broker_on
 from orbitmq import Message
@@ -171,7 +171,7 @@ def test_levels_are_the_same_on_both_brokers_by_the_same_setting(request, java_p
     (root,) = [path.parent for path in store_of(request, is_ours).rglob("consumequeue")]
     expected = {0: [(b"level 1", 1_000)], 1: [(b"level 2", 0)], 2: [(b"level 3", 60_000)]}
     expected[3] = [(b"level 4", 3_600_000), (b"level 99", 3_600_000)]
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while (found := waiting_delays(root, name)) != expected:
         assert time.monotonic() < deadline, found
         time.sleep(0.05)
@@ -181,7 +181,7 @@ def store_of(request, is_ours):
     return request.getfixturevalue("ours").data_dir if is_ours else request.getfixturevalue("java_broker").store
 
 
-def test_nobody_waits_longer_in_a_directory_of_javas_than_by_the_levels_of_the_start(
+def test_no_message_waits_longer_in_a_directory_of_javas_than_by_the_levels_of_the_start(
     java, java_broker, own_name_server, tmp_path, name
 ):
     producer = java.producer("java-levels", own_name_server.address)

@@ -1,4 +1,4 @@
-"""The proof that no answer from memory differs from one that is worked out anew, and the search for the least stream that does."""
+"""The proof that no answer from memory differs from one that is computed again, and the search for the least stream that does."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Difference:
     """All steps up to the one that was answered differently."""
     ask: Ask
     remembered: Command
-    anew: Command
+    computed: Command
 
     @property
     def where(self) -> tuple[str, ...]:
         """Name what differs, the same for all differences of a kind: the request's code and the places in its answer."""
-        one, other = _meaning(self.remembered), _meaning(self.anew)
+        one, other = _meaning(self.remembered), _meaning(self.computed)
         return tuple(sorted({f"{self.ask.code}{place}" for place in _places(one, other)}))
 
     def __str__(self) -> str:
         lines = [f"{', '.join(self.where)}, after {len(self.steps)} steps:", *map(describe, self.steps)]
-        one, other = _meaning(self.remembered), _meaning(self.anew)
+        one, other = _meaning(self.remembered), _meaning(self.computed)
         lines += [f"  remembered {_at(one, place)!r}, anew {_at(other, place)!r}" for place in _paths(one, other)]
         return "\n".join(lines)
 
@@ -101,9 +101,9 @@ class Proof:
             await asyncio.gather(remembering.hang_up(step.client), bare.hang_up(step.client))
         else:
             asks = step.asks if isinstance(step, AskTogether) else (step,)
-            remembered, anew = await remembering.ask(asks), await bare.ask(asks)
+            remembered, computed = await remembering.ask(asks), await bare.ask(asks)
             self.counts.update(ask.code for ask in asks)
-            for ask, one, other in zip(asks, remembered, anew, strict=True):
+            for ask, one, other in zip(asks, remembered, computed, strict=True):
                 if one != other and _meaning(one) != _meaning(other):
                     return Difference((), ask, one, other)
         return None

@@ -1,4 +1,4 @@
-"""Two NameServers on one loop that know the same and are asked the same: one remembers, one works everything out anew."""
+"""Two NameServers on one loop that know the same and are asked the same: one remembers, one computes everything again."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _make_server(config: NameServerConfig, clock: FakeClock, has_memories: bool)
 
 
 def _forget_groups(server: NameServer) -> None:
-    """Have the value by which routes show a group made anew for each question, too."""
+    """Have the value by which routes show a group recreated for each question, too."""
     tables: Any = server.service.tables
 
     def without_groups(question: Any) -> Any:

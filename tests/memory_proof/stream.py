@@ -60,7 +60,7 @@ class AskTogether:
 
 @dataclass(frozen=True, slots=True)
 class HangUp:
-    """A connection ends; its next request opens it anew."""
+    """A connection ends; its next request opens it again."""
 
     client: int
 
@@ -334,7 +334,7 @@ ROUTE_FORMS: tuple[tuple[dict[str, str], int], ...] = (
     ({"__ZONE_MODE": "true", "__ZONE_NAME": "north"}, LATEST),
     ({"__ZONE_MODE": "true", "__ZONE_NAME": "SOUTH"}, LATEST),
 )
-"""What a client's questions for a route have beside the topic, and its version."""
+"""What a client's questions for a route have besides the topic, and its version."""
 LISTS: tuple[tuple[int, dict[str, str]], ...] = (
     (106, {}),
     (206, {}),

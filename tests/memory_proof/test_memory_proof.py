@@ -1,4 +1,4 @@
-"""The quick form of `python -m memory_proof`: answers from memory are those that are worked out anew."""
+"""The quick form of `python -m memory_proof`: answers from memory are those that are computed again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memory_proof.stream import CLIENTS, KINDS, ROUTE_FORMS, Ask, Player, Stream
 QUICK = 20_000
 
 
-def test_no_answer_from_memory_differs_from_one_that_is_worked_out_anew(caplog: pytest.LogCaptureFixture) -> None:
+def test_no_answer_from_memory_differs_from_one_that_is_computed_again(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
     seed = int(os.environ.get("ORBITMQ_SEED") or int.from_bytes(os.urandom(4), "big"))
     print(f"PYTHONPATH=tests python -m memory_proof --requests {QUICK} --seeds 1 --first-seed {seed}")

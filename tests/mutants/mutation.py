@@ -50,7 +50,7 @@ LARGE_SIZE = re.compile(r"_?[A-Z0-9_]*SIZE$")
 LARGE_SIZE_MIN = 1024
 """A size of less is part of a format; one of that many bytes or more is chosen by feel as well."""
 MILLIS_PER_SECOND = 1000
-"""Left alone in products and quotients: nobody should measure a thousandth of a time-out."""
+"""Left alone in products and quotients: no test should measure a thousandth of a time-out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,7 @@ class _Finder(ast.NodeVisitor):
             self._edit(start, end, new)
 
     def visit_Expr(self, node: ast.Expr) -> None:
-        """Drop calls whose results nobody uses."""
+        """Drop calls whose results are not used."""
         call = node.value.value if isinstance(node.value, ast.Await) else node.value
         if isinstance(call, ast.Constant) or _is_log_line(node):
             return

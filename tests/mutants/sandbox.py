@@ -108,7 +108,7 @@ class Sandbox:
         options = ["-x", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", "-p", "mutants.order"]
         options += [f"--hypothesis-seed={self._seed}", f"--basetemp={self._temporary}"]
         path = os.pathsep.join(str(self._root / part) for part in ("src", "tests", "."))
-        # Compiled files halve a run's time; they lie here, so that nothing beside the sandbox is written.
+        # Compiled files halve a run's time; they lie here, so that nothing outside the sandbox is written.
         own = {"PYTHONPATH": path, "PYTHONPYCACHEPREFIX": str(self._compiled), "HOME": str(self._home), MODULE: module}
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | own
         process = subprocess.Popen(

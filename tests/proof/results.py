@@ -106,10 +106,10 @@ def read_kept(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Replace a file at once: an interruption leaves the old one or the new one."""
-    beside = path.with_name(path.name + ".new")
-    beside.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    beside.replace(path)
+    """Replace a file atomically: an interruption leaves the old one or the new one."""
+    temporary = path.with_name(path.name + ".new")
+    temporary.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    temporary.replace(path)
 
 
 def table(outcomes: Mapping[str, Outcome]) -> str:

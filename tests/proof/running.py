@@ -118,7 +118,7 @@ def run(
 
 
 def _end(process: subprocess.Popen[str], interruption: Interruption, grace_s: float) -> None:
-    """End a process group: SIGINT, then SIGTERM, then SIGKILL; another Ctrl-C sends the next signal at once."""
+    """End a process group: SIGINT, then SIGTERM, then SIGKILL; another Ctrl-C sends the next signal immediately."""
     below = _descendants(process)
     for number in SIGNALS:
         if not _is_alive(process):

@@ -1,6 +1,6 @@
 """Errors that implementations of Raft have had, planted into copies of `orbitmq.raft`: the simulator has to find each.
 
-A mutant is a text in one module and what stands in its place. The copies are packages of their own beside the real one.
+A mutant is a text in one module and what stands in its place. The copies are packages of their own next to the real one.
 """
 
 from __future__ import annotations

@@ -268,14 +268,14 @@ class Life:
         """Cut the group in one of the shapes that have hurt others, or mend it."""
         ids = sorted(self.voters)
         links = [(a, b) for a in ids for b in ids if a != b]
-        one = self._somebody().id if self.random.random() < 0.7 else self.random.choice(ids)
+        one = self._any_node().id if self.random.random() < 0.7 else self.random.choice(ids)
         other = self.random.choice(ids)
         side = set(self.random.sample(ids, self.random.randint(0, len(ids))))
         cuts = [
             set(),
             {(a, b) for a, b in links if (a in side) != (b in side)},
             {(a, b) for a, b in links if one in (a, b)},
-            {(a, b) for a, b in links if a == one},  # It hears, and nobody hears it.
+            {(a, b) for a, b in links if a == one},  # It receives, and is not heard.
             {(a, b) for a, b in links if one not in (a, b)},  # All reach one node only.
             {(a, b) for a, b in links if one in (a, b) and other not in (a, b)},  # One reaches one other only.
             {link for link in links if self.random.random() < 0.3},
@@ -330,7 +330,7 @@ class Life:
             if node.raft is not None and node.raft.role.value == "leader" and self._chance(weather.read_share):
                 node.raft.read(self.checker.last_committed)
                 self._after(node)
-        node = self._somebody()
+        node = self._any_node()
         if node.raft is None:
             return
         for _ in range(random.randint(0, weather.burst_max)):
@@ -341,8 +341,8 @@ class Life:
                 node.raft.transfer(random.choice(others))
         self._after(node)
 
-    def _somebody(self) -> Node:
-        """Return a leader, as a client that knows one would, or anybody."""
+    def _any_node(self) -> Node:
+        """Return a leader, as a client that knows one would, or any node."""
         leaders = [node for node in self.nodes.values() if node.raft is not None and node.raft.role.value == "leader"]
         if leaders and self.random.random() < 0.9:
             return self.random.choice(leaders)

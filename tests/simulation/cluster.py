@@ -1,7 +1,7 @@
 """One life of a cluster: NameServers, brokers, producers and consumers, while machines and links fail.
 
 What is claimed: a message whose send was answered with SEND_OK is where the answer says, is consumed, and is in its queue
-once; queues have no gaps; nobody's error goes uncaught; and when nothing fails any more, everything goes on by itself.
+once; queues have no gaps; no error goes uncaught; and when nothing fails any more, everything goes on by itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from simulation.world import World, open_world
 TOPIC, GROUP = "orders", "billing"
 NAME_SERVER_PORT, BROKER_PORT = 9_876, 10_911
 LIFE_S = 60.0
-PATIENCE_S = 180.0
+TIMEOUT_S = 180.0
 """How long a cluster may take to be whole again once nothing fails any more: a route is asked for every 30 s."""
 _SEGMENT_SIZE = 64 * 1024
 FAULTS = ("kill", "power", "stop", "cut", "alone", "slow")
@@ -53,7 +53,7 @@ class Weather:
     down_s: float
     """Mean time that a fault lasts."""
     faults: dict[str, float]
-    """How often each kind is, beside the others."""
+    """How often each kind is, relative to the others."""
 
     @property
     def may_lose(self) -> bool:
@@ -131,9 +131,9 @@ class Life:
         await self._fail_for(LIFE_S)
         self._mend()
         self._heard.clear()
-        await self.world.until(lambda: self._heard >= set(self.producers), PATIENCE_S, "all producers send again")
+        await self.world.until(lambda: self._heard >= set(self.producers), TIMEOUT_S, "all producers send again")
         self._is_quiet = True
-        await self.world.until(self._is_all_consumed, PATIENCE_S, "all that was sent is consumed")
+        await self.world.until(self._is_all_consumed, TIMEOUT_S, "all that was sent is consumed")
         self._judge_queues()
         self._judge_errors()
 
@@ -258,7 +258,7 @@ class Life:
         self.world.loop.call_later(delay_s, act)
 
     def _mend(self) -> None:
-        """From here on nothing fails; whoever consumes begins anew, and knows only what servers tell."""
+        """From here on nothing fails; consumers begin again, and knows only what servers tell."""
         self.world.trace("all is mended")
         self.world.network.mend()
         for machine in self.machines:
@@ -305,7 +305,7 @@ class Life:
 
 
 def _again(program: Program) -> Program:
-    """Begin again where a client could not begin: it says so when no NameServer answers, and whoever runs it tries again."""
+    """Begin again where a client could not begin: it says so when no NameServer answers, and its user tries again."""
 
     async def run(process: Process) -> None:
         while True:

@@ -21,7 +21,7 @@ PROCESS: ContextVar[Process | None] = ContextVar("PROCESS", default=None)
 
 
 class Stuck(Exception):
-    """Everybody waits for something, and nothing is left that could happen."""
+    """All tasks wait for something, and nothing is left that could happen."""
 
 
 class _Guarded:
@@ -72,7 +72,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._selector = _Time(self)
         self._clock_resolution = 1e-6
         self.complaints: list[str] = []
-        """What nobody has caught."""
+        """Uncaught errors."""
         self.set_exception_handler(self._complain)
         self.set_task_factory(_make_task)
 
@@ -134,7 +134,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """There are none."""
 
     def _write_to_self(self) -> None:
-        """Nobody sleeps in a selector."""
+        """Nothing sleeps in a selector."""
 
     def _complain(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         process = PROCESS.get()

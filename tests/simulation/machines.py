@@ -184,7 +184,7 @@ class SimFlusher:
 
 
 class SimThread:
-    """Stands where `threading.Thread` would, for threads that nobody waits for."""
+    """Stands where `threading.Thread` would, for threads without a waiter."""
 
     def __init__(self, target: Callable[[], None], **_: Any) -> None:
         self._target = target

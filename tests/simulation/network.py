@@ -84,7 +84,7 @@ class Network:
         return listener
 
     def free_port(self) -> int:
-        """Return a port that nobody has."""
+        """Return a free port."""
         self._port += 1
         return self._port
 
@@ -92,7 +92,7 @@ class Network:
         """Connect from the machine that runs now.
 
         Raises:
-            ConnectionRefusedError: nobody listens there. OSError: the machine does not answer.
+            ConnectionRefusedError: no listener there. OSError: the machine does not answer.
         """
         process = _running()
         source = process.machine.address
@@ -118,7 +118,7 @@ class Network:
         return here, protocol
 
     def end_of(self, process: Process, *, is_silent: bool) -> None:
-        """Let a process's connections end with it: at once, or without a word when its machine has no power."""
+        """Let a process's connections end with it: immediately, or without a word when its machine has no power."""
         self.trace(f"{process} ends")
         for stream in [stream for stream in self._streams if stream.sender.process is process]:
             stream.sender.is_lost = True

@@ -35,7 +35,7 @@ class World:
     """Made by `open_world`.
 
     Args:
-        keeps_trace: all that happens is kept as text, beside the digest.
+        keeps_trace: all that happens is kept as text, next to the digest.
     """
 
     def __init__(self, seed: int, directory: Path, *, keeps_trace: bool) -> None:

@@ -22,7 +22,7 @@ _LOCAL = ("--host", "127.0.0.1", "--webui-port", "0")
 
 
 def bare_environment() -> dict[str, str]:
-    """Return the environment of a machine where nobody has logged in: no Python of ours on the PATH, nothing of the driver's."""
+    """Return the environment of a machine without a login: no Python of ours on the PATH, nothing of the driver's."""
     kept = {name: os.environ[name] for name in ("JAVA_HOME", "HOME") if name in os.environ}
     return {**kept, "PATH": "/usr/bin:/bin", "SPARK_LOCAL_IP": "127.0.0.1"}
 

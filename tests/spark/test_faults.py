@@ -60,7 +60,7 @@ def test_a_name_server_that_is_killed_under_a_query_costs_no_row(spark, tmp_path
             query.stop()
 
         send(producer, 80, 100)
-        again = stream.start(availableNow=True)  # it knows no queue, and there is nobody to ask
+        again = stream.start(availableNow=True)  # it knows no queue, and there is no server to ask
         cluster.start_name_server()
         again.awaitTermination()
         assert stream.found() == Counter(range(100))

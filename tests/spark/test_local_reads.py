@@ -1,4 +1,4 @@
-"""Tasks beside their broker, ours or Java's: the rows of the local read path are those of the pull path."""
+"""Tasks next to their broker, ours or Java's: the rows of the local read path are those of the pull path."""
 
 from __future__ import annotations
 

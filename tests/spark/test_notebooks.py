@@ -1,4 +1,4 @@
-"""A notebook of somebody who imports the connector late, in a session that runs already, beside a running event loop."""
+"""A notebook that imports the connector late, in a session that runs already, next to a running event loop."""
 
 from __future__ import annotations
 

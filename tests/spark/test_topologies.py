@@ -161,7 +161,7 @@ def test_two_attempts_at_one_task_read_the_same(two, query):
     options = parse_read_options({"nameServer": two.name_servers, "topic": TOPIC}, streaming=False)
     reader = BatchReader(spark_schema(COLUMNS), options)
     partitions = reader.partitions()
-    # A speculative copy of a task runs beside the first one, and either may be the one that counts.
+    # A speculative copy of a task runs next to the first one, and either may be the one that counts.
     for partition in partitions:
         first, second = reader.read(partition), pickle.loads(pickle.dumps(reader)).read(partition)
         assert [next(first).to_pylist(), *[b.to_pylist() for b in first]] == [b.to_pylist() for b in second]

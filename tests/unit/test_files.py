@@ -121,7 +121,7 @@ def test_content_is_synced_whole_and_then_its_directory(tmp_path: Path, monkeypa
     assert synced == [7, "directory"]
 
 
-def test_no_file_is_left_beside_a_file_and_its_backup(tmp_path: Path) -> None:
+def test_no_file_is_left_next_to_a_file_and_its_backup(tmp_path: Path) -> None:
     file = tmp_path / "topics.json"
     (tmp_path / "topics.json.bak.tmp").write_bytes(b"of a life that was cut short")
     for content in (b"{1}", b"{2}", b"{3}"):
@@ -213,7 +213,7 @@ def test_a_generation_is_the_file_or_its_backup(tmp_path: Path) -> None:
     assert has_generation(file)
 
 
-def test_whoever_is_cancelled_while_a_thread_writes_goes_on_when_it_has_ended() -> None:
+def test_a_caller_that_is_cancelled_while_a_thread_writes_goes_on_when_it_has_ended() -> None:
     """What is written next would make a file between them that neither meant."""
     began, may_end = threading.Event(), threading.Event()
     told: list[str] = []

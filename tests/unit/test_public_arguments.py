@@ -328,7 +328,7 @@ def refusal(case: Case, instances: Callable[[type], Any], values: dict[str, Any]
         call(case, instances, values)
     except InvalidArgument as error:
         return error
-    except OrbitError:  # it is not open, or nobody is there
+    except OrbitError:  # it is not open, or no server is there
         return None
     return None
 
@@ -347,7 +347,7 @@ def test_good_arguments_are_not_what_is_refused(instances):
     calls = [case._replace(argument="") for case in CASES if case.owner in CLIENTS and case.method != "__init__"]
     for case in dict.fromkeys(calls):
         error = refusal(case, instances, good_values(case))
-        # No broker has given that handle, nobody has assigned that queue, and no SimpleConsumer has received that message.
+        # No broker has given that handle, that queue is not assigned, and no SimpleConsumer has received that message.
         assert error is None or error.field in ("handle", "queue") or error.value == STORED.topic, f"{case}: {error}"
 
 

@@ -28,7 +28,7 @@ def short_collections(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     What is passed over is freed as ever when nothing refers to it any more; only circles of references in it stay, until the
     end of this context.
     """
-    younger, young, due_count = gc.get_threshold()
+    first, second, due_count = gc.get_threshold()
     timers: list[asyncio.TimerHandle] = []
 
     def look() -> None:
@@ -40,11 +40,11 @@ def short_collections(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         timers[:] = [loop.call_later(EVERY_S, look)]
 
     gc.freeze()
-    gc.set_threshold(younger, young, _NEVER)
+    gc.set_threshold(first, second, _NEVER)
     timers.append(loop.call_later(EVERY_S, look))
     try:
         yield
     finally:
         timers[0].cancel()
-        gc.set_threshold(younger, young, due_count)
+        gc.set_threshold(first, second, due_count)
         gc.unfreeze()

@@ -4,7 +4,7 @@
 
 Commands come in stories of some hundred, each on topics, groups and users of its own; a story in which something
 differs is shrunk to the few commands that it takes. `--story` tells one story again. A fifth of the commands goes to
-brokers that ask for users. Brokers are started anew after every `--fresh` commands, so that a run may go on for hours.
+brokers that ask for users. Brokers are started again after every `--fresh` commands, so that a run may go on for hours.
 With `--tally FILE` it goes on where the last one of that file ended, and counts the commands of both. A story in which a
 broker falls silent is told again to fresh brokers: it counts as a difference when one of those falls silent, too.
 """

@@ -38,7 +38,7 @@ ODD_ADDRESSES = ("10.0.0", "x", "*", "127.0.0.*", "", "300.0.0.1", "10.0.0.0/99"
 
 
 def signed(random: Random, step: Step, chance: float = 0.3) -> Step:
-    """Let a step be signed: by the super user mostly, by somebody else or nobody at times."""
+    """Let a step be signed: by the super user mostly, by another user or not at all at times."""
     if random.random() < chance:
         name = pick(random, USERS, ("\u00a7nobody", "root", ""), 0.15)
         if name:

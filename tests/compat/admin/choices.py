@@ -1,4 +1,4 @@
-"""Random arguments of administrative commands: mostly names and numbers of the story, at times such as nobody should use. Pure."""
+"""Random arguments of administrative commands: mostly names and numbers of the story, at times unreasonable ones. Pure."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def some(random: Random, fields: dict[str, str], chance: float = 0.04) -> dict[s
 
 
 def odd_json(random: Random) -> object:
-    """Return a value of a kind that nobody expects."""
+    """Return a value of an unexpected kind."""
     return random.choice(
         (None, "", "x", "7", "true", "false", " 5 ", 0, -1, 1.5, 2**31, 2**63, 2**70, True, False, [], [1], {}, {"a": 1}, "\u00fc", 1e300)
     )  # fmt: skip

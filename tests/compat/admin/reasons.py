@@ -111,7 +111,7 @@ def _known_alone(value: Any) -> Any:
 
 
 def _is_more(java: Normal, ours: Normal) -> bool:
-    """Tell whether Java's answer is ours, with groups beside that nobody has made: their offsets may be those of a deleted one."""
+    """Tell whether Java's answer is ours, with additional groups that were never made: their offsets may be those of a deleted one."""
     theirs, own = java.get("body"), ours.get("body")
     if not isinstance(theirs, dict) or not isinstance(own, dict):
         return False

@@ -90,7 +90,7 @@ class Story:
 
 
 class GuardedStory:
-    """The steps of one seed, to brokers that ask who somebody is and what he may do."""
+    """The steps of one seed, to brokers that check signatures and rights."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed

@@ -123,7 +123,7 @@ def normalise(step: Step, outcome: Outcome, memory: Memory, special: Mapping[int
     if step.code > BINARY_CODE_MAX and outcome.code not in (0, POLLING_FULL, POLLING_TIMEOUT):
         fields = {}  # of a refused pop or ack Java answers zeros, too
     normal: Normal = {"code": outcome.code, "fields": fields, "has a remark": bool(outcome.remark)}
-    if outcome.code == 0 or step.code in PULLS:  # nobody reads it: Java leaves all kinds of text there
+    if outcome.code == 0 or step.code in PULLS:  # it is not read: Java leaves all kinds of text there
         del normal["has a remark"]
     normal[REMARK] = outcome.remark
     if outcome.body:

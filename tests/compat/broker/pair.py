@@ -54,7 +54,7 @@ def both_brokers(
         javas: more settings of Java's broker.
         ours: more settings of our broker.
         answer: what a client answers to what a broker asks.
-        superuser: who signs what is asked beside the stories.
+        superuser: who signs what is asked besides the stories.
     """
     with contextlib.ExitStack() as running:
         cluster = running.enter_context(

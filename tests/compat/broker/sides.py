@@ -28,7 +28,7 @@ NO_RECALL = format_recall_handle(RecallHandle("nowhere", BROKER_NAME, "170000000
 """Of a message that does not wait for a time."""
 NO_HANDLE = Handle(0, 1_700_000_000_000, 1_200_000, 0, "0", BROKER_NAME, 0, 0)
 """Of a message that was not popped."""
-PATIENCE_S = 30
+TIMEOUT_S = 30
 LINKS = 2
 MARK = re.compile("\u27e8(\\w+):(-?\\d+)(?:/(\\d+))?\u27e9")
 END = re.compile("\u27e8end:(.*)/(-?\\d+)/(\\d+)\u27e9")
@@ -50,7 +50,7 @@ class Link:
     """One connection to a broker."""
 
     def __init__(self, address: str) -> None:
-        self.socket = socket.create_connection(parse_address(address), PATIENCE_S)
+        self.socket = socket.create_connection(parse_address(address), TIMEOUT_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.decoder = FrameDecoder()
         self.answers: dict[int, Command] = {}
@@ -169,7 +169,7 @@ class Side:
 
     Args:
         answer: what a client answers to what the broker asks.
-        superuser: who signs what is asked beside the story, where brokers ask for signatures.
+        superuser: who signs what is asked besides the story, where brokers ask for signatures.
     """
 
     def __init__(
@@ -260,7 +260,7 @@ class Side:
         """
         place, opaque = self._opaques[number]
         link = self._links[place]
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while opaque not in link.answers:
             if link.is_closed:
                 return Closed()
@@ -276,7 +276,7 @@ class Side:
         return answer
 
     def ask(self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", link: int = 0) -> Command:
-        """Ask beside the story."""
+        """Ask besides the story."""
         name, secret = ("", "") if (user := self._superuser) is None else (user.access_key, user.secret_key)
         self.send(Step(code, fields or {}, body, number=-1, link=link, user=name, secret=secret))
         answer = self.receive(-1)
@@ -292,7 +292,7 @@ class Side:
         stored = self.ask(RequestCode.SEND_MESSAGE_V2, LAST, b"the last of all")
         assert stored.code == 0, f"{self.name} does not take a message: {stored.remark}"
         place = int((stored.ext_fields or {})["queueOffset"])
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while True:
             answer = self.ask(RequestCode.GET_MAX_OFFSET, LAST_QUEUE)
             if answer.code == 0 and int((answer.ext_fields or {})["offset"]) > place:

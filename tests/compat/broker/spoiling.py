@@ -1,4 +1,4 @@
-"""Requests that nobody should send: a field gone, a number too large, a body that is none, an unusual header. Pure."""
+"""Requests that clients do not send: a field gone, a number too large, a body that is none, an unusual header. Pure."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Step:
     header: bytes | None = None
     """The header's text, where it is none that an encoder would write."""
     user: str = ""
-    """Who signs, where that is somebody."""
+    """The user who signs, if any."""
     secret: str = ""
 
     def __str__(self) -> str:

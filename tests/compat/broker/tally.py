@@ -41,9 +41,9 @@ class Tally:
     def write(self, path: Path | None) -> None:
         """Keep it in a file, if there is to be one."""
         if path is not None:
-            beside = path.with_name(f"{path.name}.new")
-            beside.write_text(json.dumps(vars(self), indent=1))
-            beside.replace(path)
+            additional = path.with_name(f"{path.name}.new")
+            additional.write_text(json.dumps(vars(self), indent=1))
+            additional.replace(path)
 
     def note_silence(self, story: int, silence: Exception) -> None:
         """Note that a broker was silent in a story, the last one told, and tell it again; the second time it is a difference."""

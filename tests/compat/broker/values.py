@@ -1,4 +1,4 @@
-"""Random values for header fields, properties and bodies: mostly such as clients send, at times such as nobody should. Pure."""
+"""Random values for header fields, properties and bodies: mostly such as clients send, at times such as they do not. Pure."""
 
 from __future__ import annotations
 

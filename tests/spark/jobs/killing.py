@@ -15,7 +15,7 @@ import pytest
 is_killed = pytest.mark.parametrize(
     "is_killed", [False, pytest.param(True, marks=[pytest.mark.proof, pytest.mark.timeout(1_200)])], ids=["", "killed"]
 )
-"""A job in this session's Spark; `make proof` kills others before it, which start Spark anew, a minute each on a busy machine."""
+"""A job in this session's Spark; `make proof` kills others before it, which start Spark again, a minute each on a busy machine."""
 
 
 def start_job(name_servers: str, *words: object, directory: Path | None = None) -> subprocess.Popen[str]:

@@ -36,7 +36,7 @@ from orbitmq.wire.headers import (
 pytestmark = pytest.mark.real
 
 handlers: Handlers["StandIn"] = Handlers()
-NOBODY = "127.0.0.1:1"
+NO_SERVER = "127.0.0.1:1"
 
 
 class StandIn:
@@ -66,7 +66,7 @@ class StandIn:
 
 @handlers.on(GetClusterInfo)
 def _cluster(service, call):
-    lone = BrokerData(cluster="west", broker_name="slave-only", addresses={1: NOBODY})
+    lone = BrokerData(cluster="west", broker_name="slave-only", addresses={1: NO_SERVER})
     info = ClusterInfo(
         brokers={"broker-a": service.broker, "slave-only": lone},
         clusters={"east": ("broker-a",), "west": ("slave-only",)},
@@ -154,7 +154,7 @@ def test_topics_of_one_cluster_are_asked_for_by_its_name():
     assert ask(lambda admin: admin.topic_list("east"))[0] == ("east",)
 
 
-def test_a_topic_is_created_on_every_master_and_on_nobody_else():
+def test_a_topic_is_created_on_every_master_and_on_no_other_broker():
     config = TopicConfig(topic="new", read_queue_count=3, write_queue_count=4, attributes={"+a": "b"})
     changed, service = ask(lambda admin: admin.create_topic(config))
     assert changed == {"broker-a": service.address}
@@ -174,7 +174,7 @@ def test_a_cluster_without_a_master_takes_no_topic():
         ask(lambda admin: admin.create_topic(TopicConfig(topic="new"), cluster="west"))
 
 
-def test_a_name_outside_the_alphabet_is_refused_before_anybody_is_asked():
+def test_a_name_outside_the_alphabet_is_refused_before_a_server_is_asked():
     with pytest.raises(InvalidArgument, match="topic"):
         ask(lambda admin: admin.create_topic(TopicConfig(topic="a b")))
 
@@ -203,18 +203,18 @@ def test_a_name_server_that_refuses_to_forget_a_topic_fails_the_deletion():
 async def test_a_name_server_that_is_down_fails_the_deletion_but_the_others_forget():
     service = StandIn()
 
-    async with playing(service), AdminClient([NOBODY, service.address]) as admin:
+    async with playing(service), AdminClient([NO_SERVER, service.address]) as admin:
         with pytest.raises(ConnectionFailed):
             await admin.delete_topic("orders")
     assert service.told[-1] == DeleteTopicInNameServer(topic="orders")
 
 
 def test_a_broker_that_is_down_is_told_of_when_the_others_have_answered():
-    service = StandIn(slaves=[NOBODY], answers_late=True)
+    service = StandIn(slaves=[NO_SERVER], answers_late=True)
 
     async def work():
         async with playing(service) as admin:
-            with pytest.raises(ConnectionFailed, match=NOBODY):
+            with pytest.raises(ConnectionFailed, match=NO_SERVER):
                 await admin.delete_topic("orders")
             return list(service.told)
 
@@ -250,20 +250,20 @@ def test_the_next_name_server_is_asked_when_one_is_down():
     service = StandIn()
 
     async def work():
-        async with playing(service), AdminClient([NOBODY, service.address]) as admin:
+        async with playing(service), AdminClient([NO_SERVER, service.address]) as admin:
             return [await admin.topic_list() for _ in range(3)]
 
     assert run(work()) == [("bills", "orders")] * 3
 
 
-def test_nobody_answering_names_everybody_who_was_asked():
+def test_a_silent_cluster_names_all_that_were_asked():
     async def work():
-        async with AdminClient([NOBODY, "127.0.0.1:2"]) as admin:
+        async with AdminClient([NO_SERVER, "127.0.0.1:2"]) as admin:
             await admin.cluster_info()
 
     with pytest.raises(NoNameServer) as failure:
         asyncio.run(work())
-    assert NOBODY in str(failure.value)
+    assert NO_SERVER in str(failure.value)
     assert "127.0.0.1:2" in str(failure.value)
 
 

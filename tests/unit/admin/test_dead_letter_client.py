@@ -181,7 +181,7 @@ async def test_a_group_without_dead_letters_says_so():
         assert await dead_letters.groups() == []
 
 
-async def test_a_topic_that_nobody_may_read_is_named_with_what_helps():
+async def test_an_unreadable_topic_is_named_with_what_helps():
     async with buried() as (cluster, _dead_letters):
         await create_topic(cluster, "%DLQ%billing", perm=2, broker="broker-b")
         async with DeadLetters(cluster.name_servers) as fresh:  # the route that the other one knows is old
@@ -220,7 +220,7 @@ async def test_a_broker_that_stops_giving_letters_ends_the_reading(monkeypatch):
             await bodies(dead_letters.read("billing"))
 
 
-async def test_a_reading_that_nobody_finishes_ends_with_its_client(monkeypatch):
+async def test_an_unfinished_reading_ends_with_its_client(monkeypatch):
     closed = []
     close = PullConsumer.close
 

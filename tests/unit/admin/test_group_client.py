@@ -42,7 +42,7 @@ async def serve(*, brokers: int = 1, **settings: Any) -> AsyncIterator[tuple[Loc
 
 
 async def read_all(cluster: LocalCluster, group: str = "g") -> None:
-    """Let a group read everything, as somebody who joins nobody."""
+    """Let a group read everything, without members."""
     async with PullConsumer(group, cluster.name_servers) as consumer:
         queues = await consumer.queues("t")
         consumer.assign(queues)

@@ -142,7 +142,7 @@ async def test_any_other_refusal_ends_the_snapshot():
             await take_snapshot(pool, address)
 
 
-async def test_many_routes_are_asked_for_at_once_but_not_all():
+async def test_many_routes_are_asked_for_together_but_not_all():
     server = StandIn({f"t{number}": route() for number in range(2 * ROUTES_IN_FLIGHT + 1)})
     async with served(server) as (pool, address):
         assert await take_snapshot(pool, address) == snapshot_of(INFO, server.routes)

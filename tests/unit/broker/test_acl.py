@@ -45,7 +45,7 @@ def test_every_request_has_its_role():
     assert {code for code, role in needs.items() if role is AccountRole.WRITER} == WRITING & needs.keys()
 
 
-def test_a_request_that_nobody_thought_of_is_administration():
+def test_an_unforeseen_request_is_administration():
     assert role_for(4711) is AccountRole.ADMIN
 
 
@@ -59,7 +59,7 @@ def any_header(code: int) -> object:
 async def test_the_table_of_codes_and_roles_holds(serve: Any, tmp_path: Path):
     may = {ADMIN: 3, WRITER: 2, READER: 1, FORGER: 0, STRANGER: 0, None: 0}
 
-    # What is forbidden to everybody is refused with the same code.
+    # What is forbidden to all is refused with the same code.
     async with serve(acl_enable=True, acl_file=write_accounts(tmp_path), recall_message_enable=True) as rig:
         for credentials, rank in may.items():
             pool = rig.connect(credentials=credentials)

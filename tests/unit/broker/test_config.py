@@ -113,7 +113,7 @@ OURS = {
 
 
 @pytest.mark.parametrize(("key", "default"), [*JAVAS_DEFAULTS.items(), *OURS.items()])
-def test_what_nobody_sets_is_as_in_java_or_as_the_manual_says(key: str, default: str) -> None:
+def test_what_is_not_set_is_as_in_java_or_as_the_manual_says(key: str, default: str) -> None:
     assert BrokerConfig(broker_name="a").to_properties()[key] == default
 
 

@@ -160,7 +160,7 @@ def test_a_file_without_tables_knows_no_offset() -> None:
     assert parse_offsets(b"{}").all == {}
 
 
-async def test_offsets_that_nobody_changed_are_not_written(tmp_path: Path) -> None:
+async def test_unchanged_offsets_are_not_written(tmp_path: Path) -> None:
     path = tmp_path / "offsets.json"
     file = OffsetFile(path, GroupOffsets({"t@g": {0: 1}}), FakeClock())
     await file.save()
@@ -234,7 +234,7 @@ def test_batches_whose_file_is_gone_come_again_and_that_is_told(
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\0", b"timermetrics\n../../x\n"])
-def test_notes_that_are_damaged_miss_nothing_and_are_written_anew(tmp_path: Path, content: bytes) -> None:
+def test_notes_that_are_damaged_miss_nothing_and_are_rebuilt(tmp_path: Path, content: bytes) -> None:
     notes = notes_of(tmp_path, "topics.json")
     (tmp_path / "tables").write_bytes(content)
     notes.check()
@@ -260,7 +260,7 @@ def test_a_table_that_goes_while_the_broker_runs_is_still_missed_by_the_next_sta
     assert noted_tables(tmp_path / "config") == ["topics.json", "delayOffset.json"]
 
 
-def test_a_disk_that_refuses_the_notes_stops_nobody_and_is_told(
+def test_a_disk_that_refuses_the_notes_stops_nothing_and_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     notes = notes_of(tmp_path, "topics.json")

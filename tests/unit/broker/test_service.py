@@ -41,7 +41,7 @@ from .parts import HOST, FakePeer, call, memory_store
 ADDRESS = BrokerAddress(HOST, "broker-a:10911", "broker-a:10912")
 
 
-async def _ask_nobody(topic: str) -> None:
+async def _no_route(topic: str) -> None:
     """Know no NameServer."""
 
 
@@ -65,7 +65,7 @@ class Rig:
         self.service = BrokerService(
             self.config, tables, self.store, access=AccessControl(self.config, self.files.access_path, self.store), address=ADDRESS, files=self.files, announce=self.announced.append,
             security=make_server_security(self.config), clock=self.clock, monotonic=self.monotonic,
-            random=Random(7), ask_route=_ask_nobody,
+            random=Random(7), ask_route=_no_route,
         )  # fmt: skip
 
     def join(self, client_id: str, peer: FakePeer) -> None:
@@ -221,7 +221,7 @@ def test_a_client_leaves_after_the_silence_and_its_locks_after_the_time_of_the_s
     assert service.membership.members.consumer_ids("g") == []
 
 
-def test_nobody_leaves_and_no_lock_ends_because_the_wall_clock_is_set(tmp_path: Path) -> None:
+def test_no_client_leaves_and_no_lock_ends_because_the_wall_clock_is_set(tmp_path: Path) -> None:
     rig, locks = Rig(tmp_path), []
     rig.join("c1", FakePeer())
     queue = MessageQueue("t", "a", 0)

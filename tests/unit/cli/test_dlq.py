@@ -110,7 +110,7 @@ def test_ids_that_are_not_there_make_the_answer_no(orbitmq, buried):
 
 
 @pytest.mark.parametrize(("is_interrupted", "code"), [(False, 1), (True, 130)])
-def test_whoever_is_stopped_is_told_where_to_go_on(orbitmq, buried, monkeypatch, is_interrupted, code):
+def test_a_stopped_call_is_told_where_to_go_on(orbitmq, buried, monkeypatch, is_interrupted, code):
     send = Producer.send
 
     async def stop_at_the_second(self, message, **settings):

@@ -50,7 +50,7 @@ def test_a_name_server_that_is_not_there_ends_with_1_and_its_reason(orbitmq, roc
     assert "127.0.0.1:1: Unreachable: cannot connect to 127.0.0.1:1" in result.err
 
 
-def test_nobody_there_ends_with_3(orbitmq):
+def test_a_missing_server_ends_with_3(orbitmq):
     result = orbitmq("health", "-n", "127.0.0.1:1;127.0.0.1:2", "-o", "json")
     assert result.code == 3
     assert [found["reachable"] for found in result.json] == [False, False]
@@ -63,7 +63,7 @@ def test_nobody_there_ends_with_3(orbitmq):
         (ClientError("ns answered with no health document"), "Unknown: ns answered with no health document"),
     ],
 )
-def test_whoever_refuses_to_tell_was_reached_and_ends_with_1(orbitmq, rocketmq, monkeypatch, error, told):
+def test_a_server_that_refuses_to_tell_was_reached_and_ends_with_1(orbitmq, rocketmq, monkeypatch, error, told):
     async def refuse(pool, address, *, timeout_ms):
         raise error
 
@@ -149,7 +149,7 @@ def test_a_broker_that_cannot_be_asked_is_shown_as_such(orbitmq, rocketmq, monke
     assert "127.0.0.1:1: Unreachable: cannot connect to 127.0.0.1:1" in result.err
 
 
-def test_a_broker_at_what_is_no_address_is_shown_beside_the_others(orbitmq, rocketmq, monkeypatch):
+def test_a_broker_at_what_is_no_address_is_shown_next_to_the_others(orbitmq, rocketmq, monkeypatch):
     async def ask_brokers(pool, address, *, timeout_ms):
         return {"a;b": "odd", "no port": "odd", **rocketmq_brokers}
 

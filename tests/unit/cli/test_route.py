@@ -100,7 +100,7 @@ def test_a_broker_is_retired_on_every_name_server_and_called_back(orbitmq, pair)
 
 
 @pytest.mark.parametrize("form", ["table", "json"])
-def test_a_broker_that_nobody_knows_cannot_be_retired(orbitmq, pair, form):
+def test_an_unknown_broker_cannot_be_retired(orbitmq, pair, form):
     result = retire(orbitmq, pair, "wipe-write-perm", "-o", form, broker="nobody")
     assert result.code == 1
     assert result.err.splitlines() == [

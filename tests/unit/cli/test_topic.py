@@ -109,7 +109,7 @@ def test_an_unknown_topic_is_a_negative_answer(orbitmq, command):
     "command",
     [("topic", "list"), ("topic", "create", "t"), ("route", "t"), ("cluster",), ("send", "t", "x"), ("consume", "t")],
 )
-def test_nobody_there_ends_with_3_and_one_sentence(orbitmq, command):
+def test_a_missing_server_ends_with_3_and_one_sentence(orbitmq, command):
     result = orbitmq(*command, "-n", "127.0.0.1:1")
     assert result.code == 3
     assert "127.0.0.1:1" in result.err

@@ -56,7 +56,7 @@ def test_a_word_and_its_bits_belong_together(word: str, perm: int) -> None:
     assert permission_word(perm) == permission_word(perm | 1 | 8) == word
 
 
-def test_queues_that_nobody_may_use_have_a_word_of_their_own() -> None:
+def test_forbidden_queues_have_a_word_of_their_own() -> None:
     assert permission_word(0) == permission_word(1) == "none"
 
 

@@ -148,7 +148,7 @@ async def test_a_pull_outside_the_queue_is_told_where_to_go_on(opened):
         assert await servers.pull(7) == (ResponseCode.PULL_OFFSET_MOVED, [], (1, 0, 1))
 
 
-async def test_a_pull_that_filters_everything_moves_on_at_once(opened):
+async def test_a_pull_that_filters_everything_moves_on_immediately(opened):
     async with opened() as servers:
         await servers.send(b"1", tag="A")
         await servers.send(b"2", tag="B")

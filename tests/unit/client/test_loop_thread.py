@@ -65,7 +65,7 @@ def test_a_forgotten_loop_keeps_no_program_from_ending(loop_thread):
     assert thread.daemon
 
 
-def test_stopping_ends_generators_that_somebody_left(loop_thread):
+def test_stopping_ends_abandoned_generators(loop_thread):
     ends = []
 
     async def numbers():

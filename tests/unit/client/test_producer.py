@@ -128,7 +128,7 @@ async def test_when_all_attempts_fail_each_cause_is_told(cluster):
         assert part in str(caught.value)
 
 
-async def test_a_refusal_for_good_is_raised_at_once(cluster):
+async def test_a_refusal_for_good_is_raised_immediately(cluster):
     cluster.topic("orders", cluster.a, cluster.b)
     cluster.a.refusals[SendMessageV2] = cluster.b.refusals[SendMessageV2] = [ResponseCode.MESSAGE_ILLEGAL] * 5
     async with producer(cluster) as sender:
@@ -155,7 +155,7 @@ async def test_a_new_topic_where_no_broker_makes_topics_is_an_error(cluster):
             await sender.send(Message("orders", b"x"))
 
 
-async def test_a_topic_that_nobody_may_write_says_why(cluster):
+async def test_a_read_only_topic_says_why(cluster):
     cluster.topic("orders", perm=4)
     async with producer(cluster) as sender:
         with pytest.raises(RouteNotFound, match="broker-a perm 4"):
@@ -390,7 +390,7 @@ def test_bad_settings_are_named(settings):
         Producer(**{"group": "g", "name_servers": "a:1", **settings})
 
 
-async def test_many_sends_at_once_share_everything(cluster):
+async def test_many_sends_together_share_everything(cluster):
     cluster.topic("orders", cluster.a, cluster.b)
     async with producer(cluster) as sender:
         sent = await asyncio.gather(*map(sender.send, messages(300)))

@@ -84,7 +84,7 @@ async def test_a_queue_begins_where_it_was_sought(cluster):
         assert await poll(reader, 1) == [b"5"]
 
 
-async def test_a_seek_counts_at_once_while_a_pull_is_held(cluster):
+async def test_a_seek_counts_immediately_while_a_pull_is_held(cluster):
     cluster.fill(b"1")
     async with consumer(cluster) as reader:
         reader.assign([queue(0)])
@@ -126,7 +126,7 @@ async def test_a_commit_that_a_broker_refuses_is_an_error(cluster):
 
 
 @pytest.mark.parametrize("code", [ResponseCode.TOPIC_NOT_EXIST, ResponseCode.NO_PERMISSION, ResponseCode.SYSTEM_ERROR])
-async def test_a_poll_of_queues_that_nobody_gives_says_so_until_somebody_does(cluster, code):
+async def test_a_poll_of_queues_that_no_broker_gives_says_so_until_one_does(cluster, code):
     cluster.topic("orders", count=1)
     cluster.a.refusals[PullMessage] = [code] * 10_000
     async with consumer(cluster) as reader:
@@ -149,7 +149,7 @@ async def test_a_poll_of_a_broker_that_is_only_busy_waits_for_it(cluster):
 
 
 @pytest.mark.parametrize(("topic", "broker"), [("nowhere", "broker-a"), ("orders", "nobody")])
-async def test_a_poll_of_what_nobody_knows_says_so(cluster, topic, broker):
+async def test_a_poll_of_unknown_queues_says_so(cluster, topic, broker):
     cluster.topic("orders", count=1)
     async with consumer(cluster) as reader:
         reader.assign([MessageQueue(topic, broker, 0)])
@@ -157,7 +157,7 @@ async def test_a_poll_of_what_nobody_knows_says_so(cluster, topic, broker):
             await poll_on(reader)
 
 
-async def test_whoever_polls_or_commits_gets_to_know_that_the_consumer_was_closed(cluster):
+async def test_a_caller_that_polls_or_commits_gets_to_know_that_the_consumer_was_closed(cluster):
     cluster.topic("orders", count=1)
     async with consumer(cluster) as reader:
         reader.assign([queue(0)])
@@ -336,7 +336,7 @@ async def test_a_time_is_where_reading_begins(cluster):
         ("name_servers", None),
     ],
 )
-def test_a_bad_setting_is_named_at_once(setting, value):
+def test_a_bad_setting_is_named_immediately(setting, value):
     with pytest.raises(InvalidArgument, match=f"^{setting}: "):
         PullConsumer(**{"group": "g", "name_servers": "a:1", setting: value})
 

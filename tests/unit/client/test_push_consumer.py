@@ -277,7 +277,7 @@ async def test_a_handler_that_returns_has_done_its_batch_and_one_that_raises_get
     assert len([record for record in caplog.records if record.levelno == logging.ERROR]) == 2
 
 
-async def test_handlers_work_on_several_queues_at_once(cluster):
+async def test_handlers_work_on_several_queues_at_the_same_time(cluster):
     cluster.topic("orders", count=3)
     for queue_id in range(3):
         cluster.a.put("orders", queue_id, b"x")
@@ -349,7 +349,7 @@ async def test_a_group_without_an_offset_begins_where_it_is_told(cluster, consum
         cluster.a.put("orders", 0, body, stored_at_ms=stored_at_ms)
     cluster.a.min_offsets["orders", 0] = 1  # the first message has expired
     async with consumer(cluster, consume_from=consume_from, consume_from_ms=150, batch_count_max=1) as reader:
-        await until(lambda: ("takers", "orders", 0) in cluster.a.offsets)  # the beginning is stored at once
+        await until(lambda: ("takers", "orders", 0) in cluster.a.offsets)  # the beginning is stored immediately
         cluster.a.put("orders", 0, b"4")
         assert await take(reader, 1) == [first]
 
@@ -360,7 +360,7 @@ async def test_last_means_the_beginning_while_a_queue_holds_its_first_message(cl
         assert await take(reader, 2) == [b"0", b"1"]
 
 
-async def test_a_beginning_is_stored_at_once_for_whoever_gets_the_queue_next(cluster):
+async def test_a_first_offset_is_stored_immediately_for_the_next_owner_of_the_queue(cluster):
     cluster.fill(b"0", b"1")
     cluster.a.min_offsets["orders", 0] = 1
     async with consumer(cluster) as reader:
@@ -548,7 +548,7 @@ async def test_an_offset_beyond_the_end_is_moved_back(cluster):
         assert await take(reader, 1) == [b"2"]
 
 
-async def test_a_broker_that_answers_at_once_that_there_is_nothing_is_not_hammered(cluster):
+async def test_a_broker_that_answers_immediately_that_there_is_nothing_is_not_hammered(cluster):
     cluster.topic("orders", count=1)
     cluster.a.holds_pulls = False
     async with consumer(cluster) as reader:
@@ -640,7 +640,7 @@ async def test_closing_ends_every_loop(cluster):
     assert await reader.next_batch(timeout_ms=1) is None
 
 
-async def test_whoever_closes_as_well_returns_when_all_is_done(cluster):
+async def test_a_second_close_returns_when_all_is_done(cluster):
     cluster.fill(b"1")
     begun, may_end = asyncio.Event(), asyncio.Event()
 
@@ -724,7 +724,7 @@ def test_bad_settings_are_named(settings):
         PushConsumer(**{"group": "g", "name_servers": "a:1", **settings})
 
 
-async def test_changed_subscriptions_are_told_to_the_brokers_at_once(cluster):
+async def test_changed_subscriptions_are_told_to_the_brokers_immediately(cluster):
     cluster.topic("orders", count=1)
     cluster.topic("bills", count=1)
 
@@ -742,7 +742,7 @@ async def test_changed_subscriptions_are_told_to_the_brokers_at_once(cluster):
         await until(lambda: "bills" not in told())
 
 
-async def test_twenty_queues_are_handled_at_once_unless_asked_otherwise(cluster):
+async def test_twenty_queues_are_handled_together_unless_asked_otherwise(cluster):
     cluster.topic("orders", count=25)
     for number in range(25):
         cluster.a.put("orders", number, b"x")

@@ -76,7 +76,7 @@ async def test_what_is_given_back_comes_again():
         await reader.ack(again)
 
 
-async def test_whoever_waits_gets_the_first_message_of_any_broker():
+async def test_a_waiter_gets_the_first_message_of_any_broker():
     async with scene(brokers=2) as (cluster, producer, reader):
         reader.subscribe("orders")
         found = set()
@@ -118,7 +118,7 @@ async def test_a_receive_goes_on_when_its_broker_is_back():
         assert [message.body for message in await receiving] == [b"x"]
 
 
-async def test_nobody_waits_for_a_broker_that_does_not_answer_until_it_does(monkeypatch):
+async def test_no_request_waits_for_a_silent_broker_until_it_answers(monkeypatch):
     async with scene(brokers=2) as (_cluster, producer, reader):
         call, thawed, pops = reader._session.call, asyncio.Event(), []
 
@@ -145,7 +145,7 @@ async def test_nobody_waits_for_a_broker_that_does_not_answer_until_it_does(monk
         assert [message.body for message in await receiving] == [b"late"]
 
 
-async def test_a_topic_that_nobody_knows_keeps_no_message_of_the_others(caplog):
+async def test_an_unknown_topic_keeps_no_message_of_the_others(caplog):
     async with scene() as (cluster, producer, reader):
         reader.subscribe("nowhere")
         reader.subscribe("orders")
@@ -159,7 +159,7 @@ async def test_a_topic_that_nobody_knows_keeps_no_message_of_the_others(caplog):
         assert [one.body for one in await reader.receive(timeout_ms=600_000)] == [b"y"]
 
 
-async def test_whoever_receives_gets_to_know_that_the_consumer_was_closed():
+async def test_a_receiver_gets_to_know_that_the_consumer_was_closed():
     async with LocalCluster() as cluster:
         await create(cluster)
         async with consumer(cluster) as reader:
@@ -214,7 +214,7 @@ async def test_wrong_arguments_are_named():
         SimpleConsumer("g", "127.0.0.1:9876", invisible_ms=-1)
 
 
-async def test_a_tag_whose_hash_clashes_is_nobodys():
+async def test_a_tag_whose_hash_clashes_matches_nothing():
     async with scene() as (cluster, producer, reader):
         reader.subscribe("orders", tag="Aa")
         await producer.send(Message("orders", b"clash", tag="BB"))
@@ -233,7 +233,7 @@ async def test_a_refusal_is_told():
             await reader.receive(1)
 
 
-async def test_in_order_nobody_gets_more_of_a_queue_until_all_before_is_acknowledged():
+async def test_in_order_no_consumer_gets_more_of_a_queue_until_all_before_is_acknowledged():
     async with LocalCluster() as cluster:
         await create(cluster)
         async with (

@@ -129,7 +129,7 @@ async def test_a_broker_that_cannot_end_it_now_will_ask(cluster, code, caplog):
                 pass
 
 
-async def test_an_end_that_is_not_confirmed_is_an_error_where_nobody_can_be_asked(cluster, caplog, monkeypatch):
+async def test_an_end_that_is_not_confirmed_is_an_error_where_no_broker_can_be_asked(cluster, caplog, monkeypatch):
     cluster.topic("orders", count=1)
     cluster.a.silent.add(EndTransaction)
     monkeypatch.setattr("orbitmq.client.session.session.ClientSession.call", _impatient)
@@ -166,7 +166,7 @@ async def test_a_producer_that_has_sent_nothing_can_be_asked_by_the_brokers_of_i
     assert (answer.commit_or_rollback, answer.from_transaction_check, answer.tran_state_table_offset) == (12, True, 7)
 
 
-async def test_topics_that_nobody_knows_yet_stop_no_producer(cluster):
+async def test_unknown_topics_stop_no_producer(cluster):
     async with producer(cluster) as sender:
         await until(lambda: "TBW102" in cluster.name_server.asked)
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""A consensus of one node in memory: what is proposed is agreed upon at once. For tests alone: it forgets everything."""
+"""A consensus of one node in memory: what is proposed is agreed upon immediately. For tests alone: it forgets everything."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ async def test_a_silent_master_is_replaced_and_its_connection_is_cut(tmp_path):
         assert brokers[1].pool.addresses
 
 
-async def test_a_controller_that_was_stopped_for_a_while_counts_nobody_as_silent(tmp_path, monkeypatch, caplog):
+async def test_a_controller_that_was_stopped_for_a_while_counts_no_broker_as_silent(tmp_path, monkeypatch, caplog):
     clock = FakeClock(0)
     monkeypatch.setattr(app, "monotonic_ms", clock)
     settings = {"scan_not_active_broker_interval": 10}
@@ -135,7 +135,7 @@ async def test_a_controller_that_was_stopped_for_a_while_counts_nobody_as_silent
         assert controller.service.liveness.count == 2
 
 
-async def test_whoever_begins_to_lead_looks_for_lost_masters_at_once(tmp_path):
+async def test_a_new_leader_looks_for_lost_masters_immediately(tmp_path):
     slow = {"scan_not_active_broker_interval": 600_000, "scan_inactive_master_interval": 600_000}
     async with running(tmp_path, **slow) as controller, group_of_two(controller) as (first, _):
         controller.consensus.lead(False)
@@ -152,7 +152,7 @@ async def test_the_end_of_a_controller_is_not_the_end_of_its_brokers(tmp_path):
         assert controller.replicas.groups["orders"].master == 1
 
 
-async def test_health_says_who_leads_and_which_groups_do_not_have_anybody(tmp_path):
+async def test_health_says_who_leads_and_which_groups_have_no_master(tmp_path):
     async with running(tmp_path) as controller, group_of_two(controller) as (first, second):
         document = orjson.loads((await first.ask(GetHealth())).body)
         assert document == {

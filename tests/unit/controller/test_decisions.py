@@ -66,9 +66,9 @@ def test_a_group_that_was_cleaned_away_goes_on_counting_ids_and_epochs():
     gone = on(LED, clean(is_forced=True)).group
     assert not gone.replicas
     assert on(gone, apply_id(1)).code == ResponseCode.CONTROLLER_BROKER_ID_INVALID
-    anew = on(gone, apply_id(4, cluster="other")).group
-    assert (anew.cluster, anew.next_id, anew.master_epoch) == ("other", 5, 5)
-    led = on(anew, elect([4], asker=4)).group
+    again = on(gone, apply_id(4, cluster="other")).group
+    assert (again.cluster, again.next_id, again.master_epoch) == ("other", 5, 5)
+    led = on(again, elect([4], asker=4)).group
     assert (led.master, led.master_epoch, led.sync_set) == (4, 6, {4})
 
 
@@ -133,19 +133,19 @@ def test_without_a_candidate_the_set_stays_so_that_a_member_may_return():
 
 
 def test_without_a_master_and_a_candidate_no_epoch_is_used_up():
-    nobody = on(LED, elect()).group
-    again = on(nobody, elect())
+    refused = on(LED, elect()).group
+    again = on(refused, elect())
     assert (again.code, again.is_change) == (ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, False)
 
 
-def test_a_group_that_nobody_has_led_waits_for_a_broker_to_ask():
+def test_a_group_that_never_had_a_master_waits_for_a_broker_to_ask():
     outcome = on(group([1, 2]), elect([1, 2]))
     assert (outcome.code, outcome.is_change) == (ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, False)
     assert on(group([1, 2]), elect([1, 2], asker=1)).group.master == 1
 
 
 @pytest.mark.parametrize("wish", [{"asker": 3}, {"designated": 3}], ids=["asker", "designated"])
-def test_whoever_asks_in_vain_changes_nothing(wish):
+def test_a_refused_request_changes_nothing(wish):
     outcome = on(LED, elect([3], **wish))
     assert (outcome.code, outcome.is_change) == (ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, False)
 
@@ -166,7 +166,7 @@ def test_a_stranger_is_not_elected(before, wish):
     assert (outcome.code, outcome.is_change) == (ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED, False)
 
 
-def test_nobody_is_elected_in_an_unknown_group():
+def test_no_master_is_elected_in_an_unknown_group():
     outcome = on(None, elect([1], asker=1))
     assert (outcome.code, outcome.group) == (ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED, None)
 
@@ -198,7 +198,7 @@ def test_a_set_that_cannot_be_is_refused_as_java_does(command, code, remark):
     assert outcome.remark.endswith(remark)
 
 
-def test_an_old_masters_set_is_refused_when_nobody_leads():
+def test_an_old_masters_set_is_refused_without_a_master():
     assert on(on(LED, elect()).group, alter([1, 3])).code == ResponseCode.CONTROLLER_INVALID_MASTER
 
 
@@ -224,7 +224,7 @@ def test_a_living_member_is_not_cleaned_away_unless_forced():
     assert sorted(on(LED, clean(3, alive=[3], is_forced=True)).group.replicas) == [1, 2]
 
 
-def test_cleaning_the_master_away_leaves_nobody_in_the_lead():
+def test_cleaning_the_master_away_leaves_no_master():
     after = on(LED, clean(1)).group
     assert (after.master, after.master_epoch, after.sync_set, after.sync_set_epoch) == (None, 5, {2}, 7)
 

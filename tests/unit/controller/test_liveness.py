@@ -61,7 +61,7 @@ def test_the_time_that_a_broker_asks_for_has_bounds(asked_ms, granted_ms, heard)
     assert heard.expire(granted_ms + 1) == [(key(1), 1)]
 
 
-def test_a_closed_connection_loses_all_of_its_brokers_at_once(heard):
+def test_a_closed_connection_loses_all_of_its_brokers_immediately(heard):
     hear(heard, 1, connection_id=7)
     heard.hear(key(5, "other"), Standing(), 7, 0)
     hear(heard, 2, connection_id=8)
@@ -70,7 +70,7 @@ def test_a_closed_connection_loses_all_of_its_brokers_at_once(heard):
     assert heard.disconnect(7) == []
 
 
-def test_a_broker_that_has_connected_anew_is_not_lost_with_its_old_connection(heard):
+def test_a_broker_that_has_connected_again_is_not_lost_with_its_old_connection(heard):
     hear(heard, 1, connection_id=7)
     hear(heard, 1, connection_id=8)
     assert heard.disconnect(7) == []
@@ -101,7 +101,7 @@ def test_a_silent_broker_that_was_not_expired_yet_is_neither_alive_nor_unheard(h
     assert (dict(living.alive), living.unheard) == ({}, frozenset())
 
 
-def test_a_broker_of_another_cluster_is_somebody_else(heard):
+def test_a_broker_of_another_cluster_is_another_broker(heard):
     heard.hear(BrokerKey("elsewhere", "orders", 1), Standing(), 1, 0)
     assert alive(heard, 0) == []
 

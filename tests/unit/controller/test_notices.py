@@ -1,4 +1,4 @@
-"""Notices to brokers: all at once, again when one does not answer, and never an outdated one."""
+"""Notices to brokers: all together, again when one does not answer, and never an outdated one."""
 
 import asyncio
 import logging
@@ -54,7 +54,7 @@ async def settle(notices):
         await asyncio.wait(tasks)
 
 
-async def test_every_living_member_is_told_and_nobody_else(pool):
+async def test_every_living_member_is_told_and_no_other(pool):
     notices = Notices(pool)
     notices.tell(LED, living(1, 2, 9))
     await settle(notices)
@@ -65,7 +65,7 @@ async def test_every_living_member_is_told_and_nobody_else(pool):
     assert sync_set == SyncSet(frozenset([1]), 6)
 
 
-async def test_a_member_that_does_not_answer_holds_up_nobody(pool):
+async def test_a_member_that_does_not_answer_delays_no_other(pool):
     pool.waiting = {"10.0.0.1:10911"}
     notices = Notices(pool)
     notices.tell(LED, living(1, 2))

@@ -128,7 +128,7 @@ def test_apache_rocketmq_8380_9717_10416_10875_alive_in_set_and_role_decide_toge
         assert elected == expected(alive, sync_set, master, designated, is_unclean), (alive, sync_set)
 
 
-def test_nobody_outside_the_sync_set_leads_unless_that_is_wanted():
+def test_no_member_outside_the_sync_set_leads_unless_that_is_wanted():
     orders = group(master=1, sync_set=[1, 2])
     assert elect(orders, living(3)) is None
     assert elect(orders, living(3), is_unclean=True) == 3

@@ -58,7 +58,7 @@ async def test_what_the_log_refuses_is_an_answer(failure, code, command, talk: T
 
 
 @pytest.mark.parametrize("command", [MOVE, STAY], ids=["change", "none"])
-async def test_a_node_that_does_not_lead_asks_nobody(command, talk: Talk):
+async def test_a_node_that_does_not_lead_asks_no_member(command, talk: Talk):
     await talk.join(1)
     talk.consensus.lead(False)
     talk.consensus.failure = AssertionError("asked")
@@ -98,7 +98,7 @@ async def test_the_end_of_a_task_is_not_taken_for_a_missing_majority(talk: Talk)
 # Elections of their own accord.
 
 
-async def test_a_closed_connection_of_the_master_is_an_election_at_once(talk: Talk):
+async def test_a_closed_connection_of_the_master_is_an_election_immediately(talk: Talk):
     await talk.led(1, 2)
     talk.service.disconnect(1)
     await talk.settle()
@@ -108,7 +108,7 @@ async def test_a_closed_connection_of_the_master_is_an_election_at_once(talk: Ta
     assert talk.decisions == [0]
 
 
-async def test_a_slave_that_is_lost_changes_nobodys_role(talk: Talk):
+async def test_a_slave_that_is_lost_changes_no_role(talk: Talk):
     await talk.led(1, 2)
     talk.service.disconnect(2)
     await talk.settle()
@@ -138,7 +138,7 @@ async def test_apache_rocketmq_5712_6382_10812_a_new_leader_replaces_a_master_th
     assert talk.group.master == 2
 
 
-async def test_a_follower_elects_nobody(talk: Talk):
+async def test_a_follower_elects_no_leader(talk: Talk):
     await talk.led(1, 2)
     talk.consensus.lead(False)
     talk.service.disconnect(1)
@@ -161,7 +161,7 @@ async def test_a_controller_that_has_just_started_waits_for_the_masters_heartbea
     assert talk.group.master == 2
 
 
-async def test_when_nobody_can_lead_the_first_of_the_set_that_returns_does(talk: Talk):
+async def test_when_no_member_can_lead_the_first_of_the_set_that_returns_does(talk: Talk):
     await talk.led(1, 2)
     await talk.join(3)
     for broker_id in (2, 1):
@@ -179,7 +179,7 @@ async def test_when_nobody_can_lead_the_first_of_the_set_that_returns_does(talk:
     assert talk.group.master == 2
 
 
-async def test_while_nobody_at_all_is_alive_the_master_stays(talk: Talk):
+async def test_while_no_member_is_alive_the_master_stays(talk: Talk):
     await talk.led(1)
     talk.service.disconnect(1)
     talk.service.scan()
@@ -217,7 +217,7 @@ async def test_an_election_that_failed_is_tried_again(talk: Talk):
     assert talk.group.master == 2
 
 
-async def test_a_group_that_nobody_has_led_is_left_alone(talk: Talk):
+async def test_a_group_that_never_had_a_master_is_left_alone(talk: Talk):
     await talk.join(1, 2)
     talk.service.scan()
     await talk.settle()

@@ -80,7 +80,7 @@ def is_true(expression: str, **properties: str) -> bool | str | None:
         ("a IS NOT NULL", "x", True),
     ],
 )
-def test_a_property_is_compared_by_the_type_beside_it(expression: str, value: str, expected: object) -> None:
+def test_a_property_is_compared_by_the_type_next_to_it(expression: str, value: str, expected: object) -> None:
     assert is_true(expression, a=value) == expected
 
 

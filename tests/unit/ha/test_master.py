@@ -62,7 +62,7 @@ def test_a_slave_with_more_than_its_master_has_another_log() -> None:
         feed().report(101, 0, 100, 0)
 
 
-def test_a_slave_whose_next_bytes_were_deleted_is_told_to_begin_anew() -> None:
+def test_a_slave_whose_next_bytes_were_deleted_is_told_to_begin_again() -> None:
     with pytest.raises(FrameError, match="empty the slave's store"):
         feed().report(99, 100, 250, 0)
 
@@ -91,7 +91,7 @@ def test_a_slave_that_has_reported_less_than_where_it_began_lies(slave: SlaveFee
         slave.report(1, 0, 250, 0)
 
 
-def test_a_heartbeat_is_owed_after_a_silence(slave: SlaveFeed) -> None:
+def test_a_heartbeat_is_due_after_a_silence(slave: SlaveFeed) -> None:
     slave.report(10, 0, 10, 0)
     assert not slave.is_heartbeat_due(4_999, 5_000)
     assert slave.is_heartbeat_due(5_000, 5_000)

@@ -25,11 +25,11 @@ def test_who_waits_is_told_when_a_slave_has_the_place() -> None:
     assert len(waiting) == 0
 
 
-def test_nobody_waits_for_what_a_slave_has() -> None:
+def test_no_send_waits_for_what_a_slave_has() -> None:
     assert wait(copies(), 10, [10, 3])[0] is ReplicaAckResult.DONE
 
 
-def test_without_a_slave_there_is_nobody_to_wait_for() -> None:
+def test_without_a_slave_there_is_no_slave_to_wait_for() -> None:
     assert wait(copies(), 10, [])[0] is ReplicaAckResult.NO_SLAVE
     assert wait(copies(slave_count=2), 10, [10])[0] is ReplicaAckResult.NO_SLAVE
 
@@ -59,7 +59,7 @@ def test_who_has_waited_too_long_is_told_and_others_wait_on() -> None:
     assert len(waiting) == 1
 
 
-def test_at_the_end_everybody_is_told() -> None:
+def test_at_the_end_all_are_told() -> None:
     waiting = copies()
     wait(waiting, 10, [0])
     wait(waiting, 20, [0])

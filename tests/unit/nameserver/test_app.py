@@ -93,7 +93,7 @@ async def test_the_scan_runs_by_itself(tmp_path: Path):
         await until(lambda: not asker.server.service.tables.broker_count, pause_s=0.001)
 
 
-async def test_a_broker_whose_connection_ends_leaves_at_once(asker: Asker):
+async def test_a_broker_whose_connection_ends_leaves_immediately(asker: Asker):
     broker = ConnectionPool()
     await asker.register(pool=broker)
     assert await route_of(asker) is not None
@@ -141,7 +141,7 @@ async def test_members_are_told_of_a_new_smallest_id_where_that_is_wanted(tmp_pa
     )
 
 
-async def test_a_member_that_cannot_be_told_harms_nobody(tmp_path: Path):
+async def test_a_member_that_cannot_be_told_does_no_harm(tmp_path: Path):
     async with asking(tmp_path, notify_min_broker_id_changed=True) as asker:
         for address in ("127.0.0.1:1", "no-port"):
             await asker.register("a", broker_id=2, broker_addr=address)
@@ -159,7 +159,7 @@ async def test_an_unknown_code_and_a_missing_field(tmp_path: Path):
         assert (await peer.receive()).code == 1
 
 
-async def test_a_stopped_name_server_answers_nobody(asker: Asker):
+async def test_a_stopped_name_server_answers_no_request(asker: Asker):
     await asker.register()
     await asker.server.stop()
     with pytest.raises(ConnectionFailed):
@@ -280,7 +280,7 @@ async def test_a_group_without_acting_master_is_not_told_of_a_member_that_left(i
     assert member.told == ([2, 3, 1] if is_acting else [2, 1])
 
 
-async def test_nobody_is_told_until_that_is_wanted(tmp_path: Path):
+async def test_no_member_is_told_until_that_is_wanted(tmp_path: Path):
     member = Member()
     await member.server.start("127.0.0.1", 0)
     async with asking(tmp_path) as asker:
@@ -289,7 +289,7 @@ async def test_nobody_is_told_until_that_is_wanted(tmp_path: Path):
         await asker.ask(UpdateNameServerConfig(), b"notifyMinBrokerIdChanged=true")
         await asker.register("a", broker_id=1)
         await until(lambda: member.told)
-    # The connections are gone with the NameServer: whoever is told is told through one of its own.
+    # The connections are gone with the NameServer: a client is notified through one of its own.
     await until(lambda: not member.server.connections)
     await member.server.close()
     assert member.told == [1]
@@ -436,7 +436,9 @@ def test_unsigned_registration_is_said(tmp_path: Path):
 
 
 @pytest.mark.parametrize("acl_enable", [False, True])
-async def test_a_repeated_registration_is_looked_at_anew_where_signatures_are_checked(acl_enable: bool, tmp_path: Path):
+async def test_a_repeated_registration_is_looked_at_again_where_signatures_are_checked(
+    acl_enable: bool, tmp_path: Path
+):
     async with asking(tmp_path, acl_enable=acl_enable, acl_file=write_accounts(tmp_path)) as asker:
         await asker.register("a")
         await asker.register("a")

@@ -1,4 +1,4 @@
-"""Claims about the service: whoever lives on the tables is told of every change, and settings count at once."""
+"""Claims about the service: users of the tables are told of every change, and settings take effect immediately."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_good_bye_through_an_older_connection_comes_too_late(it: Listeners):
     ],
     ids=["connection lost", "silent", "unregistered"],
 )
-def test_whoever_leaves_is_not_recognised_any_more(leave: Callable[[Peers], object]):
+def test_a_broker_that_leaves_is_not_recognised_any_more(leave: Callable[[Peers], object]):
     peers = Peers()
     for number, name in enumerate("ab"):
         peers.ask(
@@ -174,7 +174,7 @@ async def test_other_values_leave_kept_answers_alone(it: Listeners):
     assert it.service.routes.get("t", True) is kept
 
 
-def test_other_settings_count_at_once(it: Listeners):
+def test_other_settings_count_immediately(it: Listeners):
     it.register("a", broker_id=1, acting_master=True)
     assert it.service.registrations.tells_order_topics is True
     before = it.shown()
@@ -220,7 +220,7 @@ def test_an_unknown_topic_has_no_route(it: Listeners):
 
 
 @pytest.mark.parametrize(("work_max", "is_immediate"), [(50, 1), (51, 2), (100, 2), (101, 3)])
-def test_silent_brokers_leave_at_once_as_long_as_that_is_little_work(
+def test_silent_brokers_leave_immediately_as_long_as_that_is_little_work(
     work_max: int, is_immediate: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(service_module, "SLICE_TOPICS", work_max)

@@ -40,7 +40,7 @@ async def test_without_a_product_environment_an_unknown_topic_is_unknown(tmp_pat
         assert (await test.ask(GetRouteInfo(topic="nowhere"))).code == 17
 
 
-async def test_ordered_topics_are_shown_and_nobody_waits_for_brokers(tmp_path: Path):
+async def test_ordered_topics_are_shown_and_no_command_waits_for_brokers(tmp_path: Path):
     async with asking(tmp_path, cluster_test=True, need_wait_for_service=True) as test:
         await test.register()
         await test.ask(PutKvConfig(namespace="ORDER_TOPIC_CONFIG", key="T1", value="a:4"))

@@ -1,4 +1,4 @@
-"""Accounts for tests: one of each role, and those who only claim to be somebody."""
+"""Accounts for tests: one of each role, and those that only claim a name."""
 
 from __future__ import annotations
 

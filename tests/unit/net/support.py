@@ -67,7 +67,7 @@ def large(service: EchoService, call: Call[GetTopicsByCluster]) -> Reply:
 
 
 @handlers.on(BrokerHeartbeat)
-def answer_at_once(service: EchoService, call: Call[BrokerHeartbeat]) -> Any:
+def answer_directly(service: EchoService, call: Call[BrokerHeartbeat]) -> Any:
     call.answer(Reply(remark="before returning"))
     return LATER
 

@@ -85,7 +85,7 @@ def test_small_and_large_answers_are_read_whole_however_they_arrive(slice_size):
         assert [connection.receive().body for _ in bodies] == bodies
 
 
-def test_a_large_answer_that_comes_in_two_parts_with_a_time_out_between_disturbs_nobody():
+def test_a_large_answer_that_comes_in_two_parts_with_a_time_out_between_does_no_harm():
     may_go_on = threading.Event()
 
     def answer_slowly(connection: socket.socket) -> None:
@@ -106,7 +106,7 @@ def test_a_large_answer_that_comes_in_two_parts_with_a_time_out_between_disturbs
         assert connection.request(GetClusterInfo()).body == b"in time"
 
 
-def test_no_answer_in_time_is_an_error_and_a_late_one_disturbs_nobody():
+def test_no_answer_in_time_is_an_error_and_a_late_one_does_no_harm():
     may_answer = threading.Event()
 
     def answer_late(connection: socket.socket) -> None:
@@ -163,14 +163,14 @@ def test_garbage_is_an_error():
             connection.request(GetClusterInfo())
 
 
-def test_nobody_listening_is_an_error():
+def test_a_missing_listener_is_an_error():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         with pytest.raises(ConnectionFailed, match="cannot connect"):
             BlockingConnection(f"127.0.0.1:{taken.getsockname()[1]}")
 
 
-def test_a_server_that_asks_is_told_that_nobody_can_answer():
+def test_a_server_that_asks_is_told_that_there_is_no_handler():
     asked_back: list[Command] = []
 
     def ask_back(connection: socket.socket) -> None:
@@ -202,7 +202,7 @@ async def test_requests_are_signed_and_encrypted_where_that_is_wanted(tmp_path: 
         credentials, context = Credentials("me", "my secret"), client_context(files)
         with BlockingConnection(address, credentials=credentials, tls=context) as connection:
             connection.send_oneway(GetRouteInfo(topic="one way"))
-            sizes = ("3000000", "0", "70000")  # longer than what TLS hands over at once
+            sizes = ("3000000", "0", "70000")  # longer than what TLS hands over in one call
             asked = [connection.send(GetTopicsByCluster(cluster=size)) for size in sizes]
             return [connection.receive(opaque).body for opaque in asked]
 
@@ -280,7 +280,7 @@ def test_a_peer_that_does_not_read_is_given_up():
                 may_end.set()
 
 
-def test_a_connection_that_broke_is_closed_at_once():
+def test_a_connection_that_broke_is_closed_immediately():
     has_seen_the_end = threading.Event()
 
     def send_garbage(connection: socket.socket) -> None:

@@ -209,7 +209,7 @@ async def test_no_more_connections_wait_to_be_accepted_than_may_be_open(monkeypa
     assert asked["backlog"] == 4
 
 
-async def test_closing_drops_every_connection_and_accepts_nobody_new():
+async def test_closing_drops_every_connection_and_accepts_no_new_connection():
     server = HttpServer(PAGES)
     port = await server.start("127.0.0.1", 0)
     assert server.address == f"127.0.0.1:{port}"

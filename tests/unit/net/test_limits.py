@@ -26,7 +26,7 @@ def test_the_defaults_are_these():
     }
 
 
-def test_fewer_connections_are_a_warning_where_somebody_has_set_the_number(caplog):
+def test_fewer_connections_are_a_warning_where_the_number_was_set(caplog):
     caplog.set_level(logging.INFO, "orbitmq.net")
     sentence = "takes 50 connections, not connectionsMax=60: 100 file descriptors"
     assert tell_of_few_descriptors(60, 60, 0) == []

@@ -51,7 +51,7 @@ async def test_concurrent_requests_share_one_connection_and_its_writes(server: S
     assert pool.addresses == (server.address,)
 
 
-async def test_whoever_asks_for_it_is_told_of_new_connections_and_of_those_alone():
+async def test_listeners_are_told_of_new_connections_and_of_those_alone():
     async with serving() as server:
         pool, told = ConnectionPool(), []
         pool.on_connected(told.append)
@@ -110,7 +110,7 @@ async def test_a_broken_connection_fails_who_waits_and_the_next_request_connects
     assert (await pool.request(server.address, GetRouteInfo(topic="again"))).body == b"again"
 
 
-async def test_nobody_listening_is_said_with_the_address():
+async def test_a_missing_listener_is_said_with_the_address():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -228,7 +228,7 @@ async def test_an_attempt_that_ends_in_the_turn_in_which_it_connects_leaves_noth
     server: Server, pool: ConnectionPool
 ):
     connecting = asyncio.ensure_future(pool.connect(server.address))
-    await until(lambda: pool._endpoint.connections)  # connection_made has been called, and nobody knows it yet
+    await until(lambda: pool._endpoint.connections)  # connection_made has been called, and it is unknown it yet
     (attempt,) = pool._opening.values()
     attempt.cancel()  # as the end of its time does
 
@@ -279,8 +279,8 @@ async def test_who_never_answers_a_handshake_is_given_up_in_the_callers_time_or_
     timeout_ms: int | None, pool_ms: int, tmp_path: Path
 ):
     context = client_context(Authority(tmp_path).issue("server"))
-    with socket.create_server(("127.0.0.1", 0)) as nobody_accepts:
-        address = f"127.0.0.1:{nobody_accepts.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as full_backlog:
+        address = f"127.0.0.1:{full_backlog.getsockname()[1]}"
         pool = ConnectionPool(tls=context, connect_timeout_ms=pool_ms)
         with pytest.raises(ConnectionFailed, match="no answer within 20 ms"):
             await pool.connect(address, timeout_ms=timeout_ms)
@@ -296,7 +296,7 @@ async def test_a_failed_attempt_is_not_the_last(server: Server, pool: Connection
     assert (await pool.request(server.address, GetRouteInfo(topic="again"))).body == b"again"
 
 
-async def test_whoever_wants_to_know_is_told_of_a_lost_connection(server: Server):
+async def test_a_listener_is_told_of_a_lost_connection(server: Server):
     pool, lost = ConnectionPool(), []
     pool.on_connection_lost(lambda peer: lost.append(peer.remote))
     await pool.request(server.address, GetRouteInfo(topic="t"))
@@ -384,8 +384,8 @@ def test_a_request_that_is_sent_again_has_only_the_rest_of_its_time():
 
 async def test_the_clean_up_of_a_cancelled_task_is_told_of_a_peer_that_does_not_answer(tmp_path: Path):
     context = client_context(Authority(tmp_path).issue("server"))
-    with socket.create_server(("127.0.0.1", 0)) as nobody_accepts:
-        address = f"127.0.0.1:{nobody_accepts.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as full_backlog:
+        address = f"127.0.0.1:{full_backlog.getsockname()[1]}"
         pool, told = ConnectionPool(tls=context), []
 
         async def clean_up() -> None:

@@ -23,7 +23,7 @@ def _reply(body: bytes) -> Reply:
     return Reply(body=body)
 
 
-async def test_whoever_wants_to_know_is_told_of_a_lost_connection():
+async def test_a_listener_is_told_of_a_lost_connection():
     async with serving() as server:
         lost = []
         server.on_connection_lost(lambda connection: lost.append(connection.remote))
@@ -74,7 +74,7 @@ async def test_draining_gives_up_when_its_time_is_over():
         assert not await server.drain(10)
 
 
-async def test_a_server_that_drains_or_has_closed_accepts_nobody_new():
+async def test_a_server_that_drains_or_has_closed_accepts_no_new_connection():
     async with serving() as server:
         assert await server.drain(60_000)
         with pytest.raises(OSError):

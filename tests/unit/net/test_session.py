@@ -28,7 +28,7 @@ def test_an_answer_reaches_the_one_who_asked():
     assert [first[0].opaque, second[0].opaque] == [one, two]
 
 
-def test_an_answer_that_nobody_waits_for_is_said_to_be_so():
+def test_an_answer_without_a_waiter_is_said_to_be_so():
     session, answers = Session(), []
     opaque = ask(session, answers)
     session.resolve(answer(opaque))
@@ -51,7 +51,7 @@ def test_requests_expire_at_their_deadline_and_not_before():
     assert not session.resolve(answer(soon))
 
 
-def test_a_lost_connection_gives_back_everybody_who_waits():
+def test_a_lost_connection_gives_back_all_waiters():
     session = Session()
     asked = [ask(session, []) for _ in range(3)]
 

@@ -89,7 +89,7 @@ async def test_many_that_ask_share_one_slice_per_turn():
     ]
 
 
-async def test_a_page_that_nobody_waits_for_any_more_is_left():
+async def test_a_page_without_a_waiter_is_left():
     work = Work(1_000_000)
 
     async def scenario(host, port):

@@ -1,4 +1,4 @@
-"""Claims about turns: whoever has piled up requests serves some of them, and then it is the next one's turn."""
+"""Claims about time slices: a connection with a backlog serves some requests, and then it is the next one's turn."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Node:
 
 
 def grow(count: int) -> list[Node]:
-    """Make objects, and let the collections of the young ones happen that lead to a full one."""
+    """Make objects, and let the collections of the younger generations happen that lead to a full one."""
     kept = [Node() for _ in range(count)]
     for _ in range(gc.get_threshold()[1] + 1):
         gc.collect(1)

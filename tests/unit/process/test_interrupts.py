@@ -1,4 +1,4 @@
-"""SIGTERM ends a program as Ctrl-C does, whoever handles that at the moment."""
+"""SIGTERM ends a program as Ctrl-C does, whatever handles that at the moment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_termination_interrupts():
         signal.raise_signal(signal.SIGTERM)
 
 
-def test_termination_goes_to_whoever_handles_interrupts_now():
+def test_termination_goes_to_the_present_handler_of_interrupts():
     handled = []
     signal.signal(signal.SIGINT, lambda number, frame: handled.append(number))
     with termination_as_interrupt():

@@ -19,7 +19,7 @@ def test_it_runs_with_the_machine_while_ticks_come_in_time():
     assert (clock.tick(), clock()) == (0, LATE_MAX_MS)
 
 
-def test_it_stands_still_while_nobody_listens():
+def test_it_stands_still_while_the_process_does_not_listen():
     machine = FakeClock()
     clock = PauseAwareClock(machine)
     machine.advance(14_000)

@@ -37,7 +37,7 @@ def said(raft):
 
 
 class Group:
-    """Nodes that exchange their messages at once, except over links in `cut`."""
+    """Nodes that exchange their messages immediately, except over links in `cut`."""
 
     def __init__(self, voters=3, **changes):
         self.nodes = {id: node(id, voters, **changes) for id in range(1, voters + 1)}

@@ -154,7 +154,7 @@ def test_answers_beyond_the_log_and_of_strangers_are_ignored():
     raft._leadership.step(Appended(9, 1, 1, 1))
 
 
-def test_a_commit_index_is_told_with_the_next_message_or_at_once_to_those_who_wait():
+def test_a_commit_index_is_sent_with_the_next_message_or_immediately_to_waiters():
     raft = following(leader(), 2, 3)
     raft.propose(b"a")
     drain(raft)
@@ -269,7 +269,7 @@ def test_a_read_is_confirmed_by_a_majority():
     assert group.reads[1] == [ReadState("a", 1)]
 
 
-def test_a_leader_that_nobody_hears_confirms_no_read():
+def test_an_unheard_leader_confirms_no_read():
     group = Group()
     raft = group.elect(1)
     group.cut = {1}
@@ -358,7 +358,7 @@ def test_reads_are_confirmed_in_order_each_by_its_own_round():
     assert found.take_confirmed() == [ReadState("b", 8)]
 
 
-def test_heartbeats_name_no_round_when_nobody_waits():
+def test_heartbeats_name_no_round_without_a_waiter():
     found = reads(1, 2, 3)
     assert found.round == 0
     found.add("a", 7)

@@ -108,7 +108,7 @@ def test_a_rejection_while_replicating_means_that_something_was_lost():
     assert (progress.flow, progress.next, progress.sent_commit) == (ProgressState.PROBE, 5, 4)
 
 
-def test_nothing_is_sent_beside_a_snapshot():
+def test_nothing_is_sent_next_to_a_snapshot():
     progress = Progress(3, 8)
     progress.install(20)
     progress.resume()

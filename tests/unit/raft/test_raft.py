@@ -28,7 +28,7 @@ from unit.raft.group import Group, drain, node, said, saved, settings
 ORIGIN = Position(0, 0)
 
 
-def test_a_new_node_follows_nobody_and_has_nothing_to_do():
+def test_a_new_node_follows_no_leader_and_has_nothing_to_do():
     raft = node()
     assert (raft.role, raft.leader, raft.term, raft.id) == (Role.FOLLOWER, None, 0, 1)
     assert raft.take_ready() is None
@@ -143,7 +143,7 @@ def test_a_pre_vote_promises_nothing():
     assert (raft.term, raft.vote) == (0, 0)
 
 
-def test_whoever_hears_from_its_leader_gives_no_vote_even_for_a_newer_term():
+def test_a_node_that_hears_from_its_leader_gives_no_vote_even_for_a_newer_term():
     raft = node(election_ticks=4)
     raft.step(Heartbeat(2, 1, 1, 0))
     drain(raft)
@@ -170,7 +170,7 @@ def test_after_an_election_time_of_silence_votes_are_given_again():
     assert VoteAnswer(1, 3, 2, is_granted=True) in said(raft)
 
 
-def test_a_given_vote_begins_the_wait_anew():
+def test_a_given_vote_restarts_the_wait():
     raft = node(election_ticks=4)
     for _ in range(3):
         raft.tick()
@@ -408,7 +408,7 @@ def test_a_leader_without_a_majority_steps_down_if_it_checks(cut, check_quorum, 
     assert (leader.role, leader.leader) == found
 
 
-def test_a_transfer_makes_the_other_one_leader_at_once():
+def test_a_transfer_makes_the_other_one_leader_immediately():
     group = Group()
     leader = group.elect(1)
     leader.transfer(3)

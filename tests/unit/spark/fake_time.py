@@ -1,4 +1,4 @@
-"""A clock of one module: only its own sleeping and the test move it, and nobody else in the process sees it."""
+"""A clock of one module: only its own sleeping and the test move it, and no other code in the process sees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of ours leave the connector so that Spark tells them without a trace; everybody else's keep theirs."""
+"""Errors of ours leave the connector so that Spark tells them without a trace; all other errors keep theirs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Reader:
     """Stands for a reader: each method fails as it is told to."""
 
     def partitions(self, error: Exception) -> list[int]:
-        """Fail at once."""
+        """Fails immediately."""
         raise error
 
     def read(self, error: Exception | None) -> Iterator[int]:

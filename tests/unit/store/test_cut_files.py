@@ -1,4 +1,4 @@
-"""A file of the log that somebody else cuts or removes while the store is open: it is fenced, and the process lives."""
+"""A file of the log that is cut or removed from outside while the store is open: it is fenced, and the process lives."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_reader_of_a_cut_file_is_refused_and_the_store_is_fenced(cut: Cut, how
     os.truncate(cut.file(0), 100)
     with pytest.raises(StoreUnavailable, match=f"{segment_name(0)} was cut short from outside"):
         READS[how](cut.store)
-    assert [trouble.kind for trouble in cut.store.issues] == [StoreIssueKind.FENCED]
+    assert [issue.kind for issue in cut.store.issues] == [StoreIssueKind.FENCED]
     assert "bring it back" in cut.store.warnings[0]
     with pytest.raises(StoreUnavailable, match="was cut short"):
         cut.store.append(draft())
@@ -79,7 +79,7 @@ def test_no_message_is_written_behind_the_end_of_a_cut_file(cut: Cut, left: int)
     assert cut.store.issues[0].kind is StoreIssueKind.FENCED
 
 
-def test_the_file_is_looked_at_once_a_millisecond(cut: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_is_checked_every_millisecond(cut: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
     monkeypatch.setattr(type(cut.store._commit_log), "check_written", lambda log: looks.append(1))
     for _ in range(5):

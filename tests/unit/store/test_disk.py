@@ -402,7 +402,7 @@ def test_where_lost_writes_may_go_untold_there_is_no_bulk_sync(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("name", ["segment", "small", "lock"])
-def test_files_are_no_programs_and_nobody_else_writes_them(tmp_path, name):
+def test_files_are_no_programs_and_no_other_user_writes_them(tmp_path, name):
     disk = LocalDisk()
     if name == "segment":
         disk.open(tmp_path / name, 4096).close()
@@ -516,7 +516,7 @@ def test_room_that_was_claimed_behind_the_data_stays_when_nothing_but_a_hole_is_
 
 @pytest.fixture
 def synced(monkeypatch, tmp_path):
-    """Paths of this test whose content or names were synced, in order, by whichever call: clusters run beside it."""
+    """Paths of this test whose content or names were synced, in order, by whichever call: clusters run next to it."""
     seen = []
     for name in ("fsync", "fdatasync"):
         real = getattr(os, name)
@@ -695,7 +695,7 @@ def test_the_hole_at_a_files_end_is_known(tmp_path):
     file.close()
 
 
-def test_a_file_whose_opening_failed_half_way_is_synced_with_its_name_by_whoever_opens_it(tmp_path, monkeypatch):
+def test_a_file_whose_opening_failed_half_way_is_synced_with_its_name_by_the_next_open(tmp_path, monkeypatch):
     synced: list[Path] = []
     monkeypatch.setattr("orbitmq.store.disk.sync_directory", synced.append)
     disk, path = LocalDisk(), tmp_path / "log" / "file"
@@ -729,7 +729,7 @@ def test_a_file_that_cannot_be_opened_to_be_synced_was_not_refused_by_the_disk(n
     file.close()
 
 
-def test_two_threads_that_sync_a_new_file_at_once_both_succeed(tmp_path, monkeypatch):
+def test_two_threads_that_sync_a_new_file_at_the_same_time_both_succeed(tmp_path, monkeypatch):
     """The loop closes a full segment, the flusher commits what is in it: one took the other's directories away."""
     file = LocalDisk().open(tmp_path / "new" / "log" / "0", 4096)
     synced = []
@@ -772,7 +772,7 @@ async def test_a_disk_that_is_asked_aside_answers_or_fails() -> None:
         await ask_aside(lambda: disk_usage(Path("/nowhere/at/all")))
 
 
-async def test_an_answer_that_nobody_waits_for_any_more_does_no_harm() -> None:
+async def test_an_answer_without_a_waiter_does_no_harm() -> None:
     asked = ask_aside(lambda: 7)
     asked.cancel()
     assert await ask_aside(lambda: 8) == 8

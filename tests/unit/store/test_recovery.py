@@ -272,7 +272,7 @@ def test_a_topic_made_again_after_thousands_of_messages_ends_no_log(world):
     assert world.offsets(topic="bills") == [0, 1, 2]
 
 
-def test_a_queue_offset_that_nobody_gave_ends_no_log(world):
+def test_a_queue_offset_that_was_never_given_ends_no_log(world):
     results = [world.send() for _ in range(6)]
     pack_into(">q", world.disk.files[FIRST_SEGMENT].buffer, results[2].physical_offset + 20, 1 << 40)
     world.kill()
@@ -406,7 +406,7 @@ def test_nothing_is_cut_when_the_quarantine_takes_nothing(world):
 
 
 @pytest.mark.parametrize("cut_at", range(1, 60))
-def test_a_power_cut_while_a_queue_is_written_anew_loses_no_entry(cut_at, world):
+def test_a_power_cut_while_a_queue_is_rebuilt_loses_no_entry(cut_at, world):
     for _ in range(5):
         world.send()
         world.send(topic="bills")
@@ -474,7 +474,7 @@ def shifted(world, path):
         "garbled first", "garbled middle", "garbled last", "garbled",
     ],
 )  # fmt: skip
-def test_a_damaged_consume_queue_misleads_nobody(damage, is_orderly, world):
+def test_a_damaged_consume_queue_misleads_no_reader(damage, is_orderly, world):
     world.send(105)
     world.send(5, topic="bills")
     world.store.close()
@@ -504,7 +504,7 @@ def test_any_file_of_a_consume_queue_may_be_damaged(number, damage, world):
     assert world.store.recovery_report.rebuilt == [("orders", 0)]
 
 
-def test_a_deleted_topics_queues_are_missed_by_nobody(world):
+def test_a_deleted_topics_queues_are_not_missed(world):
     world.send(20)
     world.send(5, topic="bills")
     world.store.close()
@@ -549,7 +549,7 @@ def test_a_log_without_its_last_files_is_not_opened_until_its_end_is_accepted(lo
 
     without = world.disk.after_kill()
     world.disk = world.disk.after_kill()
-    world.disk.files.update(kept)  # somebody found them
+    world.disk.files.update(kept)  # they were found again
     world.open()
     assert world.offsets() == list(range(30))
 
@@ -602,7 +602,7 @@ def test_a_log_that_ends_before_what_was_on_the_disk_has_lost_something(end, dur
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_first_files_of_the_log_that_somebody_removed_are_missed_once(is_clean, caplog, world):
+def test_first_files_of_the_log_that_were_removed_are_missed_once(is_clean, caplog, world):
     world.send(40)
     if is_clean:
         world.store.close()

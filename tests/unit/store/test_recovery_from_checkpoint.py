@@ -1,4 +1,4 @@
-"""Recovery from a checkpoint: what it may vouch for, what is read again and wiped, beside damage."""
+"""Recovery from a checkpoint: what it may vouch for, what is read again and wiped, next to damage."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Recovery of many young queues: the short ways that a start takes with them lead where the plain ones do."""
+"""Recovery of many recent queues: the short ways that a start takes with them lead where the plain ones do."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -59,7 +59,7 @@ def damage_some(disk, random):
 
 
 def opened(disk):
-    """Return what a start makes of a disk: where it began, every entry, and what it wrote anew."""
+    """Return what a start makes of a disk: where it began, every entry, and what it rebuilt."""
     store = Store.open(CONFIG, store_host=Host("127.0.0.1", 1), clock=lambda: T0, disk=disk)
     entries = {
         (queue.topic, queue.queue_id): (queue.next_offset, queue.data_end, list(queue.entries(0, 99)))
@@ -71,22 +71,22 @@ def opened(disk):
 @pytest.mark.parametrize("is_clean", [True, False], ids=["after an orderly stop", "after a kill"])
 @pytest.mark.parametrize("is_damaged", [False, True], ids=["whole", "damaged"])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_young_queue_is_cut_as_any_other(monkeypatch, seed, is_damaged, is_clean):
+def test_a_recent_queue_is_cut_as_any_other(monkeypatch, seed, is_damaged, is_clean):
     random = Random(seed)
     disk = left_by(random, is_clean=is_clean, checkpoint_share=random.random())
     if is_damaged:
         damage_some(disk, random)
-    cut_young, young = recovery._cut_recent, []
+    cut_recent, recent = recovery._cut_recent, []
 
     def counted(*arguments):
-        young.append(cut_young(*arguments))
-        return young[-1]
+        recent.append(cut_recent(*arguments))
+        return recent[-1]
 
     monkeypatch.setattr(recovery, "_cut_recent", counted)
     in_short = opened(disk.after_kill())
     monkeypatch.setattr(recovery, "_cut_recent", lambda *_: False)
     assert opened(disk.after_kill()) == in_short
-    assert sum(young) > 50
+    assert sum(recent) > 50
 
 
 @pytest.mark.parametrize("is_damaged", [False, True], ids=["whole", "damaged"])
@@ -117,7 +117,7 @@ def test_only_some_of_many_queues_are_searched_for_the_beginning(monkeypatch):
 
 
 @pytest.mark.parametrize("cut_at", range(1, 61))
-def test_a_power_cut_while_many_queues_are_written_anew_loses_no_entry(monkeypatch, cut_at, disk):
+def test_a_power_cut_while_many_queues_are_rebuilt_loses_no_entry(monkeypatch, cut_at, disk):
     monkeypatch.setattr(entry_sync, "_MANY", 4)
     monkeypatch.setattr(entry_sync, "_HELD_MAX", 3)
     store = Store.open(CONFIG, store_host=Host("127.0.0.1", 1), clock=lambda: T0, disk=disk)

@@ -432,7 +432,7 @@ def test_a_store_that_a_failed_sync_has_fenced_is_told_from_one_that_is_closed(d
     assert good.issues == [(StoreIssueKind.CLOSED, "the store is closed")]
 
 
-def test_what_recovery_has_cut_is_a_trouble_as_long_as_it_is_kept(disk, store):
+def test_what_recovery_has_cut_is_an_issue_as_long_as_it_is_kept(disk, store):
     end = store.append(draft()).end
     disk.files[ROOT / "commitlog" / f"{0:020}"].buffer[end : end + 9] = b"no record"
     again = store_of(disk.after_kill())
@@ -440,7 +440,7 @@ def test_what_recovery_has_cut_is_a_trouble_as_long_as_it_is_kept(disk, store):
     assert [issue.kind for issue in again.issues] == [StoreIssueKind.QUARANTINE]
 
 
-def test_readers_of_an_asynchronous_store_see_everything_at_once(store):
+def test_readers_of_an_asynchronous_store_see_everything_immediately(store):
     store.append(draft())
     assert store.dispatch_behind_size == 0
 

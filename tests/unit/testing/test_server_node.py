@@ -95,7 +95,7 @@ async def test_a_server_of_this_process_cannot_be_killed_but_a_stopped_one_may_b
     assert built[0][1].done == ["start", "stop"]
 
 
-async def test_nobody_is_given_the_port_of_a_server_that_is_down():
+async def test_no_server_is_given_the_port_of_a_server_that_is_down():
     with socket.create_server(("127.0.0.1", 0)) as chosen:
         address = f"127.0.0.1:{chosen.getsockname()[1]}"
     service = FakeService(0)

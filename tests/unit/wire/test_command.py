@@ -120,7 +120,7 @@ def test_what_a_json_header_leaves_out_is_zero_or_nothing():
 
 
 def test_true_is_no_number():
-    """To Python it is one; a header that says so was written by nobody who means a code."""
+    """To Python it is one; a header that says so never means a code."""
     assert decode_command(json_frame(flag=True)).flag == 1  # as fastjson coerces it
     assert type(decode_command(json_frame(flag=True)).flag) is int
 
@@ -140,7 +140,7 @@ def test_the_flag_tells_requests_responses_and_one_way_requests_apart(flag, is_r
     assert (command.is_response, command.is_oneway) == (is_response, is_oneway)
 
 
-def test_a_language_that_nobody_knows_is_other():
+def test_an_unknown_language_is_other():
     assert round_trip(Command(1, language="COBOL", serialize_type=SerializeType.ROCKETMQ)).language == "OTHER"
     assert round_trip(Command(1, language="COBOL")).language == "COBOL"
 

@@ -84,7 +84,7 @@ JAVA: dict[int, str] = {
     200050: _CONSUME, 200051: _CONSUME, 200052: _CONSUME, 200053: _CONSUME, 200054: _CONSUME, 200055: _LOOK,
 }  # fmt: skip
 MORE_THAN_JAVA = {314: f"{_G}=Get"}
-"""What ours asks for beside that: who copies a group's offsets learns them."""
+"""What ours asks for besides that: copying a group's offsets reveals them."""
 
 _MAKE = f"{_G}=Create|Update"
 OURS: dict[int, str] = {
@@ -99,7 +99,7 @@ OURS: dict[int, str] = {
 
 SUPER = Credentials("root", "root-secret")
 INTERNAL = Credentials("internal", "internal-secret")
-NOBODY = Credentials("ruleless", "ruleless-secret")
+UNSIGNED = Credentials("ruleless", "ruleless-secret")
 FORGER = Credentials("root", "another-secret")
 STRANGER = Credentials("stranger", "root-secret")
 DISABLED = Credentials("disabled", "disabled-secret")

@@ -21,7 +21,7 @@ from orbitmq.wire.signature import Credentials
 from unit.broker.access.test_plain_accounts import FILE
 
 from ..parts import HOST, memory_store
-from .samples import FORGER, NOBODY, STRANGER, SUPER, peer, sample
+from .samples import FORGER, STRANGER, SUPER, UNSIGNED, peer, sample
 
 FIRST = '{"username":"root","password":"root-secret"}'
 ON: dict[str, Any] = {"authentication_enabled": True, "authorization_enabled": True, "init_authentication_user": FIRST}
@@ -45,7 +45,7 @@ def test_without_settings_there_are_no_users_no_guard_and_no_file(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_broker_that_nobody_can_govern_says_so_at_its_start(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_a_broker_without_an_administrator_says_so_at_its_start(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     found = control(tmp_path, **ON)
     assert caplog.messages == []
     found.change(update_user(found.directory, "root", UserChange(status=UserStatus.DISABLE)))
@@ -57,7 +57,7 @@ def test_a_broker_that_nobody_can_govern_says_so_at_its_start(tmp_path: Path, ca
     assert caplog.messages == [], "there is one, or nobody has to sign"
 
 
-def test_a_change_is_kept_and_counts_at_once(tmp_path: Path):
+def test_a_change_is_kept_and_counts_immediately(tmp_path: Path):
     found = control(tmp_path, **ON)
     assert found.guard is not None
     found.change(create_user(found.directory, "ben", UserChange("pw")))
@@ -111,12 +111,12 @@ def test_a_4x_file_that_cannot_be_used_stops_the_start(tmp_path: Path, text: str
 
 def test_who_may_see_passwords_and_change_super_users(tmp_path: Path):
     found = control(tmp_path, **ON)
-    found.change(create_user(found.directory, NOBODY.access_key, UserChange(NOBODY.secret_key)))
+    found.change(create_user(found.directory, UNSIGNED.access_key, UserChange(UNSIGNED.secret_key)))
     assert found.may_see_passwords(sample(3005, SUPER), peer())
-    for who in (FORGER, STRANGER, NOBODY, None):
+    for who in (FORGER, STRANGER, UNSIGNED, None):
         assert not found.may_see_passwords(sample(3005, who), peer())
     assert found.may_change_super_users(sample(3002, SUPER))
-    assert not found.may_change_super_users(sample(3002, NOBODY))
+    assert not found.may_change_super_users(sample(3002, UNSIGNED))
     assert not found.may_change_super_users(sample(3002, STRANGER))
     assert not control(tmp_path).may_see_passwords(sample(3005, SUPER), peer()), "nobody has checked the signature"
 

@@ -1,4 +1,4 @@
-"""Claims about the file of users and rules: what is kept comes again, and nobody else reads it."""
+"""Claims about the file of users and rules: what is kept comes again, and no other user reads it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_file_and_what_was_in_its_place_are_the_owners_alone(tmp_path: Path)
     assert {path.name: mode(path) for path in tmp_path.iterdir()} == {"auth.json": 0o600, "auth.json.bak": 0o600}
 
 
-def test_a_file_that_somebody_opened_to_others_is_closed_again(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_a_file_that_was_opened_to_others_is_closed_again(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     file = DirectoryFile(tmp_path / "auth.json")
     file.save(directory())
     file.path.chmod(0o644)
@@ -64,7 +64,7 @@ def test_a_file_that_somebody_opened_to_others_is_closed_again(tmp_path: Path, c
 def test_a_damaged_file_stops_the_start_though_there_is_one_of_before_and_its_copy_is_closed_to_others(tmp_path: Path):
     file = DirectoryFile(tmp_path / "auth.json")
     file.save(directory())
-    file.save(EMPTY)  # everybody was deleted, and is in the `.bak`
+    file.save(EMPTY)  # all users were deleted, and are in the `.bak`
     file.path.write_text('{"users":[{"username":"anna","password":"hunter2"')
     with pytest.raises(StoreError, match=r"copy auth\.json\.bak to auth\.json") as refused:
         file.load()
@@ -75,7 +75,7 @@ def test_a_damaged_file_stops_the_start_though_there_is_one_of_before_and_its_co
     assert file.load() == directory()
 
 
-def test_a_file_that_nobody_can_read_stops_the_start_and_shows_no_secret(tmp_path: Path):
+def test_an_unreadable_file_stops_the_start_and_shows_no_secret(tmp_path: Path):
     file = DirectoryFile(tmp_path / "auth.json")
     file.path.write_text('{"users":[{"username":"anna","password":["hunter2"]}]}')
     with pytest.raises(StoreError) as refused:

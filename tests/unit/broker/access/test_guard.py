@@ -38,11 +38,11 @@ from .samples import (
     FORGER,
     INTERNAL,
     JAVA,
-    NOBODY,
     OURS,
     SOURCE,
     STRANGER,
     SUPER,
+    UNSIGNED,
     USER,
     acl,
     needs,
@@ -61,7 +61,7 @@ def guard(*rules: AccessRule, **settings: Any) -> Guard:
         User(SUPER.access_key, SUPER.secret_key, UserType.SUPER),
         User(INTERNAL.access_key, INTERNAL.secret_key, UserType.SUPER),
         User(DISABLED.access_key, DISABLED.secret_key, UserType.SUPER, UserStatus.DISABLE),
-        User(NOBODY.access_key, NOBODY.secret_key),
+        User(UNSIGNED.access_key, UNSIGNED.secret_key),
         User(USER.access_key, USER.secret_key),
     ]
     acls: dict[str, Acl] = {USER.access_key: acl(*rules)} if rules else {}
@@ -117,11 +117,11 @@ def test_a_user_without_rules_gets_nothing_that_needs_one():
     for code in CODES:
         said = "User:ruleless has no permission to access {} from " + SOURCE + ", no matched policies."
         expected = {said.format(need.resource) for need in needs(code)}
-        assert refusal(guard(rule("*")), sample(code, NOBODY)) in expected, code
+        assert refusal(guard(rule("*")), sample(code, UNSIGNED)) in expected, code
 
 
 @pytest.mark.parametrize("code", UNKNOWN)
-def test_a_code_that_nobody_thought_of_is_for_super_users(code: int):
+def test_an_unforeseen_code_is_for_super_users(code: int):
     assert "for super users" in str(refusal(guard(rule("*")), sample(code, USER)))
 
 
@@ -266,7 +266,7 @@ def test_half_a_signature_is_none(fields: dict[str, str] | None):
     assert refusal(guard(), Command(26, ext_fields=fields)) in ("username cannot be null.", "check signature failed.")
 
 
-def test_nobody_has_the_secret_that_unknown_users_are_checked_with():
+def test_no_user_has_the_secret_that_unknown_users_are_checked_with():
     for secret in ("", "no user has this secret"):
         for name, remark in (("whoever", "User:whoever is not found."), ("", "username cannot be null.")):
             fields = {"AccessKey": name}
@@ -294,7 +294,7 @@ def test_an_old_client_signs_before_it_adds_how_it_asks():
 
 @pytest.mark.parametrize("code", [310, 10, 320, 324, 325])
 def test_a_retry_topic_belongs_to_its_group_whatever_group_the_sender_names(code: int):
-    """Java believes the field `a` (or `group`): whoever may consume as one group could write into all others' retries."""
+    """Java believes the field `a` (or `group`): a user who may consume as one group could write into all others' retries."""
     fields = {"b": "%RETRY%payments", "topic": "%RETRY%payments", "a": "billing", "group": "billing"}
     mine = guard(rule("Group:billing", Action.SUB), rule("Topic:*"))
     assert "Group:payments" in str(refusal(mine, sample(code, USER, **fields)))
@@ -384,12 +384,12 @@ def test_codes_of_the_white_lists_need_less():
     assert refusal(lenient, sample(26, None)) is None
     assert "verify your access rights" in str(refusal(lenient, sample(28, None))), "a rule needs somebody to have it"
     assert refusal(lenient, sample(30, None)) == "username cannot be null."
-    assert refusal(lenient, sample(30, NOBODY)) is None
+    assert refusal(lenient, sample(30, UNSIGNED)) is None
     assert "verify your access rights" in str(refusal(lenient, sample(28, FORGER))), "a claimed name counts for nothing"
 
 
-def test_without_authorization_whoever_signs_may_do_everything():
-    assert refusal(guard(is_authorizing=False), sample(25, NOBODY)) is None
+def test_without_authorization_every_signing_user_may_do_everything():
+    assert refusal(guard(is_authorizing=False), sample(25, UNSIGNED)) is None
     assert refusal(guard(is_authorizing=False), sample(25, None)) == "username cannot be null."
 
 
@@ -399,7 +399,7 @@ def test_who_comes_from_a_trusted_address_is_not_looked_at():
     assert refusal(trusting, sample(25, None), "10.1.2.4") is not None
 
 
-def test_a_changed_rule_counts_at_once():
+def test_a_changed_rule_counts_immediately():
     watched = guard(rule("Topic:orders"))
     assert refusal(watched, sample(310, USER)) is None
     users = {USER.access_key: User(USER.access_key, USER.secret_key)}
@@ -430,7 +430,7 @@ def test_denials_are_counted_by_what_was_missing_and_told_without_secrets(caplog
     with caplog.at_level(logging.WARNING):
         refusal(watched, sample(26, FORGER))
         refusal(watched, sample(26, None))
-        refusal(watched, sample(26, NOBODY))
+        refusal(watched, sample(26, UNSIGNED))
     assert watched.denials == {"signature": 2, "rule": 1}
     assert "refused request 26 from 10.1.2.3:4711" in caplog.text
     assert "secret" not in caplog.text

@@ -107,5 +107,5 @@ def test_addresses_that_are_let_in(pattern: str, inside: list[str], outside: lis
     assert [host for host in (*inside, *outside) if trusted(host)] == inside
 
 
-def test_without_addresses_nobody_is():
+def test_without_addresses_none_is():
     assert trusts(()) is None

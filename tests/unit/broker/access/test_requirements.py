@@ -30,7 +30,7 @@ def test_every_request_that_is_answered_is_in_the_table():
     assert set(HANDLERS.codes) <= JAVA.keys() | OURS.keys()
 
 
-def test_a_code_that_nobody_thought_of_has_no_requirements():
+def test_an_unforeseen_code_has_no_requirements():
     assert requirements_of(4711, asking()) is None
 
 

@@ -155,7 +155,7 @@ def test_a_delayed_message_whose_topic_is_missing_is_not_dropped(is_allowed: boo
     assert orphan is not None
     assert bytes(orphan.body) == b"orphan"
     assert bodies(world.delivered()) == [b"fine"]
-    # Where no send may make the topic, its messages can be read once somebody has made it.
+    # Where no send may make the topic, its messages can be read once it is made.
     made, retry = world.registries.topics.get("gone"), world.registries.topics.get("%RETRY%g")
     assert (made and made.read_queue_count) == (5 if is_allowed else None)
     assert retry is not None
@@ -485,7 +485,7 @@ def test_notes_that_cannot_be_read_repeat_messages_and_are_told(
     assert "some come again" in caplog.text
 
 
-def test_a_note_of_a_damaged_message_keeps_nobody_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_note_of_a_damaged_message_does_not_prevent_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
     def damaged(_store: Store, _topic: str, _queue_id: int, _queue_offset: int) -> None:
         raise CorruptRecord(0, "magic 0x00000000")
 
@@ -537,7 +537,7 @@ def test_a_message_is_due_when_its_delay_has_passed_since_it_was_seen() -> None:
     assert not deadlines.may_be_due(3, 10**15)
 
 
-def test_what_was_left_may_be_due_at_once_and_has_waited_after_the_whole_delay() -> None:
+def test_what_was_left_may_be_due_immediately_and_has_waited_after_the_whole_delay() -> None:
     deadlines = Deadlines(1_000, 2, now_ms=100)
     assert deadlines.may_be_due(1, 100)
     assert [deadlines.was_left(offset) for offset in (0, 1, 2)] == [True, True, False]

@@ -113,7 +113,7 @@ async def turns(count: int = 50) -> None:
         await asyncio.sleep(0)
 
 
-async def test_while_nothing_waits_nobody_looks(serving: Serving) -> None:
+async def test_while_nothing_waits_nothing_is_checked(serving: Serving) -> None:
     async with serving() as world:
         await turns()
         assert world.looks == 0

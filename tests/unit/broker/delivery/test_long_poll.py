@@ -36,7 +36,7 @@ def test_a_message_wakes_the_pulls_of_its_queue_that_want_its_tag() -> None:
     assert polls.count == 3
 
 
-def test_a_message_before_the_wanted_offset_wakes_nobody() -> None:
+def test_a_message_before_the_wanted_offset_wakes_no_pull() -> None:
     polls = held(pull("a", offset=5))
     assert not polls.arrived("t", 0, 4, 0)
     assert polls.arrived("t", 0, 5, 0)
@@ -103,7 +103,7 @@ def test_no_more_pulls_are_put_off_than_may_wait() -> None:
     assert polls.over_count == 1
 
 
-def test_a_message_that_no_tag_wants_is_compared_with_nobody() -> None:
+def test_a_message_that_no_tag_wants_is_compared_with_no_pull() -> None:
     class Codes(frozenset[int]):
         def __contains__(self, code: object) -> bool:
             raise AssertionError("a pull was looked at")

@@ -1,4 +1,4 @@
-"""Pulls, and the young queues that groups read from their first message."""
+"""Pulls, and the queues in memory that groups read from their first message."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ async def test_a_burst_answers_each_held_pull_once_and_whole(rig: Rig) -> None:
     assert (rig.answers, rig.pulls.held_count) == ([(FOUND, [b"1", b"2"])], 1)
 
 
-def test_over_the_limit_nobody_waits() -> None:
+def test_over_the_limit_no_request_waits() -> None:
     rig = Rig(held_max=1)
     assert rig.hold()
     assert not rig.hold()
@@ -509,7 +509,7 @@ async def test_held_pulls_with_the_same_test_share_what_one_of_them_found(monkey
     assert len(reads) == 1
 
 
-def test_a_queue_is_young_while_its_first_message_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_is_in_memory_while_its_first_message_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
     store = memory_store()
     assert is_in_memory(store, "t", 0)
     result = store.append(Draft("t", 0, b"x"))

@@ -20,7 +20,7 @@ def exchange(address: str, frames: list[bytes]) -> list[Command]:
     return answers
 
 
-def exchange_at_once(address: str, frames: list[bytes]) -> list[Command]:
+def exchange_together(address: str, frames: list[bytes]) -> list[Command]:
     """Send frames by one write, and return their answers."""
     with BlockingConnection(address, timeout_ms=10_000) as connection:
         connection._socket.sendall(b"".join(frames))

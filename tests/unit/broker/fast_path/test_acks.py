@@ -13,7 +13,7 @@ from orbitmq.wire.pop.revive_log import decode_ack
 from unit.broker.handlers.support import pop
 
 from ..parts import Serve
-from .support import exchange, exchange_at_once
+from .support import exchange, exchange_together
 
 Fields = dict[str, str | None]
 
@@ -74,8 +74,8 @@ def remark_of(answer: Command, group: str) -> str:
     return (answer.remark or "").replace(group, "GROUP")
 
 
-async def test_the_fast_path_notes_acks_as_the_long_way_does(rig: Any) -> None:
-    """Every variant goes the fast path at once, and the long way one by one; answers and what is left must agree."""
+async def test_the_fast_path_notes_acks_as_the_slow_path_does(rig: Any) -> None:
+    """Every variant takes the fast path in one read, and the slow path one by one; answers and what is left must agree."""
 
     for _ in range(5):
         await rig.send("t", queue_id=0)
@@ -87,7 +87,7 @@ async def test_the_fast_path_notes_acks_as_the_long_way_does(rig: Any) -> None:
             group = f"{'fast' if is_fast else 'long'}{number}"
             frames = ack_frames(await popped(rig, group), group, variant)
             fast_path.is_open = is_fast
-            send = exchange_at_once if is_fast else exchange
+            send = exchange_together if is_fast else exchange
             answers = await asyncio.to_thread(send, rig.broker.address, frames)
             fast_path.is_open = True
             answered = sorted((one.opaque, one.code, one.ext_fields, remark_of(one, group)) for one in answers)
@@ -138,12 +138,12 @@ async def test_a_read_notes_no_more_checkpoints_than_a_turn_has_room_for(rig: An
     fast_path, log = rig.broker.running.fast_path, rig.broker.service.pop.revive_log
     assert fast_path.answer(b"".join(frames), [], connection) == sum(map(len, frames[:TURN_COUNT]))
     assert log.checkpoints.count == 2
-    got = await asyncio.to_thread(exchange_at_once, rig.broker.address, frames)
+    got = await asyncio.to_thread(exchange_together, rig.broker.address, frames)
     assert [(one.code, one.opaque) for one in got] == [(0, number) for number in range(len(frames))]
     assert log.checkpoints.count == 0
 
 
-async def test_a_failure_that_nobody_foresaw_is_answered_by_the_long_way(rig: Any) -> None:
+async def test_an_unforeseen_failure_is_answered_by_the_slow_path(rig: Any) -> None:
     await rig.send("t", queue_id=0)
     await rig.send("t", queue_id=0)
     (good,) = ack_frames(await popped(rig, "g", 1), "g", [{}])
@@ -158,7 +158,7 @@ async def test_a_failure_that_nobody_foresaw_is_answered_by_the_long_way(rig: An
         return acknowledge(*arguments)
 
     log.acknowledge = fail
-    got = await asyncio.to_thread(exchange_at_once, rig.broker.address, [good, bad])
+    got = await asyncio.to_thread(exchange_together, rig.broker.address, [good, bad])
     assert [answer.code for answer in got] == [0, 1]
     assert got[1].remark == "RuntimeError: odd"
 
@@ -182,12 +182,12 @@ async def test_acks_whose_answer_fails_after_they_were_noted_are_noted_once(
 
         monkeypatch.setattr(log, "acknowledge", noting)
         monkeypatch.setattr(type(service.stats), "acknowledged", fails)
-        (answer,) = await asyncio.to_thread(exchange_at_once, rig.broker.address, [frame])
+        (answer,) = await asyncio.to_thread(exchange_together, rig.broker.address, [frame])
         assert (answer.code, answer.remark, len(calls)) == (1, "RuntimeError: odd", 1)
 
 
 @pytest.mark.parametrize("code", [200050, 200052])
-async def test_other_codes_that_begin_alike_are_left_to_the_long_way(rig: Any, code: int) -> None:
+async def test_other_codes_that_begin_alike_are_left_to_the_slow_path(rig: Any, code: int) -> None:
     await rig.send("t", queue_id=0)
     connection = next(iter(rig.broker.running.server.connections))
     (one,) = ack_frames(await popped(rig, "g"), "g", [{}], code)

@@ -11,7 +11,7 @@ from orbitmq.wire.headers import SendResponse
 from orbitmq.wire.messages.message_id import parse_offset_message_id
 from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.messages.record import iter_records
-from unit.broker.fast_path.support import exchange, exchange_at_once
+from unit.broker.fast_path.support import exchange, exchange_together
 
 Fields = dict[str, str | None]
 
@@ -66,7 +66,7 @@ async def prepare(rig: Any, properties: dict[str, str], body: bytes = b"hello") 
     return decode_header(SendResponse, answer.ext_fields)
 
 
-async def test_the_fast_path_ends_transactions_as_the_long_way_does(rig: Any) -> None:
+async def test_the_fast_path_ends_transactions_as_the_slow_path_does(rig: Any) -> None:
     """Every variant goes both ways, each twice: the second finds what the first has ended."""
 
     service, fast_path = rig.broker.service, rig.broker.running.fast_path
@@ -117,7 +117,7 @@ async def test_decisions_in_one_read_go_the_fast_path_up_to_one_that_is_refused(
     assert fast_path.answer(frames[2][:-1], answers, connection) == 0
     counts = rig.broker.service.transactions.counts
     assert (counts.open, counts.commits, counts.rollbacks) == ({"t": 2}, {"t": 1}, {"t": 1})
-    got = await asyncio.to_thread(exchange_at_once, rig.broker.address, [frames[2], frames[0], frames[3]])
+    got = await asyncio.to_thread(exchange_together, rig.broker.address, [frames[2], frames[0], frames[3]])
     assert [(one.code, one.opaque) for one in got] == [(0, 2), (1, 0), (0, 3)]
 
 
@@ -131,7 +131,7 @@ async def test_a_read_ends_no_more_transactions_than_a_turn_has_room_for(rig: An
     answers: list[bytes] = []
     assert fast_path.answer(b"".join(frames), answers, connection) == sum(map(len, frames[:TURN_COUNT]))
     assert len(answers) == TURN_COUNT
-    got = await asyncio.to_thread(exchange_at_once, rig.broker.address, frames)
+    got = await asyncio.to_thread(exchange_together, rig.broker.address, frames)
     assert [(one.code, one.opaque) for one in got] == [(int(n < TURN_COUNT), n) for n in range(len(frames))]
 
 
@@ -143,7 +143,7 @@ async def test_a_read_commits_no_more_bytes_than_a_turn_has_room_for(rig: Any) -
     assert fast_path.answer(b"".join(frames), [], connection) == len(frames[0] + frames[1])
 
 
-async def test_a_failure_that_nobody_foresaw_is_answered_by_the_long_way(rig: Any) -> None:
+async def test_an_unforeseen_failure_is_answered_by_the_slow_path(rig: Any) -> None:
     sent = [await prepare(rig, HALF) for _ in range(2)]
     frames = [end_frame(end_fields(one, {}), number) for number, one in enumerate(sent)]
     transactions = rig.broker.service.transactions
@@ -156,11 +156,11 @@ async def test_a_failure_that_nobody_foresaw_is_answered_by_the_long_way(rig: An
         return end(*arguments)
 
     transactions.end = fail
-    got = await asyncio.to_thread(exchange_at_once, rig.broker.address, frames)
+    got = await asyncio.to_thread(exchange_together, rig.broker.address, frames)
     assert [(one.code, one.remark) for one in got] == [(0, None), (1, "RuntimeError: odd")]
 
 
-async def test_a_binary_header_is_left_to_the_long_way(rig: Any) -> None:
+async def test_a_binary_header_is_left_to_the_slow_path(rig: Any) -> None:
     sent = await prepare(rig, HALF)
     one = end_frame(end_fields(sent, {}), serialize_type=SerializeType.ROCKETMQ)
     assert rig.broker.running.fast_path.answer(one, [], next(iter(rig.broker.running.server.connections))) == 0

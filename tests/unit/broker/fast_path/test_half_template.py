@@ -1,4 +1,4 @@
-"""Forms of half messages: what is put together is what the long way makes, and nothing else is."""
+"""Templates of half messages: what is put together is what the slow path makes, and nothing else is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HALF = b"TRAN_MSG\x01true\x02PGROUP\x01p\x02UNIQ_KEY\x01%s\x02TAGS\x01a\x02"
 
 
 def made(draft: Draft) -> Draft | None:
-    """Return what the long way makes of a half message."""
+    """Return what the slow path makes of a half message."""
     try:
         return half_message(draft, parse_properties(draft.properties))
     except OrbitError:
@@ -50,7 +50,7 @@ def expected(draft: Draft) -> Any:
     return half and half._replace(tag_code=tag_code_of(half.topic, half.properties, 0))
 
 
-def test_the_next_message_of_a_form_is_what_the_long_way_makes_of_it() -> None:
+def test_the_next_message_of_a_form_is_what_the_slow_path_makes_of_it() -> None:
     templates = taught((sent(HALF % b"AA01"), b"AA01"))
     other = sent(HALF % b"BB22")
     assert filled(templates, other, b"BB22") == expected(other)
@@ -104,7 +104,7 @@ VALUES = st.sampled_from(["true", "p", "a", "AA01", "x AA01", "", "0"])
 
 
 @given(st.lists(st.tuples(NAMES, VALUES), max_size=6), st.sampled_from([b"AA01", b"BB22", b"true", b"a", b"p"]))
-def test_whatever_is_filled_in_is_what_the_long_way_makes(others: list[tuple[str, str]], key: bytes) -> None:
+def test_whatever_is_filled_in_is_what_the_slow_path_makes(others: list[tuple[str, str]], key: bytes) -> None:
     rest = b"".join(b"%s\x01%s\x02" % (name.encode(), value.encode()) for name, value in others)
     for template in (HALF + rest.replace(b"%", b"%%"), rest.replace(b"%", b"%%") + HALF):
         templates = taught((sent(template % b"AA01"), b"AA01"))

@@ -28,7 +28,7 @@ def test_a_read_goes_the_way_of_the_request_that_it_begins_with() -> None:
 
 
 @pytest.mark.parametrize("data", [END, b"", SEND[:17], b"x" * 100])
-def test_other_reads_go_the_long_way(data: bytes) -> None:
+def test_other_reads_go_the_slow_path(data: bytes) -> None:
     taken: list[bytes] = []
     assert paths(taken).answer(data, [], FakePeer()) == 0
     assert taken == []

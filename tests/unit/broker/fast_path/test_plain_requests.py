@@ -65,7 +65,7 @@ LEFT_TO_OTHERS = {
 
 
 @pytest.mark.parametrize("data", LEFT_TO_OTHERS.values(), ids=LEFT_TO_OTHERS)
-def test_what_is_not_plain_is_left_to_the_long_way_alone_and_behind_others(data: bytes) -> None:
+def test_what_is_not_plain_is_left_to_the_slow_path_alone_and_behind_others(data: bytes) -> None:
     assert list(plain_requests(data, 37)) == []
     assert len(list(plain_requests(one() + data, 37))) == 1
 
@@ -77,7 +77,7 @@ values = st.none() | st.booleans() | st.integers(-(2**32), 2**32) | st.text(max_
     st.dictionaries(st.sampled_from(["code", "opaque", "flag", "version"]), values | st.just(37), max_size=4),
     st.dictionaries(st.text(max_size=3), st.text(max_size=3) | values, max_size=3),
 )
-def test_what_is_read_is_what_the_long_way_reads(changes: dict[str, Any], fields: dict[str, Any]) -> None:
+def test_what_is_read_is_what_the_slow_path_reads(changes: dict[str, Any], fields: dict[str, Any]) -> None:
     data = one(**changes, extFields=fields)
     for found, opaque, end in plain_requests(data, 37):
         command = decode_command(FrameDecoder().feed(data)[0])

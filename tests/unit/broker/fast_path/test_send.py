@@ -18,7 +18,7 @@ from orbitmq.wire.messages.recall_handle import parse_recall_handle
 from orbitmq.wire.messages.record import iter_records
 
 from ..parts import Serve
-from .support import exchange, exchange_at_once
+from .support import exchange, exchange_together
 
 FIELDS = {
     "a": "pg", "b": "TOPIC", "c": "TBW102", "d": "4", "e": "1", "f": "0", "g": "1700000000000", "h": "0",
@@ -183,7 +183,7 @@ def outcome(answer: Command, topic: str, waiting: dict[int, int]) -> tuple[Any, 
     return answer.code, (answer.remark or "").replace(topic, "TOPIC"), fields, answer.opaque, answer.serialize_type
 
 
-async def test_the_fast_path_stores_and_answers_what_the_long_way_does(rig: Any) -> None:
+async def test_the_fast_path_stores_and_answers_what_the_slow_path_does(rig: Any) -> None:
     """Every variant goes both ways; answers and records must agree, whatever the verdict."""
 
     service, fast_path = rig.broker.service, rig.broker.running.fast_path
@@ -289,7 +289,7 @@ async def test_messages_that_wait_for_a_time_go_the_fast_path(rig: Any, properti
 
 
 @pytest.mark.parametrize(("properties", "flag", "count"), [("TAGS\x01a\x02", "0", 256), (HALF, "4", 253)])
-async def test_a_read_has_room_for_so_many_sends_and_the_long_way_serves_the_others(
+async def test_a_read_has_room_for_so_many_sends_and_the_slow_path_serves_the_others(
     rig: Any, properties: str, flag: str, count: int
 ) -> None:
 
@@ -299,11 +299,11 @@ async def test_a_read_has_room_for_so_many_sends_and_the_long_way_serves_the_oth
     answers: list[bytes] = []
     assert fast_path.answer(one * (count + 9), answers, connection) == count * len(one)
     assert len(answers) == count
-    got = await asyncio.to_thread(exchange_at_once, rig.broker.address, [one] * (count + 9))
+    got = await asyncio.to_thread(exchange_together, rig.broker.address, [one] * (count + 9))
     assert [(answer.code, answer.opaque) for answer in got] == [(0, 9)] * (count + 9)
 
 
-async def test_a_failure_that_nobody_foresaw_is_answered_and_takes_no_answers_of_others_with_it(rig: Any) -> None:
+async def test_an_unforeseen_failure_is_answered_and_takes_no_answers_of_others_with_it(rig: Any) -> None:
     await rig.send("t")
     store = rig.broker.service.store
     append, left = store.append, [2]
@@ -316,7 +316,7 @@ async def test_a_failure_that_nobody_foresaw_is_answered_and_takes_no_answers_of
 
     store.append = fail
     frames = [encode_command(Command(310, number, 0, None, header("t", {}), b"", "JAVA")) for number in range(4)]
-    got = await asyncio.to_thread(exchange_at_once, rig.broker.address, frames)
+    got = await asyncio.to_thread(exchange_together, rig.broker.address, frames)
     store.append = append
     assert [(answer.code, answer.opaque) for answer in got] == [(0, 0), (0, 1), (1, 2), (1, 3)]
 
@@ -347,7 +347,7 @@ async def test_a_message_whose_answer_fails_after_it_was_stored_is_stored_once(
         frame = encode_command(
             Command(310, 1, 0, None, header("t", {"i": "UNIQ_KEY\x01k\x02" + properties}), b"once", "JAVA")
         )
-        (answer,) = await asyncio.to_thread(exchange_at_once, rig.broker.address, [frame])
+        (answer,) = await asyncio.to_thread(exchange_together, rig.broker.address, [frame])
         assert (answer.code, answer.remark) == (1, "RuntimeError: odd")
         assert store.read_raw(end, store.max_physical_offset - end).count(b"once") == 1
 

@@ -54,8 +54,8 @@ def test_whatever_is_written_into_a_text_it_means_what_json_says(edits: list[tup
         assert texts.parse(header()) == parse_plain_send(header())
 
 
-def of_the_long_way(text: bytes) -> PlainSend:
-    """Return what the long way reads in a header that a fast form has read; fails where it refuses it."""
+def of_the_slow_path(text: bytes) -> PlainSend:
+    """Return what the slow path reads in a header that a fast template has read; fails where it refuses it."""
     command = decode_command(Frame(0, text, b""))
     assert (command.code, command.flag) == (RequestCode.SEND_MESSAGE_V2, 0)
     sent = decode_header(SendMessageV2, command.ext_fields)
@@ -94,7 +94,7 @@ TEXTS = [
     st.dictionaries(st.sampled_from("abcdefghijklmn"), st.sampled_from(TEXTS), max_size=2),
     st.lists(st.tuples(st.integers(0, 400), st.integers(0, 3), st.sampled_from(PIECES)), max_size=2),
 )
-def test_a_header_that_is_read_is_one_that_the_long_way_takes_and_says_the_same(
+def test_a_header_that_is_read_is_one_that_the_slow_path_takes_and_says_the_same(
     ends: list[bytes], fields: dict[str, str], edits: list[tuple[int, int, bytes]]
 ) -> None:
     text = header(**fields)[:-1] + b"".join(ends) + b"}"
@@ -102,7 +102,7 @@ def test_a_header_that_is_read_is_one_that_the_long_way_takes_and_says_the_same(
         text = text[:at] + piece + text[at + cut :]
     texts = SendHeaderTexts()
     for found in (texts.parse(text), texts.parse(text), parse_plain_send(text)):
-        assert found is None or found == of_the_long_way(text)
+        assert found is None or found == of_the_slow_path(text)
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=40))

@@ -1,4 +1,4 @@
-"""The fast path at its limits, without a port: what it takes, what it leaves to the long way, and what it holds back."""
+"""The fast path at its limits, without a port: what it takes, what it leaves to the slow path, and what it holds back."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ LEFT_TO_OTHERS = {
 
 
 @pytest.mark.parametrize("data", LEFT_TO_OTHERS.values(), ids=LEFT_TO_OTHERS)
-def test_what_is_not_plain_is_left_to_the_long_way_alone_and_behind_others(data: bytes) -> None:
+def test_what_is_not_plain_is_left_to_the_slow_path_alone_and_behind_others(data: bytes) -> None:
     rig = Rig()
     assert rig.take(data) == 0
     assert (rig.answers, rig.store.max_physical_offset, rig.stats.put_count) == ([], 0, 0)
@@ -163,7 +163,7 @@ def test_in_sync_flush_the_answers_of_one_read_are_held_until_its_sync_and_earli
     assert (rig.store.durable_offset, rig.peer.pending_count) == (rig.store.max_physical_offset, 1)
 
 
-def test_answers_whose_messages_need_no_wait_are_given_at_once() -> None:
+def test_answers_whose_messages_need_no_wait_are_given_immediately() -> None:
     rig = Rig(FlushMode.ASYNC, is_sync=True)
     rig.take(frame(opaque=5))
     assert [(decoded(answer).code, decoded(answer).opaque) for answer in rig.peer.held] == [(0, 5)]

@@ -31,7 +31,7 @@ def taught(*texts: bytes) -> SendTemplates:
 
 
 def is_known(templates: SendTemplates, text: bytes) -> bool:
-    """Say whether a text is put together from its form: nobody reads it as a whole."""
+    """Say whether a text is put together from its template: it is not parsed as a whole."""
     failing = SendTemplates(PROPERTIES)
     failing._templates, failing._heads = templates._templates, templates._heads
 

@@ -67,7 +67,7 @@ async def test_a_thousand_new_groups_cost_one_write_of_each_file(world: World) -
     assert world.rig.log == ["announced"]
 
 
-async def test_nobody_sees_a_new_group_before_its_file_is_on_the_disk(
+async def test_no_client_sees_a_new_group_before_its_file_is_on_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[object] = []
@@ -170,7 +170,7 @@ async def test_groups_that_a_full_disk_refuses_are_not_there_but_their_clients_a
     assert world.admissions.are_known(["g"])
 
 
-async def test_a_stranger_is_refused_and_keeps_nobody_else_out(world: World) -> None:
+async def test_a_stranger_is_refused_and_keeps_no_other_client_out(world: World) -> None:
     world.come("no name")
     world.come("g")
     assert await world.all_told(2) == [("no name", 26), ("g", None)]
@@ -199,7 +199,7 @@ async def test_a_client_that_has_left_does_not_join(tmp_path: Path, is_under_way
     assert await world.all_told(1) == [("stays", None)]
 
 
-async def test_a_client_that_cannot_be_answered_keeps_nobody_else_from_its_answer(
+async def test_a_client_that_cannot_be_answered_does_not_delay_the_answers_of_others(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(_refusal: Rejected | None) -> None:

@@ -104,7 +104,7 @@ def test_all_are_asked_and_the_answer_waits_for_the_last_one() -> None:
     assert asked.count == 0
 
 
-def test_one_of_all_may_be_meant_and_nobody_is_an_answer_too() -> None:
+def test_one_of_all_may_be_meant_and_none_is_an_answer_too() -> None:
     asked, peers = group_of("c1", "c2")
     found: list[Any] = []
     asked.ask_all("g", "c2", ASKED, found.append)

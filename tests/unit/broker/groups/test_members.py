@@ -95,7 +95,7 @@ def test_unregistering_tells_the_others() -> None:
     assert groups.unregister("c1", "p", "g", "conn1") == ()
 
 
-def test_a_connection_takes_nobody_out_that_was_heard_of_on_another_one() -> None:
+def test_a_connection_takes_no_broker_out_that_another_one_named() -> None:
     groups: GroupMembers[str] = GroupMembers()
     groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 0)
     assert groups.unregister("c1", "p", "g", "conn2") == ()

@@ -60,7 +60,7 @@ def test_a_client_that_is_silent_for_too_long_has_left() -> None:
     assert membership.members.consumer_ids("g") == ["c1"]
 
 
-def test_nobody_hears_anything_where_notices_are_off() -> None:
+def test_no_client_is_notified_where_notices_are_off() -> None:
     first, second = FakePeer(), FakePeer()
     membership = membership_of(first, second, is_notifying=False)
     membership.unregister("c0", None, "g", first)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 
 
-def test_a_queue_nobody_committed_is_unknown() -> None:
+def test_a_queue_without_a_commit_is_unknown() -> None:
     assert GroupOffsets().query("g", "t", 0) == UNKNOWN
 
 

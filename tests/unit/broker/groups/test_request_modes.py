@@ -18,7 +18,7 @@ def modes(path: Path, default: str = "PULL") -> RequestModes:
     return RequestModes(path / "messageRequestMode.json", default=default, share_queue_count=3)
 
 
-def test_groups_have_the_default_until_somebody_says_otherwise(tmp_path: Path):
+def test_groups_have_the_default_until_set_otherwise(tmp_path: Path):
     assert modes(tmp_path).find("t", "g") == RequestMode("t", "g", "PULL", 0)
     popping = modes(tmp_path, "POP")
     assert popping.find("t", "g") == RequestMode("t", "g", "POP", 3)

@@ -54,7 +54,7 @@ async def test_one_question_answers_all_who_ask_for_a_while():
     assert server.asked == ["t", "t"]
 
 
-async def test_what_nobody_knows_is_asked_for_again():
+async def test_what_is_unknown_is_asked_for_again():
     for answer in (None, ClientError("nobody answers")):
         server = NameServer(answer)
         server.find()
@@ -79,7 +79,7 @@ async def test_too_many_topics_are_not_looked_up_at_a_time(monkeypatch):
     assert server.asked == ["t", "u", "t"]
 
 
-async def test_the_end_answers_whoever_waits():
+async def test_the_end_answers_all_waiters():
     server = NameServer(QUEUES)
     server.find()
     await asyncio.sleep(0)

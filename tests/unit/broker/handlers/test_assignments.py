@@ -26,7 +26,7 @@ QUEUES = [MessageQueue("t", broker, number) for broker in ("b", "a") for number 
 
 
 class Routes:
-    """Answers at once."""
+    """Answers immediately."""
 
     def __init__(self, found: Found) -> None:
         self.found = found

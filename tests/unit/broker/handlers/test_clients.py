@@ -60,7 +60,7 @@ async def ids(rig: Any, group: str = "g") -> tuple[str, ...]:
     return decode_consumer_list(answer.body) if answer.code == 0 else ()
 
 
-async def test_members_hear_of_whoever_joins_leaves_or_breaks_away(rig: Rig) -> None:
+async def test_members_hear_of_a_client_that_joins_leaves_or_breaks_away(rig: Rig) -> None:
     first, second = Listener(), Listener()
     address = rig.broker.address
     pool1 = rig.connect(handlers=Listener.handlers, service=first)

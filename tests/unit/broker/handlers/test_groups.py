@@ -84,7 +84,7 @@ async def test_a_groups_retries_may_have_from_no_queue_to_a_thousand(rig: Rig) -
         assert await rig.code(UpdateSubscriptionGroup(), encode_group_config(config)) == code
 
 
-async def test_many_groups_are_made_at_once_or_none(rig: Rig) -> None:
+async def test_many_groups_are_made_together_or_none(rig: Rig) -> None:
     groups = {"groupConfigList": [{"groupName": "g", "retryMaxTimes": 3}, {"groupName": "h"}]}
     assert await rig.code(UpdateSubscriptionGroups(), orjson.dumps(groups)) == 0
     configs = rig.broker.service.groups.configs
@@ -97,7 +97,7 @@ async def test_many_groups_are_made_at_once_or_none(rig: Rig) -> None:
     assert {end: found.count for end, found in times.items()} == {"success": 1, "failure": 1}
 
 
-async def test_of_too_many_groups_at_once_none_is_made(serve: Serve) -> None:
+async def test_of_too_many_groups_in_one_request_none_is_made(serve: Serve) -> None:
     async with serve(groups_max=100) as rig:
         configs = rig.broker.service.groups.configs
         before, version = dict(configs.all), configs.version

@@ -178,7 +178,7 @@ async def test_what_another_broker_has_is_asked_of_it_without_waiting_there(
     assert place == (5, 5, 4, "b", False)
 
 
-async def test_a_topic_that_is_not_static_is_served_as_ever_beside_one_that_is(rig: Rig) -> None:
+async def test_a_topic_that_is_not_static_is_served_as_ever_next_to_one_that_is(rig: Rig) -> None:
     await rig.make_group()
     await make(rig, OLD)
     assert decode_header(SendResponse, (await rig.send("plain", queue_id=1)).ext_fields).queue_id == 1

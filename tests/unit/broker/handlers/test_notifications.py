@@ -36,7 +36,7 @@ async def test_a_notification_says_whether_there_are_messages_and_takes_none(rig
     assert await rig.answer(notice(poll_ms=20), PopNotificationResponse) == no
 
 
-async def test_a_notification_waits_for_a_message_beside_the_pops(rig: Rig) -> None:
+async def test_a_notification_waits_for_a_message_next_to_the_pops(rig: Rig) -> None:
     await rig.send()
     await pop(rig)
     service = rig.broker.service.pop

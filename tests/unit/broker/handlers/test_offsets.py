@@ -64,7 +64,7 @@ async def test_issue_4771_a_commit_past_the_end_is_cut_to_the_end(rig: Rig) -> N
     assert (await rig.answer(query(), OffsetResponse)).offset == 1
 
 
-async def test_a_new_group_starts_at_zero_while_the_queue_is_young_and_asks_otherwise(
+async def test_a_new_group_starts_at_zero_while_the_queue_is_in_memory_and_asks_otherwise(
     rig: Rig, monkeypatch: Any
 ) -> None:
     await rig.send()
@@ -118,14 +118,14 @@ async def test_what_is_not_found_is_said_in_javas_words(rig: Rig) -> None:
     assert (unknown.code, unknown.remark) == (22, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")
 
 
-async def test_all_offsets_travel_to_whoever_copies_them(rig: Rig) -> None:
+async def test_all_offsets_travel_to_slaves(rig: Rig) -> None:
     await rig.make_group()
     await rig.send()
     await rig.ask(commit(1))
     assert b'"t@g":{0:1}' in (await rig.ask(GetAllConsumerOffsets())).body
 
 
-def test_a_queue_is_young_up_to_a_size_behind_its_own_first_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_is_in_memory_up_to_a_size_behind_its_own_first_message(monkeypatch: pytest.MonkeyPatch) -> None:
     store = memory_store()
     for topic in ("before", "t", "t"):
         store.append(Draft(topic, 0, b"x"))
@@ -138,7 +138,7 @@ def test_a_queue_is_young_up_to_a_size_behind_its_own_first_message(monkeypatch:
         handlers.query_consumer_offset(tables, call(query()))
 
 
-def test_a_queue_whose_very_first_message_is_gone_is_not_young() -> None:
+def test_a_queue_whose_very_first_message_is_gone_is_not_in_memory() -> None:
     disk = FakeDisk()
     store = memory_store(disk)
     for _ in range(2):

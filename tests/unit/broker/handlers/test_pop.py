@@ -236,7 +236,7 @@ async def test_in_order_a_pop_waits_until_the_time_of_those_before_is_over(rig: 
     await held(rig)
     (again,) = decode_popped(await waiting, "t", "a")[0]
     assert (again.body, again.reconsume_times, first.reconsume_times) == (b"0", 1, 0)
-    # Given back by its consumer, it comes at once.
+    # Given back by its consumer, it comes immediately.
     waiting = asyncio.ensure_future(rig.ask(pop_header(**order, poll_ms=60_000)))
     await held(rig)
     answer = await rig.ask(change_header(again, 0))

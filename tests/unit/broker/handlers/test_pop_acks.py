@@ -100,7 +100,7 @@ async def test_hostile_handles_are_refused_by_name(rig: Any) -> None:
         assert answer.code == code, fields
         assert said in (answer.remark or "")
         assert len(answer.remark or "") < 500
-    # Numbers of somebody else's checkpoint name none: nothing is acknowledged by them.
+    # Numbers of another consumer's checkpoint name none: nothing is acknowledged by them.
     for handle in (
         own._replace(start_offset=5),
         own._replace(pop_time_ms=2**62),
@@ -151,7 +151,7 @@ async def test_a_batch_that_says_nothing_or_nonsense_is_refused(rig: Any) -> Non
     assert await rig.code(BatchAckMessages(), encode_batch_acks("other", [ack])) == 29
 
 
-async def test_a_changed_time_begins_anew_under_a_new_handle(rig: Any) -> None:
+async def test_a_changed_time_begins_again_under_a_new_handle(rig: Any) -> None:
     await rig.send(body=b"0")
     await rig.send(body=b"1")
     kept, other = await pop(rig)
@@ -167,7 +167,7 @@ async def test_a_changed_time_begins_anew_under_a_new_handle(rig: Any) -> None:
     assert [message.body for message in await pop(rig)] == [other.body]
 
 
-async def test_a_time_of_nothing_gives_a_message_back_at_once(rig: Any) -> None:
+async def test_a_time_of_nothing_gives_a_message_back_immediately(rig: Any) -> None:
     await rig.send(body=b"0")
     (message,) = await pop(rig)
     assert await rig.code(change_header(message, 0)) == 0

@@ -280,7 +280,7 @@ async def test_a_waiting_pull_is_answered_in_time_though_the_wall_clock_is_set_a
     [{"long_polling_enable": False, "short_polling_time_mills": 10}, {"parked_pulls_max": 0}],
     ids=["long polling is off", "pulls over the limit"],
 )
-async def test_a_pull_that_may_not_wait_long_is_answered_at_once(serve: Serve, settings: dict[str, Any]) -> None:
+async def test_a_pull_that_may_not_wait_long_is_answered_immediately(serve: Serve, settings: dict[str, Any]) -> None:
     async with serve(**settings) as rig:
         await rig.send()
         answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=60_000)
@@ -338,7 +338,7 @@ async def test_issue_8239_in_sync_flush_nothing_is_seen_before_it_is_on_the_disk
         assert decode_header(PullResponse, answer.ext_fields).max_offset == 1
 
 
-async def test_large_answers_are_whole_and_in_order_beside_small_ones(rig: Rig) -> None:
+async def test_large_answers_are_whole_and_in_order_next_to_small_ones(rig: Rig) -> None:
     for number in range(40):
         await rig.send(body=b"%d" % number * 2000)
     pulls = [rig.pull(queue_offset=number, count_max=100 if number % 2 else 1) for number in range(40)]

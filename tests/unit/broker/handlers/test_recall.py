@@ -185,7 +185,7 @@ async def test_without_a_wheel_and_with_too_many_at_one_time_a_timer_is_refused(
         assert "timerCongestNumEachSlot is 1" in answer.remark
 
 
-async def test_nobody_sends_to_the_timers_topic_itself(rig: Rig) -> None:
+async def test_the_timers_topic_itself_takes_no_sends(rig: Rig) -> None:
     assert await rig.code(send_header(TIMER_TOPIC)) == 16
 
 

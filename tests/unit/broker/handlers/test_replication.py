@@ -16,7 +16,7 @@ from orbitmq.wire.headers import (
 from unit.broker.conftest import Rig
 
 
-async def test_a_master_says_where_its_log_ends_and_that_nobody_follows(rig: Rig) -> None:
+async def test_a_master_says_where_its_log_ends_and_that_no_slave_follows(rig: Rig) -> None:
     await rig.send("t")
     document = orjson.loads((await rig.ask(GetReplicationStatus())).body)
     assert document["master"] is True

@@ -97,7 +97,7 @@ async def test_a_client_that_does_not_take_the_reply_makes_it_fail(rig: Rig) -> 
     assert answer.remark.startswith("push reply message to asker fail")
 
 
-async def test_a_reply_to_nobody_is_refused_as_java_refuses_it(rig: Rig) -> None:
+async def test_a_reply_without_a_requester_is_refused_as_java_refuses_it(rig: Rig) -> None:
     answer = await rig.ask(reply_header(properties="CORRELATION_ID\x01id\x02"))
     assert (answer.code, answer.remark) == (1, "reply message properties[REPLY_TO_CLIENT] is null")
 
@@ -159,7 +159,7 @@ async def test_a_reply_that_the_disk_has_not_kept_is_answered_without_its_place(
         ({"properties": PROPERTIES + "A\x01" + "b" * 32_650 + "\x02"}, 13),
     ],
 )
-async def test_what_cannot_be_stored_is_refused_before_anybody_is_told(
+async def test_what_cannot_be_stored_is_refused_before_it_is_announced(
     rig: Rig, settings: dict[str, Any], code: int
 ) -> None:
 
@@ -184,7 +184,7 @@ async def test_a_client_that_never_confirms_fills_its_own_share_and_frees_it_whe
         assert (pushes.count, pushes.size) == (0, 0)
 
 
-async def test_a_one_way_reply_is_pushed_and_nobody_is_answered(rig: Rig) -> None:
+async def test_a_one_way_reply_is_pushed_and_not_answered(rig: Rig) -> None:
     asker = Asker(rig)
     await asker.beat()
     await rig.pool.oneway(rig.broker.address, reply_header(), b"x")

@@ -92,7 +92,7 @@ async def test_a_reader_that_is_there_already_reads_on(rig: Rig) -> None:
     assert answer.code == MOVED
 
 
-async def test_a_reader_that_waits_at_the_end_hears_of_it_at_once_and_others_wait_on(rig: Rig) -> None:
+async def test_a_reader_that_waits_at_the_end_hears_of_it_immediately_and_others_wait_on(rig: Rig) -> None:
     await begin(rig)
     info = ConsumerInfo(group="g", subscriptions=(Subscription(topic="t"),))
     await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(info,))))
@@ -158,7 +158,7 @@ async def test_without_the_server_side_the_groups_clients_are_told(serve: Serve)
         await begin(rig)
         for queue_id in range(1, 4):
             await rig.ask(commit(0, queue_id))
-        assert await rig.code(reset()) == 206  # nobody is there
+        assert await rig.code(reset()) == 206  # no consumer is online
         client = Client()
         pool = rig.connect(handlers=Client.handlers, service=client)
         info = ConsumerInfo(group="g", subscriptions=(Subscription(topic="t"),))

@@ -127,7 +127,7 @@ async def test_a_batch_becomes_single_messages_with_their_own_keys(rig: Any) -> 
     assert rig.broker.service.store.max_offset("t", 0) == 2
 
 
-async def test_a_topic_nobody_made_gets_the_lesser_number_of_queues_and_is_kept(serve: Serve) -> None:
+async def test_an_automatic_topic_gets_the_lesser_number_of_queues_and_is_kept(serve: Serve) -> None:
     async with serve() as rig:
         await rig.send("new")
         config = rig.broker.service.topics.get("new")
@@ -194,7 +194,7 @@ async def test_a_dead_letter_does_not_wait_for_the_delay_that_its_consumer_asked
     _, (record,) = await rig.pull("%DLQ%g")
     assert bytes(record.body) == b"dead"
     assert parse_properties(record.properties)["DELAY"] == "-1"
-    assert (await rig.send("%DLQ%g", properties="DELAY\x0118\x02")).code == 0  # somebody's own message
+    assert (await rig.send("%DLQ%g", properties="DELAY\x0118\x02")).code == 0  # a client's own message
     assert len((await rig.pull("%DLQ%g"))[1]) == 1
 
 
@@ -212,7 +212,7 @@ async def test_what_a_group_sends_back_while_it_holds_locks_is_a_dead_letter(rig
     assert len((await rig.pull("%RETRY%g"))[1]) == 2
 
 
-async def test_sync_flush_answers_after_the_sync_and_everybody_in_order(serve: Serve) -> None:
+async def test_sync_flush_answers_after_the_sync_and_in_order(serve: Serve) -> None:
     async with serve(flush_disk_type="SYNC_FLUSH") as rig:
         answers = await asyncio.gather(*[rig.send(body=b"%d" % number) for number in range(50)])
         store = rig.broker.service.store
@@ -247,10 +247,10 @@ async def test_pipelined_sends_of_one_connection_keep_their_order(rig: Any) -> N
     assert [bytes(record.body) for record in iter_records(answer.body)] == [b"%d" % number for number in range(200)]
 
 
-async def test_sends_to_new_topics_share_writes_that_hold_up_nobody(
+async def test_sends_to_new_topics_share_writes_that_delay_no_other(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each topic was written by itself on the loop: some 45 in a second, and nobody else was served."""
+    """Each topic was written by itself on the loop: some 45 in a second, and no other request was served."""
     threads: list[int] = []
 
     def note(path: Path, content: bytes) -> None:

@@ -43,7 +43,7 @@ async def test_the_settings_in_use_can_be_read(rig: Any) -> None:
     assert '"counter":0' in answer.ext_fields["version"]
 
 
-async def test_a_change_counts_at_once_and_after_a_restart(serve: Serve, tmp_path: Path) -> None:
+async def test_a_change_counts_immediately_and_after_a_restart(serve: Serve, tmp_path: Path) -> None:
     async def holds(rig: Any) -> None:
         assert (await shown(rig))["maxMessageSize"] == "10"
         assert (await rig.send("made", body=b"x" * 11)).code in (13, 17)

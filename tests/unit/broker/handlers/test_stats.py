@@ -13,7 +13,7 @@ from orbitmq.wire.headers import CreateTopic, GetBrokerConsumeStats, UpdateConsu
 async def test_what_was_counted_of_a_topic_is_told(rig: Any) -> None:
     for topic in ("t", "t", "u"):
         await rig.send(topic, body=b"x" * 100)
-    await rig.send("t", properties="KEYS\x01k\x02")  # the long way
+    await rig.send("t", properties="KEYS\x01k\x02")  # the slow path
     rig.broker.service.stats.sample_flows(rig.broker.service.monotonic() + 10_000)
     answer = await rig.ask(ViewBrokerStats(stats_name="TOPIC_PUT_NUMS", stats_key="t"))
     stats_of = decode_stats(answer.body)

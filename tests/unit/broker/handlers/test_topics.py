@@ -286,7 +286,7 @@ async def test_pulls_of_a_deleted_topic_wait_no_longer(rig: Rig) -> None:
     assert answer.code == 21
 
 
-async def test_many_topics_are_made_or_changed_at_once(rig: Rig) -> None:
+async def test_many_topics_are_made_or_changed_in_one_request(rig: Rig) -> None:
     assert await rig.code(create("old")) == 0
     configs = [
         TopicConfig(topic="old", read_queue_count=4),

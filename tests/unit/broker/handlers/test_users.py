@@ -107,7 +107,7 @@ async def test_super_users_are_the_affair_of_super_users(serve: Any):
 
 
 async def test_passwords_are_shown_to_super_users_alone(serve: Any):
-    """Java shows them to everybody who may look: who may look at users would be whoever he likes."""
+    """Java shows them to every user who may read: a reader of users could sign as any of them."""
 
     async with serve(**ON) as rig:
         await make_manager(rig)
@@ -117,7 +117,7 @@ async def test_passwords_are_shown_to_super_users_alone(serve: Any):
         assert decode_user((await told(rig, ROOT, GetUser(username="manager")))[2]).password == "manager-secret"
 
 
-async def test_where_nobody_signs_users_are_kept_and_their_passwords_shown_to_nobody(rig: Rig):
+async def test_where_signatures_are_not_needed_users_are_kept_and_their_passwords_never_shown(rig: Rig):
     make = body(password="pw", type=UserType.SUPER)
     assert (await told(rig, None, CreateUser(username="root"), make))[0] == 0
     for who in (None, Credentials("root", "pw")):

@@ -29,7 +29,7 @@ def test_a_broker_of_which_nothing_is_known_is_healthy_and_ready() -> None:
 
 
 @pytest.mark.parametrize("kind", StoreIssueKind)
-def test_a_trouble_of_the_store_is_an_alert_or_a_warning_with_its_reason(kind: StoreIssueKind) -> None:
+def test_an_issue_of_the_store_is_an_alert_or_a_warning_with_its_reason(kind: StoreIssueKind) -> None:
     situation = BrokerState(issues=[StoreIssue(kind, "because")])
     alerts = [(alert.rule, alert.reason) for alert in situation.alerts()]
     assert alerts == ([(RULES[kind], "because")] if kind in RULES else [])

@@ -140,7 +140,7 @@ async def test_a_pull_that_waits_and_a_frame_that_is_not_whole_are_seen(serve: S
         await waiting
 
 
-async def test_the_pages_of_health_and_readiness_are_beside_the_metrics(serve: Serve) -> None:
+async def test_the_pages_of_health_and_readiness_are_next_to_the_metrics(serve: Serve) -> None:
     async with serve(metrics_port=0) as rig:
         status, text = await get(rig, "/healthz")
         document = orjson.loads(text)

@@ -126,7 +126,7 @@ def test_what_the_last_start_met_is_told_in_words(parts: Parts) -> None:
     assert document["recovery"] == {"cutBytes": 0, "lostBytes": 9, "unplacedRecords": 3, "rebuiltQueues": 2}
 
 
-async def test_a_disk_that_hangs_is_asked_once_and_nobody_waits_for_it(
+async def test_a_disk_that_hangs_is_asked_once_and_no_request_waits_for_it(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orbitmq.broker.health.monitor.DISK_MS", 1)
@@ -152,7 +152,7 @@ async def test_a_disk_that_hangs_is_asked_once_and_nobody_waits_for_it(
     assert (parts.monitor.disk, asked) == (HALF, [1])
 
 
-async def test_alerts_begin_and_end_in_the_log_without_anybody_who_asks(
+async def test_alerts_begin_and_end_in_the_log_without_a_request(
     parts: Parts, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "orbitmq.broker")

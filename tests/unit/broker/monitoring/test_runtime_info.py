@@ -85,7 +85,7 @@ def test_waiting_pulls_and_warnings_are_told(tmp_path: Path) -> None:
     assert values["timerCongestNum"] == "7"
 
 
-def test_a_broker_whose_log_somebody_cuts_tells_its_warnings(tmp_path: Path) -> None:
+def test_a_broker_whose_log_is_cut_tells_its_warnings(tmp_path: Path) -> None:
     config = StoreConfig(path=tmp_path, segment_size=64 * 1024, has_index=False)
     store = Store.open(config, store_host=Host("127.0.0.1", 1))
     store.append(Draft("t", 0, b"x"))

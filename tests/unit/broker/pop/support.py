@@ -65,7 +65,7 @@ class Rig:
         )  # fmt: skip
 
     def again(self, offsets: GroupOffsets | None = None, *, wall_ms: int | None = None) -> Rig:
-        """Kill the process and start it anew.
+        """Kill the process and start it again.
 
         Args:
             offsets: what consumerOffset.json said; None: it was never written.

@@ -33,7 +33,7 @@ def test_acks_strike_out_messages_until_none_is_left(checkpoints: Checkpoints):
     assert checkpoints.acknowledge(KEY, [10]) == 0
 
 
-def test_what_nobody_acknowledged_is_due_when_its_time_is_over(checkpoints: Checkpoints):
+def test_what_is_unacknowledged_is_due_when_its_time_is_over(checkpoints: Checkpoints):
     later = KEY._replace(start_offset=20)
     checkpoints.add(checkpoint(20, key=later), 0, 1, 200)
     checkpoints.add(checkpoint(), 0, 2, 100)

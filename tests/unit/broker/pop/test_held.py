@@ -1,4 +1,4 @@
-"""Parked pops: one of each group for each message, within limits."""
+"""Held pops: one of each group for each message, within limits."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def test_who_waits_for_any_queue_comes_before_who_waits_for_one():
     assert pops.take_arrived("t", 3, 0) == [at_three]
 
 
-def test_a_retry_wakes_whoever_waits_for_the_topic_in_the_group():
+def test_a_retry_wakes_the_pops_that_wait_for_the_topic_in_the_group():
     at_three, other = pop(3), pop(group="h")
     pops = held(at_three, other)
     assert pops.take_arrived("%RETRY%g_t", 0, 0) == [at_three]
     assert pops.take_arrived("%RETRY%h+t", 0, 0) == [other]
 
 
-def test_a_message_wakes_nobody_who_wants_other_tags():
+def test_a_message_wakes_no_pull_of_other_tags():
     red, blue = pop(tag_codes=frozenset({1})), pop(tag_codes=frozenset({2}))
     pops = held(red, blue)
     assert pops.take_arrived("t", 0, 2) == [blue]
@@ -88,7 +88,7 @@ def test_a_closed_connection_takes_its_requests_along_some_at_a_time():
     assert pops.take_arrived("t", 0, 0) == [other]
 
 
-def test_whom_nobody_can_answer_is_told_apart_before_and_after_it_is_forgotten():
+def test_a_client_without_an_answer_is_told_apart_before_and_after_it_is_forgotten():
     woken, waiting = pop(), pop()
     pops = held(woken, waiting)
     assert pops.take_arrived("t", 0, 0) == [woken]
@@ -118,7 +118,7 @@ def test_a_deleted_topic_gives_up_its_requests_and_no_other():
     assert pops.count == 1
 
 
-def test_the_end_takes_all_and_lets_nobody_in():
+def test_the_end_takes_all_and_lets_no_request_in():
     pops = held(pop(), pop(2))
     assert len(pops.close()) == 2
     assert not pops.hold(pop())

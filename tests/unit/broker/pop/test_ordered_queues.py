@@ -48,7 +48,7 @@ def test_a_queue_is_free_when_the_time_of_all_that_is_left_is_over(rig: Rig):
     assert rig.queues.blocked_until_ms(PLACE) == 65_000
     rig.pass_ms(59_999)
     assert rig.is_blocked
-    rig.wall.advance(86_400_000)  # nobody's clock that counts
+    rig.wall.advance(86_400_000)  # not the clock that counts
     assert rig.is_blocked
     rig.pass_ms(1)
     assert not rig.is_blocked
@@ -169,7 +169,7 @@ def test_what_is_deleted_or_old_is_forgotten(rig: Rig):
     assert rig.queues.change_count == before + 1
 
 
-def test_what_is_old_and_still_somebodys_blocks_its_queue_on(rig: Rig):
+def test_what_is_old_and_still_popped_blocks_its_queue_on(rig: Rig):
     batch = rig.give(1)
     rig.queues.change_time(PLACE, 1, batch.pop_time_ms, 2 * FORGOTTEN_AFTER_MS)
     rig.pass_ms(FORGOTTEN_AFTER_MS + 1)

@@ -1,4 +1,4 @@
-"""Popping: nobody gets what another has, and the offsets go on."""
+"""Popping: no consumer gets what another has, and the offsets go on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from orbitmq.wire.pop.handles import PoppedQueue, parse_handle
 from .support import LIMITS, Rig, records
 
 
-def test_nobody_gets_what_another_has(rig: Rig) -> None:
+def test_no_consumer_gets_what_another_has(rig: Rig) -> None:
     rig.send(b"0", b"1", b"2")
     assert rig.bodies(count_max=2) == [b"0", b"1"]
     assert rig.bodies(count_max=2) == [b"2"]
@@ -50,7 +50,7 @@ def test_a_full_answer_counts_what_waits_in_the_other_queues(rig: Rig) -> None:
 
 def test_a_new_group_begins_at_the_first_message_or_at_the_end(monkeypatch: pytest.MonkeyPatch, rig: Rig) -> None:
     rig.send(b"0", b"1", b"2")
-    assert rig.bodies(init_mode=1) == [b"0", b"1", b"2"]  # a young queue: nothing is missed
+    assert rig.bodies(init_mode=1) == [b"0", b"1", b"2"]  # a queue in memory: nothing is missed
     monkeypatch.setattr(in_memory_check, "IN_MEMORY_SIZE", 0)
     rig.send(b"other", topic="u")
     assert rig.bodies(init_mode=1, group="h") == [b"2"]  # as Java: the last one
@@ -177,7 +177,7 @@ def test_messages_are_there_in_the_topic_or_its_retries(rig: Rig) -> None:
     assert not rig.pops.has_messages("u", "h", 1)
 
 
-def test_in_order_nobody_gets_more_of_a_queue_until_all_of_the_batch_are_acknowledged(rig: Rig) -> None:
+def test_in_order_no_consumer_gets_more_of_a_queue_until_all_of_the_batch_are_acknowledged(rig: Rig) -> None:
     rig.send(b"0", b"1", b"2")
     popped = rig.pop(count_max=2, is_ordered=True)
     assert [bytes(record.body) for record in records(popped)] == [b"0", b"1"]
@@ -225,7 +225,7 @@ def test_in_order_the_same_attempt_gets_the_same_messages_again(rig: Rig) -> Non
     assert ([bytes(record.body) for record in records(again)], again.order_counts) == ([b"0"], ["0 0 0"])
 
 
-def test_in_order_each_queue_has_a_block_of_its_own_and_retries_are_nobodys(rig: Rig) -> None:
+def test_in_order_each_queue_has_a_block_of_its_own_and_retries_have_no_order(rig: Rig) -> None:
     for queue_id in range(4):
         rig.send(b"%d" % queue_id, topic="wide", queue_id=queue_id)
     rig.registries.topics.update(plain_topic("%RETRY%g_wide", 1), 0)
@@ -259,7 +259,7 @@ def test_in_order_a_message_that_got_a_lost_ones_number_is_not_done_by_the_lost_
     assert not rig.pops.acknowledge_in_order(place, 0, popped.pop_time_ms - 1)
     assert rig.offsets.query("g", "t", 0) == 0
     assert rig.pops.acknowledge_in_order(place, 0, popped.pop_time_ms)
-    assert not rig.pops.acknowledge_in_order(place, 1, popped.pop_time_ms)  # nobody has sent it yet
+    assert not rig.pops.acknowledge_in_order(place, 1, popped.pop_time_ms)  # it was not sent yet
 
 
 def test_in_order_an_ack_of_what_the_batch_does_not_hold_is_refused(rig: Rig) -> None:

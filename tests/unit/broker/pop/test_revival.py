@@ -1,4 +1,4 @@
-"""Revival: what nobody acknowledges comes again, once, to its group alone."""
+"""Revival: what is not acknowledged comes again, once, to its group alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orbitmq.wire.pop.revive_log import CheckpointKey
 from .support import Rig, records
 
 
-def test_what_nobody_acknowledged_comes_again_when_its_time_is_over(rig: Rig) -> None:
+def test_what_is_unacknowledged_comes_again_when_its_time_is_over(rig: Rig) -> None:
     rig.send(b"0", b"1", b"2", tag="red")
     rig.ack(rig.pop(invisible_ms=1_000), [1])
     rig.pass_ms(999)
@@ -171,7 +171,7 @@ def test_properties_that_are_no_text_or_hold_separators_come_again_as_they_are_a
     assert rig.revival.retry_count == 4
 
 
-def test_a_damaged_record_is_passed_over_once_and_those_beside_it_come_once(
+def test_a_damaged_record_is_passed_over_once_and_its_neighbours_come_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, rig: Rig
 ) -> None:
     rig.send(b"0", b"1", b"2")

@@ -47,7 +47,7 @@ def test_requests_take_the_queues_in_turns(rig: Rig) -> None:
     assert {record.queue_id for record in rig.revive_records()} == queues
 
 
-def test_what_is_acknowledged_twice_or_by_nobody_is_written_once(rig: Rig) -> None:
+def test_what_is_acknowledged_twice_or_never_is_written_once(rig: Rig) -> None:
     rig.send(b"0")
     popped = rig.pop()
     rig.ack(popped, [0])

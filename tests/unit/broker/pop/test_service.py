@@ -10,7 +10,7 @@ from orbitmq.wire.headers import PopMessage, PopNotification
 from ..parts import Serve
 
 
-async def test_a_stop_answers_whoever_waits(serve: Serve) -> None:
+async def test_a_stop_answers_all_waiters(serve: Serve) -> None:
     async with serve() as rig:
         await rig.send()
         place: dict[str, Any] = {"consumer_group": "g", "topic": "t", "queue_id": 1}

@@ -68,7 +68,7 @@ async def test_a_message_answers_one_who_waits_and_leaves_the_others(all: Scene)
     assert second.replies == [FOUND]
 
 
-async def test_sends_pay_for_nobody(all: Scene) -> None:
+async def test_sends_pay_for_no_waiter(all: Scene) -> None:
     peer = FakePeer()
     assert all.store.on_arrived == []
     all.hold(peer)
@@ -112,7 +112,7 @@ async def test_too_many_are_not_let_in() -> None:
     assert not all.hold(FakePeer())
 
 
-async def test_whoever_leaves_passes_on_what_it_was_woken_for(all: Scene) -> None:
+async def test_a_broker_that_leaves_passes_on_what_it_was_woken_for(all: Scene) -> None:
     gone, other = FakePeer(), FakePeer()
     all.hold(gone)
     all.hold(other)
@@ -122,14 +122,14 @@ async def test_whoever_leaves_passes_on_what_it_was_woken_for(all: Scene) -> Non
     assert (gone.replies, other.replies) == ([], [FOUND])
 
 
-async def test_whoever_leaves_while_it_waits_is_forgotten(all: Scene) -> None:
+async def test_a_broker_that_leaves_while_it_waits_is_forgotten(all: Scene) -> None:
     gone = FakePeer()
     all.hold(gone)
     all.waiting.drop_connection(gone)
     assert all.waiting.held.count == 0
 
 
-async def test_a_client_that_does_not_read_gets_nothing_and_keeps_nobody_waiting(all: Scene) -> None:
+async def test_a_client_that_does_not_read_gets_nothing_and_delays_no_other(all: Scene) -> None:
     slow, other = FakePeer(), FakePeer()
     slow.room = -1
     all.hold(slow)
@@ -151,7 +151,7 @@ async def test_a_lost_wake_up_is_made_good(all: Scene) -> None:
     assert peer.replies == [FOUND]
 
 
-async def test_who_asks_to_be_woken_soon_may_park_before(all: Scene) -> None:
+async def test_who_asks_to_be_woken_soon_may_wait_before(all: Scene) -> None:
     peer = FakePeer()
     all.waiting.wake_soon(*PLACE)
     all.available = 1
@@ -180,7 +180,7 @@ async def test_what_goes_wrong_is_its_own_answer(all: Scene) -> None:
     assert fine.replies == [FOUND]
 
 
-async def test_the_end_answers_everybody(all: Scene) -> None:
+async def test_the_end_answers_all_waiters(all: Scene) -> None:
     waiting, woken = FakePeer(), FakePeer()
     all.hold(woken)
     all.send()

@@ -57,7 +57,7 @@ def test_a_name_with_addresses_of_both_kinds_stands_in_records_as_ipv4(monkeypat
     assert broker_address(config(broker_ip1="dual"), 1).host == Host("10.0.0.1", 1)
 
 
-def test_a_name_that_nobody_knows_is_an_error_of_the_settings() -> None:
+def test_an_unknown_name_is_an_error_of_the_settings() -> None:
     with pytest.raises(ConfigError, match="brokerIP1"):
         broker_address(config(broker_ip1="no-such-host.invalid"), 10911)
 

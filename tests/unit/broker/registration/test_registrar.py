@@ -170,7 +170,7 @@ async def test_a_route_is_that_of_the_first_name_server_that_knows_it() -> None:
 
 
 @scenario
-async def test_a_change_is_announced_at_once_and_the_caller_hears_when_it_is_known() -> None:
+async def test_a_change_is_announced_immediately_and_the_caller_hears_when_it_is_known() -> None:
     server, table = await started(), Table()
     async with registrar(server, table=table) as found:
         await found.wait_told()
@@ -183,7 +183,7 @@ async def test_a_change_is_announced_at_once_and_the_caller_hears_when_it_is_kno
 
 
 @scenario
-async def test_a_mute_or_refusing_name_server_delays_nobody() -> None:
+async def test_a_mute_or_refusing_name_server_delays_no_other() -> None:
     mute, refusing, good = await started(is_mute=True), await started(refuses=True), await started()
     async with registrar(mute, refusing, good, table=Table()):
         assert await good.bodies.get() == b"0"
@@ -228,7 +228,7 @@ async def test_the_period_renews_the_registration() -> None:
 
 
 @scenario
-async def test_nobody_waits_when_there_is_no_name_server() -> None:
+async def test_no_request_waits_when_there_is_no_name_server() -> None:
     async with registrar(table=Table()) as found:
         called = asyncio.Event()
         found.announce(called.set)

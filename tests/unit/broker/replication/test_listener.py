@@ -170,7 +170,7 @@ async def test_there_are_only_so_many_slaves(serve: Serve, monkeypatch: Any) -> 
         assert await rest_of(second) == b""
 
 
-async def test_without_slaves_no_send_tells_anybody_of_them(serve: Serve) -> None:
+async def test_without_slaves_no_send_reports_them(serve: Serve) -> None:
     async with serve(ha_listen_port=0) as rig:
         listening = list(rig.broker.service.store.on_arrived)
         reader, writer = await follow(rig, 0)
@@ -214,7 +214,7 @@ async def test_a_send_whose_slave_says_nothing_is_answered_in_time_and_is_stored
         assert (await rig.pull())[1]
 
 
-async def test_a_slave_that_leaves_keeps_nobody_waiting(serve: Serve) -> None:
+async def test_a_slave_that_leaves_delays_no_send(serve: Serve) -> None:
     async with serve(broker_role="SYNC_MASTER", slave_timeout=500) as rig:
         reader, writer = await join(rig)
         sending = asyncio.ensure_future(rig.send())
@@ -280,12 +280,12 @@ def test_who_reads_what_is_old_is_sent_to_a_slave_and_others_are_not(monkeypatch
     assert rig.suggest(2) == 0
 
 
-def test_a_slave_that_has_not_got_there_yet_serves_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slave_that_has_not_got_there_yet_serves_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Rig(monkeypatch, 0).suggest(1) == 0
     assert Rig(monkeypatch, 0, 1).suggest(1) == 1
 
 
-def test_without_slaves_everybody_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_slaves_all_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Rig(monkeypatch).suggest(1) == 0
 
 

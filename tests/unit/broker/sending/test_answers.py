@@ -65,7 +65,7 @@ def with_slaves(store: Store, slaves: Slaves) -> SendAnswers:
     return SendAnswers(store, host=HOST, region_id="r", trace_on=False, wait_replicated=slaves.wait)
 
 
-def test_a_send_whose_slaves_have_it_is_answered_at_once() -> None:
+def test_a_send_whose_slaves_have_it_is_answered_immediately() -> None:
     store = memory_store()
     end = store.append(Draft("t", 0, b"x")).end
     assert (

@@ -1,4 +1,4 @@
-"""Sends beside a disk that hangs: told at the time-out, refused when too much waits."""
+"""Sends while a disk hangs: told at the time-out, refused when too much waits."""
 
 from __future__ import annotations
 

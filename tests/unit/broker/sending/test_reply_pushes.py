@@ -59,7 +59,7 @@ def test_a_client_that_refuses_or_leaves_makes_the_reply_fail_and_frees_its_plac
     assert (rig.pushes.count, rig.pushes.size, rig.pushes.failed_count) == (0, 0, 1)
 
 
-def test_a_client_that_is_not_there_is_told_at_once_and_counted() -> None:
+def test_a_client_that_is_not_there_is_told_immediately_and_counted() -> None:
     rig = Rig()
     rig.push("gone")
     assert rig.told == ["push reply message fail, channel of <gone> not found."]

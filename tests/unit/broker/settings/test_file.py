@@ -27,9 +27,7 @@ from orbitmq.errors import ConfigError
         ("c=x\\", {"a": "2"}, "c=x\\\n\na=2\n"),
     ],
 )
-def test_lines_of_changed_keys_are_written_anew_and_no_others(
-    text: str, changes: dict[str, str], expected: str
-) -> None:
+def test_lines_of_changed_keys_are_rebuilt_and_no_others(text: str, changes: dict[str, str], expected: str) -> None:
     changed = changed_text(text, changes)
     assert changed == expected
     assert javaproperties.loads(changed) == javaproperties.loads(text) | changes
@@ -80,7 +78,7 @@ def test_keys_without_an_effect_are_named_in_the_log(tmp_path: Path, caplog: pyt
     ]
 
 
-def test_a_strict_start_refuses_keys_that_nobody_knows_and_takes_javas(tmp_path: Path) -> None:
+def test_a_strict_start_refuses_unknown_keys_and_takes_javas(tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
     path.write_text("sendMessageThreadPoolNums=8\nstorePathCommitLog=/s/commitlog\nrocketmqHome=/opt/rocketmq\n")
     check_keys(path, strict=True)

@@ -55,7 +55,7 @@ def test_a_start_tells_when_messages_may_be_deleted_before_their_time(
     assert ("timers wait up to 48 hours in one place" in caplog.text) is is_told
 
 
-def test_counts_that_cannot_be_read_are_counted_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_counts_that_cannot_be_read_are_counted_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     clock = FakeClock()
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "timermetrics").write_bytes(b"x")

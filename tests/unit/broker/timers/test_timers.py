@@ -133,7 +133,7 @@ def test_a_message_comes_back_as_it_was_with_its_way_among_its_properties(world:
     }  # fmt: skip
 
 
-def test_a_message_that_is_due_before_it_came_into_the_wheel_is_delivered_at_once(world: World) -> None:
+def test_a_message_that_is_due_before_it_came_into_the_wheel_is_delivered_immediately(world: World) -> None:
     world.add(b"late", 2_000)
     world.now_ms += 10_000
     world.work()
@@ -190,7 +190,7 @@ def test_what_takes_back_a_message_that_is_not_there_leaves_no_trace_in_the_coun
     "properties",
     [{}, {"REAL_TOPIC": "t", "REAL_QID": "0", "TIMER_OUT_MS": "x"}, {"TIMER_OUT_MS": "5", "REAL_QID": "0"}],
 )
-def test_a_message_without_time_or_topic_stops_nobody(properties: dict[str, str], world: World) -> None:
+def test_a_message_without_time_or_topic_stops_nothing(properties: dict[str, str], world: World) -> None:
     world.add_raw(properties)
     world.add(b"next", 2_000)
     world.work()
@@ -347,7 +347,7 @@ def test_damage_while_running_is_mended_from_the_queue_and_nothing_comes_twice(d
     assert [bytes(record.body) for record in world.delivered()] == [b"before", b"0", b"1", b"2"]
 
 
-def test_a_message_that_the_log_does_not_have_any_more_is_counted_and_stops_nobody(
+def test_a_message_that_the_log_does_not_have_any_more_is_counted_and_stops_nothing(
     monkeypatch: pytest.MonkeyPatch, world: World
 ) -> None:
     world.add(b"gone", 2_000)
@@ -406,7 +406,7 @@ def test_without_a_checkpoint_no_timer_is_early(world: World) -> None:
     assert world.pass_time(10_000) == [b"15 s"]
 
 
-def test_what_was_due_at_once_is_stored_again_when_a_power_cut_took_it(world: World) -> None:
+def test_what_was_due_immediately_is_stored_again_when_a_power_cut_took_it(world: World) -> None:
     """The unit of the message behind it may have survived."""
     world.add(b"late", 1_000)
     world.now_ms += 5_000

@@ -48,7 +48,7 @@ def test_messages_come_with_logical_offsets(item: MappingItem, expected: tuple[i
     assert answer(ALL, item, 5, FOUND, 7, 2, 9) == expected
 
 
-def test_nobody_is_sent_behind_the_end_of_an_item() -> None:
+def test_no_reader_is_sent_behind_the_end_of_an_item() -> None:
     ended = MIDDLE._replace(end_offset=6)
     assert answer((FIRST, ended, LEADER), ended, 5, FOUND, 7, 2, 9)[:2] == (FOUND, 10_006)
 

@@ -105,7 +105,7 @@ def served(found: StaticTopics, work: Steps, own: Any = local) -> Reply:
     return run(scene())
 
 
-def test_queues_of_this_broker_are_asked_at_once() -> None:
+def test_queues_of_this_broker_are_asked_directly() -> None:
     assert served(static(), steps("a", "a")) == Reply(header=OffsetResponse(offset=2))
     assert served(static(), steps("a", "b"), refusing) == Reply(17, "no topic")
 

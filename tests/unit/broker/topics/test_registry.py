@@ -15,7 +15,7 @@ from ..parts import Registries
 KEPT_AND_TOLD = ["topics saved", "announced"]
 
 
-def test_a_change_is_kept_before_it_is_told_and_told_before_anybody_is_answered() -> None:
+def test_a_change_is_kept_before_it_is_told_and_told_before_the_request_is_answered() -> None:
     rig, answered = Registries(), []
     rig.topics.update(TopicConfig(topic="orders"), 1, lambda: answered.append("orders"))
     assert rig.log == KEPT_AND_TOLD
@@ -32,7 +32,7 @@ def test_a_refused_change_is_neither_kept_nor_told() -> None:
     assert rig.log == []
 
 
-def test_a_topic_that_somebody_sends_to_is_kept_and_told() -> None:
+def test_a_topic_that_is_sent_to_is_kept_and_told() -> None:
     rig = Registries(TopicTable([TopicConfig(topic=AUTO_CREATE_TOPIC, perm=7)]))
     made = rig.topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, 1)
     assert rig.topics.get("orders") is made is not None
@@ -88,7 +88,7 @@ def test_topics_of_groups_are_named_after_them() -> None:
 FULL = OSError(28, "No space left on device", "/store/config/topics.json.tmp")
 
 
-def test_a_topic_that_a_full_disk_refuses_is_not_there_and_is_told_to_nobody() -> None:
+def test_a_topic_that_a_full_disk_refuses_is_not_there_and_is_not_announced() -> None:
     rig = Registries(TopicTable([TopicConfig(topic=AUTO_CREATE_TOPIC, perm=7)]))
     version = rig.topics.table.version
     rig.disk_error = FULL
@@ -126,7 +126,7 @@ def test_a_topic_whose_change_or_deletion_a_full_disk_refuses_stays_as_it_was() 
     assert rig.topics.get("orders") is None
 
 
-def test_what_belongs_to_a_topic_is_removed_after_the_file_is_written_and_before_anybody_is_told() -> None:
+def test_what_belongs_to_a_topic_is_removed_after_the_file_is_written_and_before_it_is_announced() -> None:
     rig = Registries()
     rig.topics.update(TopicConfig(topic="orders"), 1)
     del rig.log[:]
@@ -135,7 +135,7 @@ def test_what_belongs_to_a_topic_is_removed_after_the_file_is_written_and_before
         assert rig.log == ["topics saved", "removed", "announced"] * (now_ms - 1)
 
 
-def test_a_deletion_that_fails_is_told_to_nobody() -> None:
+def test_a_deletion_that_fails_is_not_announced() -> None:
     rig = Registries()
     rig.topics.update(TopicConfig(topic="orders"), 1)
     del rig.log[:]

@@ -91,7 +91,7 @@ def test_attributes_are_added_and_removed_by_their_signs(topics: TopicTable) -> 
         TopicConfig(topic="t", topic_filter_type="BOTH"),
     ],
 )
-def test_a_topic_that_nobody_may_have_is_refused(bad: TopicConfig, topics: TopicTable) -> None:
+def test_a_forbidden_topic_is_refused(bad: TopicConfig, topics: TopicTable) -> None:
     before = topics.version
     with pytest.raises(Rejected) as caught:
         topics.update(bad, now_ms=2)
@@ -216,7 +216,7 @@ async def test_a_pull_waits_for_a_light_queue_that_has_no_message_yet(serve: Ser
         (naming(A, B, "%LMQ%c"), 1),
     ],
 )
-@pytest.mark.parametrize("key", ["", "UNIQ_KEY\x01K\x02"])  # the long way's, and the fast path's
+@pytest.mark.parametrize("key", ["", "UNIQ_KEY\x01K\x02"])  # the slow path's, and the fast path's
 async def test_names_are_looked_at_before_a_message_is_taken(serve: Serve, sent: str, code: int, key: str) -> None:
     async with serve(**LIGHT, max_lmq_consume_queue_num=2) as rig:
         for _ in range(3):
@@ -245,7 +245,7 @@ async def test_a_light_queue_is_emptied_by_the_deletion_of_its_topic(serve: Serv
         assert len((await rig.pull(B))[1]) == 3
 
 
-async def test_nobody_sends_to_a_light_topic(serve: Serve) -> None:
+async def test_an_lmq_topic_takes_no_sends(serve: Serve) -> None:
     async with serve(**LIGHT) as rig:
         assert (await rig.send(A)).code == 16
 

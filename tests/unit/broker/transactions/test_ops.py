@@ -73,7 +73,7 @@ def test_the_op_queue_is_done_up_to_what_still_names_a_half_message_of_the_windo
     assert spans.done == 210
 
 
-def test_an_op_message_that_names_nothing_is_done_at_once() -> None:
+def test_an_op_message_that_names_nothing_is_done_immediately() -> None:
     spans = OpSpans()
     spans.add(0, -1)
     spans.release(0)

@@ -276,7 +276,7 @@ def test_op_messages_hold_many_ends_and_a_rollback_is_said_before_it_is_answered
     assert world.transactions.write_ops(world.clock()) is None
 
 
-def test_a_full_op_message_is_written_at_once() -> None:
+def test_a_full_op_message_is_written_immediately() -> None:
     world = World(op_size_max=4)
     for half in [world.prepare() for _ in range(3)]:
         world.end(half)

@@ -111,7 +111,7 @@ def test_what_was_changed_before_a_refusal_is_told(orbitmq, monkeypatch, rocketm
     assert "127.0.0.1:1" in result.err
 
 
-def test_brokers_that_do_not_answer_are_told_of_beside_those_that_do(orbitmq, monkeypatch, rocketmq_session):
+def test_brokers_that_do_not_answer_are_told_of_next_to_those_that_do(orbitmq, monkeypatch, rocketmq_session):
     address = rocketmq_session.brokers["broker-a"]
     asked = AdminClient.broker_settings
 

@@ -25,6 +25,6 @@ def test_a_cluster_is_its_masters(orbitmq):
     assert [row[:2] for row in rows] == [["broker-a", "brokerVersion"]]
 
 
-def test_nobody_at_an_address_ends_with_3(orbitmq):
+def test_no_server_at_an_address_ends_with_3(orbitmq):
     result = orbitmq("broker", "status", "--address", "127.0.0.1:1")
     assert (result.code, result.err.startswith("orbitmq: "), "127.0.0.1:1" in result.err) == (3, True, True)

@@ -40,7 +40,7 @@ def test_the_busiest_come_first(orbitmq, traffic):
     assert len(orbitmq("stats", "--top", 0, "-o", "json").json) == 3
 
 
-def test_what_is_too_young_for_a_days_figure_is_shown_by_its_shorter_ones(orbitmq, monkeypatch):
+def test_what_is_too_new_for_a_days_figure_is_shown_by_its_shorter_ones(orbitmq, monkeypatch):
     async def find(self, topic=None, group=None, *, cluster=None, broker=None):
         counts = {"slow": (1, 0, 0), "past": (0, 9, 0), "fast": (2, 0, 0)}
         return [Traffic("broker-a", name, None, stats(*sums)) for name, sums in counts.items()]
@@ -57,7 +57,7 @@ def test_what_is_chosen_is_asked_for(orbitmq, traffic):
 def test_a_group_that_reads_is_found_with_its_topic(orbitmq, topic):
     orbitmq("send", topic, "x", "--count", 3)
     orbitmq("consume", topic, "--group", topic)
-    # What was counted is summed once a second or less often: that it was counted is known at once.
+    # What was counted is summed once a second or less often: that it was counted is known immediately.
     assert orbitmq("stats", "--topic", topic).code == 0
     assert orbitmq("broker", "stats", "TOPIC_PUT_NUMS", topic).rows[0][:3] == ["broker-a", "TOPIC_PUT_NUMS", topic]
     assert orbitmq("broker", "stats", "GROUP_GET_SIZE", f"{topic}@{topic}", "--name", "broker-a").code == 0

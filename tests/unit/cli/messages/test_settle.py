@@ -55,7 +55,7 @@ def test_rows_whose_batch_was_decided_are_committed(orbitmq, left):
     assert stored(options) == Counter(range(10))
 
 
-def test_rows_whose_batch_nobody_decided_stay_open_unless_they_are_abandoned(orbitmq, left):
+def test_rows_whose_batch_is_undecided_stay_open_unless_they_are_abandoned(orbitmq, left):
     options, _ = left
     found = settle(orbitmq, options)
     assert (found.code, found.rows) == (1, [["0", "0", "10"]])

@@ -35,7 +35,7 @@ def test_a_messages_way_is_shown(orbitmq, topic, message_id):
     assert orbitmq("trace", f"key-of-{topic}", "-o", "json").json == steps
 
 
-def test_a_message_that_nobody_has_told_of_is_an_answer_of_no(orbitmq, message_id):
+def test_an_untraced_message_is_an_answer_of_no(orbitmq, message_id):
     result = orbitmq("trace", "0" * 32, "-o", "json")
     assert (result.code, result.json) == (1, [])
     assert "trace=True" in result.err

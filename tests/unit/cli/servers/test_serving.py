@@ -111,7 +111,7 @@ async def test_a_service_is_stopped_when_its_task_is_cancelled(limits):
     assert service.done == ["start", "stop"]
 
 
-def test_the_ready_line_reaches_a_program_at_once(monkeypatch):
+def test_the_ready_line_reaches_a_program_immediately(monkeypatch):
     pipe = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BufferedWriter(pipe)))
     show_ready(Format.TABLE, broker="a:1")

@@ -58,7 +58,7 @@ def test_each_table_that_is_damaged_is_named_and_no_other_file(call: Call, root:
             noise = {"emptied": b"", "zeroed": content[:half] + bytes(9), "garbled": Random(1).randbytes(half)}
             path.write_bytes(noise[kind])
         named = call("check", root, "-o", "json").named
-        # A generation before that is gone is missed by nobody; nor are counts that were saved once.
+        # A generation before that is gone is not missed; nor are counts that were saved once.
         is_alone = not path.with_name(path.name + ".bak").exists()
         is_noted = path.name in (root / "tables").read_text().splitlines()
         silent = kind == "removed" and (path.name.endswith(".bak") or (is_alone and not is_noted))

@@ -54,7 +54,7 @@ def test_messages_are_back_and_the_check_is_content(call: Call, cut: Path) -> No
     assert len(call("dump", cut).rows) == 5 + 34
 
 
-def test_a_dry_run_writes_nothing_and_may_run_beside_a_broker(call: Call, cut: Path) -> None:
+def test_a_dry_run_writes_nothing_and_may_run_while_the_broker_does(call: Call, cut: Path) -> None:
     before = snapshot(cut)
     lock = LocalDisk().lock(cut / "lock")
     result = call("salvage", cut, "--dry-run")

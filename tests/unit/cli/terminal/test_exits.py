@@ -45,7 +45,7 @@ def test_the_codes_are_those_of_the_page():
     assert [int(code) for code in NameServerExit] == [1, 255]
 
 
-def test_nobody_answering_says_how_to_ask_somebody_else():
+def test_a_silent_cluster_says_how_to_ask_other_servers():
     assert explain(NoNameServer("nobody")) == "nobody. Others are named with -n or NAMESRV_ADDR"
 
 

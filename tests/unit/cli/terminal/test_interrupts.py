@@ -20,7 +20,7 @@ def test_sigterm_interrupts_as_ctrl_c_does_and_is_itself_again_afterwards():
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-def test_whoever_handles_sigterm_already_goes_on_doing_so():
+def test_a_present_handler_of_sigterm_goes_on_doing_so():
     seen = []
     signal.signal(signal.SIGTERM, lambda number, _frame: seen.append(number))
     with finishing_on_termination():

@@ -81,7 +81,7 @@ async def test_a_call_that_was_given_up_holds_no_other():
 
 
 @pytest.mark.parametrize("error", [None, ValueError("late")])
-async def test_the_end_of_a_call_that_was_given_up_is_told_to_nobody(error):
+async def test_the_end_of_a_call_that_was_given_up_is_not_announced(error):
     may_end, told = threading.Event(), []
 
     def hang(_item):

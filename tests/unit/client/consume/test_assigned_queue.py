@@ -94,7 +94,7 @@ async def test_a_batch_is_offered_once_and_again_after_the_commit():
         assert parts.queue.puller.resumed == 1
 
 
-async def test_a_queue_that_is_shared_hands_out_the_next_batch_beside_the_first():
+async def test_a_queue_that_is_shared_hands_out_the_next_batch_next_to_the_first():
     async with assigned(3, is_shared=True) as parts:
         parts.queue.offer()
         first = parts.queue.next_batch(1)
@@ -242,7 +242,7 @@ async def test_after_a_reset_nothing_is_begun_that_only_waited_for_its_turn(way)
         assert parts.window.consumed_offset == 3
 
 
-async def test_a_batch_that_its_handler_has_deferred_comes_again_when_nobody_settles_it():
+async def test_a_deferred_batch_that_is_not_settled_comes_again():
     async with assigned(1, is_in_place=False, deferred_ms=1) as parts:
         batch = parts.queue.next_batch(1)
         batch.defer()

@@ -152,7 +152,7 @@ async def test_in_order_a_queue_keeps_its_lock_until_its_batch_is_settled_and_it
         assert cluster.a.locks.lock("g", "somebody", [queue], 0) == [queue]
 
 
-async def test_closing_does_not_wait_for_a_batch_that_nobody_settles(cluster):
+async def test_closing_does_not_wait_for_an_unsettled_batch(cluster):
     cluster.topic("orders", count=2)
     cluster.a.put("orders", 0, b"1", b"2")
     cluster.a.put("orders", 1, b"3")
@@ -195,7 +195,7 @@ async def test_a_queue_that_waited_for_its_lock_goes_on_when_it_is_renewed(clust
         cluster.a.put("orders", 0, b"1")
         await until(lambda: owner.assignment[QUEUES[0]].puller.window.is_ready)
         assert owner.ready.empty()
-        await owner.assignment.store_offsets()  # somebody else's may be further
+        await owner.assignment.store_offsets()  # another client's may be further
         assert owner.store.offsets == {QUEUES[0]: 0}
         owner.session.tasks.spawn(owner.assignment.keep_locks(), "locks")
         assert (await owner.ready.get()).next_batch(1).commit()

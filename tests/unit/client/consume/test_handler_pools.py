@@ -75,7 +75,7 @@ async def test_a_handler_that_raises_gets_its_batch_again_and_the_error_is_logge
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 5])
-async def test_as_many_batches_are_handled_at_once_as_are_allowed(concurrency):
+async def test_as_many_batches_are_handled_together_as_are_allowed(concurrency):
     running = most = 0
 
     async def count(_batch):
@@ -113,7 +113,7 @@ async def test_draining_waits_for_running_handlers_but_not_for_ever():
     await tasks.close()
 
 
-async def test_a_pool_that_never_started_is_drained_at_once():
+async def test_a_pool_that_never_started_is_drained_immediately():
     ready: Any = FakeReady(1)
     pool = HandlerPool("g", ready, coroutine, concurrency=1, timeout_ms=60_000, tasks=BackgroundTasks())
     await pool.drain(20_000)
@@ -186,7 +186,7 @@ async def test_a_queue_that_was_given_away_meanwhile_is_passed_over():
     assert await ready.next_batch() == "1"
 
 
-async def test_closing_ends_everybody_who_waits_or_will_wait():
+async def test_closing_ends_all_present_and_future_waiters():
     ready: Any = ReadyQueues(32)
     waiting = [asyncio.create_task(ready.next_batch()) for _ in range(3)]
     await asyncio.sleep(0)

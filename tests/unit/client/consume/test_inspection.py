@@ -125,7 +125,7 @@ async def test_clients_that_are_told_of_a_reset_go_back_and_commit_it():
 @pytest.mark.parametrize(
     "header", [GetRunningInfo(consumer_group="h", client_id="c"), GetClientsOffsets(group="h", topic="t")]
 )
-async def test_a_group_that_nobody_is_in_is_refused_by_the_broker(header):
+async def test_an_empty_group_is_refused_by_the_broker(header):
     async with scene() as found:
         assert (await found.ask(header)).code == 1
 

@@ -146,7 +146,7 @@ class Handling:
                 end.set_result(None)
 
 
-async def test_keys_go_on_beside_one_another_and_each_stays_in_order():
+async def test_keys_go_on_next_to_one_another_and_each_stays_in_order():
     handle = Handling()
     async with pool(handle, key=key_of) as found:
         found.put("a", "a", "b", "a", "b")

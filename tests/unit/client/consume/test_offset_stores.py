@@ -50,7 +50,7 @@ async def test_an_offset_is_kept_per_group_and_queue(cluster):
 
 
 @pytest.mark.parametrize(("in_memory_queue_at_zero", "offset"), [(True, 0), (False, None)])
-async def test_a_group_that_is_new_to_a_young_queue_begins_at_its_first_message_where_that_is_asked_for(
+async def test_a_group_that_is_new_to_a_queue_in_memory_begins_at_its_first_message_where_that_is_asked_for(
     cluster, in_memory_queue_at_zero, offset
 ):
     cluster.topic("orders")

@@ -256,8 +256,8 @@ async def test_a_first_offset_that_cannot_be_found_is_looked_for_again(cluster):
         assert cluster.name_server.asked.count("orders") >= 2  # the route is looked at before the next attempt
 
 
-async def test_an_empty_answer_that_comes_at_once_is_followed_by_a_pause(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.consume.puller.IDLE_PAUSE_MS", 10_000)  # an answer within it came at once
+async def test_an_empty_answer_that_comes_immediately_is_followed_by_a_pause(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.consume.puller.IDLE_PAUSE_MS", 10_000)  # an answer within it came immediately
     cluster.topic("orders", count=1)
     cluster.a.holds_pulls = False
     async with puller_of(cluster, Notes()) as puller:
@@ -279,7 +279,7 @@ async def test_an_empty_answer_that_took_its_time_is_followed_by_no_pause(cluste
     assert pauses == []
 
 
-async def test_an_answer_that_moves_on_is_followed_by_the_next_pull_at_once(cluster, monkeypatch):
+async def test_an_answer_that_moves_on_is_followed_by_the_next_pull_immediately(cluster, monkeypatch):
     monkeypatch.setattr("orbitmq.client.consume.puller.IDLE_PAUSE_MS", 10_000)
     cluster.fill(*(b"x" for _ in range(9)), tag="B")
     async with puller_of(cluster, Notes(), tag="A", pull_count_max=1) as puller:

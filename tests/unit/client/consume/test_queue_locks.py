@@ -73,7 +73,7 @@ async def test_a_lock_ends_here_before_it_ends_at_the_broker(cluster):
         assert LOCK_LIFETIME_MS < BROKER_LIFETIME_MS
         assert await locks.renew() == set()
         assert locks.holds(FIRST)
-        clock.advance(BROKER_LIFETIME_MS)  # it may have been somebody else's in between
+        clock.advance(BROKER_LIFETIME_MS)  # it may have been another client's in between
         assert await locks.renew() == {FIRST}
 
 

@@ -85,7 +85,7 @@ async def idle():
         await asyncio.sleep(0)
 
 
-async def test_subscribed_topics_are_assigned_at_once(cluster):
+async def test_subscribed_topics_are_assigned_immediately(cluster):
     async with rebalancer_of(cluster, "orders", RETRY) as parts:
         parts.start()
         await parts.rebalancer.first_assignment()
@@ -100,7 +100,7 @@ async def test_nothing_happens_without_a_reason(cluster):
         assert len(parts.allocator.asked) == 1
 
 
-async def test_a_request_rebalances_at_once(cluster):
+async def test_a_request_rebalances_immediately(cluster):
     async with rebalancer_of(cluster, "orders") as parts:
         parts.start()
         await parts.rounds(1)
@@ -226,7 +226,7 @@ async def test_a_retry_topic_that_must_be_there_is_looked_for_again_soon(cluster
         assert await pauses_of(cluster, parts, monkeypatch, 3) == [1_000, 2_000, 4_000]
 
 
-async def test_a_retry_topic_is_looked_for_at_once_and_asked_for_once(cluster):
+async def test_a_retry_topic_is_looked_for_immediately_and_asked_for_once(cluster):
     async with rebalancer_of(cluster, "orders", RETRY) as parts:
         parts.start()
         await parts.rounds(1)

@@ -69,7 +69,7 @@ async def test_what_a_broker_does_not_take_back_is_sent_to_the_retry_topic(clust
     assert any("is not taken back, it was sent to" in text for text in caplog.messages)
 
 
-async def test_a_message_that_nobody_takes_is_still_ours(cluster, caplog):
+async def test_a_message_that_is_not_taken_is_still_ours(cluster, caplog):
     cluster.topic("%RETRY%g", count=1)
     cluster.a.refusals[ConsumerSendBack] = [ResponseCode.SYSTEM_ERROR]
     cluster.a.refusals[SendMessageV2] = cluster.b.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR]
@@ -112,7 +112,7 @@ async def test_what_a_broker_has_stored_without_its_whole_promise_is_not_ours_an
     assert len([request for request in asked if isinstance(request, SendMessageV2)]) == 1
 
 
-async def test_a_message_of_a_logical_queue_is_sent_to_the_retry_topic_at_once_without_a_warning(cluster, caplog):
+async def test_a_message_of_a_logical_queue_is_sent_to_the_retry_topic_immediately_without_a_warning(cluster, caplog):
     cluster.topic("%RETRY%g", count=1)
     assert await send_back(
         cluster, replace(stored(0), topic="orders"), queue=MessageQueue("orders", "__syslo__global__", 0)

@@ -58,7 +58,7 @@ async def test_a_silent_server_is_passed_after_its_time():
         assert client.addresses[-1] == silent.address
 
 
-async def test_when_nobody_answers_every_address_and_its_trouble_is_named():
+async def test_when_no_server_answers_every_address_and_its_error_is_named():
     async with name_servers(2, {}) as (first, second), client_of(first, second) as client:
         await first.stop()
         await second.stop()
@@ -140,7 +140,7 @@ async def test_the_names_of_a_new_list_are_resolved_2042(names):
             assert (await client.ask(QUERY)).code == ResponseCode.TOPIC_NOT_EXIST
 
 
-async def test_whoever_gives_up_waiting_for_a_name_leaves_it_to_the_others(names):
+async def test_a_caller_that_gives_up_waiting_for_a_name_leaves_it_to_the_others(names):
     async with name_servers(1, {}) as (server,):
         answers, asked = names()
         answers["ns.example"] = [["127.0.0.1"]]
@@ -152,7 +152,7 @@ async def test_whoever_gives_up_waiting_for_a_name_leaves_it_to_the_others(names
             assert asked == ["ns.example"]
 
 
-async def test_everybody_can_be_asked_at_once():
+async def test_all_can_be_asked_together():
     async with name_servers(2, {}) as (first, second), client_of(first, second) as client:
         await second.stop()
         found = await client.ask_all(QUERY)
@@ -161,7 +161,7 @@ async def test_everybody_can_be_asked_at_once():
         assert isinstance(found[second.address], ConnectionFailed)
 
 
-async def test_a_host_name_is_resolved_before_everybody_is_asked(names):
+async def test_a_host_name_is_resolved_before_all_are_asked(names):
     async with name_servers(2, {}) as (first, second):
         answers, asked = names()
         answers["ns.example"] = [["127.0.0.1"]]
@@ -176,7 +176,7 @@ async def test_an_answer_comes_with_the_name_server_that_gave_it():
         assert await query_route(client, "orders") == (TopicRoute(), server.address)
 
 
-async def test_a_topic_that_nobody_knows_is_named_with_who_was_asked():
+async def test_an_unknown_topic_is_named_with_who_was_asked():
     async with name_servers(2, {}) as servers, client_of(*servers) as client:
         first, second = client.addresses
         expected = (
@@ -201,7 +201,7 @@ async def test_a_name_server_that_does_not_know_a_topic_is_not_the_last_word():
                 assert await query_route(client, "orders") == (TopicRoute(), learned.address)
 
 
-async def test_a_refusal_that_says_nothing_of_the_topic_is_trouble(cluster):
+async def test_a_refusal_that_says_nothing_of_the_topic_is_an_issue(cluster):
     cluster.name_server.refusal = ResponseCode.SYSTEM_ERROR
     async with client_of(cluster.name_server) as client:
         with pytest.raises(NoNameServer, match=f"{cluster.name_server.address}.*as the test wants"):

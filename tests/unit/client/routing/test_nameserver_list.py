@@ -27,7 +27,7 @@ def test_a_client_leaves_the_one_that_fails():
     first, second, third = found.addresses
     found.mark_failed(first)
     assert found.addresses == [second, third, first]
-    found.mark_failed(first)  # somebody else's request failed there, too: that is old news
+    found.mark_failed(first)  # another request failed there, too: that is old news
     assert found.addresses == [second, third, first]
 
 

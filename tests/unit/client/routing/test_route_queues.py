@@ -77,7 +77,7 @@ def test_a_mapping_without_an_epoch_is_older_than_the_first_one():
     assert leaders("t", static({"bname": "a", "scope": "__global__"})) == {}
 
 
-def test_the_younger_of_two_mappings_says_who_leads_a_queue():
+def test_the_newer_of_two_mappings_says_who_leads_a_queue():
     found = static(mapping("a", [0], epoch=2, count=1), mapping("b", [0], epoch=1, count=1))
     assert leaders("t", found) == {queue("__syslo__global__", 0): "a"}
 

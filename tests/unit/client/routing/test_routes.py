@@ -86,7 +86,7 @@ async def test_after_a_change_the_topic_is_looked_at_again_soon(cluster, monkeyp
         await until(lambda: len(cluster.name_server.asked) >= 4)
 
 
-async def test_nobody_is_told_of_a_refresh_that_fails_after_everybody_has_gone(cluster, caplog):
+async def test_a_refresh_that_fails_after_all_have_gone_is_not_reported(cluster, caplog):
     async with routes_of(cluster.name_server) as routes:
         waiting = asyncio.create_task(routes.refresh("nowhere"))
         await asyncio.sleep(0)
@@ -94,7 +94,7 @@ async def test_nobody_is_told_of_a_refresh_that_fails_after_everybody_has_gone(c
         waiting.cancel()
         await asyncio.wait([asking, waiting])
         del asking, waiting
-        gc.collect()  # a task whose error nobody has seen says so when it is collected
+        gc.collect()  # a task with an unseen error says so when it is collected
     assert not caplog.records
 
 
@@ -133,7 +133,7 @@ async def test_a_topic_that_is_unknown_keeps_no_other_from_being_refreshed(clust
         assert list(routes.known.routes) == ["orders"]
 
 
-async def test_while_nobody_answers_only_one_topic_is_asked_for(cluster):
+async def test_while_no_server_answers_only_one_topic_is_asked_for(cluster):
     cluster.name_server.refusal = ResponseCode.SYSTEM_ERROR
     async with routes_of(cluster.name_server) as routes:
         for topic in ("orders", "bills", "parcels"):
@@ -175,7 +175,7 @@ async def test_a_member_that_a_broker_group_lacks_is_named_with_the_name_servers
         assert routes.teacher("broker-b") == server
 
 
-async def test_a_further_change_begins_the_looks_anew(cluster):
+async def test_a_further_change_restarts_the_checks(cluster):
     def following():
         return [task for task in asyncio.all_tasks() if task.get_name() == "orbitmq follow-up of orders"]
 

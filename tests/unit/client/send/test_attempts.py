@@ -92,7 +92,7 @@ def test_each_step_of_the_table_begins_at_its_latency(latency_ms, avoid_ms):
     assert avoidance_ms(latency_ms - 1) <= avoid_ms
 
 
-def test_a_fast_answer_is_no_reason_to_avoid_anybody():
+def test_a_fast_answer_is_no_reason_to_avoid_a_broker():
     assert avoidance_ms(0) == 0
     assert avoidance_ms(549) == 0
 
@@ -106,7 +106,7 @@ def test_a_failed_broker_is_avoided_for_ten_seconds():
     assert faults.avoided(11_000) == frozenset()
 
 
-def test_a_fast_answer_ends_the_avoidance_at_once():
+def test_a_fast_answer_ends_the_avoidance_immediately():
     faults = FaultTolerance()
     faults.record_failure("a", now_ms=0)
     faults.record_answer("b", 3, now_ms=1)

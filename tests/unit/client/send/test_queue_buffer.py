@@ -57,7 +57,7 @@ def encoded(body):
     return encode_message(Message("t", body), "ID", compress_over=10**6)
 
 
-async def test_a_lonely_message_is_sent_at_once_to_the_buffers_queue():
+async def test_a_lonely_message_is_sent_immediately_to_the_buffers_queue():
     parts = Parts()
     (future,) = parts.append(b"1")
     assert (await future).message_id == b"1"
@@ -133,7 +133,7 @@ async def test_what_is_answered_or_failed_is_in_flight_no_more():
         await in_flight.wait_for_room()
 
 
-async def test_a_caller_that_cancelled_its_future_harms_nobody():
+async def test_a_caller_that_cancelled_its_future_does_no_harm():
     parts = Parts()
     parts.sender.may_send.clear()
     first, second = parts.append(b"1", b"2")
@@ -151,7 +151,7 @@ async def test_a_caller_that_cancelled_its_future_harms_nobody():
     assert isinstance(fourth.exception(), RequestTimeout)
 
 
-async def test_when_the_client_closes_nobody_waits_for_ever():
+async def test_when_the_client_closes_no_caller_waits_for_ever():
     parts = Parts()
     parts.sender.may_send.clear()
     futures = parts.append(b"1")
@@ -187,7 +187,7 @@ async def test_of_messages_that_were_encoded_together_each_one_counts_as_failed(
         await parts.in_flight.flush()
 
 
-async def test_when_the_client_closes_nobody_waits_for_messages_that_were_encoded_together():
+async def test_when_the_client_closes_no_caller_waits_for_messages_that_were_encoded_together():
     parts = Parts()
     parts.sender.may_send.clear()
     future = parts.buffer.append_batch(EncodedBatch("t", b"34", 2, "ID"))

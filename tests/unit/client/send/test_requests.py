@@ -51,7 +51,7 @@ def sent(broker, kind=SendMessageV2):
 
 
 def push(broker, header, body):
-    """Push a reply by hand, as if somebody had replied to the request that came with `header`."""
+    """Push a reply by hand, as if a consumer had replied to the request that came with `header`."""
     client = broker.clients[parse_properties(header.properties)["REPLY_TO_CLIENT"]]
     client.send_request(make_request(pushed(header), body), lambda answer: None, timeout_ms=20_000)
 
@@ -95,7 +95,7 @@ async def test_a_producer_sends_a_reply_like_any_message(cluster):
         batch.commit()
 
 
-async def test_many_requests_wait_at_once_and_each_gets_its_own_reply(cluster):
+async def test_many_requests_wait_together_and_each_gets_its_own_reply(cluster):
     cluster.topic("questions", cluster.a, cluster.b, count=4)
     cluster.topic("c_REPLY_TOPIC", cluster.a, cluster.b, count=1)
 
@@ -138,7 +138,7 @@ async def ask_in_vain(broker, asker):
         await asking
 
 
-async def test_a_request_that_nobody_replies_to_ends_in_time_and_says_where_it_is(cluster):
+async def test_a_request_without_a_reply_ends_in_time_and_says_where_it_is(cluster):
     cluster.topic("questions", count=1)
     async with producer(cluster) as asker:
         with pytest.raises(
@@ -148,7 +148,7 @@ async def test_a_request_that_nobody_replies_to_ends_in_time_and_says_where_it_i
             await asker.request(REQUEST, timeout_ms=100)
         assert asker._requester._pending.count == 0
         push(cluster.a, sent(cluster.a)[0], b"too late")
-        await asker.send(REQUEST)  # the late reply has been read before this is answered, and has hurt nobody
+        await asker.send(REQUEST)  # the late reply has been read before this is answered, and did no harm
 
 
 async def test_a_request_that_cannot_be_sent_fails_as_a_send_does(cluster):
@@ -180,7 +180,7 @@ async def test_who_waits_is_known_again_after_its_connection_broke(cluster, monk
         asking = asyncio.ensure_future(asker.request(REQUEST, timeout_ms=60_000))
         await until(lambda: cluster.a.bodies("questions"))
         await cluster.a.stop()
-        await asyncio.sleep(0.01)  # some attempts to return find nobody
+        await asyncio.sleep(0.01)  # some attempts to return find no broker
         assert cluster.a.clients == {}
         await cluster.a.start()
         await until(lambda: cluster.a.clients, pause_s=0.001)
@@ -229,7 +229,7 @@ async def test_each_request_gets_the_reply_that_names_it():
         assert 0 < first.left_ms <= 20_000
 
 
-async def test_a_second_reply_and_one_to_nobody_find_nobody():
+async def test_a_second_reply_and_one_without_a_requester_find_no_waiter():
     pending = PendingRequests(10)
     assert not pending.resolve("nobody", stored(1))
     async with pending.open(20_000) as request:
@@ -325,7 +325,7 @@ async def test_a_reply_is_a_message_as_a_consumer_would_get_it(compression):
     assert (reply.born_host, reply.store_host) == (Host("10.0.0.1", 2), Host("::1", 3))
 
 
-async def test_a_reply_that_nobody_waits_for_is_confirmed_all_the_same():
+async def test_a_reply_without_a_waiter_is_confirmed_all_the_same():
     assert take_reply(PendingRequests(1), call("CORRELATION_ID\x01late\x02")).code == 0
 
 
@@ -339,7 +339,7 @@ async def test_a_reply_that_names_no_request_is_refused(properties):
 @pytest.mark.parametrize(
     "fields", [{"sys_flag": CompressionType.ZLIB.sys_flag}, {"born_host": "nowhere"}, {"store_host": ""}]
 )
-async def test_a_reply_that_cannot_be_read_fails_its_request_at_once(fields):
+async def test_a_reply_that_cannot_be_read_fails_its_request_immediately(fields):
     pending = PendingRequests(1)
     async with pending.open(20_000) as request:
         with pytest.raises(Rejected, match="process reply message fail"):

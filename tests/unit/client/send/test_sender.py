@@ -206,7 +206,7 @@ async def cutting(address):
         yield seen
 
 
-async def test_whoever_cuts_connections_gets_the_message_once_and_is_greeted_until_the_broker_is_back(
+async def test_a_client_that_cuts_connections_gets_the_message_once_and_is_greeted_until_the_broker_is_back(
     cluster, monkeypatch
 ):
     pause_for(monkeypatch, 1)
@@ -225,7 +225,7 @@ async def test_whoever_cuts_connections_gets_the_message_once_and_is_greeted_unt
     assert result.queue_offset == 0
 
 
-async def test_without_retries_a_broker_that_is_away_fails_the_send_at_once(cluster):
+async def test_without_retries_a_broker_that_is_away_fails_the_send_immediately(cluster):
     cluster.topic("orders", count=1)
     async with sender_of(cluster, retries=0) as parts:
         await parts.selector.queues("orders")
@@ -412,7 +412,7 @@ async def test_a_route_that_does_not_come_in_time_is_an_error_that_names_who_was
             await parts.sender.send(encoded(b"x"), ORDERS, 30)
 
 
-async def test_a_broker_that_lets_nobody_send_is_asked_once_and_another_one_after_it(cluster):
+async def test_a_broker_that_refuses_sends_is_asked_once_and_another_one_after_it(cluster):
     cluster.topic("orders", cluster.a, cluster.b)
     for broker in (cluster.a, cluster.b):
         broker.refusals[SendMessageV2] = [ResponseCode.NO_PERMISSION] * 3
@@ -538,7 +538,7 @@ async def test_a_broker_that_answers_a_send_gets_a_heartbeat_when_it_had_none(cl
         await until(lambda: cluster.a.heartbeats)
 
 
-async def test_a_one_way_message_is_sent_and_nobody_answers(cluster):
+async def test_a_one_way_message_is_sent_and_not_answered(cluster):
     cluster.topic("orders", count=1)
     async with sender_of(cluster) as parts:
         (message,) = encoded(b"x")

@@ -93,7 +93,7 @@ def test_numbers_of_other_kinds_become_ints_wherever_they_are():
     assert {type(number) for number in numbers} == {int}
 
 
-def test_an_iterator_is_left_to_whoever_reads_it():
+def test_an_iterator_is_left_to_its_reader():
     topics = iter(["a", ""])
     each(text, "texts")("it", topics)
     servers("it", addresses := iter(["h:1"]))

@@ -79,7 +79,7 @@ async def test_an_interval_is_waited_for(cluster, monkeypatch):
     assert set(pauses) == {45_000}
 
 
-async def test_a_new_broker_in_a_route_gets_a_heartbeat_at_once_and_a_known_one_does_not(cluster):
+async def test_a_new_broker_in_a_route_gets_a_heartbeat_immediately_and_a_known_one_does_not(cluster):
     cluster.topic("orders")
     async with heartbeats_of(cluster) as (heartbeats, routes):
         heartbeats.start()
@@ -158,7 +158,7 @@ async def test_every_connected_broker_hears_the_end_of_each_group(cluster):
     assert cluster.b.unregistered == []
 
 
-async def test_a_broker_that_does_not_answer_a_farewell_holds_nobody_up(cluster, monkeypatch):
+async def test_a_broker_that_does_not_answer_a_farewell_delays_no_other(cluster, monkeypatch):
     monkeypatch.setattr("orbitmq.client.session.heartbeats.UNREGISTER_TIMEOUT_MS", 20)
     cluster.topic("orders")
     cluster.a.silent.add(UnregisterClient)

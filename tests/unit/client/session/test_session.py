@@ -75,7 +75,7 @@ async def test_every_broker_gets_a_heartbeat_and_a_farewell(cluster):
         assert broker.members["g"] == {}
 
 
-async def test_a_broker_that_does_not_take_heartbeats_harms_nobody(cluster, caplog):
+async def test_a_broker_that_does_not_take_heartbeats_does_no_harm(cluster, caplog):
     cluster.topic("orders", cluster.a, cluster.b)
     found = session(cluster, describe=describe)
     found.open()
@@ -127,7 +127,7 @@ async def test_a_closed_session_leaves_no_task_behind(monkeypatch):
     assert [name for task in asyncio.all_tasks() if (name := task.get_name()).startswith("orbitmq")] == []
 
 
-async def test_without_heartbeats_there_is_nobody_to_announce(cluster):
+async def test_without_heartbeats_there_is_no_client_to_announce(cluster):
     cluster.topic("orders")
     found = session(cluster)
     found.open()
@@ -193,7 +193,7 @@ async def test_a_client_without_heartbeats_announces_nothing(cluster):
         assert cluster.a.heartbeats == []
 
 
-async def test_a_greeting_that_nobody_answers_is_a_connection_that_failed(cluster, monkeypatch):
+async def test_an_unanswered_greeting_is_a_connection_that_failed(cluster, monkeypatch):
     cluster.topic("orders")
     found = session(cluster, describe=describe)
     found.open()
@@ -211,7 +211,7 @@ async def test_a_greeting_that_nobody_answers_is_a_connection_that_failed(cluste
     await found.close()
 
 
-async def test_who_sends_no_heartbeats_greets_nobody(cluster):
+async def test_who_sends_no_heartbeats_greets_no_broker(cluster):
     cluster.topic("orders")
     async with open_session(cluster, "orders") as found:
         await found.greet("broker-a")
@@ -226,7 +226,7 @@ async def test_a_logical_queues_leader_is_asked_and_after_it_has_moved_the_next_
         assert (await found.call_queue(queue, question)).ext_fields == {"offset": "0"}
         cluster.b.put("orders", 0, b"1")
         cluster.a.refusals[GetMaxOffset] += [501, 501]
-        assert (await found.call_queue(queue, question)).code == 501, "nobody knows another one"
+        assert (await found.call_queue(queue, question)).code == 501, "it is unknown another one"
         cluster.static_topic("orders", cluster.b, epoch=2)
         assert (await found.call_queue(queue, question)).ext_fields == {"offset": "1"}
         assert found.routes.knows(queue)
@@ -320,7 +320,7 @@ def test_the_first_loop_stays_the_home():
         asyncio.run(settle_again())
 
 
-async def test_work_is_begun_at_once_and_named_for_those_who_look_at_tasks():
+async def test_work_is_begun_immediately_and_named_for_those_who_look_at_tasks():
     tasks = BackgroundTasks()
     begun = asyncio.Event()
 

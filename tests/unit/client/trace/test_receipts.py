@@ -55,7 +55,7 @@ def test_an_end_belongs_to_its_beginning_and_is_told_once() -> None:
     ]
 
 
-def test_of_what_others_received_or_nobody_traces_no_end_is_told() -> None:
+def test_of_what_others_received_or_is_not_traced_no_end_is_told() -> None:
     found, tracer = traced()
     found.received([received("A", topic="untraced")])
     found.settled([received("A", topic="untraced"), received("B")], ConsumeReturnType.SUCCESS)

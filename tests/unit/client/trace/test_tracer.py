@@ -187,7 +187,7 @@ async def test_consumptions_decisions_and_recalls_are_told_with_all_that_java_te
     ]
 
 
-async def test_a_crowd_of_traces_is_told_at_once(cluster):
+async def test_many_traces_are_sent_immediately(cluster):
     cluster.topic(TRACE_TOPIC, count=1)
     async with open_session(cluster) as session:
         found = Tracer(session, group="g", kind="CONSUME", topic=TRACE_TOPIC)

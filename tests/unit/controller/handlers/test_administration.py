@@ -51,7 +51,7 @@ async def test_members_in_and_out_of_the_sync_set_are_listed():
     assert orjson.loads(reply.body)["replicasInfoTable"]["orders"].keys() == java.keys()
 
 
-async def test_whoever_asks_for_no_group_gets_an_empty_answer():
+async def test_a_request_for_no_group_gets_an_empty_answer():
     for body in (b"", b"[]"):
         reply = await Talk().ask(GetSyncStates(), body)
         assert (reply.code, reply.body) == (0, b"")

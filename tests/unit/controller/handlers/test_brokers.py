@@ -114,7 +114,7 @@ async def test_the_first_broker_that_asks_leads_and_all_are_told(talk: Talk):
     assert [group.master for group, _ in talk.told] == [1]
 
 
-async def test_whoever_asks_while_a_master_lives_is_told_which(talk: Talk):
+async def test_a_member_that_asks_while_a_master_lives_is_told_which(talk: Talk):
     await talk.led(1, 2)
     reply = await talk.ask(ElectMaster(broker_name="orders", broker_id=2))
     java = command_of("1002-controller-elect-master-answer-2011")
@@ -128,18 +128,18 @@ async def test_an_administrator_chooses_the_master(talk: Talk):
     await talk.led(1, 2)
     await talk.ask(ElectMaster(broker_name="orders", broker_id=2, designate_elect=True))
     assert talk.group.master == 2
-    nobody = await talk.ask(ElectMaster(broker_name="orders", broker_id=1, designate_elect=True))
-    assert nobody.code == 2012, "the new master is alone in the set"
-    assert encode_header(nobody.header) == {}
+    refused = await talk.ask(ElectMaster(broker_name="orders", broker_id=1, designate_elect=True))
+    assert refused.code == 2012, "the new master is alone in the set"
+    assert encode_header(refused.header) == {}
 
 
-async def test_whoever_designates_nobody_deposes_nobody(talk: Talk):
+async def test_an_election_without_a_candidate_deposes_no_master(talk: Talk):
     await talk.led(1, 2)
     assert (await talk.ask(ElectMaster(broker_name="orders", designate_elect=True))).code == 2005
     assert talk.group.master == 1
 
 
-async def test_anybody_may_ask_for_an_election_which_changes_nothing_while_the_master_lives(talk: Talk):
+async def test_any_client_may_ask_for_an_election_which_changes_nothing_while_the_master_lives(talk: Talk):
     await talk.led(1, 2)
     assert (await talk.ask(ElectMaster(broker_name="orders"))).code == 2011
 

@@ -27,7 +27,7 @@ async def test_a_change_is_on_disk_before_it_is_answered(tmp_path):
     assert (saved.scan_inactive_master_interval, saved.enable_elect_unclean_master) == (70, True)
 
 
-async def test_two_changes_at_once_are_both_kept(tmp_path):
+async def test_two_changes_at_the_same_time_are_both_kept(tmp_path):
     talk = Talk(tmp_path)
     await asyncio.gather(change(talk, "scanInactiveMasterInterval=70"), change(talk, "scanNotActiveBrokerInterval=80"))
     saved = ControllerConfig.from_properties(tmp_path / "controller.properties")

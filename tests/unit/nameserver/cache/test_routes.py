@@ -79,7 +79,7 @@ def test_equal_bytes_have_one_value_until_the_last_one_gives_it_back():
     assert shared.acquire(b"aaa") is not first
 
 
-def test_all_end_at_once():
+def test_all_end_together():
     shared = Interned(len)
     shared.acquire(b"a")
     shared.clear()

@@ -76,8 +76,8 @@ async def test_clusters_brokers_and_topics_are_listed(asker: Asker):
     assert (set(system.topics), system.broker_address) == ({CLUSTER, "a", "b"}, "a-0:10911")
     members = decode_member_group((await asker.ask(GetBrokerMemberGroup(cluster_name="x", broker_name="a"))).body)
     assert (members.cluster, dict(members.addresses)) == ("x", {0: "a-0:10911"})
-    nobody = decode_member_group((await asker.ask(GetBrokerMemberGroup(cluster_name="x", broker_name="n"))).body)
-    assert dict(nobody.addresses) == {}
+    unknown = decode_member_group((await asker.ask(GetBrokerMemberGroup(cluster_name="x", broker_name="n"))).body)
+    assert dict(unknown.addresses) == {}
 
 
 async def test_write_permission_is_wiped_and_added_by_broker_name(asker: Asker):

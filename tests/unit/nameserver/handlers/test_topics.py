@@ -79,7 +79,7 @@ async def test_one_topic_is_registered_and_deleted(asker: Asker):
     assert set(await topics_of(asker, GetAllTopics())) == {"T1", "T2"}
 
 
-def test_a_topic_is_deleted_at_once_while_other_brokers_register():
+def test_a_topic_is_deleted_immediately_while_other_brokers_register():
     peers = Peers()
     for number, name in enumerate(("a", "b")):
         peers.ask(number, number, *registration(name, f"{name}0", f"{name}1", body_crc32=0))

@@ -50,7 +50,7 @@ def test_lost_brokers_are_one_alert_that_names_three(count, named):
     assert alert.subjects == tuple(f"c/b{number}:0" for number in range(count))
 
 
-def test_the_alert_ends_when_nobody_is_missed_any_more():
+def test_the_alert_ends_when_no_broker_is_missed_any_more():
     assert rules_after(sample(0), sample(10, lost=[lost("b")]), sample(20)) == []
 
 

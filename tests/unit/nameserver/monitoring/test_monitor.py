@@ -230,7 +230,7 @@ def test_an_alert_about_queries_that_fail_for_other_reasons_names_no_topic():
     assert alert["reason"] == "100 of 100 route queries failed"
 
 
-async def test_a_monitor_that_was_started_looks_at_once_and_counts_collections():
+async def test_a_monitor_that_was_started_looks_immediately_and_counts_collections():
     watched = Watched()
     watched.monitor.start()
     try:

@@ -147,7 +147,7 @@ def test_a_change_of_a_whole_group_is_no_difference_of_a_broker():
     assert [found["brokerId"] for found in difference_of(history, 0)["brokers"]] == [0]
 
 
-def test_a_journal_begins_at_once_and_lists_what_happened_then():
+def test_a_journal_begins_immediately_and_lists_what_happened_then():
     history = history_of(topics_changed(0, QueueChange("t", None, queue())))
     assert history.reaches_back_to(0)
     assert [event["number"] for event in history.events()] == [1]

@@ -61,7 +61,7 @@ async def test_what_waits_during_a_write_shares_the_next_one_in_order():
     assert (disk.writes, disk.visible) == ([["a"], ["b", "c", "d"]], ["a", "b", "c", "d"])
 
 
-async def test_everybody_whose_change_was_in_a_failed_write_is_told_and_nobody_else():
+async def test_all_callers_whose_change_was_in_a_failed_write_is_told_and_no_other():
     disk = Disk()
     disk.is_broken = True
     lost = [disk.submit(change) for change in "ab"]
@@ -148,7 +148,7 @@ async def test_two_requests_that_share_a_write_both_count(tmp_path: Path):
     await it.store.close()
 
 
-async def test_a_value_out_of_its_range_is_refused_at_once(tmp_path: Path):
+async def test_a_value_out_of_its_range_is_refused_immediately(tmp_path: Path):
     it = InUse(tmp_path)
     with pytest.raises(ConfigError, match="waitSecondsForService"):
         it.store.change({"waitSecondsForService": "-1"}, lambda error: None)

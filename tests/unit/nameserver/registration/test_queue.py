@@ -68,7 +68,7 @@ def test_who_comes_when_too_many_bytes_wait_is_told_that_the_server_is_busy():
     assert log == ["a", "a done", "b", "b done"] * 3
 
 
-def test_whoever_does_the_slices_is_woken_once_for_each_time_there_is_work():
+def test_the_runner_of_slices_is_woken_once_for_each_time_there_is_work():
     log: list[str] = []
     queue = RegistrationQueue(lambda: log.append("woken"))
     queue.append(job(log, "a"))
@@ -216,7 +216,7 @@ def test_slices_end_where_whole_registrations_in_the_order_of_their_answers_do(h
 
 
 def with_fresh_connections(history: list[Any]) -> list[Any]:
-    """Give whoever speaks through a connection that is gone another one: numbers are never used twice."""
+    """Give requests of a connection that is gone another one: numbers are never used twice."""
     left = dict.fromkeys((1, 2, 3), 0)
     fresh = []
     for what, *rest in history:
@@ -268,7 +268,7 @@ def test_a_broker_lives_when_all_its_topics_are_there_and_is_answered_then(peers
     [("unregister", 1, "a", 0), ("unregister", 2, "a", 0), ("leave", 1)],
     ids=["by itself", "by a newer", "close"],
 )
-def test_whoever_leaves_during_its_registration_is_gone_11043(end: tuple[Any, ...], slices: int, peers: Peers):
+def test_a_broker_that_leaves_during_its_registration_is_gone_11043(end: tuple[Any, ...], slices: int, peers: Peers):
     register(peers, 1)
     for _ in range(slices):
         peers.service.queue.step()

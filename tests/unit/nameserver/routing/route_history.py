@@ -1,6 +1,6 @@
 """Random histories of the route table and of its sequential model, compared after each step.
 
-Also held: every change of a route is told (whoever only hears of changes knows which routes are old).
+Also held: every change of a route is told (a listener to changes alone knows which routes are old).
 
 State: the table, the model, the time. In: operations with arguments from `ARGUMENTS`, chosen by hypothesis or by a seed.
 """
@@ -136,7 +136,7 @@ class History:
         self._routes_are_equal()
         self._lists_are_equal()
         self._leases_are_equal()
-        self._whoever_hears_the_changes_knows_which_routes_are_old()
+        self._the_changes_say_which_routes_are_old()
 
     def _queues(self) -> dict[tuple[str, str], QueueData | None]:
         """Return every topic's queues on every broker name."""
@@ -163,7 +163,7 @@ class History:
             assert lease is not None
             assert [lease.renewed_at_ms, lease.lease_ms, lease.data_version, list(lease.owners)] == expected[:4]
 
-    def _whoever_hears_the_changes_knows_which_routes_are_old(self) -> None:
+    def _the_changes_say_which_routes_are_old(self) -> None:
         for change in self.table.tables.take_changes():
             for topic in change.affected_topics:
                 self.shown.pop(topic, None)

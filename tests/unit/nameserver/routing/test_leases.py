@@ -51,7 +51,7 @@ def test_who_speaks_of_a_broker_does_not_own_its_lease(leases: Leases):
     assert (leases.get(KEY).owners, leases.get(KEY).renewed_at_ms) == ((2,), 5)
 
 
-def test_an_ended_lease_is_owned_by_nobody_and_can_begin_again_anywhere(leases: Leases):
+def test_an_ended_lease_has_no_owner_and_can_begin_again_anywhere(leases: Leases):
     leases.begin(KEY, lease(owner=5))
     assert leases.end(KEY).owner == 5
     assert leases.end(KEY) is None

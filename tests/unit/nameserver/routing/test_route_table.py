@@ -226,7 +226,7 @@ def test_one_of_three_leaves(table: RouteTable):
     assert table.tables.member_group("unknown") == {}
 
 
-def test_somebody_unknown_may_leave(table: RouteTable):
+def test_an_unknown_client_may_leave(table: RouteTable):
     assert not leave(table, "a")
     table.register(broker("a", "one", "two"), at())
     assert not leave(table, "a", 7)
@@ -538,7 +538,7 @@ def test_a_topic_of_many_brokers_is_registered_in_slices(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("register", [RouteTable.register, lambda *args: finish(RouteTable.registering(*args))])
-def test_a_lease_of_nobody_begins_when_the_clock_does(register: Any, table: RouteTable):
+def test_a_lease_without_an_owner_begins_when_the_clock_does(register: Any, table: RouteTable):
     register(table, broker("a", "one", "two"), at())
     lease = table.tables.lease_of(key_of("a"))
     assert lease is not None

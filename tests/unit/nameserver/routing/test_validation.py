@@ -55,7 +55,7 @@ def test_a_name_that_means_something_elsewhere_is_refused(name: str):
         check_registered_name("brokerName", name)
 
 
-def test_many_topics_are_checked_at_once():
+def test_many_topics_are_checked_in_one_request():
     assert illegal_topics([]) == frozenset()
     assert illegal_topics(TOPICS) == frozenset()
     assert illegal_topics([*TOPICS, *NO_TOPICS]) == frozenset(NO_TOPICS)

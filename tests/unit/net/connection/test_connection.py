@@ -38,7 +38,7 @@ async def test_frames_that_come_together_are_answered_in_order():
 
 
 def test_all_answers_of_one_read_leave_in_one_write(side: Side):
-    # No socket: the kernel may cut what was sent at once into several reads.
+    # No socket: the kernel may cut what was sent together into several reads.
     side.connection.data_received(b"".join(request_frame(f"t{number}", number) for number in range(20)))
     assert [(answer.opaque, answer.body) for answer in side.written] == [(n, b"t%d" % n) for n in range(20)]
     assert len(side.transport.writes) == 1
@@ -258,7 +258,7 @@ async def test_a_peer_that_asks_too_often_is_read_more_slowly():
         await peer.send(request_frame("t", 999))
         assert (await peer.receive()).opaque == 999
         assert server.counters.throttled >= 1
-        assert asyncio.get_running_loop().time() - began >= 0.4  # a rate is a time: 151 requests, 100 of them at once
+        assert asyncio.get_running_loop().time() - began >= 0.4  # a rate is a time: 151 requests, 100 of them together
 
 
 @pytest.mark.real
@@ -315,7 +315,7 @@ async def test_one_read_in_sixteen_is_timed():
 
 
 @pytest.mark.real
-async def test_an_answer_that_nobody_waits_for_is_counted_and_does_no_harm():
+async def test_an_answer_without_a_waiter_is_counted_and_does_no_harm():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(encode_command(Command(0, 7, FLAG_RESPONSE)) + request_frame("t", 1))
         assert (await peer.receive()).opaque == 1
@@ -448,7 +448,7 @@ def test_closing_writes_what_waits_and_closes_once(side: Side):
     assert side.transport.calls == ["close"]
 
 
-def test_ending_at_once_is_counted_once_and_ends_who_is_closing_too(side: Side):
+def test_ending_immediately_is_counted_once_and_ends_who_is_closing_too(side: Side):
     side.connection.abort("idle")
     side.connection.abort("idle")
     assert (dict(side.counters.closed_by_us), side.transport.calls) == ({"idle": 1}, ["abort"])
@@ -704,10 +704,10 @@ def test_nothing_that_was_held_back_is_served_on_a_closed_connection():
     assert side.service.seen == []
 
 
-def test_small_answers_of_a_read_are_owed_together():
+def test_small_answers_of_a_read_are_pending_together():
     side = Side(limits=Limits(write_pause_size=1000))
     side.transport.unwritten_size = 1001
-    for _ in range(2):  # what was written is owed no more
+    for _ in range(2):  # what was written is not pending any more
         side.connection.data_received(large_frame(1, 400))
     assert len(side.written) == 2
     side.connection.data_received(b"".join(large_frame(number, 400) for number in range(4)))
@@ -783,7 +783,7 @@ class Watching(list[str]):
         self._tell()
 
 
-def test_late_answers_are_owed_as_well():
+def test_late_answers_are_pending_as_well():
     side = Side(limits=Limits(write_pause_size=1000))
     side.transport.unwritten_size = 1001
     side.connection.data_received(held_frame(1))
@@ -841,7 +841,7 @@ def test_a_frame_that_a_read_cuts_off_does_not_keep_the_next_ones_from_the_fast_
     assert side.endpoint.partial_frames.size == 0
 
 
-def test_the_rest_of_a_first_or_of_a_large_frame_goes_the_long_way():
+def test_the_rest_of_a_first_or_of_a_large_frame_goes_the_slow_path():
     fast_path = Counting()
     side = Side(fast_path=fast_path)  # type: ignore[arg-type]
     known, large = fast_path.known, request_frame("large", 2, body=bytes(20_000))
@@ -853,7 +853,7 @@ def test_the_rest_of_a_first_or_of_a_large_frame_goes_the_long_way():
     assert fast_path.shown == [known[:20], large[:19_000]]
 
 
-def test_each_request_counts_for_the_rate_whoever_answers_it():
+def test_each_request_counts_for_the_rate_whatever_answers_it():
     fast_path = Counting()
     known, other = fast_path.known, request_frame("other", 2)
     for data in (known * 3, other * 3, known + other * 2, known * 2 + other):
@@ -911,7 +911,7 @@ def test_who_waits_for_the_last_late_answer_is_told_once_it_is_written(side: Sid
     assert len(side.written) == 3
 
 
-def test_an_answer_that_a_handler_gives_at_once_needs_no_turn_of_the_loop(side: Side):
+def test_an_answer_that_a_handler_gives_immediately_needs_no_turn_of_the_loop(side: Side):
     fields = {"clusterName": "c", "brokerAddr": "a", "brokerName": "b"}
     side.connection.data_received(encode_command(Command(904, 3, ext_fields=fields)) + request_frame("t", 4))
     assert [answer.opaque for answer in side.written] == [3, 4]
@@ -929,7 +929,7 @@ def test_a_peer_may_owe_us_reading_up_to_the_limit():
     measured.connection.data_received(large_frame(0, 400))
     size = measured.counters.bytes_sent
     side = Side(limits=Limits(write_pause_size=size))
-    for served in (2, 5):  # before the second round, nothing is owed any more
+    for served in (2, 5):  # before the second round, nothing is pending any more
         side.transport.unwritten_size = size + 1
         side.connection.data_received(large_frame(0, 400) * 3)
         assert len(side.written) == served

@@ -17,7 +17,7 @@ from .fakes import FakeLoop
 
 
 class FakeConnection:
-    """Ends at once when it is killed; when it is closed, only if its peer reads."""
+    """Ends immediately when it is killed; when it is closed, only if its peer reads."""
 
     def __init__(self, endpoint: Endpoint, *, reads: bool = True) -> None:
         self.id = endpoint.next_id()
@@ -64,7 +64,7 @@ async def test_closing_kills_who_does_not_read_once_its_time_is_over():
     assert (endpoint.connections, endpoint.counters.connections_closed) == ({}, 2)
 
 
-async def test_closing_does_not_wait_when_everybody_goes():
+async def test_closing_does_not_wait_when_all_go():
     endpoint = endpoint_of()
     enter(endpoint)
     async with asyncio.timeout(10):
@@ -88,7 +88,7 @@ async def test_a_condition_is_looked_at_after_each_late_answer():
     assert not endpoint.is_awaited
 
 
-async def test_everybody_who_wants_to_know_is_told_once_of_a_lost_connection():
+async def test_all_listeners_are_told_once_of_a_lost_connection():
     endpoint, lost = endpoint_of(), []
     for name in ("a", "b"):
         endpoint.on_connection_lost(lambda peer, name=name: lost.append((name, peer.remote)))
@@ -125,13 +125,13 @@ async def test_connections_are_looked_at_eight_times_within_the_shortest_limit(l
     await endpoint.close_connections()
 
 
-async def test_without_time_limits_nobody_is_looked_at():
+async def test_without_time_limits_no_connection_is_checked():
     endpoint = endpoint_of(limits=Limits(idle_ms=0, frame_ms=0, write_stall_ms=0))
     endpoint.start_timeouts(asyncio.get_running_loop())
     assert endpoint._timer is None
 
 
-async def test_nobody_is_looked_at_after_the_end():
+async def test_no_broker_is_checked_after_the_end():
     endpoint, loop = endpoint_of(), FakeLoop()
     endpoint.start_timeouts(cast(asyncio.AbstractEventLoop, loop))
     loop.fire()

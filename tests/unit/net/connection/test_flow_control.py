@@ -114,7 +114,7 @@ def test_two_connections_hold_back_frames_of_their_own():
     assert two.flow.held == []
 
 
-def test_a_client_owes_without_limit():
+def test_pending_bytes_of_a_client_have_no_limit():
     assert Side().flow.pending_size_max == LIMITS.write_pause_size
     assert Side(is_listener=False).flow.pending_size_max > 2**60
 
@@ -145,7 +145,7 @@ def test_the_end_of_a_pause_does_not_read_from_who_does_not_read():
     assert not side.transport.is_reading
 
 
-def test_without_a_rate_nobody_is_throttled():
+def test_without_a_rate_no_peer_is_throttled():
     assert Side(limits=Limits()).flow.rate_limit is None
 
 

@@ -65,7 +65,7 @@ def test_what_is_written_arrives_once_and_in_order(writes: list[list[int]]):
 
 
 @pytest.mark.parametrize("last", [10, JOINED_SIZE_MAX + 1])
-async def test_a_small_answer_reaches_the_kernel_at_once(last: int):
+async def test_a_small_answer_reaches_the_kernel_immediately(last: int):
     async with connected() as (transport, source):
         SocketWriter(transport, lambda: None).write(parts_of(3, last))
         assert source.recv(1 << 20) == b"\0" * 3 + b"\1" * last
@@ -132,7 +132,7 @@ class Kernel:
 
 @pytest.fixture
 def plain() -> Iterator[FakeTransport]:
-    """A transport with a socket that nobody writes to."""
+    """A transport with a socket that is not written to."""
     with socket.socket() as nowhere:
         yield FakeTransport(socket=nowhere)
 

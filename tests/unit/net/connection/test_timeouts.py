@@ -53,7 +53,7 @@ def test_no_limit_is_none():
     assert first_reason(Timeouts(), {"waits_for_frame": True, "is_stalled": True}, limits=limits) is None
 
 
-def test_activity_and_whole_frames_and_reading_begin_anew():
+def test_activity_and_whole_frames_and_reading_begin_again():
     busy = [{"activity": number, "frames": number, "waits_for_frame": True} for number in range(2, 40)]
     assert set(ticks(Timeouts(), *busy)) == {None}
     slow = [{"activity": number, "waits_for_frame": True} for number in range(2, 40)]
@@ -83,7 +83,7 @@ def test_each_time_begins_at_nothing(look: dict[str, Any], limits: Limits):
 
 
 @pytest.mark.parametrize(("look", "limit_ms"), [({"waits_for_frame": True}, 50), ({"is_stalled": True}, 70)])
-def test_nobody_is_ended_before_the_time_that_the_limit_says(look: dict[str, Any], limit_ms: int):
+def test_no_connection_is_ended_before_the_time_that_the_limit_says(look: dict[str, Any], limit_ms: int):
     timeouts = Timeouts()
     ticks(timeouts, {})
     number, _ = first_reason(timeouts, look) or (0, "")
@@ -101,9 +101,9 @@ class Side:
         self.timers = RequestTimers(cast(asyncio.AbstractEventLoop, self.loop), self.session, self._expire)
 
     def ask(self, deadline_ms: int) -> int:
-        def nobody(_: Command | ClientError) -> None: ...
+        def ignore(_: Command | ClientError) -> None: ...
 
-        opaque = self.session.request(make_request(GetClusterInfo()), nobody, deadline_ms)
+        opaque = self.session.request(make_request(GetClusterInfo()), ignore, deadline_ms)
         if deadline_ms < self.timers.due_ms:
             self.timers.arm(deadline_ms)
         return opaque

@@ -240,7 +240,7 @@ def test_nothing_is_read_on_a_closed_connection(mode: TlsMode, tmp_path: Path):
     assert layer.connection.received == b""
 
 
-def test_plain_bytes_are_served_unless_nobody_may_send_them(tmp_path: Path):
+def test_plain_bytes_are_served_unless_they_are_forbidden(tmp_path: Path):
     plain, guarded = Layer(tmp_path), Layer(tmp_path, TlsMode.ENFORCING)
     for layer in (plain, guarded):
         layer.transport.data_received(b"plain")

@@ -43,7 +43,7 @@ def test_where_it_would_be_more_the_one_ends_that_has_read_nothing_for_the_longe
     assert (rig.answers.size, rig.ended) == (1_000, [1])
 
 
-def test_who_reads_is_measured_again_before_anybody_ends(rig: Rig):
+def test_who_reads_is_measured_again_before_a_connection_ends(rig: Rig):
     rig.wait(1, 900)
     rig.sizes[1] = 0
     rig.wait(2, 900)
@@ -72,7 +72,7 @@ def test_what_is_given_back_is_counted_no_more(rig: Rig):
     assert rig.answers.size == 0
 
 
-def test_it_is_crowded_over_half_of_the_budget_until_somebody_reads(rig: Rig):
+def test_it_is_over_budget_above_half_until_a_peer_reads(rig: Rig):
     assert not rig.answers.is_over_budget
     rig.wait(1, 500)
     assert not rig.answers.is_over_budget

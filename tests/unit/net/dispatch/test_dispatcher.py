@@ -63,10 +63,10 @@ async def test_a_handler_may_answer_before_it_says_later():
 
 
 async def test_an_admission_may_refuse_before_the_handler():
-    def nobody(command, peer):
+    def refuse_all(command, peer):
         raise Rejected(16, "who are you?")
 
-    async with serving(admission=nobody) as server, peer_of(server) as peer:
+    async with serving(admission=refuse_all) as server, peer_of(server) as peer:
         await peer.send(request_frame("t"))
         assert (await peer.receive()).remark == "who are you?"
         assert server.service.seen == []

@@ -18,7 +18,7 @@ def work(steps: int, end: Reply | Exception | None) -> Work:
     return end if end is not None else LATER
 
 
-def test_work_of_one_step_is_answered_at_once() -> None:
+def test_work_of_one_step_is_answered_immediately() -> None:
     peer = FakePeer()
     assert in_turns(call(None, peer=peer), work(0, Reply(7))) == Reply(7)
     assert (peer.turns, peer.replies) == (0, [])

@@ -54,7 +54,7 @@ def test_half_a_setting_is_refused_without_showing_a_secret(text: str, words: st
 
 
 @pytest.mark.parametrize("word", ["true", "True", " TRUE "])
-def test_tls_trusts_the_certificate_beside_the_file(word: str, tmp_path: Path):
+def test_tls_trusts_the_certificate_next_to_the_file(word: str, tmp_path: Path):
     trust = Authority(tmp_path).trust
     path = private_file(tmp_path, f"tlsEnable={word}\ntlsClientTrustCertPath={trust.name}\n")
     context = load_security(path).tls

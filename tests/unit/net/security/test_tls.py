@@ -261,7 +261,7 @@ def test_a_file_that_is_no_certificate_is_named_by_its_setting(tmp_path: Path):
             client_context(bad)
 
 
-def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: Path):
+def test_a_key_with_a_password_is_refused_and_no_user_is_asked_for_it(tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     assert files.key is not None
     key = serialization.load_pem_private_key(files.key.read_bytes(), None)

@@ -64,7 +64,7 @@ class LogBuilder:
 
 
 def fakes(place: int, count: int, size: int = 120) -> bytes:
-    """Return bytes that are records as far as anybody can tell, if they are stored at `place`."""
+    """Return bytes that are records as far as can be told, if they are stored at `place`."""
     raw = b""
     for _ in range(count):
         raw += format_record(topic="fake", body=b"?".ljust(size, b"?"), physical_offset=place + len(raw))

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a job through every `finally`, whoever handled it before."""
+"""Ctrl-C ends a job through every `finally`, whatever handled it before."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from orbitmq.spark.driver.supervision import RESTARTS_MAX, SupervisedQuery
 
 
 class FakeQuery:
-    """Fails at once, or has caught up; reports ten rows."""
+    """Fails immediately, or has caught up; reports ten rows."""
 
     def __init__(self, fails: bool) -> None:
         self.fails = fails

@@ -85,7 +85,7 @@ def test_what_is_known_is_not_read_again_and_what_is_not_is_read_at_intervals():
     assert (topic.reads, answers.counts()[Decision.COMMIT]) == (2, 2)
 
 
-def test_a_flood_of_questions_that_nobody_can_answer_yet_reads_the_topic_once():
+def test_a_flood_of_questions_without_an_answer_yet_reads_the_topic_once():
     topic = Topic()
     answers = Answers(topic, monotonic=lambda: 0.0)
 

@@ -51,7 +51,7 @@ def test_a_batch_of_no_rows_leaves_no_marker(once, marker_topic):
     assert list(marker_topic.read()) == []
 
 
-def test_a_driver_that_dies_before_its_marker_lets_the_next_one_begin_anew(once):
+def test_a_driver_that_dies_before_its_marker_lets_the_next_one_begin_again(once):
     two_tasks(once)
 
     commit(two_tasks(once), once)

@@ -39,7 +39,7 @@ def test_a_batch_is_found_among_others_and_from_where_it_begins(marker_topic):
     assert marker_topic.find("q", 9, 5) == BatchMarkers(CommitMarker(), 5)
 
 
-def test_a_message_of_somebody_else_in_the_topic_is_an_error(once, marker_topic):
+def test_a_message_of_another_program_in_the_topic_is_an_error(once, marker_topic):
     with Producer("somebody", once.name_servers) as producer:
         producer.send(Message(once.marker_topic, b"hello"))
 

@@ -65,7 +65,7 @@ def test_a_row_that_a_broker_delivers_twice_is_told(once, prepared, caplog):
     assert "twice" in caplog.text
 
 
-def test_what_nobody_has_committed_is_committed_when_brokers_ask(once, marker_topic, prepared):
+def test_what_is_uncommitted_is_committed_when_brokers_ask(once, marker_topic, prepared):
     marker_topic.append(marker_of(prepared))
 
     settle(once, marker_topic, marker_of(prepared))

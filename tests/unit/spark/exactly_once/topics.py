@@ -1,4 +1,4 @@
-"""Topics of an exactly-once write: made, filled with numbers, and read by somebody who drops nothing."""
+"""Topics of an exactly-once write: made, filled with numbers, and read by a consumer that drops nothing."""
 
 from __future__ import annotations
 

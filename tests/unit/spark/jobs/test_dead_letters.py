@@ -31,7 +31,7 @@ def test_a_group_without_dead_letters_is_told_so(monkeypatch, plan):
     assert not plan.directory.exists()
 
 
-def test_letters_that_nobody_can_read_are_told_with_what_to_type(monkeypatch, plan):
+def test_unreadable_dead_letters_are_told_with_what_to_type(monkeypatch, plan):
     monkeypatch.setattr(Cluster, "topic_stats", lambda *_: {MessageQueue("%DLQ%billing", "b", 0): QueueStats(0, 1)})
     monkeypatch.setattr(Cluster, "readable_stats", lambda *_: {})
     with pytest.raises(

@@ -60,7 +60,7 @@ class Watch:
         return told(found)
 
 
-def test_lost_brokers_are_incidents_of_their_own_whoever_says_so():
+def test_lost_brokers_are_incidents_of_their_own_whatever_server_says_so():
     watch = Watch()
     assert watch.sees(1, n1=[gone(B)], n2=[]) == [(BEGUN, "east/broker-b:0")]
     assert watch.sees(2, n1=[gone(B)], n2=[gone(B, C)]) == [(BEGUN, "east/broker-c:1")]

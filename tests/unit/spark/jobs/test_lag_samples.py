@@ -42,7 +42,7 @@ def test_a_line_without_its_end_is_cut_off(tmp_path):
     assert path.read_bytes() == b"".join(lines)
 
 
-def test_a_file_with_nothing_whole_begins_anew(tmp_path):
+def test_a_file_with_nothing_whole_begins_again(tmp_path):
     path = tmp_path / "lag.jsonl"
     path.write_bytes(b'{"at_ms"')
     assert recover_samples(path, "t") == (0, [])

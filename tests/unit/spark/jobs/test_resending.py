@@ -69,7 +69,7 @@ def spilled(rows, directory, count):
 
 
 class Unreadable(Rows):
-    """Rows that are read when somebody asks for them."""
+    """Rows that are read when asked for."""
 
     def __init__(self, rows):
         self.rows = rows

@@ -45,7 +45,7 @@ def test_a_foreign_checkpoint_is_refused(document):
         (Origin(10, 501), True),
     ],
 )
-def test_a_topic_that_begins_anew_is_told_from_one_that_lost_its_beginning(now, is_another):
+def test_a_topic_that_begins_again_is_told_from_one_that_lost_its_beginning(now, is_another):
     assert Origin(10, 500).is_of_another(now) is is_another
 
 

@@ -1,4 +1,4 @@
-"""Rounds of questions: who does not answer keeps nobody waiting, and is not asked twice."""
+"""Rounds of questions: a server that does not answer delays no other, and is not asked twice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def refuse() -> str:
     raise ValueError("no")
 
 
-def test_all_are_asked_at_once():
+def test_all_are_asked_at_the_same_time():
     meeting = threading.Barrier(3)
 
     def answer() -> int:
@@ -37,7 +37,7 @@ def test_an_error_is_handed_on():
     assert found["b"] == "yes"
 
 
-def test_who_is_late_keeps_nobody_waiting_and_is_asked_again_when_he_has_answered(gate):
+def test_a_late_server_delays_no_other_and_is_asked_again_when_it_has_answered(gate):
     rounds = Rounds[str]()
     asked = []
 

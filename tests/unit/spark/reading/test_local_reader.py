@@ -1,4 +1,4 @@
-"""A task beside its broker: what it reads from files, what it pulls, and whom it believes."""
+"""A task next to its broker: what it reads from files, what it pulls, and whom it believes."""
 
 import pytest
 
@@ -76,7 +76,7 @@ def test_a_store_outside_of_what_the_option_names_is_left_alone(store, fake, tmp
 
 
 @pytest.mark.parametrize("said", ["{store}/a/../..", "/etc", "{store}\0", "{store}/..//"])
-def test_a_broker_leads_nobody_out_of_what_the_option_names(store, fake, tmp_path, said, monkeypatch):
+def test_a_broker_names_no_server_outside_of_what_the_option_names(store, fake, tmp_path, said, monkeypatch):
     monkeypatch.setattr(local_reader, "QueueFiles", None)
     fake.settings = f"storePathRootDir={said.format(store=tmp_path)}\n"
     assert len(read(fake, local_stores=(str(tmp_path),))) > 3

@@ -119,7 +119,7 @@ def test_a_name_server_that_is_dead_is_passed_over_and_not_asked_again(fake):
 
 
 @pytest.mark.real
-def test_when_nobody_answers_the_error_names_everybody():
+def test_when_no_server_answers_the_error_names_all():
     with (
         MetadataClient([DEAD, "127.0.0.1:2"]) as client,
         pytest.raises(NoNameServer, match=r"127.0.0.1:1.*127.0.0.1:2"),
@@ -139,7 +139,7 @@ def test_a_broker_that_does_not_answer_is_reported_or_raised(fake, client):
     assert isinstance(raised.value.error, ConnectionFailed)
 
 
-def test_a_broker_tells_of_many_queues_at_once(fake, client):
+def test_a_broker_answers_for_many_queues_in_one_request(fake, client):
     for queue_id in range(metadata_client.MANY_QUEUES):
         fake.fill("orders", queue_id, 3 + queue_id)
     queues = {queue(queue_id): fake.address for queue_id in range(metadata_client.MANY_QUEUES)}
@@ -169,7 +169,7 @@ def test_a_queue_that_is_left_out_of_the_answer_is_asked_for(fake, client):
     assert client.latest(queues)[queue(metadata_client.MANY_QUEUES)] == 0
 
 
-def test_a_broker_that_hangs_keeps_nobody_waiting_for_the_others(fake, client, monkeypatch):
+def test_a_broker_that_hangs_does_not_delay_the_others(fake, client, monkeypatch):
     monkeypatch.setattr(metadata_client, "ROUND_S", 0.2)
     fake.fill("orders", 0, 3)
     with socket.create_server(("127.0.0.1", 0)) as hung:
@@ -187,7 +187,7 @@ def test_a_name_server_that_hangs_is_passed_over_and_not_asked_again(fake, monke
     fake.fill("orders", 0, 1)
     with socket.create_server(("127.0.0.1", 0)) as hung:
         address = f"127.0.0.1:{hung.getsockname()[1]}"
-        # Who waits for the one that hangs waits for ever here: the test ends because nobody does.
+        # A caller of the one that hangs would wait for ever here: the test ends because none does.
         with MetadataClient([address, fake.address], timeout_ms=600_000) as client:
             client.route("orders")
             assert client._name_servers.addresses == [fake.address, address]
@@ -225,7 +225,7 @@ def test_a_route_that_is_refused_says_who_refused(fake, client):
         client.route("orders")
 
 
-def test_a_connection_that_died_between_two_questions_is_made_anew(fake, client):
+def test_a_connection_that_died_between_two_questions_is_recreated(fake, client):
     fake.fill("orders", 0, 3)
     assert client.latest({queue(0): fake.address}) == {queue(0): 3}
     fake.drop_connections()

@@ -14,7 +14,7 @@ from orbitmq.spark.reading.offset_poller import OffsetPoller
 from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo
 from unit.spark.fake_time import FakeTime
 
-FIRST, SECOND, NOBODY = (MessageQueue("orders", "fake", queue_id) for queue_id in (0, 1, 7))
+FIRST, SECOND, UNKNOWN = (MessageQueue("orders", "fake", queue_id) for queue_id in (0, 1, 7))
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_queue_that_left_its_route_stays_known(fake, poller):
     assert poller.find_queues().keys() == {FIRST, SECOND} == poller.queues.keys()
 
 
-def test_a_fixed_end_stays_and_nobody_is_asked_any_more(fake, poller, clock):
+def test_a_fixed_end_stays_and_no_server_is_asked_any_more(fake, poller, clock):
     fake.fill("orders", 0, 5)
     poller.fix_end()
     fake.fill("orders", 0, 5)
@@ -137,8 +137,8 @@ def test_the_beginnings_of_known_queues_are_found(fake, poller):
     fake.fill("orders", 0, 5, first=3)
     poller.find_queues()
 
-    assert poller.earliest({FIRST, NOBODY}) == {FIRST: 3}
-    assert poller.earliest({NOBODY}) == {}
+    assert poller.earliest({FIRST, UNKNOWN}) == {FIRST: 3}
+    assert poller.earliest({UNKNOWN}) == {}
 
 
 def test_a_bound_is_resolved_for_the_queues_of_now(fake, poller):

@@ -126,7 +126,7 @@ def test_a_new_queue_is_read_from_its_first_message(fake, stream):
 
 
 @pytest.mark.parametrize("count", [3, 40])
-def test_a_topic_that_was_made_anew_is_told_or_read_from_its_beginning(fake, stream, count):
+def test_a_topic_that_was_recreated_is_told_or_read_from_its_beginning(fake, stream, count):
     fake.fill("orders", 0, 20)
     first = stream()
     start, end = first.initialOffset(), first.latestOffset()
@@ -134,7 +134,7 @@ def test_a_topic_that_was_made_anew_is_told_or_read_from_its_beginning(fake, str
     fake.queues.clear()
     fake.fill("orders", 0, count, stored_from_ms=1_000)
     reader = stream()
-    with pytest.raises(DataLoss, match="made anew"):
+    with pytest.raises(DataLoss, match="recreated"):
         taken(reader, end, reader.latestOffset())
     reader = stream(failOnDataLoss="false")
     assert taken(reader, end, reader.latestOffset()) == {0: (0, count)}

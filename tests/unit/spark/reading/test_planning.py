@@ -94,7 +94,7 @@ def test_a_restart_before_the_first_commit_replays_the_batch_that_was_logged():
     assert ranges_between(asked_again, parse_position(format_position(logged))) == [Range(queue(0), 100, 120)]
 
 
-def test_a_queue_that_was_made_anew_is_read_from_its_new_beginning():
+def test_a_queue_that_was_recreated_is_read_from_its_new_beginning():
     start = StreamPosition({queue(0): 100})
     end = advance(start, {queue(0): 20}, {queue(0): 0})
 

@@ -111,7 +111,7 @@ def test_a_failure_is_tried_again_as_often_as_the_option_says(fake, retries):
         offsets(fake, 0, 10, retries=retries)
 
 
-def test_a_broker_is_waited_for_until_the_patience_is_over_whatever_the_retries_say(fake, monkeypatch, caplog):
+def test_a_broker_is_waited_for_until_the_timeout_whatever_the_retries_say(fake, monkeypatch, caplog):
     fake.fill("orders", 0, 10)
     clock = FakeTime()
     monkeypatch.setattr(range_reader, "BACKOFF_MS_MAX", 2_000)
@@ -149,7 +149,7 @@ def test_an_offset_that_the_broker_holds_and_denies_is_tried_again(fake):
         offsets(fake, 5, 15, retries=0)
 
 
-def test_messages_in_between_make_the_count_of_attempts_begin_anew(fake):
+def test_messages_in_between_make_the_count_of_attempts_begin_again(fake):
     fake.fill("orders", 0, 100)
     fake.pull_count_max = 10
     busy = Reply(ResponseCode.SYSTEM_BUSY, "busy")
@@ -193,7 +193,7 @@ def test_a_trimmed_beginning_is_data_loss(fake):
 
 
 @pytest.mark.parametrize("tags", [None, frozenset("a")])
-def test_a_trimmed_beginning_is_crossed_at_once_with_one_warning(fake, caplog, tags):
+def test_a_trimmed_beginning_is_crossed_immediately_with_one_warning(fake, caplog, tags):
     fake.fill("orders", 0, 50, first=26_000, tags="a")
     fake.pull_count_max = 32
 

@@ -256,7 +256,7 @@ def test_flink_93_a_new_queue_is_read_from_its_first_message(fake, stream, monke
 
 
 @pytest.mark.parametrize("count", [8, 50, 70], ids=["fewer", "as many", "more"])
-def test_a_topic_that_was_made_anew_is_an_error_or_read_from_its_beginning(fake, stream, count):
+def test_a_topic_that_was_recreated_is_an_error_or_read_from_its_beginning(fake, stream, count):
     fake.fill("orders", 0, 40)
     reader, start = begun(stream, startingOffsets="earliest")
     fake.fill("orders", 0, 10)
@@ -265,7 +265,7 @@ def test_a_topic_that_was_made_anew_is_an_error_or_read_from_its_beginning(fake,
     fake.fill("orders", 0, count, stored_from_ms=1_000)
 
     for position in (start, read):
-        with pytest.raises(DataLoss, match="made anew"):
+        with pytest.raises(DataLoss, match="recreated"):
             stream().latestOffset(position, ALL)
         reader = stream(failOnDataLoss="false")
         end = reader.latestOffset(position, ALL)
@@ -275,7 +275,7 @@ def test_a_topic_that_was_made_anew_is_an_error_or_read_from_its_beginning(fake,
         del fake.queues["orders", 0].records[-1], fake.queues["orders", 0].tags[-1]
 
 
-def test_a_logged_batch_is_not_read_from_a_topic_that_was_made_anew(fake, stream, caplog):
+def test_a_logged_batch_is_not_read_from_a_topic_that_was_recreated(fake, stream, caplog):
     fake.fill("orders", 0, 40)
     fake.fill("orders", 1, 40)
     first = stream(startingOffsets="earliest")
@@ -285,7 +285,7 @@ def test_a_logged_batch_is_not_read_from_a_topic_that_was_made_anew(fake, stream
     del fake.queues["orders", 0]
     fake.fill("orders", 0, 60, stored_from_ms=1_000)
 
-    with pytest.raises(DataLoss, match="made anew"):
+    with pytest.raises(DataLoss, match="recreated"):
         stream().partitions(start, logged)
     again = stream(failOnDataLoss="false")
     assert taken(again, start, logged) == {1: (0, 10)}
@@ -309,7 +309,7 @@ def test_the_position_of_an_older_version_goes_on_and_knows_its_topic_from_then_
     assert taken(stream(), older, end) == {0: (40, 50)}
     fake.queues.clear()
     fake.fill("orders", 0, 90, stored_from_ms=1_000)
-    with pytest.raises(DataLoss, match="made anew"):
+    with pytest.raises(DataLoss, match="recreated"):
         stream().latestOffset(end, ALL)
 
 
@@ -575,7 +575,7 @@ def test_a_name_server_that_is_away_when_a_query_begins_again_hides_no_queue_tha
         reader.latestOffset(start, ALL)
 
 
-def test_a_broker_that_is_silent_when_a_query_begins_again_hides_no_topic_that_was_made_anew(fake, stream):
+def test_a_broker_that_is_silent_when_a_query_begins_again_hides_no_topic_that_was_recreated(fake, stream):
     fake.fill("orders", 0, 40)
     start = stream().initialOffset()
     fake.queues.clear()
@@ -584,18 +584,18 @@ def test_a_broker_that_is_silent_when_a_query_begins_again_hides_no_topic_that_w
     reader = stream()
     assert reader.latestOffset(start, ALL) is start
     fake.busy.clear()
-    with pytest.raises(DataLoss, match="made anew"):
+    with pytest.raises(DataLoss, match="recreated"):
         reader.latestOffset(start, ALL)
 
 
-def test_a_topic_that_was_made_anew_and_trimmed_past_its_old_beginning_is_told(fake, stream):
+def test_a_topic_that_was_recreated_and_trimmed_past_its_old_beginning_is_told(fake, stream):
     fake.fill("orders", 0, 100)
     start = stream().initialOffset()
     fake.fill("orders", 0, 1)
     read = stream().latestOffset(start, ALL)
     fake.queues.clear()
     fake.fill("orders", 0, 100, first=50, stored_from_ms=now_ms() + 3_600_000)  # what lay before 50 has expired since
-    with pytest.raises(DataLoss, match="made anew"):
+    with pytest.raises(DataLoss, match="recreated"):
         stream().latestOffset(read, ALL)
     reader = stream(failOnDataLoss="false")
     assert taken(reader, read, reader.latestOffset(read, ALL)) == {0: (50, 150)}

@@ -74,7 +74,7 @@ def test_of_several_failures_the_first_is_told():
             else:
                 future.set_result(SendResult("id-7", "", QUEUE, 0, SendStatus[outcome]))
             failure.note(future)
-            future.cancelled() or future.exception()  # seen: asyncio complains about those that nobody looked at
+            future.cancelled() or future.exception()  # seen: asyncio complains about unseen ones
         failure.check()
 
     run(told("SEND_OK", "SEND_OK"))

@@ -33,7 +33,7 @@ def keyed(number: int, keys: str = "", topic: str = "orders") -> Draft:
 def ask(
     store: Store, key: str, count_max: int = 64, topic: str = "orders", times: tuple[int, int] = ALWAYS
 ) -> IndexQueryResult:
-    """Ask, and expect an answer at once. Raises the StoreError that is answered."""
+    """Ask, and expect an immediate answer. Raises the StoreError that is answered."""
     found: list[IndexQueryResult | StoreError] = []
     store.query(IndexQuery(topic, key, count_max, *times), found.append)
     (outcome,) = found

@@ -155,7 +155,7 @@ async def test_a_query_is_refused_when_the_index_does_not_catch_up(monkeypatch: 
         refused = await ask_later(store, "U1")
         assert isinstance(refused, StoreUnavailable)
         assert "no descriptors" in str(refused)
-        assert [trouble.kind for trouble in store.issues] == ["index"]
+        assert [issue.kind for issue in store.issues] == ["index"]
         disk.failures.clear()
         assert numbers(store, "U1") == [1]
         await until(lambda: store.issues == [])
@@ -216,7 +216,7 @@ def damaged_disk(which: slice = slice(1, None)) -> FakeDisk:
     return disk
 
 
-async def test_a_search_has_slots_counted_and_damaged_files_are_built_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_search_has_slots_counted_and_damaged_files_are_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 1e9)
 
     async with attached(damaged_disk()) as (store, disk):
@@ -228,7 +228,7 @@ async def test_a_search_has_slots_counted_and_damaged_files_are_built_anew(monke
         assert isinstance(found, IndexQueryResult)
         assert found.message_count == 50
         assert store.index is not None
-        assert len(store.index.set_aside) == 5  # at once, and each as it was
+        assert len(store.index.set_aside) == 5  # immediately, and each as it was
     assert numbers(indexed(disk), "k") == list(range(50))
 
 
@@ -341,7 +341,7 @@ async def test_a_store_that_stops_with_a_damaged_file_vouches_for_nothing() -> N
 
 
 @pytest.mark.parametrize("number", [0, -1], ids=["a full file", "the file that is filled"])
-def test_a_search_in_a_file_that_somebody_cuts_is_refused(tmp_path: Path, number: int) -> None:
+def test_a_search_in_a_file_that_is_cut_is_refused(tmp_path: Path, number: int) -> None:
     store = Store.open(
         StoreConfig(path=tmp_path, segment_size=65_536, has_index=True, index_slots=8, index_entries=20),
         store_host=Host("127.0.0.1", 1),

@@ -166,7 +166,7 @@ def test_a_damaged_file_is_set_aside_with_those_behind_it_and_written_again(vand
         assert kept == []  # as a file that was begun and got no entry
         return
     assert kept == [f"index-{path.name}-1" for path in behind]
-    assert [trouble.kind for trouble in store.issues] == ["index"]
+    assert [issue.kind for issue in store.issues] == ["index"]
     store.close()
 
 
@@ -193,7 +193,7 @@ def test_a_search_misses_slots_that_are_zeroed_and_the_files_are_written_again(w
     assert is_whole(store, 51 if is_killed else 50)
     kept = sorted(path.name for path in disk.files if path.parent == ROOT / "quarantine")
     assert kept == [f"index-{path.name}-1" for path in behind]
-    assert [trouble.kind for trouble in store.issues] == ["index"]
+    assert [issue.kind for issue in store.issues] == ["index"]
     store.append(keyed(51, "more"))
     assert numbers(store, "more") == [51]
     crash(store)

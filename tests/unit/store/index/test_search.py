@@ -161,7 +161,7 @@ def test_entries_that_lead_in_circles_end_the_search_with_an_error(previous: int
     ids=["zeros", "a negative hash", "another hash", "a negative place", "a place behind the last one"],
 )
 def test_an_entry_that_cannot_be_of_its_slot_is_an_error_and_no_end(at: int, damage: bytes, disk: FakeDisk) -> None:
-    """Zeros in the middle of a file cut a chain: what lies behind them would not be found, and nobody told."""
+    """Zeros in the middle of a file cut a chain: what lies behind them would silently not be found."""
     store = indexed(disk, index_slots=7)
     for number in range(3):
         store.append(keyed(number, "k"))

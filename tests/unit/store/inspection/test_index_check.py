@@ -120,7 +120,7 @@ def test_a_file_of_another_size_is_named(root: Path) -> None:
     assert f"index/{path.name}" in [found.path for found in check(root)]
 
 
-def test_sizes_that_nobody_has_named_are_no_fault(root: Path) -> None:
+def test_unnamed_sizes_are_no_fault(root: Path) -> None:
     sizes = Sizes(segment_size=64 * 1024, queue_file_size=2000)
     found = {one.path: one.severity for one in StoreCheck(root, sizes).run()}
     assert found == {f"index/{path.name}": Severity.NOTE for path in files(root)} | {"index": Severity.NOTE}

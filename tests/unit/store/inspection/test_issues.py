@@ -47,7 +47,7 @@ def test_a_checkpoint_that_cannot_be_right_is_named(content: bytes | None, what:
     assert what in found.what
 
 
-def test_a_broker_that_was_killed_at_once_may_have_no_checkpoint_yet() -> None:
+def test_a_broker_that_was_killed_immediately_may_have_no_checkpoint_yet() -> None:
     found = check_checkpoint(None, LOG._replace(is_recent=True))
     assert found is not None
     assert (found.severity, found.what) == (Severity.NOTE, "is not there yet")

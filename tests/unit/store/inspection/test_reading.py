@@ -1,4 +1,4 @@
-"""Reading files that somebody else may change or remove, and whether a broker holds the store."""
+"""Reading files that another program may change or remove, and whether a broker holds the store."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def test_after_a_crash_only_what_the_checkpoint_vouches_for_is_judged(root: Path
     assert [found.path for found in check(root)] == [f"timerlog/{FILE_SIZE:020}"]
 
 
-def test_beside_a_running_broker_timers_are_a_note(root: Path) -> None:
+def test_while_the_broker_runs_timers_are_a_note(root: Path) -> None:
     lock = LocalDisk().lock(root / "lock")
     found = list(StoreCheck(root, SIZES).run())
     lock.close()

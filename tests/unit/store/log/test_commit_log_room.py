@@ -120,7 +120,7 @@ def test_checksums_of_records_are_appended_only_where_they_are_asked_for():
     assert append(log_of()) == append(log_of(record_crc=False)) < append(log_of(record_crc=True))
 
 
-def test_properties_may_have_32746_bytes_beside_a_checksum():
+def test_properties_may_have_32746_bytes_besides_a_checksum():
     log = log_of(segment_size=1 << 17, record_crc=True)
     append(log, properties=b"x" * 32746)
     assert parse_record(log.read(0, log.end), 0).properties.startswith(b"x" * 32746)

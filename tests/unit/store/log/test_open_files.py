@@ -38,7 +38,7 @@ def test_no_more_files_are_open_than_allowed_and_each_can_be_used_again(tmp_path
 def test_who_was_used_since_the_last_look_stays_open(tmp_path):
     segments = segments_of(tmp_path, 5, OpenFiles(3))
     for segment in segments[:4]:
-        _ = segment.file  # the fourth takes everybody's mark, and the first goes
+        _ = segment.file  # the fourth takes the mark of all, and the first goes
     assert open_below(tmp_path) == [1, 2, 3]
     _ = segments[1].file
     _ = segments[4].file

@@ -83,7 +83,7 @@ def test_replaying_goes_on_where_the_queue_ends():
     assert queue.next_offset == 10
 
 
-def test_a_queue_that_was_deleted_and_made_again_starts_anew():
+def test_a_queue_that_was_deleted_and_made_again_starts_again():
     queue = filled(10)
     queue.replay(0, 5000, 100, 0)
     assert queue.max_offset == 1
@@ -92,7 +92,7 @@ def test_a_queue_that_was_deleted_and_made_again_starts_anew():
 
 
 @pytest.mark.parametrize("queue_offset", [-1, 2, 9, 10 + 10 * 4 + 1, 1 << 62])
-def test_a_queue_offset_that_nobody_gave_is_told_and_changes_nothing(queue_offset):
+def test_a_queue_offset_that_was_never_given_is_told_and_changes_nothing(queue_offset):
     queue = filled(10)
     assert queue.replay(queue_offset, 5000, 100, 0) is False
     assert queue.max_offset == 10
@@ -105,7 +105,7 @@ def test_a_queue_cannot_begin_anywhere(queue_offset):
     assert queue.log.segments == []
 
 
-def test_replaying_before_the_first_file_starts_the_queue_anew():
+def test_replaying_before_the_first_file_starts_the_queue_again():
     queue = queue_of()
     queue.replay(100, 1, 100, 0)
     queue.replay(0, 2, 100, 0)

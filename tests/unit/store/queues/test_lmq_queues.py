@@ -209,7 +209,7 @@ def test_light_queues_are_whole_after_every_end_of_the_process(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_lost_light_queue_is_written_anew(seed):
+def test_a_lost_lmq_is_rebuilt(seed):
     world = World(seed)
     for _ in range(60):
         world.send()

@@ -102,7 +102,9 @@ def test_messages_of_other_queues_in_between_are_left_out(store):
     size_max=st.integers(1, 8_000),
     few=st.sampled_from([0, 256]),
 )
-def test_entries_that_are_read_at_once_say_what_they_say_one_by_one(bodies, synced, first, count_max, size_max, few):
+def test_entries_that_are_read_in_one_pass_say_what_they_say_one_by_one(
+    bodies, synced, first, count_max, size_max, few
+):
     """Over segments, files of the queue, the memory behind them, and limits; neighbours as one slice, or not."""
     config = StoreConfig(path=Path("/store"), segment_size=2048, consume_queue_units=5)
     with pytest.MonkeyPatch.context() as patch:
@@ -112,9 +114,9 @@ def test_entries_that_are_read_at_once_say_what_they_say_one_by_one(bodies, sync
             if number == synced:
                 store.flush()
         patch.setattr(commit_log, "FEW_RECORDS", few)
-        at_once = store.read("orders", 0, first, count_max, size_max)
+        bulk = store.read("orders", 0, first, count_max, size_max)
         patch.setattr(reading, "BULK_COUNT_MAX", 0)
-        assert store.read("orders", 0, first, count_max, size_max) == at_once
+        assert store.read("orders", 0, first, count_max, size_max) == bulk
 
 
 @pytest.mark.parametrize("few", [0, 256])
@@ -277,7 +279,7 @@ def test_a_test_that_nothing_passes_ends_after_so_much_work(store, monkeypatch, 
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_messages_that_are_asked_at_once_are_those_asked_one_by_one(seed, monkeypatch):
+def test_messages_that_are_asked_together_are_those_asked_one_by_one(seed, monkeypatch):
     """Over segments, files of the queue, unusual heads, long properties, and limits."""
     random = Random(seed)
     monkeypatch.setattr(reading, "WORK_MAX", random.choice([5, 20, 200]))
@@ -304,12 +306,12 @@ def test_messages_that_are_asked_at_once_are_those_asked_one_by_one(seed, monkey
         ),
     )
     limits = random.randint(0, 12), random.choice([1, 3, 50]), random.choice([1, 500, 1_000, 2_500, 100_000])
-    at_once = store.read_matching("orders", 0, *limits, test)
+    bulk = store.read_matching("orders", 0, *limits, test)
     monkeypatch.setattr(reading, "_match_bulk", lambda *_: (0, []))
-    assert store.read_matching("orders", 0, *limits, test) == at_once
+    assert store.read_matching("orders", 0, *limits, test) == bulk
 
 
-def test_most_messages_are_asked_at_once(store, monkeypatch):
+def test_most_messages_are_asked_together(store, monkeypatch):
     fill(store, 10, tags="ab")
     monkeypatch.setattr(reading, "properties_at", None)
     assert bodies(match(store, "orders", 0, 0, 4, 100_000, asks(*tagged("b"))[0])) == [1, 3, 5, 7]

@@ -1,4 +1,4 @@
-"""Consume queues written anew, and the file that names them meanwhile."""
+"""Consume queues rebuilt, and the file that names them meanwhile."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Ages of messages: only time counts that somebody has seen pass."""
+"""Ages of messages: only time counts that passed while the broker ran."""
 
 import pytest
 
@@ -84,7 +84,7 @@ def test_a_clock_that_is_set_back_in_part_undoes_a_part(clocks: Clocks):
     assert clocks.hours(START) == 1
 
 
-def test_a_clock_that_is_set_back_makes_messages_younger_and_never_old_again_at_once(clocks: Clocks):
+def test_a_clock_that_is_set_back_makes_messages_newer_and_never_old_again_immediately(clocks: Clocks):
     clocks.set(-100)
     assert clocks.hours(START) == -100
     clocks.set(100)
@@ -116,7 +116,7 @@ def test_how_long_before_the_start_the_newest_message_was_stored_is_told():
     assert RetentionClock(START, 0).found(0) == 0
 
 
-def test_a_clock_that_was_wrong_at_the_start_and_is_set_right_makes_no_message_younger():
+def test_a_clock_that_was_wrong_at_the_start_and_is_set_right_makes_no_message_newer():
     clocks = Clocks(newest_ms=START - 100 * HOUR_MS)
     clocks.passes(1)
     clocks.set(-100)

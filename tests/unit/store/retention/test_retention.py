@@ -29,7 +29,7 @@ START_MS = 1_700_000_000_000
 
 
 class Cleaned:
-    """A store in memory, its disk and its clock; pauses end at once. Segments hold 4 KiB: some seven messages of 500 bytes."""
+    """A store in memory, its disk and its clock; pauses end immediately. Segments hold 4 KiB: some seven messages of 500 bytes."""
 
     def __init__(self, disk: FakeDisk | None = None, **rules: Any) -> None:
         self.clock = FakeClock(START_MS)
@@ -84,7 +84,7 @@ def cleaned() -> Cleaned:
     return Cleaned()
 
 
-def test_expired_files_go_and_younger_ones_stay(cleaned: Cleaned):
+def test_expired_files_go_and_newer_ones_stay(cleaned: Cleaned):
     old = cleaned.put_old(20)
     new = cleaned.put(10)
     cleaned.clean()
@@ -100,7 +100,7 @@ def test_expired_files_go_and_younger_ones_stay(cleaned: Cleaned):
     assert (found.status, found.message_count) == (ReadStatus.FOUND, 30 - first)
 
 
-def test_nothing_goes_outside_the_hours_unless_somebody_asks():
+def test_nothing_goes_outside_the_hours_unless_asked_for():
     cleaned = Cleaned(delete_hours=frozenset())
     cleaned.put_old(30)
     cleaned.clean()
@@ -295,7 +295,7 @@ def test_a_queue_without_messages_goes_on_where_it_was_when_its_files_are_lost_t
     assert cleaned.store.append(draft("quiet", 3)).queue_offset == 19
 
 
-def test_a_queue_without_messages_goes_on_where_it_was_after_a_crash_while_it_is_written_anew(cleaned: Cleaned):
+def test_a_queue_without_messages_goes_on_where_it_was_after_a_crash_while_it_is_rebuilt(cleaned: Cleaned):
     cleaned.put(19, "quiet", 3)
     cleaned.put_old(60)
     cleaned.put(8)
@@ -457,7 +457,7 @@ async def test_a_request_wakes_the_task_before_its_time():
     await asyncio.gather(task, return_exceptions=True)
 
 
-def test_queues_are_looked_through_again_when_somebody_asks(cleaned: Cleaned):
+def test_queues_are_looked_through_again_when_asked(cleaned: Cleaned):
     cleaned.put_old(40)
     cleaned.put(30)
     run_without_queues(cleaned)

@@ -26,7 +26,7 @@ def test_durability_never_goes_back():
         Durability(10).advance(9)
 
 
-def test_a_failed_sync_answers_everybody_and_ends_it_upstream_2706():
+def test_a_failed_sync_answers_all_waiters_and_ends_it_upstream_2706():
     durability = Durability()
     first, second = (lambda _ok: None), (lambda _ok: None)
     durability.wait(20, first)

@@ -1,4 +1,4 @@
-"""The entries of many queues, synced at once."""
+"""The entries of many queues, synced together."""
 
 import errno
 from pathlib import Path

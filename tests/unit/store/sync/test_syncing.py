@@ -68,14 +68,14 @@ async def closed_during_a_sync(disk, before_it_ends=lambda: None):
         return answer.result()
 
 
-async def test_one_sync_answers_everybody_who_appended_in_the_same_turn():
+async def test_one_sync_answers_all_appends_in_the_same_turn():
     disk = WatchedDisk()
 
     async with attached(disk) as store:
         assert (await asyncio.gather(*[waiting(store) for _ in range(30)]), disk.syncs) == ([True] * 30, 1)
 
 
-async def test_a_waiter_that_fails_keeps_nobody_else_from_its_answer(caplog):
+async def test_a_waiter_that_fails_does_not_delay_the_answers_of_others(caplog):
     def fail(_is_durable: bool) -> None:
         raise RuntimeError("a waiter's own fault")
 
@@ -85,7 +85,7 @@ async def test_a_waiter_that_fails_keeps_nobody_else_from_its_answer(caplog):
     assert "a waiter for durability failed" in caplog.text
 
 
-async def test_a_message_that_nobody_waits_for_is_synced_and_shown_all_the_same():
+async def test_a_message_without_a_waiter_is_synced_and_shown_all_the_same():
     async with attached(WatchedDisk()) as store:
         store.append(draft())
         await until(lambda: store.max_offset("orders", 0) == 1)
@@ -327,7 +327,7 @@ async def test_a_hung_disk_answers_none_at_the_time_out():
     async with attached(disk, sync_timeout_ms=10) as store:
         assert await waiting(store) is None
         await until(lambda: "the disk hangs: a sync has not ended within 10 ms" in store.warnings)
-        assert StoreIssueKind.DISK_HANGS in [trouble.kind for trouble in store.issues]
+        assert StoreIssueKind.DISK_HANGS in [issue.kind for issue in store.issues]
         disk.gate.release(1000)
         await until(lambda: store.warnings == [])
         await until(lambda: store.max_offset("orders", 0) == 1)

@@ -477,7 +477,7 @@ def look(rig, times):
         rig.loop.elapse(TIMEOUT_MS / 10)
 
 
-def test_who_waits_longer_than_the_time_out_is_told_that_nobody_knows_and_nobody_else(late_rig, caplog):
+def test_who_waits_longer_than_the_time_out_is_told_unknown_and_no_other(late_rig, caplog):
     end = late_rig.append(has_entry=False)
     late_rig.durability.wait(end, late_rig.answers.append)
     late_rig.syncing.request()

@@ -153,7 +153,7 @@ def wheel_has_lost_a_slot(world: World) -> None:
         wheel_has_lost_a_slot,
     ],
 )
-def test_a_damaged_wheel_is_written_anew_from_the_log(damage: Damage, world: World) -> None:
+def test_a_damaged_wheel_is_rebuilt_from_the_log(damage: Damage, world: World) -> None:
     damage(world)
     world = world.reopened()
     assert whole(world)
@@ -229,7 +229,7 @@ def test_while_the_queue_is_read_again_the_checkpoint_goes_on_to_say_what_was_de
     assert (files.queue_offset, files.delivered_offset, files.delivered_ms) == (1, 12, 1_000)
 
 
-def test_another_precision_writes_everything_anew_from_the_queue() -> None:
+def test_another_precision_rebuilds_everything_from_the_queue() -> None:
     world = World(precision_ms=100)
     for number, due_ms in enumerate((5_000, 5_100, 5_200)):
         world.put(number, due_ms)
@@ -254,7 +254,7 @@ def test_a_unit_that_was_cut_off_stays_away_after_a_power_cut() -> None:
     assert file.durable == bytes(file.buffer)
 
 
-def test_a_log_whose_first_file_never_reached_the_disk_is_written_anew() -> None:
+def test_a_log_whose_first_file_never_reached_the_disk_is_rebuilt() -> None:
     world = filled()
     del world.disk.files[LOG_FILE]
     world = world.reopened()
@@ -301,20 +301,20 @@ def test_two_slots_that_count_nothing_together_are_missed(world: World) -> None:
     assert (world.due(8_000), world.due(9_000)) == ([12], [13])
 
 
-def test_a_log_that_vouched_for_what_the_commit_log_has_lost_is_written_anew() -> None:
+def test_a_log_that_knew_of_what_the_commit_log_has_lost_is_rebuilt() -> None:
     world = filled(saved=12).reopened(commit_log_end=90)
     assert world.files.queue_offset == 0
     assert world.files.aside
 
 
-def test_units_whose_file_was_deleted_are_missed_by_nobody(world: World) -> None:
+def test_units_whose_file_was_deleted_are_not_missed(world: World) -> None:
     world.files.log.delete_before(60)
     world = world.reopened()
     assert world.files.aside == []
     assert [world.due(5_000 + third * 1_000) for third in range(3)] == [[6, 9], [4, 7, 10], [5, 8, 11]]
 
 
-def test_a_slot_whose_messages_are_all_gone_is_nobodys() -> None:
+def test_a_slot_whose_messages_are_all_gone_is_free() -> None:
     world = World()
     world.put(0, 9_000)
     for number in range(1, 12):

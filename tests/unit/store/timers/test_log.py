@@ -149,7 +149,7 @@ def test_a_log_without_files_makes_none_by_being_looked_at(disk: FakeDisk) -> No
     assert disk.files == {}
 
 
-def test_a_file_that_somebody_cut_is_not_written(disk: FakeDisk) -> None:
+def test_a_file_that_was_cut_is_not_written(disk: FakeDisk) -> None:
     log, _ = filled(disk, 1)
     log.check_whole()
     disk.files[DIRECTORY / ("0" * 20)].was_cut = True

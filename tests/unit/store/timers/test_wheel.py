@@ -82,7 +82,7 @@ def test_a_full_disk_refuses_the_file_before_anything_is_written() -> None:
     assert wheel.file is None
 
 
-def test_a_file_that_somebody_cut_is_not_looked_at(disk: FakeDisk) -> None:
+def test_a_file_that_was_cut_is_not_looked_at(disk: FakeDisk) -> None:
     wheel = opened(disk)
     wheel.check_whole()
     disk.files[PATH].was_cut = True

@@ -61,7 +61,7 @@ def test_a_field_that_cannot_be_used_is_refused(error: type[Exception]) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 250, 251, 1_000])
 @pytest.mark.parametrize("pretty", [True, False])
-def test_a_table_in_parts_is_the_table_at_once(count: int, pretty: bool) -> None:
+def test_a_table_in_parts_is_the_whole_table(count: int, pretty: bool) -> None:
     table = {f"name {{}} {number}": {"number": number, "list": [], "object": {}} for number in range(count)}
     document = {"version": {"counter": 1}, "other": {}}
     parts = list(table_parts(document, "table", iter(table.items()), pretty=pretty))

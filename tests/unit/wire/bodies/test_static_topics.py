@@ -67,7 +67,7 @@ def test_what_is_no_mapping_is_refused(body: bytes) -> None:
         decode_mapping(body)
 
 
-def test_a_mapping_from_anybody_has_a_largest_size() -> None:
+def test_a_mapping_from_any_client_has_a_largest_size() -> None:
     body = encode_mapping(MAPPING)
     assert decode_mapping(body, size_max=len(body)) == MAPPING
     with pytest.raises(HeaderError, match="limit"):

@@ -164,7 +164,7 @@ def test_topics_that_are_configured_alike_share_their_numbers():
 LARGE = {f"topic-{number:06}": TopicConfig(topic=f"topic-{number:06}") for number in range(12_000)}
 
 
-def test_nothing_large_is_parsed_at_once(monkeypatch: pytest.MonkeyPatch):
+def test_nothing_large_is_parsed_in_one_pass(monkeypatch: pytest.MonkeyPatch):
     sizes: list[int] = []
     loads = fastjson.loads
 
@@ -204,7 +204,7 @@ def test_a_count_of_more_compressed_topics_than_any_broker_has_is_refused(monkey
     ],
     ids=["no table", "one entry", "around the table"],
 )
-def test_what_would_be_parsed_at_once_is_bounded(body: bytes):
+def test_what_would_be_parsed_in_one_pass_is_bounded(body: bytes):
     with pytest.raises(HeaderError, match="limit 1048576"):
         decode_registration(body)
 

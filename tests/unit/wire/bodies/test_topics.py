@@ -72,7 +72,7 @@ def test_times_and_pull_offsets_that_older_peers_leave_out_are_zero():
     assert topics.decode_consume_stats(progress) == {MessageQueue("t", "a", 3): topics.QueueProgress(9, 4, 0, 0)}
 
 
-def test_rates_are_zero_where_nobody_measures_them():
+def test_rates_are_zero_where_they_are_not_measured():
     assert b'"topicPutTps":0.0' in topics.encode_topic_stats({})
     assert b'"consumeTps":0.0' in topics.encode_consume_stats({})
     assert b'"topicPutTps":2.5' in topics.encode_topic_stats({}, 2.5)
@@ -94,7 +94,7 @@ def test_a_body_that_is_none_is_refused_by_name(decode, named):
         decode(b"[]")
 
 
-def test_times_are_unknown_unless_somebody_knows_them():
+def test_times_are_unknown_unless_known():
     assert topics.QueueStats(1, 2).updated_at_ms == 0
     assert topics.QueueProgress(1, 2, 3).consumed_at_ms == 0
 

@@ -74,5 +74,5 @@ def test_fields_travel_under_javas_names(header: Any, fields: dict[str, str]) ->
     assert travels_as(header, fields)
 
 
-def test_an_election_that_names_nobody_is_the_controllers_own() -> None:
+def test_an_election_without_a_candidate_is_the_controllers_own() -> None:
     assert headers.ElectMaster(broker_name="b").broker_id == -1

@@ -1,4 +1,4 @@
-"""Claims about traces: Java's bytes are read and written, and nothing that anybody writes to the topic does harm."""
+"""Claims about traces: Java's bytes are read and written, and nothing that is written to the topic does harm."""
 
 from __future__ import annotations
 

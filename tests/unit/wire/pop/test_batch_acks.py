@@ -1,4 +1,4 @@
-"""The body of a batch of acks: Java's bytes, and bounds for everybody else's."""
+"""The body of a batch of acks: Java's bytes, and bounds for all others."""
 
 from __future__ import annotations
 

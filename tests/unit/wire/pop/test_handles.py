@@ -76,7 +76,7 @@ def test_each_kind_has_a_topic_of_its_own_that_leads_back(kind: str, topic: str)
     assert normal_topic(topic, "g") == "t_a"
 
 
-def test_another_groups_retry_topic_is_nobody_elses():
+def test_another_groups_retry_topic_belongs_to_no_other_group():
     assert normal_topic("%RETRY%h_t", "g") == "%RETRY%h_t"
 
 

@@ -46,7 +46,7 @@ def test_a_second_run_at_the_same_time_is_refused(tmp_path):
 
 
 def test_a_directory_that_is_read_is_not_written_and_may_be_read_by_others(tmp_path):
-    with held(tmp_path):  # nobody's: nothing to keep
+    with held(tmp_path):  # no job's: nothing to keep
         pass
     with claimed(tmp_path, SUBJECT), pytest.raises(JobFailed, match="a run is under way"), held(tmp_path):
         pass

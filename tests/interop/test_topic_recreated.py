@@ -29,7 +29,7 @@ def clusters(java_cluster: JavaCluster, ours: BlockingCluster) -> dict[str, tupl
 
 
 @pytest.mark.parametrize("peer", ["java", "ours"])
-def test_a_topic_that_was_made_anew_with_as_many_messages_is_another(
+def test_a_topic_that_was_recreated_with_as_many_messages_is_another(
     java_cluster: JavaCluster, ours: BlockingCluster, java: JavaClients, name: str, peer: str
 ) -> None:
     servers, cluster = clusters(java_cluster, ours)[peer]
@@ -53,7 +53,7 @@ def test_a_topic_that_was_made_anew_with_as_many_messages_is_another(
     java.mqadmin("deleteTopic", "-n", servers, "-c", cluster, "-t", topic)
     make_and_fill()
     again = stream()
-    with pytest.raises(DataLoss, match="made anew"):
+    with pytest.raises(DataLoss, match="recreated"):
         again.latestOffset(read, ALL)
     again.stop()
     again = stream(failOnDataLoss="false")
