@@ -4,7 +4,7 @@ import pytest
 
 from cluster.lab import is_available
 from interop.conftest import jars  # noqa: F401
-from means import give_up
+from machine import give_up
 
 
 @pytest.fixture(scope="session")

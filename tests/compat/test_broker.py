@@ -13,21 +13,21 @@ from compat.admin.__main__ import Kind, Run
 from compat.admin.answers import normalise
 from compat.admin.pair import RULES, open_brokers
 from compat.admin.reasons import REASONS as ADMIN_REASONS
-from compat.admin.stories import GuardedStory
-from compat.admin.stories import Story as AdminStory
+from compat.admin.scenarios import GuardedScenario
+from compat.admin.scenarios import Scenario as AdminScenario
 from compat.broker import sides
 from compat.broker.comparison import Comparison, Told
 from compat.broker.reasons import REASONS
+from compat.broker.scenarios import Scenario
 from compat.broker.sides import Memory, Side
 from compat.broker.steps import Step
-from compat.broker.stories import Story
 from compat.broker.tally import Tally
 from interop.peers import require_java
 from orbitmq.wire.command import Command
 
 QUICK = 300
 FIRST_STORY = 20_000_001
-"""The same stories every time. The long form looks for new ones: some tens of thousands of commands still come upon a rule for
+"""The same scenarios every time. The long form looks for new ones: some tens of thousands of commands still come upon a rule for
 requests that clients do not send, and a run of all tests would fail for it once in a while."""
 FIRST_ADMIN_STORY = 20_000_001
 
@@ -41,22 +41,22 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Si
 
 @pytest.mark.java
 def test_our_broker_answers_as_javas_does(brokers):
-    print(f"PYTHONPATH=tests python -m compat.broker --commands {QUICK} --story {FIRST_STORY}")
+    print(f"PYTHONPATH=tests python -m compat.broker --commands {QUICK} --scenario {FIRST_STORY}")
     java, ours = brokers
-    assert differences(Comparison(java, ours), map(Story, count(FIRST_STORY))) == []
+    assert differences(Comparison(java, ours), map(Scenario, count(FIRST_STORY))) == []
 
 
 @pytest.mark.java
 def test_our_broker_answers_administrators_as_javas_does(brokers):
-    print(f"PYTHONPATH=tests python -m compat.admin --brokers open --commands {QUICK} --story {FIRST_ADMIN_STORY}")
+    print(f"PYTHONPATH=tests python -m compat.admin --brokers open --commands {QUICK} --scenario {FIRST_ADMIN_STORY}")
     java, ours = brokers
-    assert differences(Comparison(java, ours, rules=RULES), map(AdminStory, count(FIRST_ADMIN_STORY))) == []
+    assert differences(Comparison(java, ours, rules=RULES), map(AdminScenario, count(FIRST_ADMIN_STORY))) == []
 
 
-def differences(comparison: Comparison, stories: Iterator[Told]) -> list[str]:
-    """Tell stories until there were enough commands; returns what differed without a reason."""
-    for story in stories:
-        comparison.compare(story)
+def differences(comparison: Comparison, scenarios: Iterator[Told]) -> list[str]:
+    """Tell scenarios until there were enough commands; returns what differed without a reason."""
+    for scenario in scenarios:
+        comparison.compare(scenario)
         if comparison.tally.counts.total() >= QUICK:
             break
     return [*comparison.tally.differences.values()]
@@ -68,21 +68,21 @@ def test_every_difference_by_intention_stands_on_the_page():
     assert {reason.name for reason in (*REASONS, *ADMIN_REASONS)} - told == set()
 
 
-@pytest.mark.parametrize("kind", [Story, AdminStory, GuardedStory])
-def test_a_story_follows_from_its_seed_alone(kind):
+@pytest.mark.parametrize("kind", [Scenario, AdminScenario, GuardedScenario])
+def test_a_scenario_follows_from_its_seed_alone(kind):
     assert kind(7).steps == kind(7).steps
     assert kind(7).steps != kind(8).steps
 
 
 def test_what_is_sent_unanswered_goes_to_topics_that_can_be_written():
-    steps = [step for seed in range(30) for step in Story(seed).steps]
+    steps = [step for seed in range(30) for step in Scenario(seed).steps]
     locked = {step.fields.get("topic") for step in steps if step.code == 17 and step.fields.get("perm") != "6"}
     assert locked
     assert {step.fields["b"] for step in steps if step.is_oneway and step.code == 310}.isdisjoint(locked)
 
 
-def test_a_story_ends_by_taking_away_what_it_made():
-    steps = Story(7).steps
+def test_a_scenario_ends_by_taking_away_what_it_made():
+    steps = Scenario(7).steps
     deleted = {step.fields["topic"] for step in steps[-20:] if step.code == 215}
     assert {
         step.fields["topic"] for step in steps if step.code == 17 and step.fields["topic"].startswith("\u00a7")
@@ -92,11 +92,11 @@ def test_a_story_ends_by_taking_away_what_it_made():
 def test_a_run_goes_on_where_the_last_one_of_its_tally_ended(tmp_path):
     path = tmp_path / "tally"
     tally = Tally.read(path, 113_000_000)
-    assert tally == Tally(next_story=113_000_000)
+    assert tally == Tally(next_scenario=113_000_000)
     tally.counts[310] += 2
     tally.listed["names"] += 1
-    tally.differences["36: answer.code"] = "story 7"
-    tally.next_story, tally.stories, tally.seconds = 113_000_009, 9, 1.5
+    tally.differences["36: answer.code"] = "scenario 7"
+    tally.next_scenario, tally.scenarios, tally.seconds = 113_000_009, 9, 1.5
     tally.write(path)
     assert Tally.read(path, 1) == tally
 
@@ -123,26 +123,26 @@ def test_a_broker_that_is_busy_is_asked_again_whether_its_messages_can_be_read(m
 
 
 @pytest.mark.parametrize(("group", "found"), [("TOOLS_CONSUMER", None), ("q0000002-g", ["\u00a7a"])])
-def test_of_a_group_that_all_stories_use_no_topics_are_compared(group, found):
+def test_of_a_group_that_all_scenarios_use_no_topics_are_compared(group, found):
     answer = Command(0, body=json.dumps({"topicList": ["q0000002-a"]}).encode())
     normal = normalise(Step(343, {"group": group}), answer, Memory("q0000002-"))
     assert normal.get("body", {}).get("topicList") == found
 
 
-def test_a_story_with_a_silent_broker_is_told_again_and_differs_the_second_time(tmp_path, monkeypatch):
-    def stuck(_comparison, _story):
+def test_a_scenario_with_a_silent_broker_is_told_again_and_differs_the_second_time(tmp_path, monkeypatch):
+    def stuck(_comparison, _scenario):
         raise sides.Silence("Java's broker does not answer step 3")
 
     monkeypatch.setattr(Comparison, "compare", stuck)
     side = sides.Side("Java's broker", "")
-    kind = Kind(lambda _: nullcontext((side, side)), AdminStory)
-    run = Run(100, 2, Tally(next_story=7), tmp_path / "tally")
+    kind = Kind(lambda _: nullcontext((side, side)), AdminScenario)
+    run = Run(100, 2, Tally(next_scenario=7), tmp_path / "tally")
     assert list(run.tell(kind, 50)) == [None]
     assert Tally.read(run.path, 0) == run.tally
-    assert (run.tally.next_story, run.tally.stories, run.tally.differences) == (7, 0, {})
+    assert (run.tally.next_scenario, run.tally.scenarios, run.tally.differences) == (7, 0, {})
     assert list(run.tell(kind, 50)) == [None]
-    assert (run.tally.next_story, run.tally.stories) == (8, 1)
-    assert list(run.tally.differences.values()) == ["story 7: Java's broker does not answer step 3"]
+    assert (run.tally.next_scenario, run.tally.scenarios) == (8, 1)
+    assert list(run.tally.differences.values()) == ["scenario 7: Java's broker does not answer step 3"]
 
 
 def test_a_link_on_which_java_did_not_answer_is_opened_again(monkeypatch):
@@ -159,13 +159,13 @@ def test_a_link_on_which_java_did_not_answer_is_opened_again(monkeypatch):
     assert reopened == [("Java's", 1), ("ours", 1)]
 
 
-def test_of_a_group_that_all_stories_use_the_progress_in_topics_of_others_is_left_out():
+def test_of_a_group_that_all_scenarios_use_the_progress_in_topics_of_others_is_left_out():
     table = b'{"offsetTable":{{"topic":"q0000001-a"}:{"brokerOffset":1},{"topic":"q0000002-a"}:{"brokerOffset":2}}}'
     found = normalise(Step(208, {"consumerGroup": "TOOLS_CONSUMER"}), Command(0, body=table), Memory("q0000002-"))
     assert [*found["body"]["offsetTable"].values()] == [{"brokerOffset": 2}]
 
 
-def test_users_and_rules_of_other_stories_are_left_out():
+def test_users_and_rules_of_other_scenarios_are_left_out():
     memory = Memory("q0000002-")
     users = [{"username": name} for name in ("q0000001-anna", "q0000002-anna", "null")]
     found = normalise(Step(3005), Command(0, body=json.dumps(users).encode()), memory)
@@ -204,5 +204,5 @@ RESET, DELETED = Step(222, {"topic": "\u00a7a"}), Step(215, {"topic": "\u00a7a"}
         "after others",
     ],
 )
-def test_a_story_ends_where_the_brokers_keep_different_things_from_then_on(step, before, ends):
+def test_a_scenario_ends_where_the_brokers_keep_different_things_from_then_on(step, before, ends):
     assert RULES.ends_silently(step, before) is ends

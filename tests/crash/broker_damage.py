@@ -280,27 +280,27 @@ async def _running(store: Path, *, has_lmq: bool) -> AsyncIterator[Run]:
         await broker.stop()
 
 
-async def _live(run: Run, life: int) -> None:
+async def _live(run: Run, simulation: int) -> None:
     """Do a bit of everything, and save what is saved from time to time."""
     wire, running = run.wire, run.broker.running
     service = running.service
-    for name in ("g", f"g{life}", "popper"):
+    for name in ("g", f"g{simulation}", "popper"):
         assert await wire.create_group(name) == 0
-    for name in ("orders", f"orders{life}", "later"):
+    for name in ("orders", f"orders{simulation}", "later"):
         assert await wire.create(name) == 0
     for number in range(KEYED // 2):
-        assert await wire.send("orders", b"%d" % number, KEYS="key", UNIQ_KEY=f"U{life}-{number}") == 0
+        assert await wire.send("orders", b"%d" % number, KEYS="key", UNIQ_KEY=f"U{simulation}-{number}") == 0
     for _ in range(TIMERS):
         assert await wire.send("later", b"timer", TIMER_DELAY_SEC="3600") == 0
     for level in ("1", "1", "4"):
         assert await wire.send("later", b"delayed", DELAY=level) == 0
-    await wire.ask(UpdateConsumerOffset(consumer_group="g", topic="orders", queue_id=0, commit_offset=3 + life))
+    await wire.ask(UpdateConsumerOffset(consumer_group="g", topic="orders", queue_id=0, commit_offset=3 + simulation))
     place: dict[str, Any] = {"consumer_group": "popper", "topic": "orders", "queue_id": 0}
     pop = PopMessage(**place, count_max=2, invisible_ms=600_000, poll_ms=0, init_mode=0, order=True)
-    assert (await wire.ask(pop)).code == 0 or life  # they stay out
-    service.access.change(create_user(service.access.directory, f"user{life}", UserChange(f"secret{life}")))
-    service.request_modes.set(RequestMode("orders", f"g{life}", "POP", 0))
-    mapping = QueueMapping(topic=f"static{life}", broker_name="a", queue_count=1, epoch=1)
+    assert (await wire.ask(pop)).code == 0 or simulation  # they stay out
+    service.access.change(create_user(service.access.directory, f"user{simulation}", UserChange(f"secret{simulation}")))
+    service.request_modes.set(RequestMode("orders", f"g{simulation}", "POP", 0))
+    mapping = QueueMapping(topic=f"static{simulation}", broker_name="a", queue_count=1, epoch=1)
     service.topics.update_static(TopicConfig(topic=mapping.topic), mapping, 0, lambda: None, is_forced=False)
     await until(lambda: service.timers.timers.queue_behind == 0, 0.01)
     # The delay is counted from when the broker sees the message: its task has had a turn of its own before time goes by.

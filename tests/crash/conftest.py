@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from means import give_up
+from machine import give_up
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
-"""Lives of delayed messages over a disk in memory: power cuts and kills at any moment, and how far the levels were delivered.
+"""Simulation runs of delayed messages over a disk in memory: power cuts and kills at any moment, and how far the levels were delivered.
 
 A crash leaves a beginning of the log. What it must still do: each delayed message in it comes, none before its time; and a process that
 was killed between two deliveries, not in one, repeats nothing that it had delivered.
-`python -m crash.delay_cuts SEED` plays one life again and tells each step.
+`python -m crash.delay_cuts SEED` plays one run again and tells each step.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ STEPS = 40
 class Heart:
     """The delivery of one process, with its store."""
 
-    def __init__(self, life: Life) -> None:
-        disk, wall, monotonic = life.disk, life.wall, life.monotonic
+    def __init__(self, simulation: Simulation) -> None:
+        disk, wall, monotonic = simulation.disk, simulation.wall, simulation.monotonic
         self.store = Store.open(
-            life.config, store_host=Host("127.0.0.1", 1), clock=wall, monotonic=monotonic, disk=disk
+            simulation.config, store_host=Host("127.0.0.1", 1), clock=wall, monotonic=monotonic, disk=disk
         )
         offsets: tuple[dict[int, int], DataVersion] | tuple[()] = ()
         if disk.exists(OFFSETS):
@@ -52,7 +52,7 @@ class Heart:
         )  # fmt: skip
 
 
-class Life:
+class Simulation:
     """Some starts and crashes on one disk.
 
     Args:
@@ -194,4 +194,4 @@ class Life:
 
 
 if __name__ == "__main__":
-    tell(Life)
+    tell(Simulation)

@@ -1,9 +1,9 @@
-"""Lives of what stands on the store: index, timers and POP, over a disk in memory whose power goes at any moment.
+"""Simulation runs of what stands on the store: index, timers and POP, over a disk in memory whose power goes at any moment.
 
 Everything that is promised is a record of the log, and a crash leaves a beginning of the log. So the account is simple: what
 lies before the end that a start finds has happened, the rest has not, and no end may lie before what was on the disk, or
 before anything at all when only the process died. From that follows what queries, timers and pops owe.
-`python -m crash.derived_cuts SEED` plays one life again and tells each step.
+`python -m crash.derived_cuts SEED` plays one run again and tells each step.
 """
 
 from __future__ import annotations
@@ -110,12 +110,12 @@ class Account:
 class Heart:
     """A broker without its port, from a start to a crash."""
 
-    def __init__(self, life: Life) -> None:
-        disk, wall, monotonic = life.disk, life.wall, life.monotonic
+    def __init__(self, simulation: Simulation) -> None:
+        disk, wall, monotonic = simulation.disk, simulation.wall, simulation.monotonic
         self.loop = HandLoop()
         self.flusher, self.index_thread = HandFlusher(self.loop), HandFlusher(self.loop)
         offsets = parse_offsets(disk.read(OFFSETS)) if disk.exists(OFFSETS) else GroupOffsets()
-        store = self.store = Store.open(life.config, store_host=HOST, clock=wall, monotonic=monotonic, disk=disk)
+        store = self.store = Store.open(simulation.config, store_host=HOST, clock=wall, monotonic=monotonic, disk=disk)
         offsets.cut_to(store.max_offset)
         topics = TopicTable([plain_topic(name, 2) for name in (KEYED, LATER, POPPED)])
         self.topics = TopicRegistry(
@@ -125,7 +125,9 @@ class Heart:
             self.topics.create_retry_topic(f"%RETRY%{GROUP}_{POPPED}", 1, 0)
         groups = GroupRegistry(GroupConfigs(), lambda _: None)
         groups.find(GROUP, 0)
-        self.files = TimerFiles(disk, ROOT, precision_ms=PRECISION_MS, log_file_size=life.timer_file, slot_count=SLOTS)
+        self.files = TimerFiles(
+            disk, ROOT, precision_ms=PRECISION_MS, log_file_size=simulation.timer_file, slot_count=SLOTS
+        )
         self.files.recover(store.max_physical_offset, self._timer_at)
         self.timers = Timers(
             store, self.files, MissingTopics(self.topics), TimerMetrics(), roll_window_ms=WINDOW_MS, wall_ms=wall()
@@ -136,7 +138,7 @@ class Heart:
         ordered = OrderedQueues(count_max=LIMITS.checkpoints_max, clock=wall, monotonic=monotonic)
         self.pops = Pops(
             store, self.topics, offsets, self.revive_log, ordered, BrokerStats(0), limits=LIMITS,
-            retries_first_percent=20, clock=wall, random=life.random,
+            retries_first_percent=20, clock=wall, random=simulation.random,
         )  # fmt: skip
         self.revival = Revival(
             store, self.topics, groups, offsets, self.revive_log,
@@ -152,7 +154,7 @@ class Heart:
         return record.queue_offset if isinstance(record, Record) and record.topic == TIMER_TOPIC else None
 
 
-class Life:
+class Simulation:
     """Some starts and crashes on one disk.
 
     Args:
@@ -461,4 +463,4 @@ class Life:
 
 
 if __name__ == "__main__":
-    tell(Life)
+    tell(Simulation)

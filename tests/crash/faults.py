@@ -274,29 +274,29 @@ class Scenario:
 
 def sends_meanwhile(root: Path, fault: Fault, skip: int) -> tuple[Outcome, Scenario] | None:
     """Send before, during and after a fault; None: such a call did not come."""
-    scene = Scenario(root)
-    scene.send(_BEFORE)
-    scene.let_time_go_by()
-    scene.calls.arm(fault, skip)
-    before = len(scene.answers)
-    struck = scene.calls.counts.get((fault.call, fault.thread), 0) + skip
-    scene.send(60)
-    scene.let_time_go_by()
-    if scene.calls.counts.get((fault.call, fault.thread), 0) <= struck:
-        scene.close()
+    harness = Scenario(root)
+    harness.send(_BEFORE)
+    harness.let_time_go_by()
+    harness.calls.arm(fault, skip)
+    before = len(harness.answers)
+    struck = harness.calls.counts.get((fault.call, fault.thread), 0) + skip
+    harness.send(60)
+    harness.let_time_go_by()
+    if harness.calls.counts.get((fault.call, fault.thread), 0) <= struck:
+        harness.close()
         return None
-    answered = len(scene.answers) - before
-    is_late = answered < 60 - len(scene.refusals)
-    scene.calls.disarm()
-    refusals = len(scene.refusals)
-    scene.let_time_go_by()
-    scene.send(30)
-    scene.let_time_go_by()
-    if len(scene.refusals) > refusals:
-        return Outcome.FENCED, scene
+    answered = len(harness.answers) - before
+    is_late = answered < 60 - len(harness.refusals)
+    harness.calls.disarm()
+    refusals = len(harness.refusals)
+    harness.let_time_go_by()
+    harness.send(30)
+    harness.let_time_go_by()
+    if len(harness.refusals) > refusals:
+        return Outcome.FENCED, harness
     if refusals:
-        return Outcome.REFUSED, scene
-    return (Outcome.LATE if is_late else Outcome.UNNOTICED), scene
+        return Outcome.REFUSED, harness
+    return (Outcome.LATE if is_late else Outcome.UNNOTICED), harness
 
 
 def all_while_sending(skips: int) -> Iterator[Outcome]:
@@ -307,10 +307,10 @@ def all_while_sending(skips: int) -> Iterator[Outcome]:
             with tempfile.TemporaryDirectory(dir=QUICK_DISK) as directory:
                 found = sends_meanwhile(Path(directory), Fault(call, number, thread, is_lasting), skip)
                 if found is not None:
-                    outcome, scene = found
-                    scene.check(scene.store)
-                    scene.close()
-                    scene.check_after_power_cut()
+                    outcome, harness = found
+                    harness.check(harness.store)
+                    harness.close()
+                    harness.check_after_power_cut()
                     yield outcome
 
 
@@ -320,19 +320,19 @@ def starts_meanwhile(root: Path, fault: Fault, skip: int) -> tuple[bool, Scenari
     Raises:
         OSError: the error as it came: without an explanation.
     """
-    scene = Scenario(root)
-    scene.send(60)
-    scene.store._close_files()
-    scene.calls.arm(fault, skip)
-    struck = scene.calls.counts.get((fault.call, fault.thread), 0) + skip
+    harness = Scenario(root)
+    harness.send(60)
+    harness.store._close_files()
+    harness.calls.arm(fault, skip)
+    struck = harness.calls.counts.get((fault.call, fault.thread), 0) + skip
     try:
-        scene.store = scene.open()
+        harness.store = harness.open()
         is_started = True
     except StoreError:
         is_started = False
-    came = scene.calls.counts.get((fault.call, fault.thread), 0) > struck
-    scene.calls.disarm()
+    came = harness.calls.counts.get((fault.call, fault.thread), 0) > struck
+    harness.calls.disarm()
     if is_started:
-        scene.send(10)
-        scene.close()
-    return (is_started, scene) if came else None
+        harness.send(10)
+        harness.close()
+    return (is_started, harness) if came else None

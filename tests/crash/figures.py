@@ -125,15 +125,15 @@ def cut_power(size: Size) -> Figure:
     return Figure(
         asked=f"{POWER_CUTS:,} power cuts: any sector that was not synced is lost, kept or torn; 0 acknowledged messages lost "
         "with SYNC_FLUSH, with ASYNC_FLUSH only a tail after the last flush",
-        measured=f"{counts['power cuts']:,} cuts, {counts['ends while starting']:,} while starting, in {counts['lives']:,} "
-        f"lives; {lost or 'nothing lost'}",
+        measured=f"{counts['power cuts']:,} cuts, {counts['ends while starting']:,} while starting, in {counts['runs']:,} "
+        f"runs; {lost or 'nothing lost'}",
         reached=not lost,
     )
 
 
 def cut_power_of_derived(size: Size) -> Figure:
     """Cut the power under index, timers and POP."""
-    counts, lost = play(derived_cuts.Life, size.of(DERIVED_CUTS), size.seed)
+    counts, lost = play(derived_cuts.Simulation, size.of(DERIVED_CUTS), size.seed)
     return Figure(
         asked=f"{DERIVED_CUTS:,} power cuts, and kills: every message is found by its keys; every timer comes, none before its time or "
         "after it was taken back, none again of which a checkpoint tells; every popped message comes until it is acknowledged, and not after",
@@ -146,7 +146,7 @@ def cut_power_of_derived(size: Size) -> Figure:
 
 def cut_power_of_delays(size: Size) -> Figure:
     """Cut the power under delayed messages."""
-    counts, lost = play(delay_cuts.Life, size.of(DERIVED_CUTS), size.seed)
+    counts, lost = play(delay_cuts.Simulation, size.of(DERIVED_CUTS), size.seed)
     return Figure(
         asked=f"{DERIVED_CUTS:,} power cuts, and kills: every delayed message comes, none before its time; a kill between two "
         "deliveries repeats none",

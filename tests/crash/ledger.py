@@ -41,26 +41,26 @@ class Loss(AssertionError):
     """The store did what no store may."""
 
 
-def play(life: Callable[[int], Any], count: int, seed: int) -> tuple[Counter[str], str]:
-    """Play lives until there were so many power cuts; return what happened, and what was lost."""
+def play(simulation: Callable[[int], Any], count: int, seed: int) -> tuple[Counter[str], str]:
+    """Play runs until there were so many power cuts; return what happened, and what was lost."""
     counts: Counter[str] = Counter()
     while counts["power cuts"] < count:
         try:
-            played = life(seed)
+            played = simulation(seed)
             played.run()
         except Exception as error:
-            again = f"PYTHONPATH=tests python -m {life.__module__} {seed}"
-            return counts, f"life {seed}: {error!r}; {again} tells each step"
+            again = f"PYTHONPATH=tests python -m {simulation.__module__} {seed}"
+            return counts, f"run {seed}: {error!r}; {again} tells each step"
         counts += played.counts
-        counts["lives"] += 1
+        counts["runs"] += 1
         seed += 1
     return counts, ""
 
 
-def tell(life: Callable[[int, Callable[[str], None]], Any]) -> None:
-    """Play the life whose seed is the program's argument, telling each step."""
+def tell(simulation: Callable[[int, Callable[[str], None]], Any]) -> None:
+    """Play the run whose seed is the program's argument, telling each step."""
     logging.disable(logging.ERROR)
-    life(int(sys.argv[1]), print).run()
+    simulation(int(sys.argv[1]), print).run()
 
 
 class Ledger:

@@ -1,9 +1,9 @@
 """A model of the store: random histories of everything that happens to it, next to a plain account of what it promised.
 
-A life is one store: it is written, read, synced, closed, killed, loses power in the middle of any call, its disk fills up
+A run is one store: it is written, read, synced, closed, killed, loses power in the middle of any call, its disk fills up
 and fails, its topics are deleted and made again. Loop and flusher's thread are moved by hand, so a seed is a history.
 After every restart nothing that was acknowledged, or shown to a reader, may be missing, and nothing may be there that
-was not sent. `python -m crash.model SEED` plays one life again and tells each step.
+was not sent. `python -m crash.model SEED` plays one run again and tells each step.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HOST = Host("127.0.0.1", 10911)
 TOPICS = ["orders", "bills", "%RETRY%clerks", "made-again"]
 QUEUES = 3
 STEPS = 300
-"""Of one life: what a store holds stays small, so that each restart compares all of it."""
+"""Of one run: what a store holds stays small, so that each restart compares all of it."""
 FAILURES = {
     "open": (errno.EIO, errno.ENOSPC, errno.EMFILE, errno.ENOMEM, errno.EROFS),
     "reserve": (errno.EIO, errno.ENOSPC, errno.EFBIG, errno.EROFS),
@@ -62,7 +62,7 @@ class StepClock(FakeClock):
         return self.advance(self._random.randrange(self._step_max_ms))
 
 
-class Life:
+class Simulation:
     """One store, from its making on.
 
     Args:
@@ -120,7 +120,7 @@ class Life:
         self._disk.cut_at = None
 
     def _choose_steps(self) -> list[str]:
-        """Give every life its own habits: what happens often in one is rare in another."""
+        """Give every run its own habits: what happens often in one is rare in another."""
         weights = {
             "append": 40, "batch": 5, "flush": 3, "acknowledge": 15, "read": 8, "turn": 8, "work": 8, "wait": 3,
             "delete": 2, "clean": 6, "jump": 1, "restart": 1, "kill": 2, "lose_power": 2, "fail": 1, "mend": 3,
@@ -343,26 +343,26 @@ async def in_turns(work: Callable[[], T]) -> T:
 
 
 def play(steps: int, seed: int) -> Counter[str]:
-    """Play lives of together so many steps, each from a seed of its own; count what happened in them.
+    """Play runs of together so many steps, each from a seed of its own; count what happened in them.
 
     Raises:
-        Loss: tells how to play that life again.
+        Loss: tells how to play that run again.
     """
     counts: Counter[str] = Counter()
     while counts["steps"] < steps:
         try:
-            life = Life(seed)
-            life.run(STEPS)
+            simulation = Simulation(seed)
+            simulation.run(STEPS)
         except Exception as error:
             raise Loss(
-                f"life {seed}: {error!r}; PYTHONPATH=tests python -m crash.model {seed} tells each step"
+                f"run {seed}: {error!r}; PYTHONPATH=tests python -m crash.model {seed} tells each step"
             ) from error
-        counts += life.counts
+        counts += simulation.counts
         counts["steps"] += STEPS
-        counts["lives"] += 1
+        counts["runs"] += 1
         seed += 1
     return counts
 
 
 if __name__ == "__main__":
-    tell(Life)
+    tell(Simulation)

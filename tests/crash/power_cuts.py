@@ -1,4 +1,4 @@
-"""Lives of a store whose power goes at any moment: whatever was not synced may be lost, sector by sector."""
+"""Simulation runs of a store whose power goes at any moment: whatever was not synced may be lost, sector by sector."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class RunningClock(FakeClock):
         return self.advance(700)
 
 
-class Life:
-    """One broker's life on a disk: what was sent to which queue, what was acknowledged, what a reader saw."""
+class Simulation:
+    """One broker on a disk: what was sent to which queue, what was acknowledged, what a reader saw."""
 
     def __init__(self, random, flush):
         self.random = random
@@ -88,58 +88,60 @@ class Life:
 
 
 def live(seed, counts):
-    """Play a life with four power cuts, and more while it starts. Raises AssertionError."""
-    life = Life(Random(seed), FlushMode.SYNC)
-    life.open()
-    acknowledged_share = life.random.choice([0.02, 0.3])
+    """Play a run with four power cuts, and more while it starts. Raises AssertionError."""
+    simulation = Simulation(Random(seed), FlushMode.SYNC)
+    simulation.open()
+    acknowledged_share = simulation.random.choice([0.02, 0.3])
     for _ in range(4):
-        life.disk.cut_at = life.disk.operation_count + life.random.randrange(5, life.random.choice([20, 60, 200]))
+        simulation.disk.cut_at = simulation.disk.operation_count + simulation.random.randrange(
+            5, simulation.random.choice([20, 60, 200])
+        )
         try:
-            for _ in range(life.random.choice([10, 60, 300])):
-                queue, result = life.send()
-                if life.random.random() < acknowledged_share:
-                    life.acknowledge(queue, result)
-            if life.random.random() < 0.3:
-                life.store.close()
+            for _ in range(simulation.random.choice([10, 60, 300])):
+                queue, result = simulation.send()
+                if simulation.random.random() < acknowledged_share:
+                    simulation.acknowledge(queue, result)
+            if simulation.random.random() < 0.3:
+                simulation.store.close()
         except PowerCut:
             pass
         counts["power cuts"] += 1
-        life.disk = life.disk.after_power_cut(life.random)
+        simulation.disk = simulation.disk.after_power_cut(simulation.random)
         while True:  # the power may go during recovery, too
-            life.disk.cut_at = life.random.choice([None, life.random.randrange(1, 30)])
+            simulation.disk.cut_at = simulation.random.choice([None, simulation.random.randrange(1, 30)])
             try:
-                life.open()
+                simulation.open()
                 break
             except PowerCut:
                 counts["ends while starting"] += 1
-                life.disk = life.disk.after_power_cut(life.random)
-        life.disk.cut_at = None
-        life.check_and_forget_lost()
+                simulation.disk = simulation.disk.after_power_cut(simulation.random)
+        simulation.disk.cut_at = None
+        simulation.check_and_forget_lost()
 
 
 def live_async(seed, counts):
-    """Play a life with ASYNC_FLUSH and one power cut: a tail after the last flush may be lost. Raises AssertionError."""
-    life = Life(Random(seed), FlushMode.ASYNC)
-    life.open()
-    for _ in range(life.random.randrange(1, 60)):
-        life.send()
-        if life.random.random() < 0.1:
-            life.store.flush()
-            life.acknowledged = {queue: len(sent) for queue, sent in life.sent.items()}
+    """Play a run with ASYNC_FLUSH and one power cut: a tail after the last flush may be lost. Raises AssertionError."""
+    simulation = Simulation(Random(seed), FlushMode.ASYNC)
+    simulation.open()
+    for _ in range(simulation.random.randrange(1, 60)):
+        simulation.send()
+        if simulation.random.random() < 0.1:
+            simulation.store.flush()
+            simulation.acknowledged = {queue: len(sent) for queue, sent in simulation.sent.items()}
     counts["power cuts"] += 1
-    life.disk = life.disk.after_power_cut(life.random)
-    life.open()
-    life.check_and_forget_lost()
+    simulation.disk = simulation.disk.after_power_cut(simulation.random)
+    simulation.open()
+    simulation.check_and_forget_lost()
 
 
 def cut(count, seed):
-    """Play lives until the power has gone so often; return what happened, and what was lost."""
+    """Play runs until the power has gone so often; return what happened, and what was lost."""
     counts = Counter()
     while counts["power cuts"] < count:
         try:
             (live_async if seed % 5 == 0 else live)(seed, counts)
         except AssertionError as error:
-            return counts, f"life {seed}: {error}"
-        counts["lives"] += 1
+            return counts, f"run {seed}: {error}"
+        counts["runs"] += 1
         seed += 1
     return counts, ""

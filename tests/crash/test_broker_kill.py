@@ -21,7 +21,7 @@ TOPIC = "orders"
 
 @pytest.mark.parametrize(("flush", "kills"), [("SYNC_FLUSH", 12), ("ASYNC_FLUSH", 6)])
 async def test_no_acknowledged_message_is_lost_or_reordered_by_a_kill(tmp_path: Path, flush: str, kills: int) -> None:
-    """The process dies, the machine lives: even ASYNC_FLUSH keeps all, since the kernel has the pages."""
+    """The process dies, the machine runs: even ASYNC_FLUSH keeps all, since the kernel has the pages."""
     print(f"ORBITMQ_SEED={SEED}")
     with BrokerProcess(tmp_path, {"flushDiskType": flush, **SETTINGS}) as broker:
         load = Kills(broker, Random(SEED))
@@ -33,7 +33,7 @@ async def test_no_acknowledged_message_is_lost_or_reordered_by_a_kill(tmp_path: 
 def test_a_running_producer_and_consumer_go_on_by_themselves(tmp_path: Path) -> None:
     """Broker killed, broker restarted, NameServer killed: only servers are touched."""
 
-    async def scene() -> None:
+    async def harness() -> None:
         settings = {"flush_disk_type": "SYNC_FLUSH", "mapped_file_size_commit_log": 256 * 1024}
         async with LocalCluster(processes=True, data_dir=tmp_path, settings=settings) as cluster:
             async with (
@@ -80,4 +80,4 @@ def test_a_running_producer_and_consumer_go_on_by_themselves(tmp_path: Path) -> 
                         await send_some(20)
                         await see_all()
 
-    run(asyncio.wait_for(scene(), 120))
+    run(asyncio.wait_for(harness(), 120))

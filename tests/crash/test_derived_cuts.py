@@ -7,11 +7,11 @@ before their checkpoints.
 
 import pytest
 
-from crash.derived_cuts import Life
+from crash.derived_cuts import Simulation
 from seeds import seeds
 
 
 @pytest.mark.parametrize("seed", [10, 16, 18, 42, 208, 272, 495, *seeds(8)])
 def test_index_timers_and_pop_keep_their_promises_through_crashes(seed: int) -> None:
     """The first seven are histories in which they once did not."""
-    Life(seed).run()
+    Simulation(seed).run()

@@ -56,13 +56,13 @@ def test_whatever_fails_while_messages_are_sent_nothing_acknowledged_is_lost(tmp
             if found is None:
                 break
             came += 1
-            outcome, scene = found
-            assert outcome in ALLOWED[call, fault.thread], f"{fault}: {outcome.value}, {scene.refusals[:1]}"
+            outcome, harness = found
+            assert outcome in ALLOWED[call, fault.thread], f"{fault}: {outcome.value}, {harness.refusals[:1]}"
             if fault.call == "open" and fault.number in SHORTAGES:
                 assert outcome is not F, f"{fault}: the disk was not asked"
-            scene.check(scene.store)
-            scene.close()
-            scene.check_after_power_cut()
+            harness.check(harness.store)
+            harness.close()
+            harness.check_after_power_cut()
     assert came or call in ELSEWHERE, "no such call came"
 
 
@@ -76,39 +76,39 @@ def test_whatever_fails_while_it_starts_the_store_says_so_or_starts_and_the_next
             found = starts_meanwhile(root, Fault(call, number, "loop", False), skip)
             if found is None:
                 break
-            _, scene = found
-            scene.store = scene.open()
-            scene.check(scene.store)
-            scene.close()
-            scene.check_after_power_cut()
+            _, harness = found
+            harness.store = harness.open()
+            harness.check(harness.store)
+            harness.close()
+            harness.check_after_power_cut()
             skip += 1
 
 
 def test_a_file_that_a_killed_process_made_keeps_its_name_once_it_is_synced(tmp_path):
-    scene = Scenario(tmp_path, FlushMode.ASYNC)
-    with scene.calls.replaced():
+    harness = Scenario(tmp_path, FlushMode.ASYNC)
+    with harness.calls.replaced():
         for _ in range(60):
-            scene.store.append(Draft(*QUEUES[0], bytes(700)))
-    scene.store._close_files()
-    scene.store = scene.open()
-    with scene.calls.replaced():
-        scene.store.flush()
-    scene.acknowledged[QUEUES[0]] = 60
-    scene.check_after_power_cut()
-    scene.close()
+            harness.store.append(Draft(*QUEUES[0], bytes(700)))
+    harness.store._close_files()
+    harness.store = harness.open()
+    with harness.calls.replaced():
+        harness.store.flush()
+    harness.acknowledged[QUEUES[0]] = 60
+    harness.check_after_power_cut()
+    harness.close()
 
 
 def test_a_disk_that_hangs_is_named_and_waiters_get_unknown(tmp_path):
-    scene = Scenario(tmp_path)
+    harness = Scenario(tmp_path)
     answers: list[bool | None] = []
-    result = scene.store.append(Draft(*QUEUES[0], b"slow"))
-    assert not scene.store.wait_durable(result.end, answers.append)
-    scene._loop.turn()  # the flusher has its task, and does not come back from it
-    scene._loop.advance(6)
+    result = harness.store.append(Draft(*QUEUES[0], b"slow"))
+    assert not harness.store.wait_durable(result.end, answers.append)
+    harness._loop.turn()  # the flusher has its task, and does not come back from it
+    harness._loop.advance(6)
     assert answers == [None]
-    assert any("the disk hangs" in warning for warning in scene.store.warnings)
-    with scene.calls.replaced():
-        scene._turn()
-    assert not any("the disk hangs" in warning for warning in scene.store.warnings)
-    assert scene.store.durable_offset == result.end
-    scene.close()
+    assert any("the disk hangs" in warning for warning in harness.store.warnings)
+    with harness.calls.replaced():
+        harness._turn()
+    assert not any("the disk hangs" in warning for warning in harness.store.warnings)
+    assert harness.store.durable_offset == result.end
+    harness.close()

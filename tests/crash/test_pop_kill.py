@@ -57,7 +57,7 @@ async def consume(cluster: LocalCluster, random: Random, ledger: Ledger, wanted:
 def test_what_was_acknowledged_never_comes_again_and_nothing_is_lost(tmp_path: Path, flush: str) -> None:
     random = Random(SEED)
 
-    async def scene() -> None:
+    async def harness() -> None:
         settings = {"flush_disk_type": flush}
         async with LocalCluster(processes=True, data_dir=tmp_path, settings=settings) as cluster:
             ledger = Ledger()
@@ -74,4 +74,4 @@ def test_what_was_acknowledged_never_comes_again_and_nothing_is_lost(tmp_path: P
             await consuming
             assert ledger.broken == []
 
-    asyncio.run(scene())
+    asyncio.run(harness())

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from crash.power_cuts import Life, live, live_async
+from crash.power_cuts import Simulation, live, live_async
 from orbitmq.store import FlushMode
 from seeds import seeds
 
@@ -23,19 +23,19 @@ def test_every_acknowledged_message_survives_power_cuts(seed):
 
 @pytest.mark.parametrize("seed", seeds(100))
 def test_a_reader_never_sees_what_a_power_cut_takes_back_upstream_8239(seed):
-    life = Life(Random(seed), FlushMode.SYNC)
-    life.open()
+    simulation = Simulation(Random(seed), FlushMode.SYNC)
+    simulation.open()
     for _ in range(40):
-        queue, result = life.send()
-        if life.random.random() < 0.2:
-            life.acknowledge(queue, result)
-    if life.random.random() < 0.5:  # what a killed broker left in the page cache is no safer
-        life.disk = life.disk.after_kill()
-        life.open()
-    seen = life.kept()
-    life.disk = life.disk.after_power_cut(life.random)
-    life.open()
-    for queue, bodies in life.kept().items():
+        queue, result = simulation.send()
+        if simulation.random.random() < 0.2:
+            simulation.acknowledge(queue, result)
+    if simulation.random.random() < 0.5:  # what a killed broker left in the page cache is no safer
+        simulation.disk = simulation.disk.after_kill()
+        simulation.open()
+    seen = simulation.kept()
+    simulation.disk = simulation.disk.after_power_cut(simulation.random)
+    simulation.open()
+    for queue, bodies in simulation.kept().items():
         assert bodies[: len(seen[queue])] == seen[queue]
 
 
@@ -46,14 +46,14 @@ def test_async_flush_loses_a_suffix_after_the_last_flush_and_nothing_else(seed):
 
 @pytest.mark.parametrize("seed", seeds(50))
 def test_kill_9_loses_nothing_that_was_appended(seed):
-    life = Life(Random(seed), FlushMode.ASYNC)
+    simulation = Simulation(Random(seed), FlushMode.ASYNC)
     for _ in range(3):
-        life.open()
-        for _ in range(life.random.randrange(40)):
-            life.send()
-            if life.random.random() < 0.05:
-                life.store.flush()
-        life.acknowledged = {queue: len(sent) for queue, sent in life.sent.items()}
-        life.disk = life.disk.after_kill()
-    life.open()
-    life.check_and_forget_lost()
+        simulation.open()
+        for _ in range(simulation.random.randrange(40)):
+            simulation.send()
+            if simulation.random.random() < 0.05:
+                simulation.store.flush()
+        simulation.acknowledged = {queue: len(sent) for queue, sent in simulation.sent.items()}
+        simulation.disk = simulation.disk.after_kill()
+    simulation.open()
+    simulation.check_and_forget_lost()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from crash.broker_process import Wire
-from means import give_up
+from machine import give_up
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.errors import StoreError

@@ -54,7 +54,7 @@ class Client:
         self._writer.transport.abort()
 
 
-class Scene:
+class Harness:
     """A broker, and the clients that came."""
 
     def __init__(self, broker: Broker) -> None:
@@ -72,42 +72,42 @@ class Scene:
 
 
 @asynccontextmanager
-async def attacked(path: Path, **settings: Any) -> AsyncIterator[Scene]:
+async def attacked(path: Path, **settings: Any) -> AsyncIterator[Harness]:
     config = BrokerConfig(
         broker_name="a", bind_address="127.0.0.1", listen_port=0, store_path_root_dir=path,
         mapped_file_size_commit_log=64 * MIB, **settings,
     )  # fmt: skip
     broker = Broker(config)
     await broker.start()
-    scene = Scene(broker)
+    harness = Harness(broker)
     try:
-        yield scene
+        yield harness
     finally:
-        for client in scene.clients:
+        for client in harness.clients:
             client.leave()
         await broker.stop()
 
 
 async def test_half_frames_of_many_connections_stay_within_their_budget(tmp_path: Path):
-    async with attacked(tmp_path, partial_frames_max=4 * MIB) as scene:
+    async with attacked(tmp_path, partial_frames_max=4 * MIB) as harness:
         half = (16 * MIB - 100).to_bytes(4, "big") + (100).to_bytes(4, "big") + bytes(MIB)
-        partial = scene.broker.running.server._endpoint.partial_frames
+        partial = harness.broker.running.server._endpoint.partial_frames
         for _ in range(10):
-            await (await scene.come()).send(half)
+            await (await harness.come()).send(half)
             assert partial.size <= 4 * MIB
-        await until(lambda: scene.refused.get("partialFramesMax", 0) >= 6)
-        assert (await (await scene.come()).ask(send_frame("honest"))).code == 0
+        await until(lambda: harness.refused.get("partialFramesMax", 0) >= 6)
+        assert (await (await harness.come()).ask(send_frame("honest"))).code == 0
 
 
 async def test_answers_for_deaf_pullers_stay_within_their_budget_and_an_honest_one_is_served(tmp_path: Path):
-    async with attacked(tmp_path, waiting_answers_max=8 * MIB, write_buffer_max=0) as scene:
-        honest = await scene.come()
+    async with attacked(tmp_path, waiting_answers_max=8 * MIB, write_buffer_max=0) as harness:
+        honest = await harness.come()
         for _ in range(8):
             await honest.ask(send_frame("full", bytes(MIB)))
         for _ in range(12):
-            await (await scene.come()).send(pull_frame("full", 0) * 20)
-        waiting = scene.broker.running.server._endpoint.waiting_answers
-        pulls = scene.broker.service.pulls
+            await (await harness.come()).send(pull_frame("full", 0) * 20)
+        waiting = harness.broker.running.server._endpoint.waiting_answers
+        pulls = harness.broker.service.pulls
         await until(lambda: waiting.size > 4 * MIB or pulls.held_count)
         for number in range(20):
             assert (await honest.ask(send_frame("honest", b"%d" % number))).code == 0
@@ -116,13 +116,13 @@ async def test_answers_for_deaf_pullers_stay_within_their_budget_and_an_honest_o
 
 
 async def test_a_crowd_of_held_pulls_is_answered_while_others_are_served_in_between(tmp_path: Path):
-    async with attacked(tmp_path) as scene:
-        crowd, honest = await scene.come(), await scene.come()
+    async with attacked(tmp_path) as harness:
+        crowd, honest = await harness.come(), await harness.come()
         for topic in ("crowd", "honest"):
             await honest.ask(send_frame(topic))
         count = 5_000
         await crowd.send(pull_frame("crowd", 1, suspend_ms=30_000) * count)
-        pulls = scene.broker.service.pulls
+        pulls = harness.broker.service.pulls
         await until(lambda: pulls.held_count == count)
         await honest.ask(send_frame("crowd"))
         assert (await honest.ask(send_frame("honest"))).code == 0
@@ -132,34 +132,34 @@ async def test_a_crowd_of_held_pulls_is_answered_while_others_are_served_in_betw
 
 
 async def test_pulls_that_found_nothing_are_held_up_to_the_limit(tmp_path: Path):
-    async with attacked(tmp_path, parked_pulls_max=100) as scene:
-        client = await scene.come()
+    async with attacked(tmp_path, parked_pulls_max=100) as harness:
+        client = await harness.come()
         await client.ask(send_frame("t"))
         await client.ask(pull_frame("t", 0))
         await client.send(pull_frame("t", 1, suspend_ms=30_000) * 80)
         assert [answer.code for answer in await client.receive(5)] == [19] * 5
-        assert scene.broker.service.pulls.held_count == 75
-        assert scene.refused == {"parkedPullsMax": 5}
+        assert harness.broker.service.pulls.held_count == 75
+        assert harness.refused == {"parkedPullsMax": 5}
 
 
 async def test_what_one_client_pipelines_is_served_in_turns(tmp_path: Path):
-    async with attacked(tmp_path) as scene:
-        greedy, honest = await scene.come(), await scene.come()
+    async with attacked(tmp_path) as harness:
+        greedy, honest = await harness.come(), await harness.come()
         await honest.ask(send_frame("t", bytes(100_000)))
         await greedy.send(pull_frame("t", 0) * 500)
-        sent = scene.broker.service.stats
+        sent = harness.broker.service.stats
         await until(lambda: sent.found_count > 0)
         assert (await honest.ask(send_frame("honest"))).code == 0
         assert sent.found_count < 500, "the others' requests wait until their client reads"
 
 
 async def test_a_batch_of_as_many_messages_as_a_frame_holds_is_stored_while_others_are_served(tmp_path: Path):
-    async with attacked(tmp_path) as scene:
-        greedy, honest = await scene.come(), await scene.come()
+    async with attacked(tmp_path) as harness:
+        greedy, honest = await harness.come(), await harness.come()
         for client in (greedy, honest):
             assert (await client.ask(send_frame("honest"))).code == 0
         await greedy.send(batch_frame("batches", MIB // 8))
-        stats = scene.broker.service.stats
+        stats = harness.broker.service.stats
         served = 0
         while stats.put_count < MIB // 8 // 22:
             assert (await honest.ask(send_frame("honest"))).code == 0
@@ -179,21 +179,21 @@ async def test_a_batch_of_as_many_messages_as_a_frame_holds_is_stored_while_othe
 async def test_new_names_are_made_up_to_the_limit(
     setting: str, frame_of: Callable[[int], bytes], code: int, tmp_path: Path
 ):
-    async with attacked(tmp_path, topics_max=100, groups_max=100) as scene:
-        client = await scene.come()
+    async with attacked(tmp_path, topics_max=100, groups_max=100) as harness:
+        client = await harness.come()
         await client.ask(send_frame("t"))
         codes = [(await client.ask(frame_of(number))).code for number in range(110)]
         assert set(codes) == {0, code}
-        assert scene.refused == {setting: codes.count(code)}
+        assert harness.refused == {setting: codes.count(code)}
 
 
 async def test_connections_beyond_the_limit_are_refused_and_those_before_are_served(tmp_path: Path):
-    async with attacked(tmp_path, connections_max=3) as scene:
-        honest = await scene.come()
+    async with attacked(tmp_path, connections_max=3) as harness:
+        honest = await harness.come()
         assert (await honest.ask(send_frame("honest"))).code == 0
         for _ in range(10):
-            await scene.come()
-        await until(lambda: scene.refused == {"connectionsMax": 8})
+            await harness.come()
+        await until(lambda: harness.refused == {"connectionsMax": 8})
         assert (await honest.ask(send_frame("honest"))).code == 0
 
 

@@ -154,7 +154,7 @@ OFFLINE = (
     "cloneGroupOffset -s {topic}-copied -d {topic}-clone -t {topic} -o true",
     "consumerProgress -g {topic}-clone",
 )
-"""Commands that tell one story, in their order."""
+"""Commands of one scenario, in their order."""
 MORE = (
     "updateSubGroup -b {address} -g {topic}-more",
     "resetOffsetByTime -g {topic}-more -t {topic} -s 0",
@@ -200,11 +200,11 @@ ONCE = (
 """Commands that work once in a JVM: they keep their client, and close it."""
 
 
-STORIES = {"story": OFFLINE, "more": MORE, "sent": SENT} if IS_WHOLE else {"story": OFFLINE}
+SCENARIOS = {"offline": OFFLINE, "more": MORE, "sent": SENT} if IS_WHOLE else {"offline": OFFLINE}
 """`make proof ARGS="--only compat/commands"` runs all of them."""
 
 
-@pytest.mark.parametrize("lines", STORIES.values(), ids=STORIES)
+@pytest.mark.parametrize("lines", SCENARIOS.values(), ids=SCENARIOS)
 def test_commands_about_a_group_that_is_offline_print_what_they_print_with_java(
     sides: tuple[Side, Side], lines: tuple[str, ...]
 ) -> None:

@@ -35,6 +35,6 @@ def test_an_error_names_its_seed(monkeypatch):
 
 
 def test_lives_are_eventful():
-    lives = [live(seed) for seed in range(6)]
-    assert sum(life.checker.elections for life in lives) > 20
-    assert sum(life.checker.last_committed for life in lives) > 500
+    simulations = [live(seed) for seed in range(6)]
+    assert sum(life.checker.elections for life in simulations) > 20
+    assert sum(life.checker.last_committed for life in simulations) > 500

@@ -72,10 +72,10 @@ class World:
         self.machines.append(machine)
         return machine
 
-    def run(self, story: Callable[[], Awaitable[None]]) -> None:
-        """Play a story to its end."""
+    def run(self, scenario: Callable[[], Awaitable[None]]) -> None:
+        """Play a scenario to its end."""
         try:
-            self.loop.run_until_complete(asyncio.ensure_future(story(), loop=self.loop))
+            self.loop.run_until_complete(asyncio.ensure_future(scenario(), loop=self.loop))
         except (AssertionError, Stuck) as error:
             for lines in (self.trace_lines or (), self.loop.complaints):
                 error.add_note("\n".join(lines))

@@ -223,7 +223,7 @@ def test_a_caller_that_is_cancelled_while_a_thread_writes_goes_on_when_it_has_en
         may_end.wait()
         told.append("written")
 
-    async def scene() -> None:
+    async def harness() -> None:
         writing = asyncio.ensure_future(write_aside(write))
         await asyncio.to_thread(began.wait)
         writing.cancel()
@@ -234,5 +234,5 @@ def test_a_caller_that_is_cancelled_while_a_thread_writes_goes_on_when_it_has_en
         with pytest.raises(asyncio.CancelledError):
             await writing
 
-    asyncio.run(scene())
+    asyncio.run(harness())
     assert told == ["waiting", "written"]

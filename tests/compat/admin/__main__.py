@@ -2,10 +2,10 @@
 
     make proof ARGS="--only compat/admin -- --commands 1000000 --seed 7 --tally /var/tmp/compat-admin.json"
 
-Commands come in stories of some hundred, each on topics, groups and users of its own; a story in which something
-differs is shrunk to the few commands that it takes. `--story` tells one story again. A fifth of the commands goes to
+Commands come in scenarios of some hundred, each on topics, groups and users of its own; a scenario in which something
+differs is shrunk to the few commands that it takes. `--scenario` tells one scenario again. A fifth of the commands goes to
 brokers that ask for users. Brokers are started again after every `--fresh` commands, so that a run may go on for hours.
-With `--tally FILE` it goes on where the last one of that file ended, and counts the commands of both. A story in which a
+With `--tally FILE` it goes on where the last one of that file ended, and counts the commands of both. A scenario in which a
 broker falls silent is told again to fresh brokers: it counts as a difference when one of those falls silent, too.
 """
 
@@ -25,7 +25,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from compat.admin.pair import RULES, guarded_brokers, open_brokers
 from compat.admin.reasons import REASONS
-from compat.admin.stories import GuardedStory, Story
+from compat.admin.scenarios import GuardedScenario, Scenario
 from compat.broker.comparison import Comparison, Found, Told
 from compat.broker.reasons import REASONS as OF_ALL_COMMANDS
 from compat.broker.sides import Side, Silence
@@ -37,13 +37,13 @@ SHOWN_MAX = 12
 
 
 class Kind(NamedTuple):
-    """Stories of one kind, and the brokers that they are told to."""
+    """Scenarios of one kind, and the brokers that they are told to."""
 
     brokers: Callable[[Path], AbstractContextManager[tuple[Side, Side]]]
-    story: Callable[[int], Told]
+    scenario: Callable[[int], Told]
 
 
-OPEN, GUARDED = Kind(open_brokers, Story), Kind(guarded_brokers, GuardedStory)
+OPEN, GUARDED = Kind(open_brokers, Scenario), Kind(guarded_brokers, GuardedScenario)
 SHARES = {"both": {OPEN: 0.8, GUARDED: 0.2}, "open": {OPEN: 1.0}, "guarded": {GUARDED: 1.0}}
 """How much of the commands each kind of brokers gets."""
 
@@ -55,7 +55,7 @@ class Run:
     Args:
         commands: how many are told in all.
         differences_max: after so many kinds of difference it is over.
-        path: where the tally is kept, after each story.
+        path: where the tally is kept, after each scenario.
     """
 
     commands: int
@@ -72,22 +72,22 @@ class Run:
         return self.told >= self.commands or len(self.tally.differences) >= self.differences_max
 
     def tell(self, kind: Kind, commands: int) -> Iterator[Found | None]:
-        """Start brokers, and tell them stories until they got so many commands; yields after each what was found.
+        """Start brokers, and tell them scenarios until they got so many commands; yields after each what was found.
 
-        A broker that is stuck ends it: fresh brokers are told the same story again.
+        A broker that is stuck ends it: fresh brokers are told the same scenario again.
         """
         with tempfile.TemporaryDirectory() as folder, kind.brokers(Path(folder)) as (java, ours):
             comparison = Comparison(java, ours, self.tally, RULES)
             end = min(self.commands, self.told + commands)
             while self.told < end and not self.is_over:
-                story = kind.story(self.tally.next_story)
-                self.tally.next_story += 1
-                self.tally.stories += 1
+                scenario = kind.scenario(self.tally.next_scenario)
+                self.tally.next_scenario += 1
+                self.tally.scenarios += 1
                 began = time.monotonic()
                 try:
-                    found = comparison.compare(story)
+                    found = comparison.compare(scenario)
                 except Silence as silence:
-                    self.tally.note_silence(story.seed, silence)
+                    self.tally.note_silence(scenario.seed, silence)
                     end, found = 0, None
                 self.tally.seconds += time.monotonic() - began
                 self.tally.write(self.path)
@@ -99,7 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--commands", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--story", type=int, help="begin with this story, whatever the seed")
+    parser.add_argument("--scenario", type=int, help="begin with this scenario, whatever the seed")
     parser.add_argument("--fresh", type=int, default=20_000, help="new brokers after so many commands")
     parser.add_argument("--brokers", choices=SHARES, default="both", help="with users, without, or both")
     parser.add_argument("--differences", type=int, default=SHOWN_MAX, help="stop after so many kinds of difference")
@@ -107,7 +107,7 @@ def main() -> None:
     options = parser.parse_args()
     if (reason := why_unavailable()) is not None:
         sys.exit(reason)
-    first = options.seed * STORIES_PER_SEED if options.story is None else options.story
+    first = options.seed * STORIES_PER_SEED if options.scenario is None else options.scenario
     run = Run(options.commands, options.differences, Tally.read(options.tally, first), options.tally)
     shares = SHARES[options.brokers]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

@@ -120,7 +120,7 @@ def rules(random: Random) -> Step:
 
 def _policies(random: Random) -> list[dict[str, Any]]:
     policies = [_policy(random) for _ in range(random.choice((1, 1, 1, 2)))]
-    if len(policies) > 1 and random.random() < 0.9:  # two of one type end a story
+    if len(policies) > 1 and random.random() < 0.9:  # two of one type end a scenario
         policies[0]["policyType"], policies[1]["policyType"] = random.sample(("Custom", "Default"), 2)
     return policies
 

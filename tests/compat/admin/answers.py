@@ -19,7 +19,7 @@ def normalise(step: Step, outcome: Outcome, memory: Memory) -> Normal:
     if normal.get(REMARK):
         normal[REMARK] = masked(normal[REMARK], memory)
     if step.code in _SHARED and not _OF_A_STORY.search(memory.fill(step.fields.get(_SHARED[step.code], ""))):
-        normal.pop("body", None)  # what other stories have left in topics and groups that all of them use
+        normal.pop("body", None)  # what other scenarios have left in topics and groups that all of them use
     if step.code in (3005, 3010) and isinstance(normal.get("body"), list):
         own = [each for each in normal["body"] if PREFIX_MARK in str(each.get("username", each.get("subject")))]
         normal["body"] = [_rules(each, memory) for each in own]
@@ -63,7 +63,7 @@ def _is_exception(remark: str) -> bool:
 
 
 def _settings(body: bytes) -> dict[str, str]:
-    """Of settings: every name that Java has, and the values of those that stories change."""
+    """Of settings: every name that Java has, and the values of those that scenarios change."""
     lines = (line.partition("=") for line in body.decode().splitlines() if not line.startswith("#"))
     return {key: value if key in CHANGED else "" for key, _, value in lines}
 
@@ -85,7 +85,7 @@ CHANGED = frozenset(
 
 
 def _consume_stats(value: dict[str, Any], memory: Memory) -> dict[str, Any]:
-    """Of the progress of all groups (317): that of the story's own, topics in no order."""
+    """Of the progress of all groups (317): that of the scenario's own, topics in no order."""
     found = {}
     for groups in value.get("consumeStatsList", ()):
         for group, stats in groups.items():
@@ -95,13 +95,13 @@ def _consume_stats(value: dict[str, Any], memory: Memory) -> dict[str, Any]:
 
 
 def _producers(value: dict[str, Any], memory: Memory) -> dict[str, Any]:
-    """Of all producers (328): the story's own, in no order."""
+    """Of all producers (328): the scenario's own, in no order."""
     own = {group: found for group, found in value.get("data", {}).items() if memory.prefix in group}
     return {group: sorted(found, key=lambda producer: str(producer["clientId"])) for group, found in own.items()}
 
 
 def _progress(value: dict[str, Any], memory: Memory) -> dict[str, Any]:
-    """Of the progress of a group that all stories can use (208): not that in topics of other stories."""
+    """Of the progress of a group that all scenarios can use (208): not that in topics of other scenarios."""
     table = {
         queue: offsets for queue, offsets in value.get("offsetTable", {}).items() if not _is_of_another(queue, memory)
     }
@@ -113,7 +113,7 @@ def _is_of_another(named: Any, memory: Memory) -> bool:
 
 
 def _own_modes(value: dict[str, Any], memory: Memory) -> dict[str, Any]:
-    """Of all modes of reading (402): those of the story's own topics."""
+    """Of all modes of reading (402): those of the scenario's own topics."""
     table = value.get("messageRequestModeMap", {})
     return {topic: modes for topic, modes in table.items() if memory.prefix in topic}
 

@@ -1,4 +1,4 @@
-"""Random arguments of administrative commands: mostly names and numbers of the story, at times unreasonable ones. Pure."""
+"""Random arguments of administrative commands: mostly names and numbers of the scenario, at times unreasonable ones. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from random import Random
 from compat.broker.values import HUGE, NUMBERS, TEXTS, pick
 
 TOPICS = {"\u00a7a": 4, "\u00a7b": 1, "\u00a7c": 2}
-"""A story's own topics, with their queues."""
+"""A scenario's own topics, with their queues."""
 GROUPS = ("\u00a7g", "\u00a7h")
 CLIENTS = ("\u00a7client-0", "\u00a7client-1")
 NEW_TOPICS = ("\u00a7new", "\u00a7other")
@@ -16,7 +16,7 @@ WRITTEN_TOPICS = (
     "TBW102", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "rmq_sys_wheel_timer",
     "DefaultCluster_REPLY_TOPIC", "rmq_sys_REVIVE_LOG_DefaultCluster",
 )  # fmt: skip
-"""Where other stories leave something: their offsets say nothing."""
+"""Where other scenarios leave something: their offsets say nothing."""
 SYSTEM_TOPICS = (
     "SELF_TEST_TOPIC", "RMQ_SYS_TRACE_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC", "BenchmarkTest", "OFFSET_MOVED_EVENT",
     "DefaultCluster", "broker-a", "rmq_sys_SYNC_BROKER_MEMBER_broker-a",
@@ -33,12 +33,12 @@ ODD_GROUPS = (
 
 
 def topic(random: Random, chance: float = 0.15) -> str:
-    """Return mostly one of the story's topics."""
+    """Return mostly one of the scenario's topics."""
     return pick(random, tuple(TOPICS), ODD_TOPICS, chance)
 
 
 def group(random: Random, chance: float = 0.15) -> str:
-    """Return mostly one of the story's groups."""
+    """Return mostly one of the scenario's groups."""
     return pick(random, GROUPS, ODD_GROUPS, chance)
 
 
@@ -49,7 +49,7 @@ def queue(random: Random, name: str) -> str:
 
 
 def client(random: Random) -> str:
-    """Return mostly the id of one of the story's clients."""
+    """Return mostly the id of one of the scenario's clients."""
     return pick(random, CLIENTS, ("\u00a7nobody", "", " ", "\u00fc"), 0.15)
 
 

@@ -20,7 +20,7 @@ CHANGES = (
     ("traceOn", ("true",)),
     ("autoCreateTopicEnable", ("true",)),
 )
-"""Settings that both take while they run; stories see each other's, so the values do no harm."""
+"""Settings that both take while they run; scenarios see each other's, so the values do no harm."""
 REFUSED = (b"brokerConfigPath=/tmp/x\n", b"rocketmqHome=x\n", b"configBlackList=\n", b"# a comment\n", b"\n", b"")
 STATS = ("TOPIC_PUT_NUMS", "TOPIC_PUT_SIZE", "GROUP_GET_NUMS", "GROUP_GET_SIZE", "BROKER_PUT_NUMS", "BROKER_GET_NUMS")
 ODD_STATS = ("", "x", "topic_put_nums", "\u00fc", "TOPIC_PUT_NUM")

@@ -44,7 +44,7 @@ def ask(random: Random, marks: list[int]) -> Step:
 
 
 def time(random: Random, marks: list[int]) -> str:
-    """Return a moment of the story, or a time outside of it."""
+    """Return a moment of the scenario, or a time outside of it."""
     return pick(random, (f"\u27e8time:{random.choice(marks)}\u27e9",), TIMES, 0.2)
 
 

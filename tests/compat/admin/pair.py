@@ -1,4 +1,4 @@
-"""The pairs of brokers that administrators' stories are told to: as they are without users, and with authentication on."""
+"""The pairs of brokers that administrators' scenarios are told to: as they are without users, and with authentication on."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ from orbitmq.broker.access.requirements import OURS_ALONE
 
 NAMES = ("topic", "group", "groupName", "consumerGroup", "srcGroup", "destGroup", "compareGroup", "producerGroup")
 TOPIC_LENGTH_MAX, GROUP_LENGTH_MAX = 118, 230
-"""With the prefix that makes a story's names its own they are longer than ours takes, or as long as it does."""
+"""With the prefix that makes a scenario's names its own they are longer than ours takes, or as long as it does."""
 CHANGES = (15, 17, 18, 25, 34, 41, 42, 200, 222, 225, 314, 353, 401)
 NEVER = (-1, -1)
-"""What no broker answers: the difference is seen later only, and the story ends."""
+"""What no broker answers: the difference is seen later only, and the scenario ends."""
 LEGAL_NAME = re.compile("[%|a-zA-Z0-9_\u00a7-]+")
 
 
@@ -83,7 +83,7 @@ def _has_odd_name(step: Step) -> bool:
 def _known(name: str, *answered: Any, **more: Any) -> Reason:
     """Return a reason that all commands have, as it applies here."""
     known = next(reason for reason in OF_ALL_COMMANDS if reason.name == name)
-    return Reason(name, *answered, **{"ends_story": known.ends_story, "is_silent": known.is_silent, **more})
+    return Reason(name, *answered, **{"ends_scenario": known.ends_scenario, "is_silent": known.is_silent, **more})
 
 
 def _without_passwords(body: Any) -> Any:
@@ -141,7 +141,7 @@ REASONS: tuple[Reason, ...] = (
         "lists of topics (18) and groups (225) of which one is refused",
         (18, 225),
         ((0, 1, 29), (1, 29)),
-        ends_story=True,
+        ends_scenario=True,
     ),
     Reason("lists of topics (18) with one that stays as it is", answers=NEVER),
     Reason(
@@ -155,7 +155,7 @@ REASONS: tuple[Reason, ...] = (
         (200,),
         ((0, 1), None),
         says="group configuration: ",
-        ends_story=True,
+        ends_scenario=True,
     ),
     _known(
         "topics without a filter type",
@@ -175,7 +175,7 @@ REASONS: tuple[Reason, ...] = (
         (200,),
         (0, 29),
         says="retryQueueNums: ",
-        ends_story=True,
+        ends_scenario=True,
     ),
     _known("topics (17) with fewer than one queue", (17,), (0, None), says="QueueNums: "),
     _known("groups that were never created", (15, 222), ((0, 1, 17), 26)),
@@ -184,7 +184,7 @@ REASONS: tuple[Reason, ...] = (
         (15,),
         (0, 17),
         more=lambda step, java, ours: step.fields.get("topic", "").startswith("%RETRY%"),
-        ends_story=True,
+        ends_scenario=True,
     ),
     Reason(
         "statistics (315) of a whole broker that has counted nothing yet",
@@ -202,7 +202,7 @@ REASONS: tuple[Reason, ...] = (
         (352,),
         (0, 26),
         more=lambda step, java, ours: len(step.fields.get("group", "")) > GROUP_LENGTH_MAX,
-        ends_story=True,
+        ends_scenario=True,
     ),
     Reason("copies of offsets (314) without a topic", answers=NEVER),
     Reason(
@@ -215,7 +215,7 @@ REASONS: tuple[Reason, ...] = (
         "what a group may read again (353)",
         (353,),
         more=lambda step, java, ours: _readable(java, ours) == (True, False),
-        ends_story=True,
+        ends_scenario=True,
     ),
     Reason(
         "offsets of all groups (308), when a client has committed for a group without a name",
@@ -242,7 +242,7 @@ REASONS: tuple[Reason, ...] = (
         (222,),
         (0, 1),
         says="not in consume queue range",
-        ends_story=True,
+        ends_scenario=True,
     ),
     Reason("resets (222) that no client has taken, of a topic that is deleted", answers=NEVER),
     Reason("remarks about clients that are too old", answers=(1, 1), says=". version="),
@@ -257,7 +257,7 @@ REASONS: tuple[Reason, ...] = (
         CHANGES,
         (0, None),
         more=lambda step, java, ours: _lacks_a_field(ours),
-        ends_story=True,
+        ends_scenario=True,
     ),
     _known("fields that are missing or no numbers", more=lambda step, java, ours: _lacks_a_field(ours)),
     _known(
@@ -278,16 +278,16 @@ REASONS: tuple[Reason, ...] = (
         (0, 1),
         more=lambda step, java, ours: re.search("=[^,]*=", step.fields.get("attributes", "")) is not None,
         says="attributes: ",
-        ends_story=True,
+        ends_scenario=True,
     ),
-    Reason("resets (222) of queues that are not there", (222,), ((0, 1), None), says="is illegal", ends_story=True),
+    Reason("resets (222) of queues that are not there", (222,), ((0, 1), None), says="is illegal", ends_scenario=True),
     Reason("subjects (3006, 3007) of a kind that there is not", (3006, 3007), (1, 16), says="The subject type is null"),
     Reason(
         "names of users, passwords and resources of more than 255 characters, or with others than printable ones",
         range(3001, 3011),
         (None, 16),
         says="printable characters",
-        ends_story=True,
+        ends_scenario=True,
     ),
     Reason(
         "a group's name with %RETRY% before it",
@@ -300,7 +300,7 @@ REASONS: tuple[Reason, ...] = (
         (3008,),
         ((0, 16), 16),
         says="is illegal",
-        ends_story=True,
+        ends_scenario=True,
     ),
     Reason(
         "requests whose fields rules cannot read",
@@ -319,7 +319,7 @@ REASONS: tuple[Reason, ...] = (
         more=lambda step, java, ours: (
             _says(ours, "no permission to access") or _says(ours, "parse authorization context error")
         ),
-        ends_story=True,
+        ends_scenario=True,
     ),
     Reason("subscriptions (345) to no topic", (345,), (1, 0), more=lambda step, java, ours: "topic" not in step.fields),
 )

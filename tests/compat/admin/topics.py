@@ -22,7 +22,7 @@ ODD_ATTRIBUTES = (
 
 
 def create(topic: str, count: int) -> Step:
-    """Return what makes one of the story's topics."""
+    """Return what makes one of the scenario's topics."""
     numbers = {"readQueueNums": str(count), "writeQueueNums": str(count)}
     return Step(
         17,
@@ -81,7 +81,7 @@ def change_many(random: Random) -> Step:
 
 
 NO_NAMES = (None, "", [], [1], {}, {"a": 1})
-"""Of a topic: texts, numbers and truths would be names, which all stories share."""
+"""Of a topic: texts, numbers and truths would be names, which all scenarios share."""
 
 
 def _document(random: Random) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The normal form of an answer: what two brokers must agree on, without what cannot be the same on both.
 
 Masked are: addresses and ports, offsets in the log and the message ids made of them, moments, versions of tables, and
-whatever belongs to other stories.
+whatever belongs to other scenarios.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ SENDS = (10, 310, 320, 324, 325)
 NOT_READ = {"topicSysFlag", "groupSysFlag", "forbiddenType"}
 WAITS = re.compile("DELAY\x01|TRAN_MSG\x01true|TIMER_")
 WAITING_TOPICS = ("SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer", "RMQ_SYS_TRANS_HALF_TOPIC")
-"""What waits for its time has places among the messages of all stories there."""
+"""What waits for its time has places among the messages of all scenarios there."""
 
 POLLING_FULL, POLLING_TIMEOUT = 209, 210
 """With these two codes a pop says that there is nothing."""
@@ -117,7 +117,7 @@ def normalise(step: Step, outcome: Outcome, memory: Memory, special: Mapping[int
         fields.pop("MSG_REGION", None)
         fields.pop("TRACE_ON", None)
     if step.code in SENDS and WAITS.search(step.fields.get("i", step.fields.get("properties", ""))):
-        fields.pop("queueOffset", None)  # where it waits, among messages of all stories
+        fields.pop("queueOffset", None)  # where it waits, among messages of all scenarios
     if step.code in PULLS:  # no client reads them
         fields = {name: text for name, text in fields.items() if name not in NOT_READ}
     if step.code > BINARY_CODE_MAX and outcome.code not in (0, POLLING_FULL, POLLING_TIMEOUT):
@@ -248,7 +248,7 @@ def _is_own(key: str, memory: Memory) -> bool:
 
 
 def _own(value: dict[str, Any], memory: Memory, name: str) -> dict[str, Any]:
-    """Leave in a table only what belongs to this story."""
+    """Leave in a table only what belongs to this scenario."""
     table = value.get(name, {})
     return {name: {key: item for key, item in table.items() if _is_own(str(key), memory)}}
 

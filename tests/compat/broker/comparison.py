@@ -1,4 +1,4 @@
-"""Stories told to both brokers, step by step; what differs is noted, and shrunk to the few steps that it takes."""
+"""Scenarios told to both brokers, step by step; what differs is noted, and shrunk to the few steps that it takes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROUNDS_MAX = 200
 
 
 class Told(Protocol):
-    """A story: the steps of a seed."""
+    """A scenario: the steps of a seed."""
 
     @property
     def seed(self) -> int: ...
@@ -72,15 +72,15 @@ class Found:
 
     @property
     def kind(self) -> str:
-        """Where the difference is: many stories may come upon the same."""
+        """Where the difference is: many scenarios may come upon the same."""
         return f"{self.difference.step.code}: {' '.join(_kind(self.difference))}"
 
     def __str__(self) -> str:
-        return "\n".join((f"story {self.seed}", *(f"  {step}" for step in self.steps), *self.difference.lines))
+        return "\n".join((f"scenario {self.seed}", *(f"  {step}" for step in self.steps), *self.difference.lines))
 
 
 class Comparison:
-    """Both brokers, told the same stories."""
+    """Both brokers, told the same scenarios."""
 
     def __init__(self, java: Side, ours: Side, tally: Tally | None = None, rules: Rules | None = None) -> None:
         self.java, self.ours = java, ours
@@ -88,24 +88,24 @@ class Comparison:
         self.rules = rules or Rules()
         self._is_settled = True
 
-    def compare(self, story: Told) -> Found | None:
-        """Tell a story; note a difference without a reason, shrunk, unless one of its kind is noted already."""
-        differences = self.tell(story.steps)
+    def compare(self, scenario: Told) -> Found | None:
+        """Tell a scenario; note a difference without a reason, shrunk, unless one of its kind is noted already."""
+        differences = self.tell(scenario.steps)
         if not differences:
             return None
-        found = Found(story.seed, tuple(story.steps), differences[0])
+        found = Found(scenario.seed, tuple(scenario.steps), differences[0])
         tally = self.tally
         if found.kind in tally.differences:
             return None
         counts, listed = tally.counts.copy(), tally.listed.copy()
-        few, last = self.shrink(story.steps, found.difference)
+        few, last = self.shrink(scenario.steps, found.difference)
         tally.counts, tally.listed = counts, listed
-        shrunk = Found(story.seed, tuple(few), last)
+        shrunk = Found(scenario.seed, tuple(few), last)
         tally.differences[shrunk.kind] = str(shrunk)
         return shrunk
 
     def tell(self, steps: Sequence[Step]) -> list[Difference]:
-        """Tell a story; returns what differed without a reason. Ends at the first of them."""
+        """Tell a scenario; returns what differed without a reason. Ends at the first of them."""
         prefix = f"q{next(_NAMES):07d}-"
         for side in self._sides:
             side.begin(prefix)
@@ -119,7 +119,7 @@ class Comparison:
                 if difference.reason is None:
                     return [difference]
                 self.tally.listed[difference.reason.name] += 1
-                if difference.reason.ends_story:
+                if difference.reason.ends_scenario:
                     return []
             return self._pushes()
         finally:
@@ -238,7 +238,7 @@ class Comparison:
 
 
 _NAMES = itertools.count(1)
-"""For the names of stories: two comparisons may tell theirs to the same brokers."""
+"""For the names of scenarios: two comparisons may tell theirs to the same brokers."""
 _SENDS = {10, 310, 320, 36, 324, 325, 37}
 
 

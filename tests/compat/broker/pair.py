@@ -47,14 +47,14 @@ def both_brokers(
     answer: Callable[[Command], Command] = say_yes,
     superuser: Credentials | None = None,
 ) -> Iterator[tuple[Side, Side]]:
-    """Run both; yields how a story talks to them.
+    """Run both; yields how a scenario talks to them.
 
     Args:
         is_quick: Java's broker has a NameServer of ours, which starts sooner.
         javas: more settings of Java's broker.
         ours: more settings of our broker.
         answer: what a client answers to what a broker asks.
-        superuser: who signs what is asked besides the stories.
+        superuser: who signs what is asked besides the scenarios.
     """
     with contextlib.ExitStack() as running:
         cluster = running.enter_context(

@@ -9,54 +9,54 @@ from compat.broker.steps import BROKER_NAME, Step
 from compat.broker.values import pick
 
 if TYPE_CHECKING:
-    from compat.broker.stories import Story
+    from compat.broker.scenarios import Scenario
 
 QUERY, LOOK_AT_A_QUEUE, RECALL = 12, 321, 370
 LONG_MAX = "9223372036854775807"
 DELAYS_S = ("1200", "3600", "259000")
-"""Twenty minutes to three days: nothing is delivered while a story is told."""
+"""Twenty minutes to three days: nothing is delivered while a scenario is told."""
 
 
-def query(story: Story) -> Step:
+def query(scenario: Scenario) -> Step:
     """A search by a key, or by the key that a producer gives each message."""
-    random = story.random
+    random = scenario.random
     fields = {
-        "topic": story.topic(),
+        "topic": scenario.topic(),
         "key": pick(random, ("k1", "k1", "k2", "k-\u00fc", "k3"), ("", "k1 k2", "nothing", "#"), 0.1),
         "maxNum": pick(random, ("32", "32", "1", "3"), ("0", "100", "2147483647"), 0.08),
         "beginTimestamp": pick(random, ("0",), ("-1", LONG_MAX), 0.08),
         "endTimestamp": pick(random, (LONG_MAX,), ("0", "9999999999999"), 0.1),
     }
-    if random.random() < 0.4 and story.stored:
-        number = random.choice(story.stored[-20:])
+    if random.random() < 0.4 and scenario.stored:
+        number = random.choice(scenario.stored[-20:])
         fields |= {"key": f"7F000001{number:024X}", "_UNIQUE_KEY_QUERY": "true"}
-        fields["topic"] = dict(story.steps[number].fields).get("b", fields["topic"])
+        fields["topic"] = dict(scenario.steps[number].fields).get("b", fields["topic"])
     elif random.random() < 0.2:
         fields["_UNIQUE_KEY_QUERY"] = "false"
-    return Step(QUERY, fields, link=story.link())
+    return Step(QUERY, fields, link=scenario.link())
 
 
-def look_at_a_queue(story: Story) -> Step:
+def look_at_a_queue(scenario: Scenario) -> Step:
     """A look at a queue's entries."""
-    topic = story.topic()
-    queue = story.queue(topic)
+    topic = scenario.topic()
+    queue = scenario.queue(topic)
     fields = {
         "topic": topic,
         "queueId": queue,
-        "index": pick(story.random, ("0", "0", "1", "2"), ("1000", "-1"), 0.08),
-        "count": pick(story.random, ("10", "3", "1"), ("0", "-1"), 0.05),
+        "index": pick(scenario.random, ("0", "0", "1", "2"), ("1000", "-1"), 0.08),
+        "count": pick(scenario.random, ("10", "3", "1"), ("0", "-1"), 0.05),
     }
-    if story.random.random() < 0.4:
-        fields["consumerGroup"] = story.group()
+    if scenario.random.random() < 0.4:
+        fields["consumerGroup"] = scenario.group()
     return Step(LOOK_AT_A_QUEUE, fields)
 
 
-def send_for_later(story: Story) -> list[Step]:
+def send_for_later(scenario: Scenario) -> list[Step]:
     """A message for a time of its own, and mostly its recall."""
-    random = story.random
+    random = scenario.random
     topic = random.choice(("\u00a7a", "\u00a7b", "\u00a7c"))
-    send = story.plain_send(topic, 0, "red")
-    number = story.next_number()
+    send = scenario.plain_send(topic, 0, "red")
+    number = scenario.next_number()
     kind = random.randrange(3)
     if kind == 0:
         asked = "TIMER_DELAY_SEC\x01" + pick(random, DELAYS_S, ("-1", "0", "259300", "x", "", LONG_MAX), 0.25)

@@ -42,7 +42,7 @@ class Reason(NamedTuple):
     says: str = ""
     """Words of our remark."""
     more: Callable[[Step, Normal, Normal], bool] | None = None
-    ends_story: bool = False
+    ends_scenario: bool = False
     is_silent: bool = False
     """The brokers may keep different things after answers that are the same."""
 
@@ -132,13 +132,15 @@ REASONS: tuple[Reason, ...] = (
         "pulls that ask for a commit without an offset",
         PULLS,
         more=lambda step, java, ours: step.is_spoilt and java == UNANSWERED,
-        ends_story=True,
+        ends_scenario=True,
     ),
-    Reason("empty bodies", SENDS, more=lambda step, java, ours: not step.body and _is_exception(java), ends_story=True),
+    Reason(
+        "empty bodies", SENDS, more=lambda step, java, ours: not step.body and _is_exception(java), ends_scenario=True
+    ),
     Reason(
         "headers that are no request's",
         more=lambda step, java, ours: step.header is not None and "closed" in ours,
-        ends_story=True,
+        ends_scenario=True,
     ),
     Reason(
         "fields that are missing or no numbers",
@@ -146,22 +148,22 @@ REASONS: tuple[Reason, ...] = (
             step.is_spoilt and (step.code in REPLIES or step.code in POPS or java.get("code") in PULL_CODES)
         ),
         says="the field",
-        ends_story=True,
+        ends_scenario=True,
     ),
     Reason(
         "messages sent back (36) that cannot be understood",
         (36,),
         more=_is_spoilt_and_refused,
-        ends_story=True,
+        ends_scenario=True,
         is_silent=True,
     ),
-    Reason("pulls that cannot be understood", PULLS, more=_is_spoilt_and_refused, ends_story=True, is_silent=True),
-    Reason("sends that cannot be understood", SENDS, more=_is_spoilt_and_refused, ends_story=True, is_silent=True),
+    Reason("pulls that cannot be understood", PULLS, more=_is_spoilt_and_refused, ends_scenario=True, is_silent=True),
+    Reason("sends that cannot be understood", SENDS, more=_is_spoilt_and_refused, ends_scenario=True, is_silent=True),
     Reason(
         "messages sent back (36) without the topic that they came from",
         (36,),
         more=lambda step, java, ours: _is_exception(java) and "originTopic" not in step.fields,
-        ends_story=True,
+        ends_scenario=True,
     ),
     Reason(
         "what cannot be understood",
@@ -169,7 +171,7 @@ REASONS: tuple[Reason, ...] = (
             (step.is_spoilt or _is_exception(java)) and 0 not in _codes(java, ours) and "closed" not in (*java, *ours)
         ),
     ),
-    Reason("topics without queues", SENDS, (29, 17), ends_story=True),
+    Reason("topics without queues", SENDS, (29, 17), ends_scenario=True),
     Reason(
         "sends that are refused for more than one reason",
         SENDS,
@@ -181,14 +183,14 @@ REASONS: tuple[Reason, ...] = (
         more=lambda step, java, ours: _are_refused(java, ours),
     ),
     Reason("offsets of queues that are not there", QUEUES, (0, (1, 17))),
-    Reason("commits for queues that are not there", (15,), (0, 1), ends_story=True),
+    Reason("commits for queues that are not there", (15,), (0, 1), ends_scenario=True),
     Reason(
         "groups that are new to an empty queue",
         (14,),
         (22, 0),
         more=lambda step, java, ours: ours["fields"] == {"offset": "0"},
     ),
-    Reason("groups that were never created", (15,), (0, 26), ends_story=True),
+    Reason("groups that were never created", (15,), (0, 26), ends_scenario=True),
     Reason(
         "the list of groups (201)",
         (201,),
@@ -197,11 +199,11 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         "numbers with blanks",
         more=lambda step, java, ours: step.is_spoilt and any(text in BLANK for text in step.fields.values()),
-        ends_story=True,
+        ends_scenario=True,
     ),
     Reason("checks (46) of a body without a subscription", (46,), (0, 1), more=lambda step, java, ours: step.is_spoilt),
-    Reason("modes of reading (401)", (401,), (0, 1), says="mode", ends_story=True),
-    Reason("delays that overflow Java's numbers", SENDS, (0, 13), says="TIMER_", ends_story=True),
+    Reason("modes of reading (401)", (401,), (0, 1), says="mode", ends_scenario=True),
+    Reason("delays that overflow Java's numbers", SENDS, (0, 13), says="TIMER_", ends_scenario=True),
     Reason(
         "the group's filter in the answer about a queue's entries (321)",
         (321,),
@@ -234,18 +236,18 @@ REASONS: tuple[Reason, ...] = (
             (step.code in SENDS and _codes(java, ours) == (13, 0) and "INNER_NUM" in str(step.fields))
             or (step.code == 36 and _codes(java, ours) == (1, 0) and java["remark"] == "MESSAGE_ILLEGAL")
         ),
-        ends_story=True,
+        ends_scenario=True,
     ),
-    Reason("batches (320) with the bit INNER_BATCH in sysFlag", SENDS, (0, 13), says="BatchCQ", ends_story=True),
-    Reason("bits of transactions in sysFlag without TRAN_MSG", SENDS, (0, 13), says="TRAN_MSG", ends_story=True),
+    Reason("batches (320) with the bit INNER_BATCH in sysFlag", SENDS, (0, 13), says="BatchCQ", ends_scenario=True),
+    Reason("bits of transactions in sysFlag without TRAN_MSG", SENDS, (0, 13), says="TRAN_MSG", ends_scenario=True),
     Reason(
         "messages without a key of their own",
         SENDS,
         (0, None),
         more=lambda step, java, ours: "UNIQ_KEY" not in step.fields.get("i", str(step.fields)),
-        ends_story=True,
+        ends_scenario=True,
     ),
-    Reason("batches whose sizes do not fit", SENDS, (0, None), says="batch", ends_story=True),
+    Reason("batches whose sizes do not fit", SENDS, (0, None), says="batch", ends_scenario=True),
     Reason("bytes that a pull asks for", PULLS, (0, 0), more=lambda step, java, ours: "maxMsgBytes" in step.fields),
     Reason(
         "where the next pull begins",
@@ -270,32 +272,32 @@ REASONS: tuple[Reason, ...] = (
         (0, 1),
         more=lambda step, java, ours: str(java.get("body")).startswith("no records"),
     ),
-    Reason("pops of a queue below -1", POPS, (None, 29), says="queueId[-", ends_story=True),
+    Reason("pops of a queue below -1", POPS, (None, 29), says="queueId[-", ends_scenario=True),
     Reason(
         "empty fields of binary headers",
         more=lambda step, java, ours: step.is_binary and "" in step.fields.values() and _is_exception(java),
-        ends_story=True,
+        ends_scenario=True,
     ),
-    Reason("pulls that ask for no message", PULLS, says="maxMsgNums", ends_story=True),
+    Reason("pulls that ask for no message", PULLS, says="maxMsgNums", ends_scenario=True),
     Reason(
-        "names", answers=(None, (17, 26, 29)), more=lambda step, java, ours: _has_illegal_name(step), ends_story=True
+        "names", answers=(None, (17, 26, 29)), more=lambda step, java, ours: _has_illegal_name(step), ends_scenario=True
     ),
-    Reason("delays in batches", SENDS, (0, 13), says="batch", ends_story=True),
-    Reason("pulls with expressions that cannot be parsed", PULLS, (PULL_CODES, 23), ends_story=True),
+    Reason("delays in batches", SENDS, (0, 13), says="batch", ends_scenario=True),
+    Reason("pulls with expressions that cannot be parsed", PULLS, (PULL_CODES, 23), ends_scenario=True),
     Reason(
         "heartbeats without subscriptions",
         (34,),
         more=lambda step, java, ours: b"heartbeatFingerprint" in step.body and _only(java, ours, "fields"),
-        ends_story=True,
+        ends_scenario=True,
     ),
     Reason(
         "addresses' sizes",
         SENDS,
         more=lambda step, java, ours: int(step.fields.get("f", step.fields.get("sysFlag", "0"))) & 0x30 != 0,
-        ends_story=True,
+        ends_scenario=True,
     ),
-    Reason("transactions that are decided", (37,), (0, 1), ends_story=True),
-    Reason("new times of popped messages that are done", (200053,), (0, 208), ends_story=True),
+    Reason("transactions that are decided", (37,), (0, 1), ends_scenario=True),
+    Reason("new times of popped messages that are done", (200053,), (0, 208), ends_scenario=True),
     Reason("cleaning of queues (306)", (306,), (1, 0), more=lambda step, java, ours: not java.get("remark")),
     Reason(
         "progress in topics that a group reads without a subscription",
@@ -309,14 +311,14 @@ REASONS: tuple[Reason, ...] = (
         (17,),
         (1, 0),
         more=lambda step, java, ours: not step.fields.get("topicFilterType"),
-        ends_story=True,
+        ends_scenario=True,
     ),
-    Reason("topics (17) with a permission that is none", (17,), (0, 29), says="perm", ends_story=True),
-    Reason("topics (17) with fewer than one queue", (17,), (0, 1), says="QueueNums", ends_story=True),
+    Reason("topics (17) with a permission that is none", (17,), (0, 29), says="perm", ends_scenario=True),
+    Reason("topics (17) with fewer than one queue", (17,), (0, 1), says="QueueNums", ends_scenario=True),
     Reason(
         "topics without write permission",
         SENDS,
         more=lambda step, java, ours: _codes(java, ours) in ((0, 16), (29, 16), (13, 16)),
-        ends_story=True,
+        ends_scenario=True,
     ),
 )

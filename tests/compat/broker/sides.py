@@ -1,4 +1,4 @@
-"""One of the two brokers, as a story talks to it: connections, what it pushes, and what marks stand for there."""
+"""One of the two brokers, as a scenario talks to it: connections, what it pushes, and what marks stand for there."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Link:
 
 @dataclass
 class Memory:
-    """What a story's marks stand for on one broker."""
+    """What a scenario's marks stand for on one broker."""
 
     prefix: str
     message_ids: dict[int, str] = field(default_factory=dict)
@@ -165,11 +165,11 @@ def say_yes(request: Command) -> Command:
 
 
 class Side:
-    """A broker and the links of the story that is told.
+    """A broker and the links of the scenario that is told.
 
     Args:
         answer: what a client answers to what the broker asks.
-        superuser: who signs what is asked besides the story, where brokers ask for signatures.
+        superuser: who signs what is asked besides the scenario, where brokers ask for signatures.
     """
 
     def __init__(
@@ -266,7 +266,9 @@ class Side:
                 return Closed()
             if time.monotonic() > deadline:
                 asked = (
-                    f"step {number}" if number >= 0 else f"code {self._codes[number]}, which is asked beside the story"
+                    f"step {number}"
+                    if number >= 0
+                    else f"code {self._codes[number]}, which is asked beside the scenario"
                 )
                 raise Silence(f"{self.name} does not answer {asked}")
             self._read(1)
@@ -276,7 +278,7 @@ class Side:
         return answer
 
     def ask(self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", link: int = 0) -> Command:
-        """Ask besides the story."""
+        """Ask besides the scenario."""
         name, secret = ("", "") if (user := self._superuser) is None else (user.access_key, user.secret_key)
         self.send(Step(code, fields or {}, body, number=-1, link=link, user=name, secret=secret))
         answer = self.receive(-1)

@@ -14,10 +14,10 @@ from compat.broker.steps import BINARY_CODE_MAX, Step
 REAL_CHOICE = {10: "queueId", 310: "e", 320: "e"}
 """Queue ids that let the broker choose would make the two brokers' queues differ."""
 KEPT_LONG = {"invisibleTime", "pollTime", "extraInfo"}
-"""Of pops: a pop must not wait, and what it gives must not come again while the story is told."""
+"""Of pops: a pop must not wait, and what it gives must not come again while the scenario is told."""
 NO_NUMBERS = ("99999999999999999999", "1e3", "1.5", "", "abc", "null")
 NAMES = {"topic", "b", "consumerGroup", "group", "groupName", "clientID", "username"}
-"""What stories make under names of their own: under another name it would stay for the next one."""
+"""What scenarios make under names of their own: under another name it would stay for the next one."""
 
 
 def spoil(random: Random, step: Step) -> Step:

@@ -1,6 +1,6 @@
-"""A step of a story: one request to a broker, written so that it can be carried out on two brokers, and again elsewhere.
+"""A step of a scenario: one request to a broker, written so that it can be carried out on two brokers, and again elsewhere.
 
-Texts hold marks, which are replaced when a step is carried out: § by what makes the story's names its own, ⟨offset:7⟩
+Texts hold marks, which are replaced when a step is carried out: § by what makes the scenario's names its own, ⟨offset:7⟩
 and ⟨id:7⟩ by where step 7's message went on that broker, ⟨time:3⟩ by the moment of step 3.
 """
 
@@ -35,7 +35,7 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class Step:
-    """One request; `number` is its name within the story."""
+    """One request; `number` is its name within the scenario."""
 
     code: int = 0
     fields: Mapping[str, str] = field(default_factory=dict)

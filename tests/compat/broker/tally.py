@@ -14,15 +14,15 @@ class Tally:
     """Counted over all runs that share a file.
 
     Args:
-        next_story: that the next run begins with.
+        next_scenario: that the next run begins with.
         counts: commands, by code.
         listed: differences by intention, by the name of their reason.
         differences: others, shrunk, as they are shown, by their kinds.
-        silences: stories in which a broker was silent; each is told again, to fresh brokers.
+        silences: scenarios in which a broker was silent; each is told again, to fresh brokers.
     """
 
-    next_story: int = 0
-    stories: int = 0
+    next_scenario: int = 0
+    scenarios: int = 0
     seconds: float = 0.0
     counts: Counter[int] = field(default_factory=Counter)
     listed: Counter[str] = field(default_factory=Counter)
@@ -30,10 +30,10 @@ class Tally:
     silences: list[str] = field(default_factory=list)
 
     @classmethod
-    def read(cls, path: Path | None, first_story: int) -> Tally:
-        """Return what a file says; without one, a tally that begins with a story."""
+    def read(cls, path: Path | None, first_scenario: int) -> Tally:
+        """Return what a file says; without one, a tally that begins with a scenario."""
         if path is None or not path.exists():
-            return cls(first_story)
+            return cls(first_scenario)
         kept = json.loads(path.read_text())
         counts = Counter({int(code): number for code, number in kept.pop("counts").items()})
         return cls(**kept | {"counts": counts, "listed": Counter(kept["listed"])})
@@ -45,21 +45,21 @@ class Tally:
             additional.write_text(json.dumps(vars(self), indent=1))
             additional.replace(path)
 
-    def note_silence(self, story: int, silence: Exception) -> None:
-        """Note that a broker was silent in a story, the last one told, and tell it again; the second time it is a difference."""
-        note = f"story {story}: {silence}"
-        if any(earlier.startswith(f"story {story}: ") for earlier in self.silences):
+    def note_silence(self, scenario: int, silence: Exception) -> None:
+        """Note that a broker was silent in a scenario, the last one told, and tell it again; the second time it is a difference."""
+        note = f"scenario {scenario}: {silence}"
+        if any(earlier.startswith(f"scenario {scenario}: ") for earlier in self.silences):
             self.differences[str(silence)] = note
         else:
-            self.next_story = story
-            self.stories -= 1
+            self.next_scenario = scenario
+            self.scenarios -= 1
         self.silences.append(note)
 
     def report(self, reasons: Iterable[str]) -> None:
         """Print how many commands of each code were compared, and what differed for reasons of these names."""
         total = f"{self.counts.total():,} commands to each"
-        story = self.next_story - 1
-        print(f"{total}, in {self.stories:,} stories, in {self.seconds:.0f} s, up to story {story}; by code:")
+        scenario = self.next_scenario - 1
+        print(f"{total}, in {self.scenarios:,} scenarios, in {self.seconds:.0f} s, up to scenario {scenario}; by code:")
         print("  " + ", ".join(f"{code} {number:,}" for code, number in sorted(self.counts.items())))
         print("different by intention (docs/compatibility.md), times:")
         for name in dict.fromkeys(reasons):

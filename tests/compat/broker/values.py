@@ -18,7 +18,7 @@ TEXTS = ("", " ", "*", "a b", "ümläut", "线", "a\x01b", "%", "x" * 130, "y" *
 TAGS = ("red", "blue", "green", "r\u00f6d", "Aa", "BB")
 """The last two have the same hash, which is what the broker looks at."""
 LEVELS = ("15", "16", "18", "19", "1000", "0", "-1")
-"""Delay levels of twenty minutes and more: nothing is delivered while a story is told."""
+"""Delay levels of twenty minutes and more: nothing is delivered while a scenario is told."""
 BORN_AT = "1700000000000"
 
 

@@ -22,7 +22,7 @@ from orbitmq.wire.messages.record import Record, iter_records
 from .parts import Serve
 
 
-class Rig:
+class Harness:
     """A running broker and a client's connections to it."""
 
     def __init__(self, broker: Broker) -> None:
@@ -80,7 +80,7 @@ def serve(tmp_path: Path) -> Serve:
     """Run a broker inside `async with`; the store of one test survives several of them."""
 
     @asynccontextmanager
-    async def serving(clocks: Mapping[str, Any] = {}, **settings: Any) -> AsyncIterator[Rig]:
+    async def serving(clocks: Mapping[str, Any] = {}, **settings: Any) -> AsyncIterator[Harness]:
         config: dict[str, Any] = {
             "bind_address": "127.0.0.1", "listen_port": 0, "store_path_root_dir": tmp_path / "store",
             "broker_name": "a", "mapped_file_size_commit_log": 4 * 1024 * 1024,
@@ -88,12 +88,12 @@ def serve(tmp_path: Path) -> Serve:
         }  # fmt: skip
         broker = Broker(BrokerConfig(**config | settings), **clocks)
         await broker.start()
-        rig = Rig(broker)
+        harness = Harness(broker)
         try:
             async with asyncio.timeout(60):
-                yield rig
+                yield harness
         finally:
-            for pool in rig.pools:
+            for pool in harness.pools:
                 await pool.close()
             await broker.stop()
 
@@ -101,6 +101,6 @@ def serve(tmp_path: Path) -> Serve:
 
 
 @pytest.fixture
-def rig(serve: Serve) -> AbstractAsyncContextManager[Rig]:
+def harness(serve: Serve) -> AbstractAsyncContextManager[Harness]:
     """A broker with the settings of `serve`, which runs while the test does."""
     return serve()

@@ -24,7 +24,7 @@ from orbitmq.wire.header import request_type
 from orbitmq.wire.headers import CreateTopic, GetBrokerRuntimeInfo, GetMaxOffset
 from orbitmq.wire.messages.record import iter_records
 from orbitmq.wire.signature import Credentials
-from unit.broker.conftest import Rig, pull_header, send_header
+from unit.broker.conftest import Harness, pull_header, send_header
 from unit.net.accounts import ADMIN, FORGER, READER, STRANGER, WRITER, write_accounts
 from unit.net.certificates import Authority
 from waiting import until
@@ -60,11 +60,11 @@ async def test_the_table_of_codes_and_roles_holds(serve: Any, tmp_path: Path):
     may = {ADMIN: 3, WRITER: 2, READER: 1, FORGER: 0, STRANGER: 0, None: 0}
 
     # What is forbidden to all is refused with the same code.
-    async with serve(acl_enable=True, acl_file=write_accounts(tmp_path), recall_message_enable=True) as rig:
+    async with serve(acl_enable=True, acl_file=write_accounts(tmp_path), recall_message_enable=True) as harness:
         for credentials, rank in may.items():
-            pool = rig.connect(credentials=credentials)
+            pool = harness.connect(credentials=credentials)
             for code in HANDLERS.codes:
-                answer = await pool.request(rig.broker.address, any_header(code), b"body", code=code)
+                answer = await pool.request(harness.broker.address, any_header(code), b"body", code=code)
                 is_refused = answer.code == 16 and "needs a signature with the role" in str(answer.remark)
                 assert is_refused is (rank < role_for(code)), (credentials, code, answer)
 
@@ -72,56 +72,56 @@ async def test_the_table_of_codes_and_roles_holds(serve: Any, tmp_path: Path):
 async def test_an_unsigned_send_is_not_stored_however_it_is_served(serve: Any, tmp_path: Path):
     """The fast path looks at no signature: it must be out of the way."""
 
-    async with serve(acl_enable=True, acl_file=write_accounts(tmp_path)) as rig:
-        admin, writer = rig.connect(credentials=ADMIN), rig.connect(credentials=WRITER)
-        assert (await admin.request(rig.broker.address, CREATE)).code == 0
+    async with serve(acl_enable=True, acl_file=write_accounts(tmp_path)) as harness:
+        admin, writer = harness.connect(credentials=ADMIN), harness.connect(credentials=WRITER)
+        assert (await admin.request(harness.broker.address, CREATE)).code == 0
         for _ in range(3):
-            assert (await rig.send("made")).code == 16
-            assert (await writer.request(rig.broker.address, send_header("made"), b"signed")).code == 0
-        end = await admin.request(rig.broker.address, GetMaxOffset(topic="made", queue_id=0))
+            assert (await harness.send("made")).code == 16
+            assert (await writer.request(harness.broker.address, send_header("made"), b"signed")).code == 0
+        end = await admin.request(harness.broker.address, GetMaxOffset(topic="made", queue_id=0))
         assert end.ext_fields == {"offset": "3"}
 
 
-async def test_without_access_control_a_signed_send_is_a_send(rig: Rig):
-    pool = rig.connect(credentials=STRANGER)
-    assert (await pool.request(rig.broker.address, send_header("TBW102"), b"signed")).code == 0
+async def test_without_access_control_a_signed_send_is_a_send(harness: Harness):
+    pool = harness.connect(credentials=STRANGER)
+    assert (await pool.request(harness.broker.address, send_header("TBW102"), b"signed")).code == 0
 
 
 async def test_an_enforcing_broker_serves_whom_it_speaks_tls_with(serve: Any, tmp_path: Path):
     files = Authority(tmp_path).issue("broker")
     body = os.urandom(1_000_000)
 
-    async with serve(**tls_settings("enforcing", files)) as rig:
-        pool = rig.connect(tls=client_context(files))
+    async with serve(**tls_settings("enforcing", files)) as harness:
+        pool = harness.connect(tls=client_context(files))
         for _ in range(3):  # the first one makes the topic, the others may take the fast path
-            assert (await pool.request(rig.broker.address, send_header("orders"), body)).code == 0
-        pulled = await pool.request(rig.broker.address, pull_header("orders"))
+            assert (await pool.request(harness.broker.address, send_header("orders"), body)).code == 0
+        pulled = await pool.request(harness.broker.address, pull_header("orders"))
         assert [record.body for record in iter_records(pulled.body)] == [body] * 3
         with pytest.raises(ConnectionFailed):
-            await rig.send("orders")
-        assert rig.broker.running.server.counters.closed_by_us["no TLS"] == 1
+            await harness.send("orders")
+        assert harness.broker.running.server.counters.closed_by_us["no TLS"] == 1
 
 
 async def test_a_permissive_broker_serves_both_kinds(serve: Any, tmp_path: Path):
     files = Authority(tmp_path).issue("broker")
 
-    async with serve(**tls_settings("permissive", files)) as rig:
-        pool = rig.connect(tls=client_context(files))
-        assert (await pool.request(rig.broker.address, send_header("orders"), b"x")).code == 0
-        assert (await rig.send("orders")).code == 0
-        assert rig.broker.running.server.counters.connections_encrypted == 1
+    async with serve(**tls_settings("permissive", files)) as harness:
+        pool = harness.connect(tls=client_context(files))
+        assert (await pool.request(harness.broker.address, send_header("orders"), b"x")).code == 0
+        assert (await harness.send("orders")).code == 0
+        assert harness.broker.running.server.counters.connections_encrypted == 1
 
 
 async def test_a_held_pull_is_answered_over_tls(serve: Any, tmp_path: Path):
     files = Authority(tmp_path).issue("broker")
 
-    async with serve(**tls_settings("enforcing", files)) as rig:
-        waiting, sending = rig.connect(tls=client_context(files)), rig.connect(tls=client_context(files))
-        assert (await sending.request(rig.broker.address, send_header("orders"), b"first")).code == 0
+    async with serve(**tls_settings("enforcing", files)) as harness:
+        waiting, sending = harness.connect(tls=client_context(files)), harness.connect(tls=client_context(files))
+        assert (await sending.request(harness.broker.address, send_header("orders"), b"first")).code == 0
         header = pull_header("orders", queue_offset=1, sys_flag=6, suspend_timeout_ms=20_000)
-        pull = asyncio.ensure_future(waiting.request(rig.broker.address, header, timeout_ms=30_000))
-        await until(lambda: rig.broker.service.pulls.held_count == 1)
-        assert (await sending.request(rig.broker.address, send_header("orders"), b"second")).code == 0
+        pull = asyncio.ensure_future(waiting.request(harness.broker.address, header, timeout_ms=30_000))
+        await until(lambda: harness.broker.service.pulls.held_count == 1)
+        assert (await sending.request(harness.broker.address, send_header("orders"), b"second")).code == 0
         assert [record.body for record in iter_records((await pull).body)] == [b"second"]
 
 
@@ -131,17 +131,17 @@ async def test_housekeeping_takes_changed_accounts_and_certificates(serve: Any, 
     accounts = write_accounts(tmp_path)
     renewed = Credentials(ADMIN.access_key, "renewed-secret")
 
-    async with serve(acl_enable=True, acl_file=accounts, **tls_settings("enforcing", files)) as rig:
-        old, new = (rig.connect(credentials=who, tls=client_context(files)) for who in (ADMIN, renewed))
-        assert (await old.request(rig.broker.address, GetBrokerRuntimeInfo())).code == 0
+    async with serve(acl_enable=True, acl_file=accounts, **tls_settings("enforcing", files)) as harness:
+        old, new = (harness.connect(credentials=who, tls=client_context(files)) for who in (ADMIN, renewed))
+        assert (await old.request(harness.broker.address, GetBrokerRuntimeInfo())).code == 0
         write_accounts(tmp_path, admin=renewed)
         authority.issue("renewed", file="broker")
         for path in filter(None, (accounts, files.certificate, files.key)):
             os.utime(path, ns=(10**18, 10**18))
-        await rig.broker.running.housekeeping.do_due(SWEEP_MS)
-        assert (await old.request(rig.broker.address, GetBrokerRuntimeInfo())).code == 16
-        assert (await new.request(rig.broker.address, GetBrokerRuntimeInfo())).code == 0
-        host, _, port = rig.broker.address.rpartition(":")
+        await harness.broker.running.housekeeping.do_due(SWEEP_MS)
+        assert (await old.request(harness.broker.address, GetBrokerRuntimeInfo())).code == 16
+        assert (await new.request(harness.broker.address, GetBrokerRuntimeInfo())).code == 0
+        host, _, port = harness.broker.address.rpartition(":")
         _, writer = await asyncio.open_connection(host, int(port), ssl=client_context(files))
         assert dict(entry[0] for entry in writer.get_extra_info("peercert")["subject"])["commonName"] == "renewed"
         writer.close()
@@ -150,16 +150,16 @@ async def test_housekeeping_takes_changed_accounts_and_certificates(serve: Any, 
 
 async def test_an_open_door_is_said_at_start_and_to_who_asks(serve: Any, caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING):
-        async with serve(bind_address="0.0.0.0", broker_ip1="127.0.0.1") as rig:
-            values = decode_kv_table((await rig.ask(GetBrokerRuntimeInfo())).body)
+        async with serve(bind_address="0.0.0.0", broker_ip1="127.0.0.1") as harness:
+            values = decode_kv_table((await harness.ask(GetBrokerRuntimeInfo())).body)
             assert "aclEnable" in values[WARNINGS]
     assert "every client that reaches the port may read, send and delete messages" in caplog.text
 
 
 async def test_nothing_is_said_of_a_closed_one(serve: Any, caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING):
-        async with serve() as rig:
-            assert WARNINGS not in decode_kv_table((await rig.ask(GetBrokerRuntimeInfo())).body)
+        async with serve() as harness:
+            assert WARNINGS not in decode_kv_table((await harness.ask(GetBrokerRuntimeInfo())).body)
     assert caplog.text == ""
 
 

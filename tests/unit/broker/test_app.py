@@ -243,12 +243,12 @@ async def test_a_topic_of_a_java_broker_with_an_attribute_that_has_no_effect_is_
 
 
 async def test_offsets_survive_an_orderly_stop(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send("t")
-        await rig.make_group()
-        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
-    async with serve() as rig:
-        assert rig.broker.service.offsets.query("g", "t", 0) == 1
+    async with serve() as harness:
+        await harness.send("t")
+        await harness.make_group()
+        await harness.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
+    async with serve() as harness:
+        assert harness.broker.service.offsets.query("g", "t", 0) == 1
 
 
 async def test_name_servers_can_be_changed_while_the_broker_runs(tmp_path: Path) -> None:
@@ -338,17 +338,17 @@ async def test_a_topic_that_a_full_disk_refuses_is_made_and_kept_by_the_first_se
     def refuse(path: Path, content: bytes) -> None:
         raise OSError(28, "No space left on device", str(path))
 
-    async with serve() as rig:
-        topics = rig.broker.service.topics.table
+    async with serve() as harness:
+        topics = harness.broker.service.topics.table
         before = set(topics.all)
         with monkeypatch.context() as patch:
             patch.setattr("orbitmq.broker.groups.table_file.replace_file", refuse)
-            answer = await rig.send("orders")
+            answer = await harness.send("orders")
             assert (answer.code, answer.remark) == (14, "the topic table cannot be saved: No space left on device")
         # Neither the new topic nor what the start added: only the refused change is taken back.
         assert set(topics.all) == before
-        assert (await rig.send("orders")).code == 0
-        kept = ConfigFiles(rig.broker.config.store_path_root_dir / "config").load_topics(auto_create_enable=True)
+        assert (await harness.send("orders")).code == 0
+        kept = ConfigFiles(harness.broker.config.store_path_root_dir / "config").load_topics(auto_create_enable=True)
         assert set(kept.all) == {*before, "orders"}
 
 

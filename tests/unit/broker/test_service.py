@@ -45,7 +45,7 @@ async def _no_route(topic: str) -> None:
     """Know no NameServer."""
 
 
-class Rig:
+class Harness:
     """A service over a store in memory and files in a directory."""
 
     def __init__(self, path: Path, store: Store | None = None, **settings: Any) -> None:
@@ -80,207 +80,212 @@ class Rig:
 def test_a_broker_is_read_and_written_as_far_as_its_permission_says(
     tmp_path: Path, permission: int, is_readable: bool, is_writable: bool
 ) -> None:
-    service = Rig(tmp_path, broker_permission=permission).service
+    service = Harness(tmp_path, broker_permission=permission).service
     assert (service.is_readable, service.is_writable) == (is_readable, is_writable)
     assert service.sending.queue_resolver.is_writable is is_writable
 
 
 def test_a_changed_topic_is_in_its_file_and_announced(tmp_path: Path) -> None:
-    rig = Rig(tmp_path)
-    rig.service.topics.update(TopicConfig(topic="orders"), 1)
-    assert rig.files.load_topics(auto_create_enable=True).get("orders") == TopicConfig(topic="orders")
-    assert rig.announced == [None]
+    harness = Harness(tmp_path)
+    harness.service.topics.update(TopicConfig(topic="orders"), 1)
+    assert harness.files.load_topics(auto_create_enable=True).get("orders") == TopicConfig(topic="orders")
+    assert harness.announced == [None]
 
 
 async def test_a_new_group_is_in_its_file_and_its_retry_topic_in_the_topics_of_the_same_broker(tmp_path: Path) -> None:
-    rig = Rig(tmp_path)
+    harness = Harness(tmp_path)
     told: list[object] = []
-    rig.service.admissions.admit(FakePeer(), ["g"], 1, told.append)
+    harness.service.admissions.admit(FakePeer(), ["g"], 1, told.append)
     await until(lambda: told == [None])
-    assert rig.files.load_groups(auto_create_enable=False).get("g") is not None
-    assert rig.service.topics.get("%RETRY%g") is not None
+    assert harness.files.load_groups(auto_create_enable=False).get("g") is not None
+    assert harness.service.topics.get("%RETRY%g") is not None
 
 
 def test_tables_that_were_stored_are_served(tmp_path: Path) -> None:
-    first = Rig(tmp_path).service
+    first = Harness(tmp_path).service
     first.topics.update(TopicConfig(topic="orders"), 1)
     first.groups.update(GroupConfig(group="g", retry_times_max=3), 1)
-    again = Rig(tmp_path).service
+    again = Harness(tmp_path).service
     assert again.topics.get("orders") == TopicConfig(topic="orders")
     assert (again.groups.configs.all["g"].retry_times_max, again.offsets.all) == (3, {})
 
 
 def test_delayed_messages_go_on_where_the_file_says(tmp_path: Path) -> None:
-    rig = Rig(tmp_path)
+    harness = Harness(tmp_path)
     for body in (b"delivered before", b"still waiting"):
-        rig.store.append(schedule(Draft("t", 0, body), {}, 1))
-    rig.service.topics.update(TopicConfig(topic="t"), 1)
-    replace_file(rig.files.delays_path, format_delay_offsets({1: 1}, DataVersion()))
-    again = Rig(tmp_path, rig.store)
+        harness.store.append(schedule(Draft("t", 0, body), {}, 1))
+    harness.service.topics.update(TopicConfig(topic="t"), 1)
+    replace_file(harness.files.delays_path, format_delay_offsets({1: 1}, DataVersion()))
+    again = Harness(tmp_path, harness.store)
     again.clock.advance(10_000)
     again.monotonic.advance(10_000)
     again.service.delays.wake()
-    assert rig.store.max_offset(SCHEDULE_TOPIC, 0) == 2
+    assert harness.store.max_offset(SCHEDULE_TOPIC, 0) == 2
     assert run_once(again) == [b"still waiting"]
 
 
-def run_once(rig: Rig) -> list[bytes]:
+def run_once(harness: Harness) -> list[bytes]:
     """Run the delivery of delayed messages until something has arrived; return the bodies."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         arrived = asyncio.Event()
-        rig.store.on_arrived.append(lambda topic, *_: arrived.set() if topic == "t" else None)
-        task = asyncio.create_task(rig.service.delays.run())
+        harness.store.on_arrived.append(lambda topic, *_: arrived.set() if topic == "t" else None)
+        task = asyncio.create_task(harness.service.delays.run())
         await arrived.wait()
         task.cancel()
 
-    asyncio.run(scene())
-    count = rig.store.max_offset("t", 0)
-    records = [rig.store.message_at("t", 0, offset) for offset in range(count)]
+    asyncio.run(scenario())
+    count = harness.store.max_offset("t", 0)
+    records = [harness.store.message_at("t", 0, offset) for offset in range(count)]
     return [bytes(record.body) for record in records if record is not None]
 
 
 def test_offsets_of_delayed_messages_that_cannot_be_read_stop_the_start(tmp_path: Path) -> None:
-    rig = Rig(tmp_path)
-    replace_file(rig.files.delays_path, b"no offsets")
+    harness = Harness(tmp_path)
+    replace_file(harness.files.delays_path, b"no offsets")
     with pytest.raises(StoreError):
-        Rig(tmp_path)
+        Harness(tmp_path)
 
 
 @pytest.mark.parametrize(("mode", "is_sync"), [("SYNC_FLUSH", True), ("ASYNC_FLUSH", False)])
 def test_sends_wait_for_the_disk_in_sync_flush_alone(tmp_path: Path, mode: str, is_sync: bool) -> None:
-    assert Rig(tmp_path, flush_disk_type=mode).service.sending.is_sync is is_sync
+    assert Harness(tmp_path, flush_disk_type=mode).service.sending.is_sync is is_sync
 
 
 def test_sends_are_answered_and_stored_under_the_brokers_own_names(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, broker_cluster_name="c", region_id="r", trace_on=False, max_message_size=77)
-    sending = rig.service.sending
+    harness = Harness(tmp_path, broker_cluster_name="c", region_id="r", trace_on=False, max_message_size=77)
+    sending = harness.service.sending
     assert sending.body_size_max == 77
     assert sending.properties.plain(b"") == b"MSG_REGION\x01r\x02TRACE_ON\x01false\x02CLUSTER\x01c\x02"
     assert sending.answers.host == HOST
     assert sending.answers.header("id", 1, 2) == SendResponse(
         message_id="id", queue_id=1, queue_offset=2, region_id="r", trace_on="false"
     )
-    assert (sending.store, sending.stats, sending.delays) == (rig.store, rig.service.stats, rig.service.delays)
+    assert (sending.store, sending.stats, sending.delays) == (
+        harness.store,
+        harness.service.stats,
+        harness.service.delays,
+    )
 
 
 def test_pulls_keep_the_brokers_limits(tmp_path: Path) -> None:
-    rig = Rig(
+    harness = Harness(
         tmp_path, parked_pulls_max=1, max_transfer_count_on_message_in_memory=2,
         max_transfer_bytes_on_message_in_memory=1024,
     )  # fmt: skip
     for _ in range(5):
-        size = rig.store.append(Draft("t", 0, b"x")).size
+        size = harness.store.append(Draft("t", 0, b"x")).size
     for _ in range(5):
-        large = rig.store.append(Draft("t", 1, bytes(600))).size
-    pulls = rig.service.pulls
+        large = harness.store.append(Draft("t", 1, bytes(600))).size
+    pulls = harness.service.pulls
     assert len(pulls.read(pull_header("t"), None).body) == 2 * size
     assert len(pulls.read(pull_header("t", queue_id=1), None).body) == large
     waiting = call(pull_header("t", queue_offset=5), now_ms=0)
     assert [pulls.hold(waiting, None, 1_000) for _ in range(2)] == [True, False]
-    assert rig.service.runtime_info.values(0)["parkedPullCount"] == "1"
+    assert harness.service.runtime_info.values(0)["parkedPullCount"] == "1"
 
 
 def test_an_arrival_wakes_the_pulls_of_the_same_broker(tmp_path: Path) -> None:
-    rig, peer = Rig(tmp_path), FakePeer()
-    rig.service.pulls.hold(call(pull_header("t"), peer=peer), None, 1_000)
-    rig.store.append(Draft("t", 1, b"another queue"))
-    rig.service.pulls.answer_overtaken()
+    harness, peer = Harness(tmp_path), FakePeer()
+    harness.service.pulls.hold(call(pull_header("t"), peer=peer), None, 1_000)
+    harness.store.append(Draft("t", 1, b"another queue"))
+    harness.service.pulls.answer_overtaken()
     assert peer.replies == []
-    asyncio.run(arrive(rig))
+    asyncio.run(arrive(harness))
     assert [len(reply.body) > 0 for reply in peer.replies] == [True]
 
 
-async def arrive(rig: Rig) -> None:
+async def arrive(harness: Harness) -> None:
     """Append a message, and let the turn end."""
-    rig.store.append(Draft("t", 0, b"the queue"))
+    harness.store.append(Draft("t", 0, b"the queue"))
     await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("is_notifying", [True, False])
 def test_members_hear_of_others_unless_that_is_off(tmp_path: Path, is_notifying: bool) -> None:
-    rig, first = Rig(tmp_path, notify_consumer_ids_changed_enable=is_notifying), FakePeer()
-    rig.join("c1", first)
+    harness, first = Harness(tmp_path, notify_consumer_ids_changed_enable=is_notifying), FakePeer()
+    harness.join("c1", first)
     first.heard.clear()
-    rig.join("c2", FakePeer())
+    harness.join("c2", FakePeer())
     assert len(first.heard) == int(is_notifying)
 
 
 def test_a_client_leaves_after_the_silence_and_its_locks_after_the_time_of_the_settings(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, channel_expired_timeout=5_000, rebalance_lock_max_live_time=2_000)
-    service, queue = rig.service, MessageQueue("t", "a", 0)
-    rig.join("c1", FakePeer())
-    service.locks.lock("g", "c1", [queue], rig.clock())
-    assert service.locks.lock("g", "c2", [queue], rig.clock() + 1_999) == []
-    assert service.locks.lock("g", "c2", [queue], rig.clock() + 2_000) == [queue]
-    rig.monotonic.advance(4_999)
+    harness = Harness(tmp_path, channel_expired_timeout=5_000, rebalance_lock_max_live_time=2_000)
+    service, queue = harness.service, MessageQueue("t", "a", 0)
+    harness.join("c1", FakePeer())
+    service.locks.lock("g", "c1", [queue], harness.clock())
+    assert service.locks.lock("g", "c2", [queue], harness.clock() + 1_999) == []
+    assert service.locks.lock("g", "c2", [queue], harness.clock() + 2_000) == [queue]
+    harness.monotonic.advance(4_999)
     service.membership.expire()
     assert service.membership.members.consumer_ids("g") == ["c1"]
-    rig.monotonic.advance(1)
+    harness.monotonic.advance(1)
     service.membership.expire()
     assert service.membership.members.consumer_ids("g") == []
 
 
 def test_no_client_leaves_and_no_lock_ends_because_the_wall_clock_is_set(tmp_path: Path) -> None:
-    rig, locks = Rig(tmp_path), []
-    rig.join("c1", FakePeer())
+    harness, locks = Harness(tmp_path), []
+    harness.join("c1", FakePeer())
     queue = MessageQueue("t", "a", 0)
     for client in ("c1", "c2"):
         body = encode_queue_lock(QueueLock(group="g", client_id=client, queues=(queue,)))
         reply = lock_queues(
-            LockTables(rig.service.locks, rig.service.monotonic), call(LockQueues(), body, now_ms=rig.clock())
+            LockTables(harness.service.locks, harness.service.monotonic),
+            call(LockQueues(), body, now_ms=harness.clock()),
         )
         assert isinstance(reply, Reply)
         locks.append(decode_locked_queues(reply.body))
-        rig.clock.advance(3_600_000)
-        rig.service.membership.expire()
+        harness.clock.advance(3_600_000)
+        harness.service.membership.expire()
     assert locks == [(queue,), ()]
-    assert rig.service.membership.members.consumer_ids("g") == ["c1"]
+    assert harness.service.membership.members.consumer_ids("g") == ["c1"]
 
 
 def test_locks_of_many_queues_wait_for_the_turn_of_their_connection(tmp_path: Path) -> None:
-    rig, peer = Rig(tmp_path), FakePeer()
+    harness, peer = Harness(tmp_path), FakePeer()
     queues = tuple(MessageQueue("t", "a", number) for number in range(3_500))
     body = encode_queue_lock(QueueLock(group="g", client_id="c", queues=queues))
-    tables = LockTables(rig.service.locks, rig.service.monotonic)
+    tables = LockTables(harness.service.locks, harness.service.monotonic)
     assert lock_queues(tables, call(LockQueues(), body, peer=peer)) is LATER
     assert decode_locked_queues(peer.replies.pop().body) == queues
     assert unlock_queues(tables, call(UnlockQueues(), body, peer=peer)) is LATER
     assert [reply.code for reply in peer.replies] == [0]
-    assert not rig.service.locks.is_ordered("g", rig.service.monotonic())
+    assert not harness.service.locks.is_ordered("g", harness.service.monotonic())
 
 
 def test_the_brokers_chance_chooses_queues(tmp_path: Path) -> None:
     def chosen() -> list[int]:
-        rig = Rig(tmp_path)
+        harness = Harness(tmp_path)
         topic = TopicConfig(topic="t", read_queue_count=16, write_queue_count=16)
         return [
-            rig.service.sending.queue_resolver.choose_queue(topic, send_header("t", queue_id=-1)) for _ in range(20)
+            harness.service.sending.queue_resolver.choose_queue(topic, send_header("t", queue_id=-1)) for _ in range(20)
         ]
 
     assert chosen() == chosen()
 
 
 def test_figures_begin_when_the_service_does(tmp_path: Path) -> None:
-    rig = Rig(tmp_path)
-    assert rig.service.stats.started_at_ms == 1_000
-    assert rig.service.address.host == Host("127.0.0.1", 10911)
+    harness = Harness(tmp_path)
+    assert harness.service.stats.started_at_ms == 1_000
+    assert harness.service.address.host == Host("127.0.0.1", 10911)
 
 
 def test_settings_of_transactions_reach_them_and_a_damaged_file_of_counts_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "transactionMetrics").write_bytes(b"{")
-    rig = Rig(tmp_path, transaction_time_out=7, transaction_check_max=2, file_reserved_time=1)
-    rules = rig.service.transactions.rules
+    harness = Harness(tmp_path, transaction_time_out=7, transaction_check_max=2, file_reserved_time=1)
+    rules = harness.service.transactions.rules
     assert (rules.timeout_ms, rules.check_max, rules.reserved_ms) == (7, 2, 3_600_000)
-    assert rig.service.transactions.counts.open == {}
-    assert rig.service.sending.transactions is rig.service.transactions
-    assert Rig(tmp_path, reject_transaction_message=True).service.sending.transactions is None
+    assert harness.service.transactions.counts.open == {}
+    assert harness.service.sending.transactions is harness.service.transactions
+    assert Harness(tmp_path, reject_transaction_message=True).service.sending.transactions is None
 
 
 def test_counts_of_open_transactions_are_read_again(tmp_path: Path) -> None:
     replace_file(tmp_path / "config" / "transactionMetrics", b'{"transactionCount":{"t":{"count":3,"timeStamp":1}}}')
-    assert Rig(tmp_path).service.transactions.counts.open == {"t": 3}
+    assert Harness(tmp_path).service.transactions.counts.open == {"t": 3}
 
 
 async def turns(*jobs: PeriodicJob, count: int) -> None:

@@ -38,7 +38,7 @@ def consumer(cluster, **settings):
 
 
 @asynccontextmanager
-async def scene(brokers=1, *, settings=None, **of_consumer):
+async def harness(brokers=1, *, settings=None, **of_consumer):
     """Yield a cluster with the topic orders, a producer and a consumer."""
     async with LocalCluster(brokers=brokers, settings=settings) as cluster:
         await create(cluster)
@@ -47,7 +47,7 @@ async def scene(brokers=1, *, settings=None, **of_consumer):
 
 
 async def test_messages_are_received_acknowledged_and_kept():
-    async with scene() as (cluster, producer, reader):
+    async with harness() as (cluster, producer, reader):
         reader.subscribe("orders")
         await producer.send_batch([Message("orders", b"%d" % number) for number in range(4)])
         one = (await reader.receive(1))[0]
@@ -65,7 +65,7 @@ async def test_messages_are_received_acknowledged_and_kept():
 
 
 async def test_what_is_given_back_comes_again():
-    async with scene() as (_cluster, producer, reader):
+    async with harness() as (_cluster, producer, reader):
         reader.subscribe("orders", tag="new")
         await producer.send(Message("orders", b"old", tag="old"))
         await producer.send(Message("orders", b"new", tag="new"))
@@ -77,7 +77,7 @@ async def test_what_is_given_back_comes_again():
 
 
 async def test_a_waiter_gets_the_first_message_of_any_broker():
-    async with scene(brokers=2) as (cluster, producer, reader):
+    async with harness(brokers=2) as (cluster, producer, reader):
         reader.subscribe("orders")
         found = set()
         for _ in range(4):
@@ -92,7 +92,7 @@ async def test_a_waiter_gets_the_first_message_of_any_broker():
 
 
 async def test_one_broker_that_is_away_keeps_no_message_of_the_other():
-    async with scene(brokers=2) as (cluster, producer, reader):
+    async with harness(brokers=2) as (cluster, producer, reader):
         reader.subscribe("orders")
         await reader.receive(timeout_ms=1)
         await cluster.stop_broker("broker-b")
@@ -105,7 +105,7 @@ async def test_one_broker_that_is_away_keeps_no_message_of_the_other():
 
 
 async def test_a_receive_goes_on_when_its_broker_is_back():
-    async with scene() as (cluster, producer, reader):
+    async with harness() as (cluster, producer, reader):
         reader.subscribe("orders")
         await producer.send(Message("orders", b"before"))
         (before,) = await reader.receive()
@@ -119,7 +119,7 @@ async def test_a_receive_goes_on_when_its_broker_is_back():
 
 
 async def test_no_request_waits_for_a_silent_broker_until_it_answers(monkeypatch):
-    async with scene(brokers=2) as (_cluster, producer, reader):
+    async with harness(brokers=2) as (_cluster, producer, reader):
         call, thawed, pops = reader._session.call, asyncio.Event(), []
 
         async def freezing(broker_name, header, *args, **settings):
@@ -146,7 +146,7 @@ async def test_no_request_waits_for_a_silent_broker_until_it_answers(monkeypatch
 
 
 async def test_an_unknown_topic_keeps_no_message_of_the_others(caplog):
-    async with scene() as (cluster, producer, reader):
+    async with harness() as (cluster, producer, reader):
         reader.subscribe("nowhere")
         reader.subscribe("orders")
         await producer.send(Message("orders", b"x"))
@@ -215,7 +215,7 @@ async def test_wrong_arguments_are_named():
 
 
 async def test_a_tag_whose_hash_clashes_matches_nothing():
-    async with scene() as (cluster, producer, reader):
+    async with harness() as (cluster, producer, reader):
         reader.subscribe("orders", tag="Aa")
         await producer.send(Message("orders", b"clash", tag="BB"))
         await producer.send(Message("orders", b"wanted", tag="Aa"))
@@ -225,7 +225,7 @@ async def test_a_tag_whose_hash_clashes_matches_nothing():
 
 
 async def test_a_refusal_is_told():
-    async with scene(settings={"pop_checkpoints_max": 1}) as (_cluster, producer, reader):
+    async with harness(settings={"pop_checkpoints_max": 1}) as (_cluster, producer, reader):
         reader.subscribe("orders")
         await producer.send_batch([Message("orders", b"0"), Message("orders", b"1")])
         await reader.receive(1)
@@ -258,7 +258,7 @@ async def test_in_order_no_consumer_gets_more_of_a_queue_until_all_before_is_ack
 
 
 async def test_in_order_a_receive_that_got_no_answer_asks_for_the_same_messages_again():
-    async with scene(ordered=True) as (cluster, producer, reader):
+    async with harness(ordered=True) as (cluster, producer, reader):
         reader.subscribe("orders")
         waiting = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
         while not service_of(cluster).pop.waiting.held.count:
@@ -273,7 +273,7 @@ async def test_in_order_a_receive_that_got_no_answer_asks_for_the_same_messages_
 
 
 async def test_in_order_receives_at_the_same_time_do_not_get_one_anothers_messages():
-    async with scene(ordered=True) as (cluster, producer, reader):
+    async with harness(ordered=True) as (cluster, producer, reader):
         reader.subscribe("orders")
         receiving = [asyncio.ensure_future(reader.receive(1, timeout_ms=60_000)) for _ in range(2)]
         while service_of(cluster).pop.waiting.held.count < 2:
@@ -291,7 +291,7 @@ async def test_in_order_receives_at_the_same_time_do_not_get_one_anothers_messag
 
 
 async def test_what_another_consumer_received_may_be_acknowledged():
-    async with scene() as (cluster, producer, reader):
+    async with harness() as (cluster, producer, reader):
         reader.subscribe("orders")
         await producer.send_batch([Message("orders", b"%d" % number) for number in range(2)])
         first, second = await reader.receive()
@@ -304,7 +304,7 @@ async def test_what_another_consumer_received_may_be_acknowledged():
 
 
 async def test_a_message_of_a_broker_that_is_gone_keeps_no_other_from_being_acknowledged():
-    async with scene() as (cluster, producer, reader):
+    async with harness() as (cluster, producer, reader):
         reader.subscribe("orders")
         await producer.send_batch([Message("orders", b"%d" % number) for number in range(3)])
         first, lost, last = await reader.receive()

@@ -12,7 +12,7 @@ from unit.net.connection.fakes import FakeLoop
 ROUND_COST = 4 * TURN_COUNT
 
 
-class Rig:
+class Harness:
     """Peers that have piled up requests, and the order in which they are served."""
 
     def __init__(self, **left: int) -> None:
@@ -39,37 +39,37 @@ class Rig:
 
 
 def test_peers_are_served_one_after_another():
-    rig = Rig(a=3, b=1, c=2)
-    rig.loop.turn()
-    assert rig.served == ["a", "b", "c", "a"]
-    rig.loop.turn()
-    assert (rig.served, rig.loop.soon) == (["a", "b", "c", "a", "c", "a"], [])
+    harness = Harness(a=3, b=1, c=2)
+    harness.loop.turn()
+    assert harness.served == ["a", "b", "c", "a"]
+    harness.loop.turn()
+    assert (harness.served, harness.loop.soon) == (["a", "b", "c", "a", "c", "a"], [])
 
 
 def test_the_loop_serves_others_between_two_rounds():
-    rig = Rig(a=100)
-    rig.loop.call_soon(lambda: rig.served.append("others"))
-    rig.loop.turn()
-    rig.loop.turn()
-    assert (rig.served, len(rig.loop.soon)) == (["a"] * 4 + ["others"] + ["a"] * 4, 1)
+    harness = Harness(a=100)
+    harness.loop.call_soon(lambda: harness.served.append("others"))
+    harness.loop.turn()
+    harness.loop.turn()
+    assert (harness.served, len(harness.loop.soon)) == (["a"] * 4 + ["others"] + ["a"] * 4, 1)
 
 
 def test_a_round_ends_early_when_those_who_are_served_take_long():
-    rig = Rig(a=9, b=9)
-    rig.took_s = 0.003
-    rig.loop.turn()
-    assert rig.served == ["a", "b"]
-    rig.loop.turn()
-    assert rig.served == ["a", "b", "a", "b"]
+    harness = Harness(a=9, b=9)
+    harness.took_s = 0.003
+    harness.loop.turn()
+    assert harness.served == ["a", "b"]
+    harness.loop.turn()
+    assert harness.served == ["a", "b", "a", "b"]
 
 
 def test_who_comes_after_a_pause_is_served_again():
-    rig = Rig(a=1)
-    rig.loop.turn()
-    rig.left["a"] = 1
-    rig.wait("a")
-    rig.loop.turn()
-    assert rig.served == ["a", "a"]
+    harness = Harness(a=1)
+    harness.loop.turn()
+    harness.left["a"] = 1
+    harness.wait("a")
+    harness.loop.turn()
+    assert harness.served == ["a", "a"]
 
 
 def test_large_answers_cost_as_much_as_many_requests():

@@ -60,7 +60,7 @@ def bodies(records: list[Record]) -> list[bytes]:
 
 
 @pytest.fixture
-def scene() -> Notes:
+def harness() -> Notes:
     return Notes()
 
 
@@ -385,72 +385,72 @@ class Notes:
         return {level: count for level, count in self.queues.backlog().items() if count}
 
 
-def test_a_killed_process_repeats_nothing_though_nothing_was_on_the_disk(scene: Notes) -> None:
-    scene.add(b"a", b"b", level=1)
-    scene.add(b"c", b"d", level=2)
-    assert scene.deliver() == 4
-    scene.add(b"e", level=2)
-    assert scene.store.durable_offset == 0
-    scene.killed()
-    assert scene.waiting == {2: 1}
-    assert scene.deliver() == 1
-    assert bytes(scene.store.message_at("t", 0, 4).body) == b"e"
+def test_a_killed_process_repeats_nothing_though_nothing_was_on_the_disk(harness: Notes) -> None:
+    harness.add(b"a", b"b", level=1)
+    harness.add(b"c", b"d", level=2)
+    assert harness.deliver() == 4
+    harness.add(b"e", level=2)
+    assert harness.store.durable_offset == 0
+    harness.killed()
+    assert harness.waiting == {2: 1}
+    assert harness.deliver() == 1
+    assert bytes(harness.store.message_at("t", 0, 4).body) == b"e"
     # What the notes have told is kept in Java's file as well, with the next delivery at the latest.
-    scene.store.flush()
-    content = scene.queues.take_durable(1)
+    harness.store.flush()
+    content = harness.queues.take_durable(1)
     assert content is not None
     assert {level: offset for level, offset in parse_delay_offsets(content)[0].items() if offset} == {1: 2, 2: 3}
 
 
-def test_what_the_notes_tell_is_kept_in_the_file_without_another_delivery(scene: Notes) -> None:
-    scene.add(b"a")
-    scene.deliver()
-    scene.killed()
-    assert scene.queues.is_changed
-    content = scene.queues.take_durable(1)
+def test_what_the_notes_tell_is_kept_in_the_file_without_another_delivery(harness: Notes) -> None:
+    harness.add(b"a")
+    harness.deliver()
+    harness.killed()
+    assert harness.queues.is_changed
+    content = harness.queues.take_durable(1)
     assert content is not None
     assert parse_delay_offsets(content)[0][1] == 1
-    scene.killed({1: 1})
-    assert not scene.queues.is_changed
+    harness.killed({1: 1})
+    assert not harness.queues.is_changed
 
 
-def test_a_file_that_is_ahead_of_the_notes_counts(scene: Notes) -> None:
+def test_a_file_that_is_ahead_of_the_notes_counts(harness: Notes) -> None:
     """A Java broker in between has delivered more, and knows nothing of notes."""
-    scene.add(b"a", b"b", b"c")
-    scene.deliver()
-    note = bytes(scene.disk.files[Path("/store/delivered")].buffer)
-    scene.add(b"d", b"e")
-    scene.deliver()
-    scene.disk.files[Path("/store/delivered")].buffer[:] = note
-    scene.killed({1: 5})
-    assert scene.waiting == {}
-    scene.killed({1: 2})
-    assert scene.waiting == {1: 2}
+    harness.add(b"a", b"b", b"c")
+    harness.deliver()
+    note = bytes(harness.disk.files[Path("/store/delivered")].buffer)
+    harness.add(b"d", b"e")
+    harness.deliver()
+    harness.disk.files[Path("/store/delivered")].buffer[:] = note
+    harness.killed({1: 5})
+    assert harness.waiting == {}
+    harness.killed({1: 2})
+    assert harness.waiting == {1: 2}
 
 
-def test_a_note_whose_copy_a_power_cut_took_is_not_believed_when_other_messages_lie_there(scene: Notes) -> None:
-    scene.add(b"a", b"b")
-    scene.store.flush()
-    before = {path: bytes(file.buffer) for path, file in scene.disk.files.items()}
-    scene.deliver()
+def test_a_note_whose_copy_a_power_cut_took_is_not_believed_when_other_messages_lie_there(harness: Notes) -> None:
+    harness.add(b"a", b"b")
+    harness.store.flush()
+    before = {path: bytes(file.buffer) for path, file in harness.disk.files.items()}
+    harness.deliver()
     for path, content in before.items():  # the power cut took the copies, and left their note
-        scene.disk.files[path].buffer[:] = content
-    scene.killed()
-    assert scene.waiting == {1: 2}
+        harness.disk.files[path].buffer[:] = content
+    harness.killed()
+    assert harness.waiting == {1: 2}
     for _ in range(2):
-        scene.store.append(Draft("t", 0, b"a"))  # they end where the copies ended, or behind
-        scene.store.append(Draft("t", 0, b"longer than a copy, with its properties"))
-    scene.killed()
-    assert scene.waiting == {1: 2}
-    assert scene.deliver() == 2
+        harness.store.append(Draft("t", 0, b"a"))  # they end where the copies ended, or behind
+        harness.store.append(Draft("t", 0, b"longer than a copy, with its properties"))
+    harness.killed()
+    assert harness.waiting == {1: 2}
+    assert harness.deliver() == 2
 
 
-def test_a_copy_of_another_message_of_the_queue_proves_nothing(scene: Notes) -> None:
-    scene.add(b"a", b"b")
-    scene.deliver()
-    notes = DeliveryProgress(scene.disk, Path("/store/delivered"))
+def test_a_copy_of_another_message_of_the_queue_proves_nothing(harness: Notes) -> None:
+    harness.add(b"a", b"b")
+    harness.deliver()
+    notes = DeliveryProgress(harness.disk, Path("/store/delivered"))
     (note,) = notes.read()
-    first = scene.store.message_at("t", 0, 0)
+    first = harness.store.message_at("t", 0, 0)
     assert first is not None
     for wrong in (
         note._replace(copy_at=first.physical_offset),
@@ -461,13 +461,13 @@ def test_a_copy_of_another_message_of_the_queue_proves_nothing(scene: Notes) -> 
         note._replace(copy_at=1 << 62),
     ):
         notes.write([wrong])
-        scene.killed()
-        assert scene.waiting == {1: 2}, wrong
-        notes = DeliveryProgress(scene.disk, Path("/store/delivered"))
+        harness.killed()
+        assert harness.waiting == {1: 2}, wrong
+        notes = DeliveryProgress(harness.disk, Path("/store/delivered"))
     notes.write([note, note._replace(level=40)])
-    scene.killed()
-    assert scene.waiting == {}
-    assert 40 not in scene.queues.backlog()
+    harness.killed()
+    assert harness.waiting == {}
+    assert 40 not in harness.queues.backlog()
 
 
 def test_notes_that_cannot_be_read_repeat_messages_and_are_told(
@@ -476,12 +476,12 @@ def test_notes_that_cannot_be_read_repeat_messages_and_are_told(
     def refuse(_self: DeliveryProgress) -> None:
         raise OSError(5, "Input/output error")
 
-    scene = Notes()
-    scene.add(b"a")
-    scene.deliver()
+    harness = Notes()
+    harness.add(b"a")
+    harness.deliver()
     monkeypatch.setattr(DeliveryProgress, "read", refuse)
-    scene.killed()
-    assert scene.waiting == {1: 1}
+    harness.killed()
+    assert harness.waiting == {1: 1}
     assert "some come again" in caplog.text
 
 
@@ -489,30 +489,30 @@ def test_a_note_of_a_damaged_message_does_not_prevent_a_start(monkeypatch: pytes
     def damaged(_store: Store, _topic: str, _queue_id: int, _queue_offset: int) -> None:
         raise CorruptRecord(0, "magic 0x00000000")
 
-    scene = Notes()
-    scene.add(b"a")
-    scene.deliver()
+    harness = Notes()
+    harness.add(b"a")
+    harness.deliver()
     monkeypatch.setattr(Store, "message_at", damaged)
-    scene.killed()
-    assert scene.waiting == {1: 1}
+    harness.killed()
+    assert harness.waiting == {1: 1}
 
 
-def test_notes_that_the_disk_refuses_hold_no_delivery_up(caplog: pytest.LogCaptureFixture, scene: Notes) -> None:
-    scene.add(b"a", b"b")
-    scene.disk.failures["pwrite"] = OSError(28, "No space left on device")
-    assert scene.deliver() == 2
+def test_notes_that_the_disk_refuses_hold_no_delivery_up(caplog: pytest.LogCaptureFixture, harness: Notes) -> None:
+    harness.add(b"a", b"b")
+    harness.disk.failures["pwrite"] = OSError(28, "No space left on device")
+    assert harness.deliver() == 2
     assert caplog.text.count("cannot be noted") == 1
-    scene.disk.failures.clear()
-    scene.add(b"c")
-    scene.deliver()
-    scene.queues.close()
-    scene.killed()
-    assert scene.waiting == {}
+    harness.disk.failures.clear()
+    harness.add(b"c")
+    harness.deliver()
+    harness.queues.close()
+    harness.killed()
+    assert harness.waiting == {}
 
 
-def test_what_was_sent_on_before_the_store_refused_is_noted(monkeypatch: pytest.MonkeyPatch, scene: Notes) -> None:
-    scene.add(b"a", b"b")
-    append, drafts = scene.store.append, []
+def test_what_was_sent_on_before_the_store_refused_is_noted(monkeypatch: pytest.MonkeyPatch, harness: Notes) -> None:
+    harness.add(b"a", b"b")
+    append, drafts = harness.store.append, []
 
     def once(draft: Draft) -> Any:
         drafts.append(draft)
@@ -520,11 +520,11 @@ def test_what_was_sent_on_before_the_store_refused_is_noted(monkeypatch: pytest.
             raise StoreUnavailable("full")
         return append(draft)
 
-    monkeypatch.setattr(scene.store, "append", once)
+    monkeypatch.setattr(harness.store, "append", once)
     with pytest.raises(StoreUnavailable):
-        scene.deliver()
-    scene.killed()
-    assert scene.waiting == {1: 1}
+        harness.deliver()
+    harness.killed()
+    assert harness.waiting == {1: 1}
 
 
 def test_a_message_is_due_when_its_delay_has_passed_since_it_was_seen() -> None:

@@ -26,26 +26,26 @@ from ..parts import Registries, Serve, delay_queues, memory_store
 
 
 async def test_a_delayed_send_is_hidden_then_delivered_to_its_own_queue(serve: Serve) -> None:
-    async with serve() as rig:
-        answer = await rig.send(properties="DELAY\x011\x02TAGS\x01a\x02", queue_id=3, body=b"later")
+    async with serve() as harness:
+        answer = await harness.send(properties="DELAY\x011\x02TAGS\x01a\x02", queue_id=3, body=b"later")
         assert decode_header(SendResponse, answer.ext_fields).queue_id == 3
-        store = rig.broker.service.store
+        store = harness.broker.service.store
         assert store.max_offset("t", 3) == 0
         assert store.max_offset("SCHEDULE_TOPIC_XXXX", 0) == 1
         await until(lambda: store.max_offset("t", 3), pause_s=0.01)
-        _, (record,) = await rig.pull(queue_id=3)
+        _, (record,) = await harness.pull(queue_id=3)
         assert bytes(record.body) == b"later"
         assert record.stored_at_ms - record.born_at_ms > 0
-    async with serve() as rig:
+    async with serve() as harness:
         await asyncio.sleep(0.3)
-        assert rig.broker.service.store.max_offset("t", 3) == 1
+        assert harness.broker.service.store.max_offset("t", 3) == 1
 
 
 async def test_delayed_messages_wait_by_the_levels_of_the_settings_and_at_most_at_the_highest(serve: Serve) -> None:
-    async with serve(message_delay_level="1s 2000h") as rig:
-        store = rig.broker.service.store
+    async with serve(message_delay_level="1s 2000h") as harness:
+        store = harness.broker.service.store
         for level in (2, 18):
-            assert (await rig.send(properties=f"DELAY\x01{level}\x02")).code == 0
+            assert (await harness.send(properties=f"DELAY\x01{level}\x02")).code == 0
         assert store.queue_ids(SCHEDULE_TOPIC) == [1]
         for queue_offset in (0, 1):
             (entry,) = store.queue_entries(SCHEDULE_TOPIC, 1, queue_offset, 1)

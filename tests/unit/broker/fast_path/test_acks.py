@@ -64,31 +64,31 @@ def ack_frames(handles: list[str], group: str, variant: list[Fields], code: int 
     return frames
 
 
-async def popped(rig: Any, group: str, count: int = 5) -> list[str]:
+async def popped(harness: Any, group: str, count: int = 5) -> list[str]:
     """Return handles of messages that were popped just now."""
-    await rig.make_group(group)
-    return [one.properties["POP_CK"] for one in await pop(rig, consumer_group=group, queue_id=0, count_max=count)]
+    await harness.make_group(group)
+    return [one.properties["POP_CK"] for one in await pop(harness, consumer_group=group, queue_id=0, count_max=count)]
 
 
 def remark_of(answer: Command, group: str) -> str:
     return (answer.remark or "").replace(group, "GROUP")
 
 
-async def test_the_fast_path_notes_acks_as_the_slow_path_does(rig: Any) -> None:
+async def test_the_fast_path_notes_acks_as_the_slow_path_does(harness: Any) -> None:
     """Every variant takes the fast path in one read, and the slow path one by one; answers and what is left must agree."""
 
     for _ in range(5):
-        await rig.send("t", queue_id=0)
-    fast_path, checkpoints = rig.broker.running.fast_path, rig.broker.service.pop.revive_log.checkpoints
+        await harness.send("t", queue_id=0)
+    fast_path, checkpoints = harness.broker.running.fast_path, harness.broker.service.pop.revive_log.checkpoints
     seen: list[list[Any]] = []
     for is_fast in (True, False):
         outcomes: list[Any] = []
         for number, variant in enumerate(VARIANTS):
             group = f"{'fast' if is_fast else 'long'}{number}"
-            frames = ack_frames(await popped(rig, group), group, variant)
+            frames = ack_frames(await popped(harness, group), group, variant)
             fast_path.is_open = is_fast
             send = exchange_together if is_fast else exchange
-            answers = await asyncio.to_thread(send, rig.broker.address, frames)
+            answers = await asyncio.to_thread(send, harness.broker.address, frames)
             fast_path.is_open = True
             answered = sorted((one.opaque, one.code, one.ext_fields, remark_of(one, group)) for one in answers)
             found = [one for key, one in checkpoints._by_key.items() if key.group == group]
@@ -100,18 +100,18 @@ async def test_the_fast_path_notes_acks_as_the_slow_path_does(rig: Any) -> None:
 
 
 async def test_acks_of_one_checkpoint_become_one_record_which_a_start_reads(serve: Serve) -> None:
-    async with serve() as rig:
+    async with serve() as harness:
         for _ in range(5):
-            await rig.send("t", queue_id=0)
-        handles = [await popped(rig, group) for group in ("g", "h")]
-        connection = next(iter(rig.broker.running.server.connections))
+            await harness.send("t", queue_id=0)
+        handles = [await popped(harness, group) for group in ("g", "h")]
+        connection = next(iter(harness.broker.running.server.connections))
         frames = ack_frames(handles[0], "g", [{}, {}, {}, {"number": "0"}]) + ack_frames(handles[1], "h", [{}])
         answers: list[bytes] = []
         data = b"".join(frames)
-        assert rig.broker.running.fast_path.answer(data + frames[0][:-1], answers, connection) == len(data)
+        assert harness.broker.running.fast_path.answer(data + frames[0][:-1], answers, connection) == len(data)
         assert len(answers) == 5
-        assert rig.broker.running.server.counters.requests[RequestCode.ACK_MESSAGE] == 5
-        log, store = rig.broker.service.pop.revive_log, rig.broker.service.store
+        assert harness.broker.running.server.counters.requests[RequestCode.ACK_MESSAGE] == 5
+        log, store = harness.broker.service.pop.revive_log, harness.broker.service.store
         assert log.ack_count == 2
         acks = [
             decode_ack(one.body, "a").offsets
@@ -120,35 +120,36 @@ async def test_acks_of_one_checkpoint_become_one_record_which_a_start_reads(serv
             if b"TAGS\x01bAck\x02" in one.properties or b"TAGS\x01ack\x02" in one.properties
         ]
         assert sorted(acks) == [(0,), (0, 1, 2)]
-    async with serve() as rig:
+    async with serve() as harness:
         left = {
-            key.group: one.offsets_left for key, one in rig.broker.service.pop.revive_log.checkpoints._by_key.items()
+            key.group: one.offsets_left
+            for key, one in harness.broker.service.pop.revive_log.checkpoints._by_key.items()
         }
         assert left == {"g": [3, 4], "h": [1, 2, 3, 4]}
 
 
-async def test_a_read_notes_no_more_checkpoints_than_a_turn_has_room_for(rig: Any) -> None:
+async def test_a_read_notes_no_more_checkpoints_than_a_turn_has_room_for(harness: Any) -> None:
     """The rest waits for its connection's next turns."""
 
     for _ in range(TURN_COUNT + 2):
-        await rig.send("t", queue_id=0)
-    handles = [handle for _ in range(TURN_COUNT + 2) for handle in await popped(rig, "g", count=1)]
-    connection = next(iter(rig.broker.running.server.connections))
+        await harness.send("t", queue_id=0)
+    handles = [handle for _ in range(TURN_COUNT + 2) for handle in await popped(harness, "g", count=1)]
+    connection = next(iter(harness.broker.running.server.connections))
     frames = ack_frames(handles, "g", [{}] * len(handles))
-    fast_path, log = rig.broker.running.fast_path, rig.broker.service.pop.revive_log
+    fast_path, log = harness.broker.running.fast_path, harness.broker.service.pop.revive_log
     assert fast_path.answer(b"".join(frames), [], connection) == sum(map(len, frames[:TURN_COUNT]))
     assert log.checkpoints.count == 2
-    got = await asyncio.to_thread(exchange_together, rig.broker.address, frames)
+    got = await asyncio.to_thread(exchange_together, harness.broker.address, frames)
     assert [(one.code, one.opaque) for one in got] == [(0, number) for number in range(len(frames))]
     assert log.checkpoints.count == 0
 
 
-async def test_an_unforeseen_failure_is_answered_by_the_slow_path(rig: Any) -> None:
-    await rig.send("t", queue_id=0)
-    await rig.send("t", queue_id=0)
-    (good,) = ack_frames(await popped(rig, "g", 1), "g", [{}])
-    (bad,) = ack_frames(await popped(rig, "g", 1), "g", [{}])
-    log = rig.broker.service.pop.revive_log
+async def test_an_unforeseen_failure_is_answered_by_the_slow_path(harness: Any) -> None:
+    await harness.send("t", queue_id=0)
+    await harness.send("t", queue_id=0)
+    (good,) = ack_frames(await popped(harness, "g", 1), "g", [{}])
+    (bad,) = ack_frames(await popped(harness, "g", 1), "g", [{}])
+    log = harness.broker.service.pop.revive_log
     acknowledge, left = log.acknowledge, [1]
 
     def fail(*arguments: Any) -> Any:
@@ -158,7 +159,7 @@ async def test_an_unforeseen_failure_is_answered_by_the_slow_path(rig: Any) -> N
         return acknowledge(*arguments)
 
     log.acknowledge = fail
-    got = await asyncio.to_thread(exchange_together, rig.broker.address, [good, bad])
+    got = await asyncio.to_thread(exchange_together, harness.broker.address, [good, bad])
     assert [answer.code for answer in got] == [0, 1]
     assert got[1].remark == "RuntimeError: odd"
 
@@ -166,10 +167,10 @@ async def test_an_unforeseen_failure_is_answered_by_the_slow_path(rig: Any) -> N
 async def test_acks_whose_answer_fails_after_they_were_noted_are_noted_once(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serve() as rig:
-        await rig.send("t", queue_id=0)
-        (frame,) = ack_frames(await popped(rig, "g", 1), "g", [{}])
-        service = rig.broker.service
+    async with serve() as harness:
+        await harness.send("t", queue_id=0)
+        (frame,) = ack_frames(await popped(harness, "g", 1), "g", [{}])
+        service = harness.broker.service
         log = service.pop.revive_log
         acknowledge, calls = log.acknowledge, []
 
@@ -182,13 +183,13 @@ async def test_acks_whose_answer_fails_after_they_were_noted_are_noted_once(
 
         monkeypatch.setattr(log, "acknowledge", noting)
         monkeypatch.setattr(type(service.stats), "acknowledged", fails)
-        (answer,) = await asyncio.to_thread(exchange_together, rig.broker.address, [frame])
+        (answer,) = await asyncio.to_thread(exchange_together, harness.broker.address, [frame])
         assert (answer.code, answer.remark, len(calls)) == (1, "RuntimeError: odd", 1)
 
 
 @pytest.mark.parametrize("code", [200050, 200052])
-async def test_other_codes_that_begin_alike_are_left_to_the_slow_path(rig: Any, code: int) -> None:
-    await rig.send("t", queue_id=0)
-    connection = next(iter(rig.broker.running.server.connections))
-    (one,) = ack_frames(await popped(rig, "g"), "g", [{}], code)
-    assert rig.broker.running.fast_path.answer(one, [], connection) == 0
+async def test_other_codes_that_begin_alike_are_left_to_the_slow_path(harness: Any, code: int) -> None:
+    await harness.send("t", queue_id=0)
+    connection = next(iter(harness.broker.running.server.connections))
+    (one,) = ack_frames(await popped(harness, "g"), "g", [{}], code)
+    assert harness.broker.running.fast_path.answer(one, [], connection) == 0

@@ -59,23 +59,23 @@ def end_frame(fields: dict[str, str], opaque: int = 7, **settings: Any) -> bytes
     return encode_command(Command(RequestCode.END_TRANSACTION, opaque, 0, None, fields, language="JAVA", **settings))
 
 
-async def prepare(rig: Any, properties: dict[str, str], body: bytes = b"hello") -> SendResponse:
+async def prepare(harness: Any, properties: dict[str, str], body: bytes = b"hello") -> SendResponse:
     settings = {"body": body, "queue_id": 1, "sys_flag": 4, "flag": 5}
-    answer = await rig.send("t", properties=format_properties(properties).decode(), **settings)
+    answer = await harness.send("t", properties=format_properties(properties).decode(), **settings)
     assert answer.code == 0, answer.remark
     return decode_header(SendResponse, answer.ext_fields)
 
 
-async def test_the_fast_path_ends_transactions_as_the_slow_path_does(rig: Any) -> None:
+async def test_the_fast_path_ends_transactions_as_the_slow_path_does(harness: Any) -> None:
     """Every variant goes both ways, each twice: the second finds what the first has ended."""
 
-    service, fast_path = rig.broker.service, rig.broker.running.fast_path
+    service, fast_path = harness.broker.service, harness.broker.running.fast_path
     counts = service.transactions.counts
     seen: list[list[Any]] = []
     for is_fast in (True, False):
         outcomes: list[Any] = []
         for properties, changes in VARIANTS:
-            sent = await prepare(rig, properties)
+            sent = await prepare(harness, properties)
             place = parse_offset_message_id(sent.message_id)[1]
             begin, before = (
                 service.store.max_offset("t", 1),
@@ -83,7 +83,7 @@ async def test_the_fast_path_ends_transactions_as_the_slow_path_does(rig: Any) -
             )
             one = end_frame(end_fields(sent, changes))
             fast_path.is_open = is_fast
-            answers = await asyncio.to_thread(exchange, rig.broker.address, [one, one])
+            answers = await asyncio.to_thread(exchange, harness.broker.address, [one, one])
             fast_path.is_open = True
             records = [
                 (
@@ -102,51 +102,57 @@ async def test_the_fast_path_ends_transactions_as_the_slow_path_does(rig: Any) -
     assert sum(len(records) for _, records, _ in fast[:-1]) == 5
 
 
-async def test_decisions_in_one_read_go_the_fast_path_up_to_one_that_is_refused(rig: Any) -> None:
-    fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections), None)
-    sent = [await prepare(rig, HALF) for _ in range(4)]
-    connection = next(iter(rig.broker.running.server.connections))
+async def test_decisions_in_one_read_go_the_fast_path_up_to_one_that_is_refused(harness: Any) -> None:
+    fast_path, connection = (
+        harness.broker.running.fast_path,
+        next(iter(harness.broker.running.server.connections), None),
+    )
+    sent = [await prepare(harness, HALF) for _ in range(4)]
+    connection = next(iter(harness.broker.running.server.connections))
     frames = [end_frame(end_fields(one, {}), number) for number, one in enumerate(sent)]
     frames[1] = end_frame(end_fields(sent[1], {"commitOrRollback": "12"}), 1)
     data = b"".join([*frames[:2], frames[0], *frames[2:]])
     answers: list[bytes] = []
-    requests = rig.broker.running.server.counters.requests
+    requests = harness.broker.running.server.counters.requests
     assert fast_path.answer(data, answers, connection) == len(frames[0] + frames[1])
     assert (len(answers), requests[RequestCode.END_TRANSACTION]) == (2, 2)
     assert fast_path.answer(frames[0], answers, connection) == 0
     assert fast_path.answer(frames[2][:-1], answers, connection) == 0
-    counts = rig.broker.service.transactions.counts
+    counts = harness.broker.service.transactions.counts
     assert (counts.open, counts.commits, counts.rollbacks) == ({"t": 2}, {"t": 1}, {"t": 1})
-    got = await asyncio.to_thread(exchange_together, rig.broker.address, [frames[2], frames[0], frames[3]])
+    got = await asyncio.to_thread(exchange_together, harness.broker.address, [frames[2], frames[0], frames[3]])
     assert [(one.code, one.opaque) for one in got] == [(0, 2), (1, 0), (0, 3)]
 
 
-async def test_a_read_ends_no_more_transactions_than_a_turn_has_room_for(rig: Any) -> None:
+async def test_a_read_ends_no_more_transactions_than_a_turn_has_room_for(harness: Any) -> None:
     """The rest waits for its connection's next turns, and is answered in its order."""
 
-    fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections), None)
-    sent = [await prepare(rig, HALF) for _ in range(TURN_COUNT + 2)]
-    connection = next(iter(rig.broker.running.server.connections))
+    fast_path, connection = (
+        harness.broker.running.fast_path,
+        next(iter(harness.broker.running.server.connections), None),
+    )
+    sent = [await prepare(harness, HALF) for _ in range(TURN_COUNT + 2)]
+    connection = next(iter(harness.broker.running.server.connections))
     frames = [end_frame(end_fields(one, {}), number) for number, one in enumerate(sent)]
     answers: list[bytes] = []
     assert fast_path.answer(b"".join(frames), answers, connection) == sum(map(len, frames[:TURN_COUNT]))
     assert len(answers) == TURN_COUNT
-    got = await asyncio.to_thread(exchange_together, rig.broker.address, frames)
+    got = await asyncio.to_thread(exchange_together, harness.broker.address, frames)
     assert [(one.code, one.opaque) for one in got] == [(int(n < TURN_COUNT), n) for n in range(len(frames))]
 
 
-async def test_a_read_commits_no_more_bytes_than_a_turn_has_room_for(rig: Any) -> None:
-    fast_path = rig.broker.running.fast_path
-    sent = [await prepare(rig, HALF, body=bytes(600_000)) for _ in range(3)]
-    connection = next(iter(rig.broker.running.server.connections))
+async def test_a_read_commits_no_more_bytes_than_a_turn_has_room_for(harness: Any) -> None:
+    fast_path = harness.broker.running.fast_path
+    sent = [await prepare(harness, HALF, body=bytes(600_000)) for _ in range(3)]
+    connection = next(iter(harness.broker.running.server.connections))
     frames = [end_frame(end_fields(one, {}), number) for number, one in enumerate(sent)]
     assert fast_path.answer(b"".join(frames), [], connection) == len(frames[0] + frames[1])
 
 
-async def test_an_unforeseen_failure_is_answered_by_the_slow_path(rig: Any) -> None:
-    sent = [await prepare(rig, HALF) for _ in range(2)]
+async def test_an_unforeseen_failure_is_answered_by_the_slow_path(harness: Any) -> None:
+    sent = [await prepare(harness, HALF) for _ in range(2)]
     frames = [end_frame(end_fields(one, {}), number) for number, one in enumerate(sent)]
-    transactions = rig.broker.service.transactions
+    transactions = harness.broker.service.transactions
     end, left = transactions.end, [1]
 
     def fail(*arguments: Any) -> Any:
@@ -156,13 +162,13 @@ async def test_an_unforeseen_failure_is_answered_by_the_slow_path(rig: Any) -> N
         return end(*arguments)
 
     transactions.end = fail
-    got = await asyncio.to_thread(exchange_together, rig.broker.address, frames)
+    got = await asyncio.to_thread(exchange_together, harness.broker.address, frames)
     assert [(one.code, one.remark) for one in got] == [(0, None), (1, "RuntimeError: odd")]
 
 
-async def test_a_binary_header_is_left_to_the_slow_path(rig: Any) -> None:
-    sent = await prepare(rig, HALF)
+async def test_a_binary_header_is_left_to_the_slow_path(harness: Any) -> None:
+    sent = await prepare(harness, HALF)
     one = end_frame(end_fields(sent, {}), serialize_type=SerializeType.ROCKETMQ)
-    assert rig.broker.running.fast_path.answer(one, [], next(iter(rig.broker.running.server.connections))) == 0
-    (answer,) = await asyncio.to_thread(exchange, rig.broker.address, [one])
+    assert harness.broker.running.fast_path.answer(one, [], next(iter(harness.broker.running.server.connections))) == 0
+    (answer,) = await asyncio.to_thread(exchange, harness.broker.address, [one])
     assert (answer.code, answer.serialize_type) == (0, SerializeType.ROCKETMQ)

@@ -54,5 +54,5 @@ async def test_what_would_wait_for_the_disk_has_no_fast_path(
     serve: Serve, settings: dict[str, Any], expected: set[bytes]
 ) -> None:
 
-    async with serve(**settings) as rig:
-        assert set(rig.broker.running.fast_path._by_code) == expected
+    async with serve(**settings) as harness:
+        assert set(harness.broker.running.fast_path._by_code) == expected

@@ -183,18 +183,18 @@ def outcome(answer: Command, topic: str, waiting: dict[int, int]) -> tuple[Any, 
     return answer.code, (answer.remark or "").replace(topic, "TOPIC"), fields, answer.opaque, answer.serialize_type
 
 
-async def test_the_fast_path_stores_and_answers_what_the_slow_path_does(rig: Any) -> None:
+async def test_the_fast_path_stores_and_answers_what_the_slow_path_does(harness: Any) -> None:
     """Every variant goes both ways; answers and records must agree, whatever the verdict."""
 
-    service, fast_path = rig.broker.service, rig.broker.running.fast_path
+    service, fast_path = harness.broker.service, harness.broker.running.fast_path
     seen: dict[str, tuple[list[Any], list[Any], list[Any], int]] = {}
     for topic in ("fast", "long"):
-        await rig.send(topic, queue_id=0)
+        await harness.send(topic, queue_id=0)
         service.random.seed(1)
         fast_path.is_open = topic == "fast"
         counts = {name: service.store.max_offset(name, queue_id) for name, queue_id in WAITING.items()}
         frames = all_frames(topic) * 3  # a form is known from the third time on
-        answers = await asyncio.to_thread(exchange, rig.broker.address, frames)
+        answers = await asyncio.to_thread(exchange, harness.broker.address, frames)
         fast_path.is_open = True
         records = []
         for queue_id in range(4):
@@ -220,12 +220,12 @@ async def test_the_fast_path_stores_and_answers_what_the_slow_path_does(rig: Any
     assert min(kinds[SCHEDULE_TOPIC], kinds[TIMER_TOPIC]) > 2
 
 
-async def test_a_noted_key_is_what_would_be_read_from_the_log(rig: Any) -> None:
-    await rig.send("t")
-    store = rig.broker.service.store
+async def test_a_noted_key_is_what_would_be_read_from_the_log(harness: Any) -> None:
+    await harness.send("t")
+    store = harness.broker.service.store
     noted: list[NotedKeys] = []
     store.note_key = noted.append
-    await asyncio.to_thread(exchange, rig.broker.address, all_frames("t") * 3)  # forms are known from the third on
+    await asyncio.to_thread(exchange, harness.broker.address, all_frames("t") * 3)  # forms are known from the third on
     assert len(noted) > 45
     assert any(words for *_, words in noted)
     for one in noted:
@@ -237,75 +237,75 @@ async def test_a_noted_key_is_what_would_be_read_from_the_log(rig: Any) -> None:
         assert vars(taken) | {"_topics": {}} == vars(read) | {"_topics": {}}
 
 
-async def test_a_key_that_takes_long_to_hash_is_not_noted(rig: Any) -> None:
-    await rig.send("t")
+async def test_a_key_that_takes_long_to_hash_is_not_noted(harness: Any) -> None:
+    await harness.send("t")
     noted: list[NotedKeys] = []
-    rig.broker.service.store.note_key = noted.append
+    harness.broker.service.store.note_key = noted.append
     keys = ["K" * NOTED_SIZE_MAX, "K" * (NOTED_SIZE_MAX + 1), "K" * 30_000]
     frames = [
         encode_command(Command(310, number, 0, None, header("t", {"i": f"UNIQ_KEY\x01{key}\x02"}), b"x", "JAVA"))
         for number, key in enumerate(keys)
     ]
-    connection = next(iter(rig.broker.running.server.connections))
+    connection = next(iter(harness.broker.running.server.connections))
     answers: list[bytes] = []
     data = b"".join(frames)
-    assert rig.broker.running.fast_path.answer(data, answers, connection) == len(data)
+    assert harness.broker.running.fast_path.answer(data, answers, connection) == len(data)
     assert [key.decode() for *_, key, _words in noted] == keys[:1]
 
 
-async def test_plain_sends_go_the_fast_path(rig: Any) -> None:
-    await rig.send("t")
-    fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections))
+async def test_plain_sends_go_the_fast_path(harness: Any) -> None:
+    await harness.send("t")
+    fast_path, connection = harness.broker.running.fast_path, next(iter(harness.broker.running.server.connections))
     one = encode_command(Command(310, 9, 0, None, header("t", {}), b"body", "JAVA"))
     answers: list[bytes] = []
     assert fast_path.answer(one * 3, answers, connection) == 3 * len(one)
     assert len(answers) == 3
     assert fast_path.answer(one + one[:-1], answers, connection) == len(one)
     assert fast_path.answer(one[:-1], answers, connection) == 0
-    service = rig.broker.service
+    service = harness.broker.service
     assert service.stats.put_count == 5
     assert service.stats.put_size == service.store.max_physical_offset
-    assert rig.broker.running.server.counters.requests[310] == 5
+    assert harness.broker.running.server.counters.requests[310] == 5
 
 
-async def test_half_messages_go_the_fast_path(rig: Any) -> None:
-    await rig.send("t")
-    fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections))
+async def test_half_messages_go_the_fast_path(harness: Any) -> None:
+    await harness.send("t")
+    fast_path, connection = harness.broker.running.fast_path, next(iter(harness.broker.running.server.connections))
     one = encode_command(Command(310, 9, 0, None, header("t", {"i": HALF, "f": "4"}), b"body", "JAVA"))
     assert fast_path.answer(one * 3, [], connection) == 3 * len(one)
-    service = rig.broker.service
+    service = harness.broker.service
     assert service.transactions.counts.open == {"t": 3}
     assert service.store.max_offset(HALF_TOPIC, 0) == 3
 
 
 @pytest.mark.parametrize("properties", [f"{UNTIL}UNIQ_KEY\x01K\x02", "DELAY\x0118\x02"], ids=["timer", "level"])
-async def test_messages_that_wait_for_a_time_go_the_fast_path(rig: Any, properties: str) -> None:
-    await rig.send("t")
-    fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections))
+async def test_messages_that_wait_for_a_time_go_the_fast_path(harness: Any, properties: str) -> None:
+    await harness.send("t")
+    fast_path, connection = harness.broker.running.fast_path, next(iter(harness.broker.running.server.connections))
     one = encode_command(Command(310, 9, 0, None, header("t", {"i": properties}), b"body", "JAVA"))
     assert fast_path.answer(one * 3, [], connection) == 3 * len(one)
-    store = rig.broker.service.store
+    store = harness.broker.service.store
     assert sum(store.max_offset(name, queue_id) for name, queue_id in WAITING.items()) == 3
 
 
 @pytest.mark.parametrize(("properties", "flag", "count"), [("TAGS\x01a\x02", "0", 256), (HALF, "4", 253)])
 async def test_a_read_has_room_for_so_many_sends_and_the_slow_path_serves_the_others(
-    rig: Any, properties: str, flag: str, count: int
+    harness: Any, properties: str, flag: str, count: int
 ) -> None:
 
-    await rig.send("t")
-    fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections))
+    await harness.send("t")
+    fast_path, connection = harness.broker.running.fast_path, next(iter(harness.broker.running.server.connections))
     one = encode_command(Command(310, 9, 0, None, header("t", {"i": properties, "f": flag}), b"body", "JAVA"))
     answers: list[bytes] = []
     assert fast_path.answer(one * (count + 9), answers, connection) == count * len(one)
     assert len(answers) == count
-    got = await asyncio.to_thread(exchange_together, rig.broker.address, [one] * (count + 9))
+    got = await asyncio.to_thread(exchange_together, harness.broker.address, [one] * (count + 9))
     assert [(answer.code, answer.opaque) for answer in got] == [(0, 9)] * (count + 9)
 
 
-async def test_an_unforeseen_failure_is_answered_and_takes_no_answers_of_others_with_it(rig: Any) -> None:
-    await rig.send("t")
-    store = rig.broker.service.store
+async def test_an_unforeseen_failure_is_answered_and_takes_no_answers_of_others_with_it(harness: Any) -> None:
+    await harness.send("t")
+    store = harness.broker.service.store
     append, left = store.append, [2]
 
     def fail(*arguments: Any) -> Any:
@@ -316,7 +316,7 @@ async def test_an_unforeseen_failure_is_answered_and_takes_no_answers_of_others_
 
     store.append = fail
     frames = [encode_command(Command(310, number, 0, None, header("t", {}), b"", "JAVA")) for number in range(4)]
-    got = await asyncio.to_thread(exchange_together, rig.broker.address, frames)
+    got = await asyncio.to_thread(exchange_together, harness.broker.address, frames)
     store.append = append
     assert [(answer.code, answer.opaque) for answer in got] == [(0, 0), (0, 1), (1, 2), (1, 3)]
 
@@ -326,9 +326,9 @@ async def test_an_unforeseen_failure_is_answered_and_takes_no_answers_of_others_
 async def test_a_message_whose_answer_fails_after_it_was_stored_is_stored_once(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, properties: str, where: str
 ) -> None:
-    async with serve() as rig:
-        await rig.send("t")
-        store = rig.broker.service.store
+    async with serve() as harness:
+        await harness.send("t")
+        store = harness.broker.service.store
         append = store.append
 
         def stores_and_fails(*arguments: Any) -> Any:
@@ -347,36 +347,36 @@ async def test_a_message_whose_answer_fails_after_it_was_stored_is_stored_once(
         frame = encode_command(
             Command(310, 1, 0, None, header("t", {"i": "UNIQ_KEY\x01k\x02" + properties}), b"once", "JAVA")
         )
-        (answer,) = await asyncio.to_thread(exchange_together, rig.broker.address, [frame])
+        (answer,) = await asyncio.to_thread(exchange_together, harness.broker.address, [frame])
         assert (answer.code, answer.remark) == (1, "RuntimeError: odd")
         assert store.read_raw(end, store.max_physical_offset - end).count(b"once") == 1
 
 
-async def test_the_fast_path_forgets_a_topic_when_it_changes(rig: Any) -> None:
-    assert (await rig.send("t", queue_id=3)).code == 0
-    service = rig.broker.service
+async def test_the_fast_path_forgets_a_topic_when_it_changes(harness: Any) -> None:
+    assert (await harness.send("t", queue_id=3)).code == 0
+    service = harness.broker.service
     config = service.topics.get("t")
     import dataclasses
 
     service.topics.table.update(dataclasses.replace(config, read_queue_count=2, write_queue_count=2), now_ms=1)
-    assert (await rig.send("t", queue_id=3)).code == 29
+    assert (await harness.send("t", queue_id=3)).code == 29
     service.topics.table.update(dataclasses.replace(config, perm=4), now_ms=1)
-    assert (await rig.send("t", queue_id=1)).code == 16
+    assert (await harness.send("t", queue_id=1)).code == 16
     service.topics.table.delete("t", now_ms=2)
-    assert (await rig.send("t", queue_id=1, default_topic="none")).code == 17
+    assert (await harness.send("t", queue_id=1, default_topic="none")).code == 17
 
 
 async def test_held_answers_of_a_failed_sync_say_so_and_never_ok(serve: Serve) -> None:
     """Upstream #2706: the sync failed, SEND_OK was answered."""
 
-    async with serve(flush_disk_type="SYNC_FLUSH") as rig:
-        assert (await rig.send("t")).code == 0
-        store = rig.broker.service.store
+    async with serve(flush_disk_type="SYNC_FLUSH") as harness:
+        assert (await harness.send("t")).code == 0
+        store = harness.broker.service.store
 
         def fail(*_: object) -> None:
             raise OSError(5, "Input/output error")
 
         store._commit_log.log.segments[-1].file.sync = fail
-        answers = await asyncio.gather(rig.send("t"), rig.send("t"))
+        answers = await asyncio.gather(harness.send("t"), harness.send("t"))
         assert [answer.code for answer in answers] == [14, 14]
-        assert (await rig.send("t")).code == 14
+        assert (await harness.send("t")).code == 14

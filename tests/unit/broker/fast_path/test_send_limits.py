@@ -47,7 +47,7 @@ def frame(body: bytes = b"body", code: int = 310, opaque: int = 7, mark: int = 0
     return (4 + len(text) + len(body)).to_bytes(4, "big") + (len(text) + mark).to_bytes(4, "big") + text + body
 
 
-class Rig:
+class Harness:
     """A fast path over a store in memory, with one topic of three queues to write and four to read."""
 
     def __init__(self, flush: FlushMode = FlushMode.ASYNC, *, is_sync: bool | None = None) -> None:
@@ -101,28 +101,28 @@ ADDED = b"MSG_REGION\x01r\x02TRACE_ON\x01true\x02CLUSTER\x01c\x02"
 
 
 def test_a_plain_send_is_stored_counted_and_answered() -> None:
-    rig = Rig()
-    assert rig.take(frame(e="2", opaque=123)) == len(frame(e="2", opaque=123))
-    record = rig.record(2)
+    harness = Harness()
+    assert harness.take(frame(e="2", opaque=123)) == len(frame(e="2", opaque=123))
+    record = harness.record(2)
     assert (bytes(record.body), record.properties) == (b"body", b"TAGS\x01a\x02" + ADDED)
     assert (record.reconsume_times, record.prepared_transaction_offset) == (0, 0)
-    assert (rig.stats.put_count, rig.stats.put_size) == (1, record.size)
-    assert rig.peer.counters.requests[310] == 1
-    answer = decoded(rig.answers[0])
+    assert (harness.stats.put_count, harness.stats.put_size) == (1, record.size)
+    assert harness.peer.counters.requests[310] == 1
+    answer = decoded(harness.answers[0])
     assert (answer.code, answer.opaque) == (0, 123)
     assert (answer.ext_fields["queueId"], answer.ext_fields["queueOffset"]) == ("2", "0")
 
 
 @pytest.mark.parametrize("size", [0, 1, BODY_SIZE_MAX])
 def test_bodies_up_to_the_limit_are_taken(size: int) -> None:
-    rig = Rig()
-    assert rig.take(frame(bytes(size))) == len(frame(bytes(size)))
-    assert len(rig.record().body) == size
+    harness = Harness()
+    assert harness.take(frame(bytes(size))) == len(frame(bytes(size)))
+    assert len(harness.record().body) == size
 
 
 @pytest.mark.parametrize("queue_id", [0, 3])
 def test_every_queue_that_is_there_is_taken(queue_id: int) -> None:
-    assert Rig().take(frame(e=str(queue_id))) > 0
+    assert Harness().take(frame(e=str(queue_id))) > 0
 
 
 LEFT_TO_OTHERS = {
@@ -143,33 +143,33 @@ LEFT_TO_OTHERS = {
 
 @pytest.mark.parametrize("data", LEFT_TO_OTHERS.values(), ids=LEFT_TO_OTHERS)
 def test_what_is_not_plain_is_left_to_the_slow_path_alone_and_behind_others(data: bytes) -> None:
-    rig = Rig()
-    assert rig.take(data) == 0
-    assert (rig.answers, rig.store.max_physical_offset, rig.stats.put_count) == ([], 0, 0)
-    assert rig.take(frame() + data) == len(frame())
-    assert len(rig.answers) == 1
+    harness = Harness()
+    assert harness.take(data) == 0
+    assert (harness.answers, harness.store.max_physical_offset, harness.stats.put_count) == ([], 0, 0)
+    assert harness.take(frame() + data) == len(frame())
+    assert len(harness.answers) == 1
 
 
 def test_a_header_that_goes_past_its_frame_reads_nothing_of_the_next() -> None:
-    assert Rig().take(frame(b"", mark=30) + frame()) == 0
+    assert Harness().take(frame(b"", mark=30) + frame()) == 0
 
 
 def test_in_sync_flush_the_answers_of_one_read_are_held_until_its_sync_and_earlier_ones_are_not() -> None:
-    rig = Rig(FlushMode.SYNC)
-    rig.answers.append(b"of an earlier read")
-    assert rig.take(frame(opaque=1) + frame(opaque=2)) == 2 * len(frame())
-    assert rig.answers == [b"of an earlier read"]
-    assert [(decoded(answer).code, decoded(answer).opaque) for answer in rig.peer.held] == [(0, 1), (0, 2)]
-    assert (rig.store.durable_offset, rig.peer.pending_count) == (rig.store.max_physical_offset, 1)
+    harness = Harness(FlushMode.SYNC)
+    harness.answers.append(b"of an earlier read")
+    assert harness.take(frame(opaque=1) + frame(opaque=2)) == 2 * len(frame())
+    assert harness.answers == [b"of an earlier read"]
+    assert [(decoded(answer).code, decoded(answer).opaque) for answer in harness.peer.held] == [(0, 1), (0, 2)]
+    assert (harness.store.durable_offset, harness.peer.pending_count) == (harness.store.max_physical_offset, 1)
 
 
 def test_answers_whose_messages_need_no_wait_are_given_immediately() -> None:
-    rig = Rig(FlushMode.ASYNC, is_sync=True)
-    rig.take(frame(opaque=5))
-    assert [(decoded(answer).code, decoded(answer).opaque) for answer in rig.peer.held] == [(0, 5)]
+    harness = Harness(FlushMode.ASYNC, is_sync=True)
+    harness.take(frame(opaque=5))
+    assert [(decoded(answer).code, decoded(answer).opaque) for answer in harness.peer.held] == [(0, 5)]
 
 
 def test_a_read_without_a_plain_send_holds_nothing() -> None:
-    rig = Rig(FlushMode.SYNC)
-    assert rig.take(frame(code=320)) == 0
-    assert (rig.peer.pending_count, rig.peer.held) == (0, [])
+    harness = Harness(FlushMode.SYNC)
+    assert harness.take(frame(code=320)) == 0
+    assert (harness.peer.pending_count, harness.peer.held) == (0, [])

@@ -27,8 +27,8 @@ class World:
     def __init__(self, path: Path, **settings: Any) -> None:
         self.files = ConfigFiles(path)
         self.writes: list[str] = []
-        self.rig = Registries(**settings)
-        self.admissions = AutoCreation(self.rig.groups, self.rig.topics, self._topic_ticket, self._group_ticket)
+        self.harness = Registries(**settings)
+        self.admissions = AutoCreation(self.harness.groups, self.harness.topics, self._topic_ticket, self._group_ticket)
         self.told: list[tuple[str, int | None]] = []
 
     def _topic_ticket(self, topics: Any) -> Any:
@@ -64,7 +64,7 @@ async def test_a_thousand_new_groups_cost_one_write_of_each_file(world: World) -
     stored = world.files.load_groups(auto_create_enable=False)
     assert all(stored.get(f"g{number}") is not None for number in range(1000))
     assert len(world.files.load_topics(auto_create_enable=False).all) == 1000
-    assert world.rig.log == ["announced"]
+    assert world.harness.log == ["announced"]
 
 
 async def test_no_client_sees_a_new_group_before_its_file_is_on_the_disk(
@@ -74,7 +74,7 @@ async def test_no_client_sees_a_new_group_before_its_file_is_on_the_disk(
     world = World(tmp_path)
 
     def look(_path: Path, _content: bytes) -> None:
-        seen.append((world.rig.groups.configs.get("g"), world.rig.topics.get("%RETRY%g"), list(world.told)))
+        seen.append((world.harness.groups.configs.get("g"), world.harness.topics.get("%RETRY%g"), list(world.told)))
 
     monkeypatch.setattr("orbitmq.broker.groups.table_file.replace_file", look)
     world.come("g")
@@ -93,7 +93,7 @@ async def test_who_comes_during_a_write_shares_the_next_one(world: World) -> Non
 
 
 async def test_a_change_that_comes_in_between_is_not_undone(world: World) -> None:
-    groups = world.rig.groups
+    groups = world.harness.groups
     world.come("g")
     await until(lambda: bool(world.writes), pause_s=0)
     groups.configs.update(GroupConfig(group="by hand", retry_times_max=3), 2)
@@ -126,10 +126,10 @@ async def test_a_change_that_comes_while_groups_are_added_is_not_undone(
     for _ in range(50):
         await asyncio.sleep(0)
     assert world.writes == []
-    world.rig.groups.configs.update(GroupConfig(group="by hand", retry_times_max=3), 2)
-    world.rig.groups.configs.keep()
+    world.harness.groups.configs.update(GroupConfig(group="by hand", retry_times_max=3), 2)
+    world.harness.groups.configs.keep()
     await world.all_told(1)
-    for table in (world.rig.groups.configs, world.files.load_groups(auto_create_enable=False)):
+    for table in (world.harness.groups.configs, world.files.load_groups(auto_create_enable=False)):
         assert table.get("g99") is not None
         assert table.all["by hand"].retry_times_max == 3
 
@@ -143,7 +143,7 @@ async def test_changes_without_end_keep_no_client_waiting_for_ever(
         for version in itertools.count():
             if world.writes:
                 break
-            world.rig.groups.configs.update(GroupConfig(group="by hand"), version)
+            world.harness.groups.configs.update(GroupConfig(group="by hand"), version)
             await asyncio.sleep(0)
     await world.all_told(1)
 
@@ -155,7 +155,7 @@ async def test_groups_that_a_full_disk_refuses_are_not_there_but_their_clients_a
         raise OSError(28, "No space left on device")
 
     world = World(tmp_path)
-    version = world.rig.groups.configs.version
+    version = world.harness.groups.configs.version
     with monkeypatch.context() as full:
         full.setattr("orbitmq.broker.groups.table_file.replace_file", refuse)
         world.come("g")
@@ -164,7 +164,7 @@ async def test_groups_that_a_full_disk_refuses_are_not_there_but_their_clients_a
     assert "cannot be saved" in caplog.text
     assert world.admissions.failure_count == 1
     assert not world.admissions.are_known(["g"])
-    assert world.rig.groups.configs.version is version
+    assert world.harness.groups.configs.version is version
     world.come("g")
     assert (await world.all_told(3))[2] == ("g", None)
     assert world.admissions.are_known(["g"])
@@ -177,12 +177,12 @@ async def test_a_stranger_is_refused_and_keeps_no_other_client_out(world: World)
 
 
 async def test_retry_topics_are_as_many_as_the_groups_want(world: World) -> None:
-    world.rig.groups.update(GroupConfig(group="no retries", retry_queue_count=0), 1)
-    world.rig.groups.update(GroupConfig(group="three", retry_queue_count=3), 1)
+    world.harness.groups.update(GroupConfig(group="no retries", retry_queue_count=0), 1)
+    world.harness.groups.update(GroupConfig(group="three", retry_queue_count=3), 1)
     world.come("a", "no retries", "three")
     world.come("pulled", needs_retries=False)
     await world.all_told(2)
-    counts = {name: config.read_queue_count for name, config in world.rig.topics.table.all.items()}
+    counts = {name: config.read_queue_count for name, config in world.harness.topics.table.all.items()}
     assert counts == {"%RETRY%a": 1, "%RETRY%three": 3}
     assert world.admissions.are_known(["a", "no retries", "three"])
     assert not world.admissions.are_known(["a", "pulled"])
@@ -233,7 +233,7 @@ async def test_a_thousand_new_topics_cost_one_write_on_a_thread(
 
     def look(path: Path, content: bytes) -> None:
         threads.append(get_ident())
-        assert world.rig.topics.get("t0") is None
+        assert world.harness.topics.get("t0") is None
         replace_file(path, content)
 
     monkeypatch.setattr("orbitmq.broker.groups.table_file.replace_file", look)
@@ -266,7 +266,7 @@ async def test_a_full_disk_refuses_new_topics(tmp_path: Path, monkeypatch: pytes
     topic(world, "bad")
     world.come("g")
     assert await world.all_told(3) == [("t", 14), ("bad", 17), ("g", None)]
-    assert world.rig.topics.get("t") is None
+    assert world.harness.topics.get("t") is None
 
 
 async def test_what_waits_for_a_disk_that_hangs_is_bounded_in_number_and_in_bytes(

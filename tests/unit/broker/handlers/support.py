@@ -19,9 +19,9 @@ def pop_header(**fields: Any) -> PopMessage:
     return PopMessage(**settings | fields)
 
 
-async def pop(rig: Any, **fields: Any) -> list[StoredMessage]:
+async def pop(harness: Any, **fields: Any) -> list[StoredMessage]:
     """Pop, and expect messages."""
-    answer: Command = await rig.ask(pop_header(**fields))
+    answer: Command = await harness.ask(pop_header(**fields))
     assert answer.code == 0, answer.remark
     return decode_popped(answer, fields.get("topic", "t"), "a")[0]
 

@@ -13,14 +13,14 @@ from orbitmq.wire.headers import (
     QueryTopicsOfGroup,
     UpdateConsumerOffset,
 )
-from unit.broker.conftest import Rig
+from unit.broker.conftest import Harness
 
 
-async def test_the_producers_of_all_groups_are_listed(rig: Rig) -> None:
+async def test_the_producers_of_all_groups_are_listed(harness: Harness) -> None:
     before_ms = now_ms()
     beat = Heartbeat(client_id="c", producer_groups=("p", "q"))
-    await rig.ask(HeartbeatRequest(), encode_heartbeat(beat))
-    data = orjson.loads((await rig.ask(GetAllProducers())).body)["data"]
+    await harness.ask(HeartbeatRequest(), encode_heartbeat(beat))
+    data = orjson.loads((await harness.ask(GetAllProducers())).body)["data"]
     assert data.keys() == {"p", "q"}
     (producer,) = data["p"]
     assert producer["clientId"] == "c"
@@ -28,21 +28,21 @@ async def test_the_producers_of_all_groups_are_listed(rig: Rig) -> None:
     assert before_ms - 1_000 <= producer["lastUpdateTimestamp"] <= now_ms() + 1_000
 
 
-async def test_the_topics_of_a_group_are_those_it_has_offsets_in(rig: Rig) -> None:
-    await rig.make_group()
-    await rig.send("t")
-    await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
-    found = decode_topic_list((await rig.ask(QueryTopicsOfGroup(group="g"))).body)
-    assert (found.topics, found.broker_address) == (("t",), rig.broker.address)
-    assert decode_topic_list((await rig.ask(QueryTopicsOfGroup(group="none"))).body).topics == ()
+async def test_the_topics_of_a_group_are_those_it_has_offsets_in(harness: Harness) -> None:
+    await harness.make_group()
+    await harness.send("t")
+    await harness.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
+    found = decode_topic_list((await harness.ask(QueryTopicsOfGroup(group="g"))).body)
+    assert (found.topics, found.broker_address) == (("t",), harness.broker.address)
+    assert decode_topic_list((await harness.ask(QueryTopicsOfGroup(group="none"))).body).topics == ()
 
 
-async def test_a_groups_subscription_is_told_while_it_is_online(rig: Rig) -> None:
-    await rig.make_group()
+async def test_a_groups_subscription_is_told_while_it_is_online(harness: Harness) -> None:
+    await harness.make_group()
     consumer = ConsumerInfo(group="g", subscriptions=(Subscription(topic="t", expression="red"),))
-    await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(consumer,))))
-    found = orjson.loads((await rig.ask(QuerySubscription(group="g", topic="t"))).body)
+    await harness.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(consumer,))))
+    found = orjson.loads((await harness.ask(QuerySubscription(group="g", topic="t"))).body)
     assert found["subscriptionData"]["subString"] == "red"
     for group, topic in (("g", "u"), ("none", "t")):
-        found = orjson.loads((await rig.ask(QuerySubscription(group=group, topic=topic))).body)
+        found = orjson.loads((await harness.ask(QuerySubscription(group=group, topic=topic))).body)
         assert found == {"group": group, "topic": topic}

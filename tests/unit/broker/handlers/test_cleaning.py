@@ -98,26 +98,26 @@ async def test_who_asks_for_what_was_deleted_is_told_where_to_go_on(
 
     async with serve(
         mapped_file_size_commit_log=65_536, clean_resource_interval=100, delete_commit_log_files_interval=0
-    ) as rig:
+    ) as harness:
         for topic, count in (("quiet", 3), ("t", 12)):
             for _ in range(count):
-                assert (await rig.send(topic, body=b"x" * 20_000)).code == 0
-        store = rig.broker.service.store
+                assert (await harness.send(topic, body=b"x" * 20_000)).code == 0
+        store = harness.broker.service.store
         store.flush()
         used[0] = 0.88  # the oldest files go, three messages each, all but the last one
         await until(lambda: store.retention.deleted_segments == 4, 0.01)
         for topic, first, last in (("quiet", 3, 3), ("t", 9, 12)):
             queue: dict[str, Any] = {"topic": topic, "queue_id": 0}
-            assert (await rig.answer(GetMinOffset(**queue), OffsetResponse)).offset == first
-            assert (await rig.answer(GetMaxOffset(**queue), OffsetResponse)).offset == last
-            assert (await rig.answer(SearchOffset(**queue, timestamp_ms=0), OffsetResponse)).offset == first
-            answer, records = await rig.pull(topic, queue_offset=first - 1)
+            assert (await harness.answer(GetMinOffset(**queue), OffsetResponse)).offset == first
+            assert (await harness.answer(GetMaxOffset(**queue), OffsetResponse)).offset == last
+            assert (await harness.answer(SearchOffset(**queue, timestamp_ms=0), OffsetResponse)).offset == first
+            answer, records = await harness.pull(topic, queue_offset=first - 1)
             assert (answer.code, records) == (ResponseCode.PULL_OFFSET_MOVED, [])
             told = decode_header(PullResponse, answer.ext_fields)
             assert (told.next_begin_offset, told.min_offset, told.max_offset) == (first, first, last)
-        _, records = await rig.pull("t", queue_offset=9)
+        _, records = await harness.pull("t", queue_offset=9)
         assert [record.queue_offset for record in records] == [9, 10, 11]
-        assert (await rig.pull("quiet", queue_offset=3))[0].code == ResponseCode.PULL_NOT_FOUND
+        assert (await harness.pull("quiet", queue_offset=3))[0].code == ResponseCode.PULL_NOT_FOUND
 
 
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
@@ -127,19 +127,19 @@ async def test_a_full_disk_refuses_sends_and_takes_offsets_and_goes_on_by_itself
     used = [0.1]
     monkeypatch.setattr(LocalDisk, "used_ratio", lambda disk, directory: used[0])
 
-    async with serve(clean_resource_interval=100, flush_disk_type=flush) as rig:
-        assert (await rig.send()).code == 0
-        store = rig.broker.service.store
+    async with serve(clean_resource_interval=100, flush_disk_type=flush) as harness:
+        assert (await harness.send()).code == 0
+        store = harness.broker.service.store
         used[0] = 0.95
         await until(lambda: not store.is_writable, 0.01)
-        refused = await rig.send()
+        refused = await harness.send()
         assert refused.code == ResponseCode.SERVICE_NOT_AVAILABLE
         assert "disk is full: more than 90%" in refused.remark
-        await rig.make_group()
+        await harness.make_group()
         commit = UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1)
-        assert await rig.code(commit) == 0
-        rig.broker.running.offset_file.save_now()
-        assert (await rig.pull())[0].code == 0
+        assert await harness.code(commit) == 0
+        harness.broker.running.offset_file.save_now()
+        assert (await harness.pull())[0].code == 0
         used[0] = 0.3
         await until(lambda: store.is_writable, 0.01)
-        assert (await rig.send()).code == 0
+        assert (await harness.send()).code == 0

@@ -31,7 +31,7 @@ from orbitmq.wire.headers import (
     UnlockQueues,
     UnregisterClient,
 )
-from unit.broker.conftest import Rig
+from unit.broker.conftest import Harness
 from unit.broker.parts import Serve
 
 
@@ -55,49 +55,49 @@ def beat(client: str, group: str = "g", topic: str = "t", **fields: Any) -> byte
     return encode_heartbeat(Heartbeat(client_id=client, consumers=(info,), producer_groups=("p",), **fields))
 
 
-async def ids(rig: Any, group: str = "g") -> tuple[str, ...]:
-    answer = await rig.ask(GetConsumerList(consumer_group=group))
+async def ids(harness: Any, group: str = "g") -> tuple[str, ...]:
+    answer = await harness.ask(GetConsumerList(consumer_group=group))
     return decode_consumer_list(answer.body) if answer.code == 0 else ()
 
 
-async def test_members_hear_of_a_client_that_joins_leaves_or_breaks_away(rig: Rig) -> None:
+async def test_members_hear_of_a_client_that_joins_leaves_or_breaks_away(harness: Harness) -> None:
     first, second = Listener(), Listener()
-    address = rig.broker.address
-    pool1 = rig.connect(handlers=Listener.handlers, service=first)
-    pool2 = rig.connect(handlers=Listener.handlers, service=second)
+    address = harness.broker.address
+    pool1 = harness.connect(handlers=Listener.handlers, service=first)
+    pool2 = harness.connect(handlers=Listener.handlers, service=second)
     await pool1.request(address, HeartbeatRequest(), beat("c1"))
     assert await first.heard.get() == "g"
     await pool2.request(address, HeartbeatRequest(), beat("c2"))
     assert await first.heard.get() == "g"
     assert await second.heard.get() == "g"
-    assert await ids(rig) == ("c1", "c2")
+    assert await ids(harness) == ("c1", "c2")
 
     await pool1.request(address, UnregisterClient(client_id="c1", consumer_group="g"))
     assert await second.heard.get() == "g"
-    assert await ids(rig) == ("c2",)
+    assert await ids(harness) == ("c2",)
 
     await pool1.request(address, HeartbeatRequest(), beat("c1"))
     assert await second.heard.get() == "g"
     pool1.close_address(address)
     assert await second.heard.get() == "g"
-    assert await ids(rig) == ("c2",)
+    assert await ids(harness) == ("c2",)
 
 
 async def test_a_heartbeat_makes_the_retry_topic_and_keeps_the_group(serve: Serve) -> None:
-    async with serve() as rig:
-        response = await rig.answer(HeartbeatRequest(), HeartbeatResponse, beat("c1"))
+    async with serve() as harness:
+        response = await harness.answer(HeartbeatRequest(), HeartbeatResponse, beat("c1"))
         assert response == HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=True)
-        assert rig.broker.service.topics.get("%RETRY%g").read_queue_count == 1
-    async with serve() as rig:
-        assert "g" in rig.broker.service.groups.configs.all
-        assert await ids(rig) == ()
+        assert harness.broker.service.topics.get("%RETRY%g").read_queue_count == 1
+    async with serve() as harness:
+        assert "g" in harness.broker.service.groups.configs.all
+        assert await ids(harness) == ()
 
 
-async def test_a_bare_heartbeat_of_a_stranger_asks_for_its_subscriptions(rig: Rig) -> None:
+async def test_a_bare_heartbeat_of_a_stranger_asks_for_its_subscriptions(harness: Harness) -> None:
     bare = beat("c1", fingerprint=5, without_subscriptions=True)
-    assert (await rig.answer(HeartbeatRequest(), HeartbeatResponse, bare)).is_sub_change
-    await rig.ask(HeartbeatRequest(), beat("c1", fingerprint=5))
-    assert not (await rig.answer(HeartbeatRequest(), HeartbeatResponse, bare)).is_sub_change
+    assert (await harness.answer(HeartbeatRequest(), HeartbeatResponse, bare)).is_sub_change
+    await harness.ask(HeartbeatRequest(), beat("c1", fingerprint=5))
+    assert not (await harness.answer(HeartbeatRequest(), HeartbeatResponse, bare)).is_sub_change
 
 
 @pytest.mark.parametrize(
@@ -112,26 +112,26 @@ async def test_a_bare_heartbeat_of_a_stranger_asks_for_its_subscriptions(rig: Ri
         (encode_heartbeat(Heartbeat(client_id="c", producer_groups=("a b",))), 29),
     ],
 )
-async def test_a_bad_heartbeat_is_refused_and_changes_nothing(rig: Rig, body: bytes, code: int) -> None:
-    assert await rig.code(HeartbeatRequest(), body) == code
-    assert not rig.broker.service.membership.members.consumers
-    assert not rig.broker.service.membership.members.producers
+async def test_a_bad_heartbeat_is_refused_and_changes_nothing(harness: Harness, body: bytes, code: int) -> None:
+    assert await harness.code(HeartbeatRequest(), body) == code
+    assert not harness.broker.service.membership.members.consumers
+    assert not harness.broker.service.membership.members.producers
 
 
 async def test_where_groups_are_not_made_by_themselves_a_strangers_heartbeat_is_refused(serve: Serve) -> None:
-    async with serve(auto_create_subscription_group=False) as rig:
-        assert await rig.code(HeartbeatRequest(), beat("c1")) == 26
+    async with serve(auto_create_subscription_group=False) as harness:
+        assert await harness.code(HeartbeatRequest(), beat("c1")) == 26
 
 
-async def test_administrators_see_who_is_connected(rig: Rig) -> None:
-    await rig.ask(HeartbeatRequest(), beat("c1"))
-    found = orjson.loads((await rig.ask(GetConsumerConnections(consumer_group="g"))).body)
+async def test_administrators_see_who_is_connected(harness: Harness) -> None:
+    await harness.ask(HeartbeatRequest(), beat("c1"))
+    found = orjson.loads((await harness.ask(GetConsumerConnections(consumer_group="g"))).body)
     assert [client["clientId"] for client in found["connectionSet"]] == ["c1"]
     assert found["subscriptionTable"]["t"]["subString"] == "*"
-    found = orjson.loads((await rig.ask(GetProducerConnections(producer_group="p"))).body)
+    found = orjson.loads((await harness.ask(GetProducerConnections(producer_group="p"))).body)
     assert found["connectionSet"][0]["language"] == "PYTHON"
-    assert await rig.code(GetConsumerConnections(consumer_group="none")) == 206
-    assert await rig.code(GetProducerConnections(producer_group="none")) == 1
+    assert await harness.code(GetConsumerConnections(consumer_group="none")) == 206
+    assert await harness.code(GetProducerConnections(producer_group="none")) == 1
 
 
 def check(kind: str, expression: str = "*") -> bytes:
@@ -139,34 +139,34 @@ def check(kind: str, expression: str = "*") -> bytes:
     return orjson.dumps({"clientId": "c", "group": "g", "subscriptionData": document})
 
 
-async def test_without_property_filter_only_tags_pass_the_check(rig: Rig) -> None:
-    assert await rig.code(CheckClientConfig(), check("TAG")) == 0
-    assert await rig.code(CheckClientConfig()) == 0
-    assert await rig.code(CheckClientConfig(), check("SQL92", "a > 5")) == 1
+async def test_without_property_filter_only_tags_pass_the_check(harness: Harness) -> None:
+    assert await harness.code(CheckClientConfig(), check("TAG")) == 0
+    assert await harness.code(CheckClientConfig()) == 0
+    assert await harness.code(CheckClientConfig(), check("SQL92", "a > 5")) == 1
 
 
 async def test_with_property_filter_an_expression_is_compiled(serve: Serve) -> None:
-    async with serve(enable_property_filter=True) as rig:
-        assert await rig.code(CheckClientConfig(), check("TAG")) == 0
-        assert await rig.code(CheckClientConfig(), check("SQL92", "a > 5")) == 0
-        answer = await rig.ask(CheckClientConfig(), check("SQL92", "a > 5 AND"))
+    async with serve(enable_property_filter=True) as harness:
+        assert await harness.code(CheckClientConfig(), check("TAG")) == 0
+        assert await harness.code(CheckClientConfig(), check("SQL92", "a > 5")) == 0
+        answer = await harness.ask(CheckClientConfig(), check("SQL92", "a > 5 AND"))
         assert (answer.code, answer.remark) == (23, "something is missing at the end (line 1, column 10)")
-        assert await rig.code(CheckClientConfig(), check("XPATH", "a")) == 23
+        assert await harness.code(CheckClientConfig(), check("XPATH", "a")) == 23
 
 
-async def test_queues_are_locked_for_one_client_at_a_time(rig: Rig) -> None:
+async def test_queues_are_locked_for_one_client_at_a_time(harness: Harness) -> None:
     queues = (MessageQueue("t", "a", 0), MessageQueue("t", "a", 1))
 
     def lock(client: str) -> bytes:
         return encode_queue_lock(QueueLock(group="g", client_id=client, queues=queues))
 
-    assert set(decode_locked_queues((await rig.ask(LockQueues(), lock("c1"))).body)) == set(queues)
-    assert decode_locked_queues((await rig.ask(LockQueues(), lock("c2"))).body) == ()
-    assert await rig.code(UnlockQueues(), lock("c1")) == 0
-    assert set(decode_locked_queues((await rig.ask(LockQueues(), lock("c2"))).body)) == set(queues)
+    assert set(decode_locked_queues((await harness.ask(LockQueues(), lock("c1"))).body)) == set(queues)
+    assert decode_locked_queues((await harness.ask(LockQueues(), lock("c2"))).body) == ()
+    assert await harness.code(UnlockQueues(), lock("c1")) == 0
+    assert set(decode_locked_queues((await harness.ask(LockQueues(), lock("c2"))).body)) == set(queues)
 
 
-async def test_a_queue_that_is_named_twice_is_locked_once(rig: Rig) -> None:
+async def test_a_queue_that_is_named_twice_is_locked_once(harness: Harness) -> None:
     queue = MessageQueue("t", "a", 0)
     body = encode_queue_lock(QueueLock(group="g", client_id="c", queues=(queue, queue)))
-    assert decode_locked_queues((await rig.ask(LockQueues(), body)).body) == (queue,)
+    assert decode_locked_queues((await harness.ask(LockQueues(), body)).body) == (queue,)

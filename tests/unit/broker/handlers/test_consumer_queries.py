@@ -21,7 +21,7 @@ from orbitmq.wire.headers import (
     SendResponse,
 )
 from orbitmq.wire.messages.record import iter_records
-from unit.broker.conftest import Rig
+from unit.broker.conftest import Harness
 
 QUEUE = MessageQueue("t", "a", 0)
 
@@ -47,43 +47,43 @@ def _offsets(client: Client, call: Call[GetClientOffsets]) -> Reply:
     return Reply(body=client.offsets)
 
 
-async def join(rig: Any, client: Client, client_id: str) -> None:
-    pool = rig.connect(handlers=Client.handlers, service=client)
+async def join(harness: Any, client: Client, client_id: str) -> None:
+    pool = harness.connect(handlers=Client.handlers, service=client)
     beat = encode_heartbeat(Heartbeat(client_id=client_id, consumers=(ConsumerInfo(group="g"),)))
-    await pool.request(rig.broker.address, HeartbeatRequest(), beat)
+    await pool.request(harness.broker.address, HeartbeatRequest(), beat)
 
 
-async def test_a_consumer_says_itself_what_it_does(rig: Rig) -> None:
+async def test_a_consumer_says_itself_what_it_does(harness: Harness) -> None:
     client = Client()
-    await join(rig, client, "c")
-    answer = await rig.ask(GetRunningInfo(consumer_group="g", client_id="c", jstack_enable=True))
+    await join(harness, client, "c")
+    answer = await harness.ask(GetRunningInfo(consumer_group="g", client_id="c", jstack_enable=True))
     assert answer.body == b"running"
     assert client.heard[0].header.jstack_enable
-    assert await rig.code(GetRunningInfo(consumer_group="g", client_id="d")) == 1
+    assert await harness.code(GetRunningInfo(consumer_group="g", client_id="d")) == 1
 
 
-async def test_a_consumer_gets_one_message_with_what_the_broker_knows_of_it(rig: Rig) -> None:
+async def test_a_consumer_gets_one_message_with_what_the_broker_knows_of_it(harness: Harness) -> None:
     client = Client()
-    await join(rig, client, "c")
-    sent = decode_header(SendResponse, (await rig.send(body=b"again")).ext_fields)
+    await join(harness, client, "c")
+    sent = decode_header(SendResponse, (await harness.send(body=b"again")).ext_fields)
     asked = ConsumeMessageDirectly(consumer_group="g", client_id="c", message_id=sent.message_id, topic="t")
-    answer = await rig.ask(asked)
+    answer = await harness.ask(asked)
     (record,) = iter_records(answer.body)
     assert bytes(record.body) == b"again"
     header = client.heard[0].header
     assert (header.broker_name, header.topic_sys_flag, header.group_sys_flag) == ("a", 0, 0)
     for strange in ("none", "", None, "7F000001000000000000000000FFFFFF"):
         refused = ConsumeMessageDirectly(consumer_group="g", client_id="c", message_id=strange)
-        assert await rig.code(refused) == 1
+        assert await harness.code(refused) == 1
 
 
-async def test_all_consumers_of_a_group_say_where_they_are(rig: Rig) -> None:
-    await join(rig, Client(encode_client_offsets({QUEUE: 7})), "c1")
-    await join(rig, Client(orjson.dumps({"messageQueueTable": {"no queue": 1}})), "c2")
-    await join(rig, Client(b" " * 200_000), "c3")
-    await join(rig, Client(encode_client_offsets({})), "c4")
-    answer = await rig.ask(GetClientsOffsets(group="g", topic="t"))
+async def test_all_consumers_of_a_group_say_where_they_are(harness: Harness) -> None:
+    await join(harness, Client(encode_client_offsets({QUEUE: 7})), "c1")
+    await join(harness, Client(orjson.dumps({"messageQueueTable": {"no queue": 1}})), "c2")
+    await join(harness, Client(b" " * 200_000), "c3")
+    await join(harness, Client(encode_client_offsets({})), "c4")
+    answer = await harness.ask(GetClientsOffsets(group="g", topic="t"))
     assert decode_clients_offsets(answer.body) == {"c1": {QUEUE: 7}, "c4": {}}
-    answer = await rig.ask(GetClientsOffsets(group="g", topic="t", client_id="c2"))
+    answer = await harness.ask(GetClientsOffsets(group="g", topic="t", client_id="c2"))
     assert decode_clients_offsets(answer.body) == {}
-    assert await rig.code(GetClientsOffsets(group="nobody", topic="t")) == 1
+    assert await harness.code(GetClientsOffsets(group="nobody", topic="t")) == 1

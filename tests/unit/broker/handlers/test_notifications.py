@@ -16,7 +16,7 @@ from orbitmq.wire.headers import (
     RollBackPops,
 )
 from orbitmq.wire.messages.record import iter_records
-from unit.broker.conftest import Rig
+from unit.broker.conftest import Harness
 from unit.broker.handlers.support import change_header, pop, pop_header
 from unit.broker.parts import Serve
 
@@ -26,80 +26,82 @@ def notice(**fields: Any) -> PopNotification:
     return PopNotification(**settings | fields)
 
 
-async def test_a_notification_says_whether_there_are_messages_and_takes_none(rig: Rig) -> None:
-    await rig.send()
+async def test_a_notification_says_whether_there_are_messages_and_takes_none(harness: Harness) -> None:
+    await harness.send()
     yes, no = PopNotificationResponse(has_message=True), PopNotificationResponse(has_message=False)
-    assert await rig.answer(notice(), PopNotificationResponse) == yes
-    assert await rig.answer(notice(queue_id=3), PopNotificationResponse) == no
-    assert len(await pop(rig)) == 1
-    assert await rig.answer(notice(), PopNotificationResponse) == no
-    assert await rig.answer(notice(poll_ms=20), PopNotificationResponse) == no
+    assert await harness.answer(notice(), PopNotificationResponse) == yes
+    assert await harness.answer(notice(queue_id=3), PopNotificationResponse) == no
+    assert len(await pop(harness)) == 1
+    assert await harness.answer(notice(), PopNotificationResponse) == no
+    assert await harness.answer(notice(poll_ms=20), PopNotificationResponse) == no
 
 
-async def test_a_notification_waits_for_a_message_next_to_the_pops(rig: Rig) -> None:
-    await rig.send()
-    await pop(rig)
-    service = rig.broker.service.pop
-    told = asyncio.ensure_future(rig.answer(notice(poll_ms=60_000), PopNotificationResponse))
+async def test_a_notification_waits_for_a_message_next_to_the_pops(harness: Harness) -> None:
+    await harness.send()
+    await pop(harness)
+    service = harness.broker.service.pop
+    told = asyncio.ensure_future(harness.answer(notice(poll_ms=60_000), PopNotificationResponse))
     while not service.notices.held.count:
         await asyncio.sleep(0)
-    await rig.send()
+    await harness.send()
     assert (await told).has_message
 
 
 async def test_too_many_notifications_do_not_wait(serve: Serve) -> None:
-    async with serve(max_pop_polling_size=0) as rig:
-        await rig.send()
-        await pop(rig)
-        answer = await rig.answer(notice(poll_ms=60_000), PopNotificationResponse)
+    async with serve(max_pop_polling_size=0) as harness:
+        await harness.send()
+        await pop(harness)
+        answer = await harness.answer(notice(poll_ms=60_000), PopNotificationResponse)
         assert answer == PopNotificationResponse(has_message=False, polling_full=True)
 
 
-async def test_waiting_pops_are_counted(rig: Rig) -> None:
-    await rig.send()
-    await pop(rig)
-    waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
-    while not rig.broker.service.pop.waiting.held.count:
+async def test_waiting_pops_are_counted(harness: Harness) -> None:
+    await harness.send()
+    await pop(harness)
+    waiting = asyncio.ensure_future(harness.ask(pop_header(poll_ms=60_000)))
+    while not harness.broker.service.pop.waiting.held.count:
         await asyncio.sleep(0)
     count = GetPollingCount(consumer_group="g", topic="t", queue_id=-1)
-    assert await rig.answer(count, PollingCountResponse) == PollingCountResponse(polling_count=1)
-    await rig.send()
+    assert await harness.answer(count, PollingCountResponse) == PollingCountResponse(polling_count=1)
+    await harness.send()
     assert (await waiting).code == 0
-    assert await rig.answer(count, PollingCountResponse) == PollingCountResponse(polling_count=0)
-    assert await rig.code(GetPollingCount(consumer_group="g", topic="nowhere", queue_id=-1)) == 17
+    assert await harness.answer(count, PollingCountResponse) == PollingCountResponse(polling_count=0)
+    assert await harness.code(GetPollingCount(consumer_group="g", topic="nowhere", queue_id=-1)) == 17
 
 
-async def test_in_order_a_notification_says_nothing_of_a_queue_that_is_blocked(rig: Rig) -> None:
-    await rig.send()
+async def test_in_order_a_notification_says_nothing_of_a_queue_that_is_blocked(harness: Harness) -> None:
+    await harness.send()
     order: dict[str, Any] = {"order": True}
-    assert (await rig.answer(notice(**order), PopNotificationResponse)).has_message
-    (message,) = await pop(rig, **order, attempt_id="a", invisible_ms=60_000)
-    assert not (await rig.answer(notice(**order), PopNotificationResponse)).has_message
-    assert (await rig.answer(notice(**order, attempt_id="a"), PopNotificationResponse)).has_message
-    told = asyncio.ensure_future(rig.answer(notice(**order, poll_ms=60_000), PopNotificationResponse))
-    while not rig.broker.service.pop.notices.held.count:
+    assert (await harness.answer(notice(**order), PopNotificationResponse)).has_message
+    (message,) = await pop(harness, **order, attempt_id="a", invisible_ms=60_000)
+    assert not (await harness.answer(notice(**order), PopNotificationResponse)).has_message
+    assert (await harness.answer(notice(**order, attempt_id="a"), PopNotificationResponse)).has_message
+    told = asyncio.ensure_future(harness.answer(notice(**order, poll_ms=60_000), PopNotificationResponse))
+    while not harness.broker.service.pop.notices.held.count:
         await asyncio.sleep(0)
-    assert (await rig.ask(change_header(message, 30))).code == 0
+    assert (await harness.ask(change_header(message, 30))).code == 0
     assert (await told).has_message
-    assert await rig.code(notice(**order, attempt_id="a" * 257)) == 29
+    assert await harness.code(notice(**order, attempt_id="a" * 257)) == 29
 
 
-async def test_in_order_the_second_notification_of_the_attempt_that_holds_the_queue_is_told_too(rig: Rig) -> None:
-    await rig.send()
-    await pop(rig)
+async def test_in_order_the_second_notification_of_the_attempt_that_holds_the_queue_is_told_too(
+    harness: Harness,
+) -> None:
+    await harness.send()
+    await pop(harness)
     order: dict[str, Any] = {"order": True, "attempt_id": "a"}
     asked = notice(**order, poll_ms=60_000)
-    both = [asyncio.ensure_future(rig.answer(asked, PopNotificationResponse)) for _ in range(2)]
-    notices = rig.broker.service.pop.notices
+    both = [asyncio.ensure_future(harness.answer(asked, PopNotificationResponse)) for _ in range(2)]
+    notices = harness.broker.service.pop.notices
     while notices.held.count < 2:
         await asyncio.sleep(0)
-    await rig.send()
+    await harness.send()
     await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-    assert len(await pop(rig, **order, invisible_ms=60_000)) == 1
+    assert len(await pop(harness, **order, invisible_ms=60_000)) == 1
     notices.close()  # as when the time of a request is over
     assert [(await told).has_message for told in both] == [True, True]
     other = notice(order=True, attempt_id="b")
-    assert not (await rig.answer(other, PopNotificationResponse)).has_message
+    assert not (await harness.answer(other, PopNotificationResponse)).has_message
 
 
 def peek_header(**fields: Any) -> PeekMessage:
@@ -107,28 +109,28 @@ def peek_header(**fields: Any) -> PeekMessage:
     return PeekMessage(**settings | fields)
 
 
-async def peek(rig: Any, **fields: Any) -> tuple[int, int, list[bytes]]:
-    answer = await rig.ask(peek_header(**fields))
+async def peek(harness: Any, **fields: Any) -> tuple[int, int, list[bytes]]:
+    answer = await harness.ask(peek_header(**fields))
     header = decode_header(PopResponse, answer.ext_fields)
     assert (header.pop_time_ms, header.invisible_ms, header.start_offset_info) == (0, 0, None)
     return answer.code, header.rest_count, [bytes(record.body) for record in iter_records(answer.body)]
 
 
-async def test_a_peek_shows_what_waits_and_takes_nothing(rig: Rig) -> None:
+async def test_a_peek_shows_what_waits_and_takes_nothing(harness: Harness) -> None:
     for body in (b"0", b"1", b"2"):
-        await rig.send(body=body)
-    assert await peek(rig, count_max=2) == (0, 3, [b"0", b"1"])
-    assert await peek(rig, count_max=2**31 - 1) == (0, 3, [b"0", b"1", b"2"])
-    await pop(rig, count_max=1)
-    assert await peek(rig, queue_id=0) == (0, 2, [b"1", b"2"])
+        await harness.send(body=body)
+    assert await peek(harness, count_max=2) == (0, 3, [b"0", b"1"])
+    assert await peek(harness, count_max=2**31 - 1) == (0, 3, [b"0", b"1", b"2"])
+    await pop(harness, count_max=1)
+    assert await peek(harness, queue_id=0) == (0, 2, [b"1", b"2"])
     for count_max in (0, -5):
-        assert await peek(rig, count_max=count_max) == (19, 2, [])
-    await pop(rig)
-    assert await peek(rig) == (19, 0, [])
-    assert (await rig.ask(peek_header(topic="nowhere"))).code == 17
-    assert (await rig.ask(peek_header(queue_id=4))).code == 29
+        assert await peek(harness, count_max=count_max) == (19, 2, [])
+    await pop(harness)
+    assert await peek(harness) == (19, 0, [])
+    assert (await harness.ask(peek_header(topic="nowhere"))).code == 17
+    assert (await harness.ask(peek_header(queue_id=4))).code == 29
 
 
-async def test_nothing_is_there_to_be_rolled_back(rig: Rig) -> None:
-    answer = await rig.ask(RollBackPops())
+async def test_nothing_is_there_to_be_rolled_back(harness: Harness) -> None:
+    answer = await harness.ask(RollBackPops())
     assert (answer.code, answer.body) == (0, b"")

@@ -11,7 +11,7 @@ import pytest
 from orbitmq.wire.bodies.access import decode_acl, decode_acls
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import CreateAcl, CreateUser, DeleteAcl, GetAcl, GetUser, ListAcls, UpdateAcl
-from unit.broker.conftest import Rig
+from unit.broker.conftest import Harness
 
 
 def body(*entries: dict[str, Any], **fields: Any) -> bytes:
@@ -22,21 +22,21 @@ def entry(resource: str, *actions: str, decision: str = "Allow", **more: Any) ->
     return {"resource": resource, "actions": list(actions), "decision": decision, **more}
 
 
-async def answer(rig: Rig, header: object, content: bytes = b"") -> Command:
-    return await rig.ask(header, content)
+async def answer(harness: Harness, header: object, content: bytes = b"") -> Command:
+    return await harness.ask(header, content)
 
 
-async def make_anna(rig: Rig) -> None:
-    assert (await answer(rig, CreateUser(username="anna"), b'{"password":"pw"}')).code == 0
+async def make_anna(harness: Harness) -> None:
+    assert (await answer(harness, CreateUser(username="anna"), b'{"password":"pw"}')).code == 0
 
 
-async def test_rules_come_change_and_go(rig: Rig):
-    await make_anna(rig)
+async def test_rules_come_change_and_go(harness: Harness):
+    await make_anna(harness)
     subject = "User:anna"
-    assert (await answer(rig, GetAcl(subject=subject))).body == b""
+    assert (await answer(harness, GetAcl(subject=subject))).body == b""
     first = body(entry("topic:orders*", "PUB", "sub", "nonsense", sourceIps=["10.0.0.0/8"]), entry("*", "All"))
-    assert (await answer(rig, CreateAcl(subject=subject), first)).code == 0
-    found = json.loads((await answer(rig, GetAcl(subject=subject))).body)
+    assert (await answer(harness, CreateAcl(subject=subject), first)).code == 0
+    found = json.loads((await answer(harness, GetAcl(subject=subject))).body)
     assert found == {
         "subject": subject,
         "policies": [
@@ -47,14 +47,14 @@ async def test_rules_come_change_and_go(rig: Rig):
         ],
     }
     second = body(entry("Topic:orders*", "Sub", decision="deny"), subject=subject)
-    assert (await answer(rig, UpdateAcl(), second)).code == 0
-    (listed,) = decode_acls((await answer(rig, ListAcls(subject_filter="ann", resource_filter="orders"))).body)
+    assert (await answer(harness, UpdateAcl(), second)).code == 0
+    (listed,) = decode_acls((await answer(harness, ListAcls(subject_filter="ann", resource_filter="orders"))).body)
     assert [(str(rule.resource), rule.decision) for rule in listed.policies[0].rules] == [("Topic:orders*", "Deny")]
-    assert (await answer(rig, DeleteAcl(subject=subject, resource="Topic:orders*"))).code == 0
-    left = decode_acl((await answer(rig, GetAcl(subject=subject))).body)
+    assert (await answer(harness, DeleteAcl(subject=subject, resource="Topic:orders*"))).code == 0
+    left = decode_acl((await answer(harness, GetAcl(subject=subject))).body)
     assert [str(rule.resource) for rule in left.policies[0].rules] == ["*"]
-    assert (await answer(rig, DeleteAcl(subject=subject))).code == 0
-    assert decode_acls((await answer(rig, ListAcls())).body) == ()
+    assert (await answer(harness, DeleteAcl(subject=subject))).code == 0
+    assert decode_acls((await answer(harness, ListAcls())).body) == ()
 
 
 @pytest.mark.parametrize(
@@ -72,18 +72,18 @@ async def test_rules_come_change_and_go(rig: Rig):
         (CreateAcl(subject="User:anna"), b'{"policies":5}', 1, "acl: "),
     ],
 )
-async def test_what_means_nothing_is_refused(rig: Rig, header: object, content: bytes, code: int, remark: str):
-    await make_anna(rig)
-    found = await answer(rig, header, content)
+async def test_what_means_nothing_is_refused(harness: Harness, header: object, content: bytes, code: int, remark: str):
+    await make_anna(harness)
+    found = await answer(harness, header, content)
     assert (found.code, str(found.remark)[: len(remark)]) == (code, remark)
 
 
-async def test_a_change_that_was_not_kept_is_refused_and_has_not_happened(rig: Rig):
-    folder = rig.broker.config.store_path_root_dir / "config"
+async def test_a_change_that_was_not_kept_is_refused_and_has_not_happened(harness: Harness):
+    folder = harness.broker.config.store_path_root_dir / "config"
     shutil.rmtree(folder)
     folder.write_text("no directory")
-    refused = await rig.ask(CreateUser(username="anna"), b'{"password":"pw"}')
+    refused = await harness.ask(CreateUser(username="anna"), b'{"password":"pw"}')
     assert (refused.code, refused.remark) == (1, "An system error occurred, please try again later.")
-    assert (await rig.ask(GetUser(username="anna"))).body == b""
+    assert (await harness.ask(GetUser(username="anna"))).body == b""
     folder.unlink()
-    assert await rig.code(CreateUser(username="anna"), b'{"password":"pw"}') == 0
+    assert await harness.code(CreateUser(username="anna"), b'{"password":"pw"}') == 0

@@ -11,7 +11,7 @@ from orbitmq.model.static_topic import MappingItem, QueueMapping
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.static_topics import decode_mapping, encode_mapping
 from orbitmq.wire.headers import CreateStaticTopic, DeleteTopicInBroker, GetAllTopicConfig, GetTopicConfig
-from unit.broker.conftest import Rig
+from unit.broker.conftest import Harness
 from unit.broker.parts import Serve
 from waiting import until
 
@@ -31,33 +31,33 @@ def mapping(**fields: Any) -> QueueMapping:
 
 
 async def test_a_static_topic_is_made_shown_and_kept_until_it_is_deleted(serve: Serve) -> None:
-    async with serve() as rig:
-        assert await rig.code(header(), encode_mapping(mapping())) == 0
-        plain = await rig.ask(GetTopicConfig(topic="t"))
+    async with serve() as harness:
+        assert await harness.code(header(), encode_mapping(mapping())) == 0
+        plain = await harness.ask(GetTopicConfig(topic="t"))
         assert "mappingDetail" not in fastjson.loads(plain.body)
-    async with serve() as rig:
-        static = rig.broker.service.topics.static
+    async with serve() as harness:
+        static = harness.broker.service.topics.static
         assert static.mappings == {"t": mapping()}
-        table = fastjson.loads((await rig.ask(GetAllTopicConfig())).body)
+        table = fastjson.loads((await harness.ask(GetAllTopicConfig())).body)
         assert decode_mapping(fastjson.dumps_loose(table["topicQueueMappingDetailMap"]["t"])) == mapping()
         assert table["topicConfigTable"]["t"]["readQueueNums"] == 2
-        assert await rig.code(DeleteTopicInBroker(topic="t")) == 0
+        assert await harness.code(DeleteTopicInBroker(topic="t")) == 0
         assert not static.mappings
-    async with serve() as rig:
-        assert not rig.broker.service.topics.static.mappings
-        assert "topicQueueMappingDetailMap" not in fastjson.loads((await rig.ask(GetAllTopicConfig())).body)
+    async with serve() as harness:
+        assert not harness.broker.service.topics.static.mappings
+        assert "topicQueueMappingDetailMap" not in fastjson.loads((await harness.ask(GetAllTopicConfig())).body)
 
 
-async def test_a_static_topic_has_no_order(rig: Rig) -> None:
-    assert await rig.code(header(order=True), encode_mapping(mapping())) == 0
-    table = fastjson.loads((await rig.ask(GetAllTopicConfig())).body)
+async def test_a_static_topic_has_no_order(harness: Harness) -> None:
+    assert await harness.code(header(order=True), encode_mapping(mapping())) == 0
+    table = fastjson.loads((await harness.ask(GetAllTopicConfig())).body)
     assert table["topicConfigTable"]["t"]["order"] is False
 
 
-async def test_a_broker_may_have_no_queue_of_a_static_topic(rig: Rig) -> None:
+async def test_a_broker_may_have_no_queue_of_a_static_topic(harness: Harness) -> None:
     body = encode_mapping(mapping(queues={}))
-    assert await rig.code(header(read_queue_nums=0, write_queue_nums=0), body) == 0
-    assert (await rig.send("t")).code == 501
+    assert await harness.code(header(read_queue_nums=0, write_queue_nums=0), body) == 0
+    assert (await harness.send("t")).code == 501
 
 
 @pytest.mark.parametrize(
@@ -75,22 +75,22 @@ async def test_a_broker_may_have_no_queue_of_a_static_topic(rig: Rig) -> None:
     ],
 )
 async def test_a_static_topic_that_is_no_good_leaves_nothing(
-    rig: Rig, change: dict[str, Any], body: QueueMapping | None, code: int
+    harness: Harness, change: dict[str, Any], body: QueueMapping | None, code: int
 ) -> None:
 
-    topics = rig.broker.service.topics
+    topics = harness.broker.service.topics
     before = topics.table.version
-    assert await rig.code(header(**change), b"{" if body is None else encode_mapping(body)) == code
+    assert await harness.code(header(**change), b"{" if body is None else encode_mapping(body)) == code
     assert not topics.static.mappings
     assert topics.table.version == before
 
 
-async def test_pulls_that_wait_are_answered_when_the_mapping_changes(rig: Rig) -> None:
-    assert await rig.code(header(), encode_mapping(mapping())) == 0
-    waiting = asyncio.create_task(rig.pull("t", sys_flag=6, suspend_timeout_ms=60_000))
-    await until(lambda: rig.broker.service.pulls.held_count == 1)
+async def test_pulls_that_wait_are_answered_when_the_mapping_changes(harness: Harness) -> None:
+    assert await harness.code(header(), encode_mapping(mapping())) == 0
+    waiting = asyncio.create_task(harness.pull("t", sys_flag=6, suspend_timeout_ms=60_000))
+    await until(lambda: harness.broker.service.pulls.held_count == 1)
     moved = mapping(epoch=2, queues={0: (ITEM, MappingItem(1, 0, "b", -1))})
-    assert await rig.code(header(), encode_mapping(moved)) == 0
+    assert await harness.code(header(), encode_mapping(moved)) == 0
     answer, _ = await waiting
     assert answer.code == 19
-    assert (await rig.pull("t"))[0].code == 501
+    assert (await harness.pull("t"))[0].code == 501

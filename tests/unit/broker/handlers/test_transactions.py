@@ -27,33 +27,33 @@ def end_header(sent: SendResponse, decision: int = 8, **fields: Any) -> EndTrans
     return EndTransaction(**settings | fields)
 
 
-async def prepare(rig: Any, **fields: Any) -> SendResponse:
-    answer = await rig.send(body=b"x", properties=HALF, queue_id=2, sys_flag=4, **fields)
+async def prepare(harness: Any, **fields: Any) -> SendResponse:
+    answer = await harness.send(body=b"x", properties=HALF, queue_id=2, sys_flag=4, **fields)
     assert answer.code == 0, answer.remark
     return decode_header(SendResponse, answer.ext_fields)
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 async def test_a_transaction_is_committed_or_rolled_back_over_the_wire(serve: Serve, flush: str) -> None:
-    async with serve(flush_disk_type=flush) as rig:
-        first, second = await prepare(rig), await prepare(rig)
+    async with serve(flush_disk_type=flush) as harness:
+        first, second = await prepare(harness), await prepare(harness)
         assert (first.queue_id, first.queue_offset, first.transaction_id) == (2, 0, "K1")
-        assert (await rig.pull(queue_id=2))[1] == []
-        assert await rig.code(end_header(first, 0)) == 0
-        assert (await rig.pull(queue_id=2))[1] == []
-        assert await rig.code(end_header(second, 12)) == 0
-        assert await rig.code(end_header(first)) == 0
-        _, records = await rig.pull(queue_id=2)
+        assert (await harness.pull(queue_id=2))[1] == []
+        assert await harness.code(end_header(first, 0)) == 0
+        assert (await harness.pull(queue_id=2))[1] == []
+        assert await harness.code(end_header(second, 12)) == 0
+        assert await harness.code(end_header(first)) == 0
+        _, records = await harness.pull(queue_id=2)
         assert [bytes(record.body) for record in records] == [b"x"]
-        assert (await rig.ask(end_header(first))).remark == "the transaction has ended before, or was given up"
-        counts = rig.broker.service.transactions.counts
+        assert (await harness.ask(end_header(first))).remark == "the transaction has ended before, or was given up"
+        counts = harness.broker.service.transactions.counts
         assert (counts.open, counts.commits, counts.rollbacks) == ({"t": 0}, {"t": 1}, {"t": 1})
 
 
-async def test_a_decision_that_is_none_is_refused(rig: Any) -> None:
-    sent = await prepare(rig)
+async def test_a_decision_that_is_none_is_refused(harness: Any) -> None:
+    sent = await prepare(harness)
     for decision in (4, 1, -8, 2**31 - 1):
-        answer = await rig.ask(end_header(sent, decision))
+        answer = await harness.ask(end_header(sent, decision))
         assert (answer.code, answer.remark) == (
             1,
             f"commitOrRollback field wrong: {decision}, 0, 8 or 12 is allowed",
@@ -61,8 +61,8 @@ async def test_a_decision_that_is_none_is_refused(rig: Any) -> None:
 
 
 async def test_half_messages_are_refused_where_the_broker_takes_none(serve: Serve) -> None:
-    async with serve(reject_transaction_message=True) as rig:
-        answer = await rig.send(properties=HALF)
+    async with serve(reject_transaction_message=True) as harness:
+        answer = await harness.send(properties=HALF)
         assert (answer.code, answer.remark) == (16, "the broker[127.0.0.1] sending transaction message is forbidden")
 
 
@@ -73,21 +73,21 @@ async def test_half_messages_are_refused_where_the_broker_takes_none(serve: Serv
         ("TRAN_MSG\x01true\x02", "needs the property PGROUP"),
     ],
 )
-async def test_a_half_message_that_could_never_be_right_is_refused(rig: Any, properties: str, remark: str) -> None:
-    answer = await rig.send(properties=properties)
+async def test_a_half_message_that_could_never_be_right_is_refused(harness: Any, properties: str, remark: str) -> None:
+    answer = await harness.send(properties=properties)
     assert answer.code == 13
     assert remark in answer.remark
 
 
-async def test_a_message_that_comes_back_delayed_is_no_half_message(rig: Any) -> None:
-    answer = await rig.send(properties=HALF + "DELAY\x011\x02", reconsume_times=1)
+async def test_a_message_that_comes_back_delayed_is_no_half_message(harness: Any) -> None:
+    answer = await harness.send(properties=HALF + "DELAY\x011\x02", reconsume_times=1)
     assert answer.code == 0
-    assert rig.broker.service.store.max_offset(HALF_TOPIC, 0) == 0
+    assert harness.broker.service.store.max_offset(HALF_TOPIC, 0) == 0
 
 
 @pytest.mark.parametrize("sys_flag", [4, 8, 12])
-async def test_bits_of_a_transaction_alone_make_no_half_message(rig: Any, sys_flag: int) -> None:
-    answer = await rig.send(sys_flag=sys_flag)
+async def test_bits_of_a_transaction_alone_make_no_half_message(harness: Any, sys_flag: int) -> None:
+    answer = await harness.send(sys_flag=sys_flag)
     assert answer.code == 13
     assert "TRAN_MSG is not true" in answer.remark
 
@@ -95,12 +95,12 @@ async def test_bits_of_a_transaction_alone_make_no_half_message(rig: Any, sys_fl
 async def test_what_is_open_is_open_after_a_restart(serve: Serve) -> None:
     sent: list[SendResponse] = []
 
-    async with serve() as rig:
-        sent.append(await prepare(rig))
-    async with serve() as rig:
-        assert rig.broker.service.transactions.counts.open == {"t": 1}
-        assert await rig.code(end_header(sent[0])) == 0
-        assert len((await rig.pull(queue_id=2))[1]) == 1
+    async with serve() as harness:
+        sent.append(await prepare(harness))
+    async with serve() as harness:
+        assert harness.broker.service.transactions.counts.open == {"t": 1}
+        assert await harness.code(end_header(sent[0])) == 0
+        assert len((await harness.pull(queue_id=2))[1]) == 1
 
 
 class Ends:
@@ -134,20 +134,20 @@ def test_what_the_store_refuses_is_told_as_for_sends(error: Exception, code: int
 
 
 async def test_a_message_that_was_given_up_is_resumed_by_its_id(serve: Serve) -> None:
-    async with serve(transaction_check_max=1) as rig:
-        await prepare(rig)
-        service = rig.broker.service
+    async with serve(transaction_check_max=1) as harness:
+        await prepare(harness)
+        service = harness.broker.service
         transactions, store = service.transactions, service.store
         for _ in range(2):
             transactions.begin_round()
-            transactions.check_some(rig.broker._clock() + 10**7, lambda renewed: None)
-        (given_up,) = (await rig.pull(GIVEN_UP_TOPIC))[1]
+            transactions.check_some(harness.broker._clock() + 10**7, lambda renewed: None)
+        (given_up,) = (await harness.pull(GIVEN_UP_TOPIC))[1]
         message_id = offset_message_id(service.address.host, given_up.physical_offset)
-        assert await rig.code(ResumeCheckHalfMessage(message_id=message_id)) == 0
+        assert await harness.code(ResumeCheckHalfMessage(message_id=message_id)) == 0
         half = store.message_at(HALF_TOPIC, 0, store.max_offset(HALF_TOPIC, 0) - 1)
         assert b"TRANSACTION_CHECK_TIMES\x010\x02" in half.properties
         for wrong in (None, "", "x", offset_message_id(HOST, half.physical_offset)):
-            assert await rig.code(ResumeCheckHalfMessage(message_id=wrong)) == 1
+            assert await harness.code(ResumeCheckHalfMessage(message_id=wrong)) == 1
 
 
 @pytest.mark.parametrize(("error", "code"), [(StoreUnavailable("full"), 14), (StoreBusy("busy"), 2)])

@@ -13,12 +13,12 @@ STORAGE = ("disk", "local")
 
 
 async def test_timed_messages_are_told_by_topic_and_by_the_time_that_is_left(serve: Serve) -> None:
-    async with serve(metrics_port=0) as rig:
+    async with serve(metrics_port=0) as harness:
         for delay in (10, 500, 500):
-            assert (await rig.send("t", properties=f"TIMER_DELAY_SEC\x01{delay}\x02")).code == 0
-        timers = rig.broker.service.timers.timers
+            assert (await harness.send("t", properties=f"TIMER_DELAY_SEC\x01{delay}\x02")).code == 0
+        timers = harness.broker.service.timers.timers
         await until(lambda: timers.pending_count == 3)
-        found = await scrape(rig)
+        found = await scrape(harness)
         assert found["rocketmq_timer_enqueue_total", *STORAGE, "t"] == 3
         assert found["rocketmq_timer_dequeue_lag", *STORAGE] == 3
         assert found["rocketmq_timer_enqueue_latency_milliseconds", *STORAGE] == 0
@@ -28,9 +28,11 @@ async def test_timed_messages_are_told_by_topic_and_by_the_time_that_is_left(ser
 
 
 async def test_a_transaction_that_was_committed_has_a_latency(serve: Serve) -> None:
-    async with serve(metrics_port=0) as rig:
+    async with serve(metrics_port=0) as harness:
         for flag in (SysFlag.TRANSACTION_COMMIT, SysFlag.TRANSACTION_ROLLBACK):
-            half = await rig.send("t", properties="TRAN_MSG\x01true\x02PGROUP\x01p\x02UNIQ_KEY\x01K\x02", sys_flag=4)
+            half = await harness.send(
+                "t", properties="TRAN_MSG\x01true\x02PGROUP\x01p\x02UNIQ_KEY\x01K\x02", sys_flag=4
+            )
             offset = int(half.ext_fields["msgId"][16:], 16)
             end = EndTransaction(
                 producer_group="p",
@@ -40,7 +42,7 @@ async def test_a_transaction_that_was_committed_has_a_latency(serve: Serve) -> N
                 message_id="K",
                 transaction_id="K",
             )
-            await rig.ask(end)
-        found = await scrape(rig)
+            await harness.ask(end)
+        found = await scrape(harness)
         assert found["rocketmq_commit_messages_total", "t"] == found["rocketmq_rollback_messages_total", "t"] == 1
         assert found["rocketmq_finish_message_latency_milliseconds_count", "t"] == 1

@@ -25,7 +25,7 @@ from orbitmq.wire.bodies.heartbeat import encode_heartbeat
 from orbitmq.wire.headers import CreateTopic, HeartbeatRequest, UpdateConsumerOffset, UpdateSubscriptionGroup
 from waiting import until
 
-from ..conftest import Rig
+from ..conftest import Harness
 from ..parts import Serve
 
 REFERENCE = Path(__file__).parents[4] / "docs" / "reference" / "broker.md"
@@ -34,17 +34,17 @@ BEAT = Heartbeat(client_id="c1", consumers=(ConsumerInfo(group="g"),), producer_
 NODE = {"cluster": "DefaultCluster", "node_type": "broker", "node_id": "a"}
 
 
-async def get(rig: Any, path: str) -> tuple[int, str]:
-    reader, writer = await asyncio.open_connection(*parse_address(rig.broker.metrics_address))
+async def get(harness: Any, path: str) -> tuple[int, str]:
+    reader, writer = await asyncio.open_connection(*parse_address(harness.broker.metrics_address))
     writer.write(f"GET {path} HTTP/1.1\r\n\r\n".encode())
     head, _, text = (await reader.read()).decode().partition("\r\n\r\n")
     writer.close()
     return int(head.split()[1]), text
 
 
-async def scrape(rig: Any) -> Figures:
+async def scrape(harness: Any) -> Figures:
     """Return every value by name and the values of its own labels, those of the broker taken off."""
-    status, text = await get(rig, "/metrics")
+    status, text = await get(harness, "/metrics")
     assert status == 200
     found = {}
     for family in text_string_to_metric_families(text):
@@ -57,13 +57,13 @@ async def scrape(rig: Any) -> Figures:
 
 
 async def test_a_scrape_tells_how_far_timers_are(serve: Serve) -> None:
-    async with serve(metrics_port=0) as rig:
+    async with serve(metrics_port=0) as harness:
         for _ in range(2):
-            assert (await rig.send("t", properties="TIMER_DELAY_SEC\x01500\x02")).code == 0
-        timers = rig.broker.service.timers
+            assert (await harness.send("t", properties="TIMER_DELAY_SEC\x01500\x02")).code == 0
+        timers = harness.broker.service.timers
         await until(lambda: timers.timers.pending_count == 2)
         timers.timers.lost_count = 3
-        found = await scrape(rig)
+        found = await scrape(harness)
         assert found["rocketmq_timing_messages", "disk", "local", "t"] == 2
         assert found["rocketmq_timer_enqueue_lag", "disk", "local"] == 0
         assert found["rocketmq_broker_timer_lost_messages_total",] == 3
@@ -71,27 +71,27 @@ async def test_a_scrape_tells_how_far_timers_are(serve: Serve) -> None:
 
 
 async def test_a_scrape_tells_of_dead_letters_by_their_groups(serve: Serve) -> None:
-    async with serve(metrics_port=0) as rig:
+    async with serve(metrics_port=0) as harness:
         for topic in ("%DLQ%g", "%DLQ%g", "t"):
-            await rig.send(topic, body=b"given up")
-        found = await scrape(rig)
+            await harness.send(topic, body=b"given up")
+        found = await scrape(harness)
         letters = {key: value for key, value in found.items() if key[0] == "rocketmq_send_to_dlq_messages_total"}
         assert letters == {("rocketmq_send_to_dlq_messages_total", "g", "false", "%DLQ%g"): 2}
         assert found["rocketmq_timer_dequeue_latency_milliseconds", "disk", "local"] == 0
 
 
 async def test_a_scrape_tells_what_a_broker_has_done(serve: Serve) -> None:
-    async with serve(metrics_port=0) as rig:
+    async with serve(metrics_port=0) as harness:
         for _ in range(3):
-            await rig.send("t", body=b"x" * 100)
-        await rig.send("t", body=b"later", properties="DELAY\x018\x02")
-        _, records = await rig.pull("t", count_max=2)
+            await harness.send("t", body=b"x" * 100)
+        await harness.send("t", body=b"later", properties="DELAY\x018\x02")
+        _, records = await harness.pull("t", count_max=2)
         assert len(records) == 2
-        await rig.make_group()
+        await harness.make_group()
         commit = UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1)
-        await rig.ask(commit)
-        await rig.ask(HeartbeatRequest(), encode_heartbeat(BEAT))
-        found = await scrape(rig)
+        await harness.ask(commit)
+        await harness.ask(HeartbeatRequest(), encode_heartbeat(BEAT))
+        found = await scrape(harness)
         assert found["rocketmq_messages_in_total", "false", "t"] == 3
         assert found["rocketmq_messages_in_total", "true", "SCHEDULE_TOPIC_XXXX"] == 1
         assert found["rocketmq_messages_out_total", "g", "false", "false", "t"] == 2
@@ -123,48 +123,48 @@ async def test_a_scrape_tells_what_a_broker_has_done(serve: Serve) -> None:
 
 
 async def test_a_pull_that_waits_and_a_frame_that_is_not_whole_are_seen(serve: Serve) -> None:
-    async with serve(metrics_port=0) as rig:
-        await rig.send("t")
-        waiting = asyncio.create_task(rig.pull("t", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000))
-        await until(lambda: rig.broker.service.pulls.held_count == 1)
-        _, writer = await asyncio.open_connection(*parse_address(rig.broker.address))
+    async with serve(metrics_port=0) as harness:
+        await harness.send("t")
+        waiting = asyncio.create_task(harness.pull("t", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000))
+        await until(lambda: harness.broker.service.pulls.held_count == 1)
+        _, writer = await asyncio.open_connection(*parse_address(harness.broker.address))
         writer.write((1 << 20).to_bytes(4, "big") + bytes(100_000))
-        server = rig.broker.running.server
+        server = harness.broker.running.server
         await until(lambda: server.partial_frames_size > 90_000)
-        found = await scrape(rig)
+        found = await scrape(harness)
         assert (found["rocketmq_broker_parked_pulls",], found["rocketmq_broker_active_connections",]) == (1, 2)
         assert found["rocketmq_broker_parked_pulls_bytes",] > 0
         assert 90_000 < found["rocketmq_broker_partial_frames_bytes",] <= 100_100
         writer.close()
-        await rig.send("t")
+        await harness.send("t")
         await waiting
 
 
 async def test_the_pages_of_health_and_readiness_are_next_to_the_metrics(serve: Serve) -> None:
-    async with serve(metrics_port=0) as rig:
-        status, text = await get(rig, "/healthz")
+    async with serve(metrics_port=0) as harness:
+        status, text = await get(harness, "/healthz")
         document = orjson.loads(text)
         assert (status, document["brokerName"], document["ready"]) == (200, "a", True)
-        assert await get(rig, "/readyz") == (200, "ready\n")
+        assert await get(harness, "/readyz") == (200, "ready\n")
 
 
 async def test_a_broker_that_no_name_server_knows_is_alive_and_not_ready(serve: Serve) -> None:
-    async with serve(metrics_port=0, namesrv_addr="127.0.0.1:1") as rig:
-        status, text = await get(rig, "/readyz")
+    async with serve(metrics_port=0, namesrv_addr="127.0.0.1:1") as harness:
+        status, text = await get(harness, "/readyz")
         assert (status, text) == (503, "no NameServer has taken the registration: 127.0.0.1:1\n")
-        assert (await get(rig, "/healthz"))[0] == 200
-        found = await scrape(rig)
+        assert (await get(harness, "/healthz"))[0] == 200
+        found = await scrape(harness)
         assert (found["rocketmq_broker_name_servers",], found["rocketmq_broker_name_servers_reached",]) == (1, 0)
 
 
-async def test_without_a_port_there_is_no_http(rig: Rig) -> None:
-    assert rig.broker.metrics_address is None
+async def test_without_a_port_there_is_no_http(harness: Harness) -> None:
+    assert harness.broker.metrics_address is None
 
 
 async def test_the_reference_names_every_metric(serve: Serve) -> None:
-    async with serve(metrics_port=0) as rig:
-        await rig.send("t")
-        _, text = await get(rig, "/metrics")
+    async with serve(metrics_port=0) as harness:
+        await harness.send("t")
+        _, text = await get(harness, "/metrics")
         named = set(re.findall(r"`(rocketmq_\w+)", REFERENCE.read_text(encoding="utf-8")))
         # The comment lines name families without a sample, too; a counter's samples end with _total.
         there = set(re.findall(r"^# TYPE (rocketmq_\w+) \w+$", text, re.MULTILINE))
@@ -237,16 +237,16 @@ def test_topics_and_groups_that_come_during_a_scrape_do_no_harm() -> None:
 
 
 async def test_a_scrape_tells_how_long_it_took_to_make_topics_and_groups(serve: Serve) -> None:
-    async with serve(metrics_port=0) as rig:
+    async with serve(metrics_port=0) as harness:
         for topic, perm in (("made", 6), ("made", 4), ("TBW102", 6)):
             header = CreateTopic(
                 topic=topic, default_topic="TBW102", read_queue_nums=1, write_queue_nums=1, perm=perm,
                 topic_filter_type="SINGLE_TAG",
             )  # fmt: skip
-            await rig.ask(header)
-        await rig.make_group()
-        assert await rig.code(UpdateSubscriptionGroup(), b"{}") != 0
-        found = await scrape(rig)
+            await harness.ask(header)
+        await harness.make_group()
+        assert await harness.code(UpdateSubscriptionGroup(), b"{}") != 0
+        found = await scrape(harness)
         topic, group = (
             f"rocketmq_{name}_create_execution_time_milliseconds_count" for name in ("topic", "consumer_group")
         )

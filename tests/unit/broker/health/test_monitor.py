@@ -21,7 +21,7 @@ from orbitmq.testing import FakeClock, LocalCluster
 from orbitmq.wire.headers import GetHealth
 from waiting import until
 
-from ..conftest import Rig
+from ..conftest import Harness
 from ..parts import Serve
 
 HALF = DiskUsage(100, 50, 50)
@@ -176,22 +176,22 @@ async def test_a_disk_that_does_not_answer_the_question_is_unknown_not_empty(
     assert "the disk does not say how full it is: [Errno 5] Input/output error" in caplog.text
 
 
-async def test_a_running_broker_looks_by_itself_and_answers_a_request_for_its_health(rig: Rig) -> None:
-    monitor = rig.broker.running.monitor
+async def test_a_running_broker_looks_by_itself_and_answers_a_request_for_its_health(harness: Harness) -> None:
+    monitor = harness.broker.running.monitor
     await until(lambda: monitor.disk is not None)
     before = monitor.process_stats.gc_count
     gc.collect()
     assert monitor.process_stats.gc_count > before
-    document = orjson.loads((await rig.ask(GetHealth())).body)
-    assert (document["address"], document["brokerName"]) == (rig.broker.address, "a")
+    document = orjson.loads((await harness.ask(GetHealth())).body)
+    assert (document["address"], document["brokerName"]) == (harness.broker.address, "a")
     assert (document["ready"], document["nameServers"]) == (True, {})
 
 
 async def test_a_broker_that_stopped_measures_nothing_any_more(serve: Serve) -> None:
     monitors = []
 
-    async with serve() as rig:
-        monitors.append(rig.broker.running.monitor)
+    async with serve() as harness:
+        monitors.append(harness.broker.running.monitor)
         await until(lambda: monitors[0].disk is not None)
     before = monitors[0].process_stats.gc_count
     gc.collect()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from .support import Rig
+from .support import Harness
 
 
 @pytest.fixture
-def rig() -> Rig:
-    return Rig()
+def harness() -> Harness:
+    return Harness()

@@ -27,7 +27,7 @@ LIMITS = PopLimits(size_max=1 << 20, checkpoints_max=1_000, in_flight_max=None)
 REVIVE_TOPIC = "rmq_sys_REVIVE_LOG_c"
 
 
-class Rig:
+class Harness:
     """A broker's pops, and what they stand on. `again` is the same after a crash of the process."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Rig:
             uses_retry_v2=uses_retry_v2, **clocks,
         )  # fmt: skip
 
-    def again(self, offsets: GroupOffsets | None = None, *, wall_ms: int | None = None) -> Rig:
+    def again(self, offsets: GroupOffsets | None = None, *, wall_ms: int | None = None) -> Harness:
         """Kill the process and start it again.
 
         Args:
@@ -72,7 +72,7 @@ class Rig:
         """
         self.disk.locked.clear()
         wall = self.wall() if wall_ms is None else wall_ms
-        return Rig(self.disk, offsets or GroupOffsets(), wall_ms=wall, registries=self.registries)
+        return Harness(self.disk, offsets or GroupOffsets(), wall_ms=wall, registries=self.registries)
 
     def pass_ms(self, duration_ms: int) -> None:
         self.wall.advance(duration_ms)

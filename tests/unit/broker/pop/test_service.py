@@ -11,13 +11,13 @@ from ..parts import Serve
 
 
 async def test_a_stop_answers_all_waiters(serve: Serve) -> None:
-    async with serve() as rig:
-        await rig.send()
+    async with serve() as harness:
+        await harness.send()
         place: dict[str, Any] = {"consumer_group": "g", "topic": "t", "queue_id": 1}
         pop = PopMessage(**place, count_max=1, invisible_ms=1, poll_ms=60_000, init_mode=0)
         notice = PopNotification(**place, poll_ms=60_000)
-        asked = [asyncio.ensure_future(rig.ask(header)) for header in (pop, notice)]
-        service = rig.broker.service.pop
+        asked = [asyncio.ensure_future(harness.ask(header)) for header in (pop, notice)]
+        service = harness.broker.service.pop
         while not (service.waiting.held.count and service.notices.held.count):
             await asyncio.sleep(0)
         service.wake_overtaken()

@@ -21,7 +21,7 @@ PLACE = ("t", "g", -1)
 FOUND, NOTHING = Reply(remark="found"), Reply(ResponseCode.POLLING_TIMEOUT)
 
 
-class Scene:
+class Harness:
     """A store, what waits for its messages, and requests that take one message each."""
 
     def __init__(self, place_max: int = 10) -> None:
@@ -52,11 +52,11 @@ async def turns(count: int = 5) -> None:
 
 
 @pytest.fixture(name="all")
-def scene() -> Scene:
-    return Scene()
+def harness() -> Harness:
+    return Harness()
 
 
-async def test_a_message_answers_one_who_waits_and_leaves_the_others(all: Scene) -> None:
+async def test_a_message_answers_one_who_waits_and_leaves_the_others(all: Harness) -> None:
     first, second = FakePeer(), FakePeer()
     assert all.hold(first)
     assert all.hold(second)
@@ -68,7 +68,7 @@ async def test_a_message_answers_one_who_waits_and_leaves_the_others(all: Scene)
     assert second.replies == [FOUND]
 
 
-async def test_sends_pay_for_no_waiter(all: Scene) -> None:
+async def test_sends_pay_for_no_waiter(all: Harness) -> None:
     peer = FakePeer()
     assert all.store.on_arrived == []
     all.hold(peer)
@@ -78,7 +78,7 @@ async def test_sends_pay_for_no_waiter(all: Scene) -> None:
     assert all.store.on_arrived == []
 
 
-async def test_who_finds_nothing_waits_on_for_the_rest_of_its_time(all: Scene) -> None:
+async def test_who_finds_nothing_waits_on_for_the_rest_of_its_time(all: Harness) -> None:
     peer = FakePeer()
     all.hold(peer, wait_ms=30)
     all.store.append(Draft("t", 0, b"somebody else took it"))
@@ -90,7 +90,7 @@ async def test_who_finds_nothing_waits_on_for_the_rest_of_its_time(all: Scene) -
     assert all.store.on_arrived == []
 
 
-async def test_who_is_woken_when_its_time_is_over_is_answered_all_the_same(all: Scene) -> None:
+async def test_who_is_woken_when_its_time_is_over_is_answered_all_the_same(all: Harness) -> None:
     peer = FakePeer()
 
     async def slow() -> None:
@@ -107,12 +107,12 @@ async def test_who_is_woken_when_its_time_is_over_is_answered_all_the_same(all: 
 
 
 async def test_too_many_are_not_let_in() -> None:
-    all = Scene(place_max=1)
+    all = Harness(place_max=1)
     assert all.hold(FakePeer())
     assert not all.hold(FakePeer())
 
 
-async def test_a_broker_that_leaves_passes_on_what_it_was_woken_for(all: Scene) -> None:
+async def test_a_broker_that_leaves_passes_on_what_it_was_woken_for(all: Harness) -> None:
     gone, other = FakePeer(), FakePeer()
     all.hold(gone)
     all.hold(other)
@@ -122,14 +122,14 @@ async def test_a_broker_that_leaves_passes_on_what_it_was_woken_for(all: Scene) 
     assert (gone.replies, other.replies) == ([], [FOUND])
 
 
-async def test_a_broker_that_leaves_while_it_waits_is_forgotten(all: Scene) -> None:
+async def test_a_broker_that_leaves_while_it_waits_is_forgotten(all: Harness) -> None:
     gone = FakePeer()
     all.hold(gone)
     all.waiting.drop_connection(gone)
     assert all.waiting.held.count == 0
 
 
-async def test_a_client_that_does_not_read_gets_nothing_and_delays_no_other(all: Scene) -> None:
+async def test_a_client_that_does_not_read_gets_nothing_and_delays_no_other(all: Harness) -> None:
     slow, other = FakePeer(), FakePeer()
     slow.room = -1
     all.hold(slow)
@@ -139,7 +139,7 @@ async def test_a_client_that_does_not_read_gets_nothing_and_delays_no_other(all:
     assert (slow.replies, other.replies) == ([NOTHING], [FOUND])
 
 
-async def test_a_lost_wake_up_is_made_good(all: Scene) -> None:
+async def test_a_lost_wake_up_is_made_good(all: Harness) -> None:
     peer = FakePeer()
     all.hold(peer)
     all.waiting.wake_overtaken()
@@ -151,7 +151,7 @@ async def test_a_lost_wake_up_is_made_good(all: Scene) -> None:
     assert peer.replies == [FOUND]
 
 
-async def test_who_asks_to_be_woken_soon_may_wait_before(all: Scene) -> None:
+async def test_who_asks_to_be_woken_soon_may_wait_before(all: Harness) -> None:
     peer = FakePeer()
     all.waiting.wake_soon(*PLACE)
     all.available = 1
@@ -160,7 +160,7 @@ async def test_who_asks_to_be_woken_soon_may_wait_before(all: Scene) -> None:
     assert peer.replies == [FOUND]
 
 
-async def test_what_goes_wrong_is_its_own_answer(all: Scene) -> None:
+async def test_what_goes_wrong_is_its_own_answer(all: Harness) -> None:
     refused, failed, fine = FakePeer(), FakePeer(), FakePeer()
 
     def refuse() -> Reply:
@@ -180,7 +180,7 @@ async def test_what_goes_wrong_is_its_own_answer(all: Scene) -> None:
     assert fine.replies == [FOUND]
 
 
-async def test_the_end_answers_all_waiters(all: Scene) -> None:
+async def test_the_end_answers_all_waiters(all: Harness) -> None:
     waiting, woken = FakePeer(), FakePeer()
     all.hold(woken)
     all.send()
@@ -191,7 +191,7 @@ async def test_the_end_answers_all_waiters(all: Scene) -> None:
     await turns()
 
 
-async def test_many_are_tried_in_several_turns(all: Scene) -> None:
+async def test_many_are_tried_in_several_turns(all: Harness) -> None:
     all.waiting = WaitingPops(all.store, held_max=1_000, place_max=1_000, has_messages=lambda *place: True)
     peers = [FakePeer() for _ in range(150)]
     for peer in peers:
@@ -201,7 +201,7 @@ async def test_many_are_tried_in_several_turns(all: Scene) -> None:
     assert [peer.replies for peer in peers] == [[FOUND]] * 150
 
 
-async def test_a_connection_that_leaves_many_is_forgotten_in_several_turns(all: Scene) -> None:
+async def test_a_connection_that_leaves_many_is_forgotten_in_several_turns(all: Harness) -> None:
     all.waiting = WaitingPops(all.store, held_max=1_000, place_max=1_000, has_messages=lambda *place: True)
     gone, other = FakePeer(), FakePeer()
     for _ in range(350):

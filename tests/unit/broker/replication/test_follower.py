@@ -16,7 +16,7 @@ from orbitmq.broker.config import BrokerConfig
 from orbitmq.errors import ConfigError
 from orbitmq.wire.headers import GetReplicationStatus, SendResponse
 
-from ..conftest import Rig, send_header
+from ..conftest import Harness, send_header
 
 pytestmark = pytest.mark.real
 
@@ -24,7 +24,7 @@ SEGMENT_SIZE = 65_536
 
 
 @asynccontextmanager
-async def broker(path: Path, **settings: Any) -> AsyncIterator[Rig]:
+async def broker(path: Path, **settings: Any) -> AsyncIterator[Harness]:
     fixed: dict[str, Any] = {
         "bind_address": "127.0.0.1", "listen_port": 0, "store_path_root_dir": path, "broker_name": "a",
         "mapped_file_size_commit_log": SEGMENT_SIZE, "mapped_file_size_consume_queue": 20_000,
@@ -32,25 +32,25 @@ async def broker(path: Path, **settings: Any) -> AsyncIterator[Rig]:
     }  # fmt: skip
     running = Broker(BrokerConfig(**fixed | settings))
     await running.start()
-    rig = Rig(running)
+    harness = Harness(running)
     try:
-        yield rig
+        yield harness
     finally:
-        for pool in rig.pools:
+        for pool in harness.pools:
             await pool.close()
         await running.stop()
 
 
 @asynccontextmanager
-async def slave(path: Path, master: Rig, **settings: Any) -> AsyncIterator[Rig]:
-    async with broker(path, broker_role="SLAVE", broker_id=1, **settings) as rig:
+async def slave(path: Path, master: Harness, **settings: Any) -> AsyncIterator[Harness]:
+    async with broker(path, broker_role="SLAVE", broker_id=1, **settings) as harness:
         address = master.broker.service.address
-        rig.broker.service.follower.learn(address.replication, address.announced)
-        yield rig
+        harness.broker.service.follower.learn(address.replication, address.announced)
+        yield harness
 
 
-def log_of(rig: Rig) -> dict[str, bytes]:
-    path = rig.broker.service.store._config.path / "commitlog"
+def log_of(harness: Harness) -> dict[str, bytes]:
+    path = harness.broker.service.store._config.path / "commitlog"
     files = {file.name: file.read_bytes().rstrip(b"\0") for file in sorted(path.iterdir())}
     return {name: content for name, content in files.items() if content}
 
@@ -60,11 +60,11 @@ async def until(is_so: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-async def reached(copy: Rig, end: int) -> None:
+async def reached(copy: Harness, end: int) -> None:
     await until(lambda: copy.broker.service.store.max_physical_offset >= end)
 
 
-async def copied(master: Rig, copy: Rig) -> None:
+async def copied(master: Harness, copy: Harness) -> None:
     end = master.broker.service.store.max_physical_offset
     await reached(copy, end)
     assert log_of(master) == log_of(copy)

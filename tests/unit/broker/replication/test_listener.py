@@ -24,7 +24,7 @@ from ..parts import Serve, memory_store
 
 
 class Closing:
-    """Closes a connection where the rig closes its pools."""
+    """Closes a connection where the harness closes its pools."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
@@ -35,17 +35,17 @@ class Closing:
             await self._writer.wait_closed()
 
 
-async def connect(rig: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connect(harness: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to the port where slaves follow."""
-    host, port = rig.broker.service.address.replication.rsplit(":", 1)
+    host, port = harness.broker.service.address.replication.rsplit(":", 1)
     reader, writer = await asyncio.open_connection(host, int(port))
-    rig.pools.append(Closing(writer))
+    harness.pools.append(Closing(writer))
     return reader, writer
 
 
-async def follow(rig: Any, offset: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def follow(harness: Any, offset: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect as a slave does whose log ends at `offset`."""
-    reader, writer = await connect(rig)
+    reader, writer = await connect(harness)
     writer.write(REPORT.pack(offset))
     return reader, writer
 
@@ -69,8 +69,8 @@ async def receive(reader: asyncio.StreamReader, end: int) -> tuple[int, bytes]:
     return start, received
 
 
-def log_of(rig: Any) -> bytes:
-    store = rig.broker.service.store
+def log_of(harness: Any) -> bytes:
+    store = harness.broker.service.store
     at, content = 0, b""
     while at < store.max_physical_offset:
         content += store.read_raw(at, 2**31)
@@ -78,82 +78,82 @@ def log_of(rig: Any) -> bytes:
     return content
 
 
-async def status(rig: Any) -> Any:
-    return orjson.loads((await rig.ask(GetReplicationStatus())).body)
+async def status(harness: Any) -> Any:
+    return orjson.loads((await harness.ask(GetReplicationStatus())).body)
 
 
 async def test_a_slave_is_sent_the_log_as_it_is_and_as_it_grows(serve: Serve) -> None:
-    async with serve(ha_listen_port=0) as rig:
-        await rig.send(body=b"before")
-        reader, _writer = await follow(rig, 0)
-        store = rig.broker.service.store
+    async with serve(ha_listen_port=0) as harness:
+        await harness.send(body=b"before")
+        reader, _writer = await follow(harness, 0)
+        store = harness.broker.service.store
         start, first = await receive(reader, store.max_physical_offset)
-        assert (start, first) == (0, log_of(rig))
-        await rig.send(body=b"after")
+        assert (start, first) == (0, log_of(harness))
+        await harness.send(body=b"after")
         start, rest = await receive(reader, store.max_physical_offset)
         assert start == len(first)
-        assert first + rest == log_of(rig)
+        assert first + rest == log_of(harness)
 
 
 async def test_a_slave_goes_on_over_the_end_of_a_file(serve: Serve) -> None:
-    async with serve(ha_listen_port=0, mapped_file_size_commit_log=65_536, ha_transfer_batch_size=2_000) as rig:
+    async with serve(ha_listen_port=0, mapped_file_size_commit_log=65_536, ha_transfer_batch_size=2_000) as harness:
         for _ in range(5):
-            await rig.send(body=b"x" * 30_000)
-        store = rig.broker.service.store
-        reader, _writer = await follow(rig, 17)
+            await harness.send(body=b"x" * 30_000)
+        store = harness.broker.service.store
+        reader, _writer = await follow(harness, 17)
         _, received = await receive(reader, store.max_physical_offset)
-        assert received == log_of(rig)[17:]
+        assert received == log_of(harness)[17:]
         assert len(received) > 2 * 65_536
 
 
 async def test_half_messages_reach_a_slave_although_no_consumer_sees_them(serve: Serve) -> None:
-    async with serve(ha_listen_port=0) as rig:
-        reader, _writer = await follow(rig, 0)
+    async with serve(ha_listen_port=0) as harness:
+        reader, _writer = await follow(harness, 0)
         properties = "TRAN_MSG\x01true\x02PGROUP\x01p\x02UNIQ_KEY\x01k\x02"
-        assert (await rig.send(properties=properties, sys_flag=4)).code == 0
-        _, received = await receive(reader, rig.broker.service.store.max_physical_offset)
-        assert received == log_of(rig)
+        assert (await harness.send(properties=properties, sys_flag=4)).code == 0
+        _, received = await receive(reader, harness.broker.service.store.max_physical_offset)
+        assert received == log_of(harness)
 
 
 async def test_an_idle_slave_hears_a_heartbeat_with_the_next_offset(serve: Serve) -> None:
-    async with serve(ha_listen_port=0, ha_send_heartbeat_interval=100) as rig:
-        await rig.send()
-        end = rig.broker.service.store.max_physical_offset
-        reader, _writer = await follow(rig, end)
+    async with serve(ha_listen_port=0, ha_send_heartbeat_interval=100) as harness:
+        await harness.send()
+        end = harness.broker.service.store.max_physical_offset
+        reader, _writer = await follow(harness, end)
         assert HEADER.unpack(await reader.readexactly(HEADER.size)) == (end, 0)
 
 
 async def test_administrators_see_how_far_each_slave_is(serve: Serve) -> None:
-    async with serve(ha_listen_port=0) as rig:
-        await rig.send()
-        end = rig.broker.service.store.max_physical_offset
-        reader, writer = await follow(rig, 0)
+    async with serve(ha_listen_port=0) as harness:
+        await harness.send()
+        end = harness.broker.service.store.max_physical_offset
+        reader, writer = await follow(harness, 0)
         await receive(reader, end)
         writer.write(REPORT.pack(end - 5))
-        while not (seen := (await status(rig))["haConnectionInfo"]) or seen[0]["slaveAckOffset"] == 0:
+        while not (seen := (await status(harness))["haConnectionInfo"]) or seen[0]["slaveAckOffset"] == 0:
             await asyncio.sleep(0)
         assert seen[0]["slaveAckOffset"] == end - 5
         assert (seen[0]["diff"], seen[0]["transferFromWhere"], seen[0]["inSync"]) == (5, end, True)
-        assert (await status(rig))["inSyncSlaveNums"] == 1
+        assert (await status(harness))["inSyncSlaveNums"] == 1
         writer.close()
-        while (await status(rig))["haConnectionInfo"]:
+        while (await status(harness))["haConnectionInfo"]:
             await asyncio.sleep(0)
-        assert not rig.broker.service.slave_listener.slaves
+        assert not harness.broker.service.slave_listener.slaves
 
 
 async def test_a_slave_with_another_log_is_sent_away_and_the_log_says_why(serve: Serve, caplog: Any) -> None:
-    async with serve(ha_listen_port=0) as rig:
-        await rig.send()
-        end = rig.broker.service.store.max_physical_offset
-        reader, _ = await follow(rig, end + 1)
+    async with serve(ha_listen_port=0) as harness:
+        await harness.send()
+        end = harness.broker.service.store.max_physical_offset
+        reader, _ = await follow(harness, end + 1)
         assert await rest_of(reader) == b""
         assert "its log is another one" in caplog.text
-        assert (await rig.send()).code == 0
+        assert (await harness.send()).code == 0
 
 
 async def test_who_reports_nothing_is_sent_away(serve: Serve, caplog: Any) -> None:
-    async with serve(ha_listen_port=0, ha_housekeeping_interval=1_000) as rig:
-        reader, writer = await connect(rig)
+    async with serve(ha_listen_port=0, ha_housekeeping_interval=1_000) as harness:
+        reader, writer = await connect(harness)
         writer.write(b"GET / H")
         assert await rest_of(reader) == b""
         assert "reported nothing for 1000 ms" in caplog.text
@@ -162,42 +162,42 @@ async def test_who_reports_nothing_is_sent_away(serve: Serve, caplog: Any) -> No
 async def test_there_are_only_so_many_slaves(serve: Serve, monkeypatch: Any) -> None:
     monkeypatch.setattr(listener, "SLAVES_MAX", 1)
 
-    async with serve(ha_listen_port=0) as rig:
-        await rig.send()
-        first, _writer = await follow(rig, 0)
-        await receive(first, rig.broker.service.store.max_physical_offset)
-        second, _ = await follow(rig, 0)
+    async with serve(ha_listen_port=0) as harness:
+        await harness.send()
+        first, _writer = await follow(harness, 0)
+        await receive(first, harness.broker.service.store.max_physical_offset)
+        second, _ = await follow(harness, 0)
         assert await rest_of(second) == b""
 
 
 async def test_without_slaves_no_send_reports_them(serve: Serve) -> None:
-    async with serve(ha_listen_port=0) as rig:
-        listening = list(rig.broker.service.store.on_arrived)
-        reader, writer = await follow(rig, 0)
-        await rig.send()
-        await receive(reader, rig.broker.service.store.max_physical_offset)
-        assert len(rig.broker.service.store.on_arrived) == len(listening) + 1
+    async with serve(ha_listen_port=0) as harness:
+        listening = list(harness.broker.service.store.on_arrived)
+        reader, writer = await follow(harness, 0)
+        await harness.send()
+        await receive(reader, harness.broker.service.store.max_physical_offset)
+        assert len(harness.broker.service.store.on_arrived) == len(listening) + 1
         writer.close()
-        while rig.broker.service.store.on_arrived != listening:
+        while harness.broker.service.store.on_arrived != listening:
             await asyncio.sleep(0)
 
 
-async def join(rig: Any, offset: int = 0) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def join(harness: Any, offset: int = 0) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Follow, and return when the master knows."""
-    reader, writer = await follow(rig, offset)
-    while not rig.broker.service.slave_listener.slaves:
+    reader, writer = await follow(harness, offset)
+    while not harness.broker.service.slave_listener.slaves:
         await asyncio.sleep(0)
     return reader, writer
 
 
 async def test_a_synchronous_master_answers_when_the_slave_has_the_message(serve: Serve) -> None:
-    async with serve(broker_role="SYNC_MASTER", slave_timeout=60_000) as rig:
-        reader, writer = await join(rig)
-        sending = asyncio.ensure_future(rig.send())
+    async with serve(broker_role="SYNC_MASTER", slave_timeout=60_000) as harness:
+        reader, writer = await join(harness)
+        sending = asyncio.ensure_future(harness.send())
         first = HEADER.unpack(await reader.readexactly(HEADER.size))
         await reader.readexactly(first[1])
         writer.write(REPORT.pack(first[1] - 1))
-        while rig.broker.service.slave_listener.slaves[0].acknowledged != first[1] - 1:
+        while harness.broker.service.slave_listener.slaves[0].acknowledged != first[1] - 1:
             await asyncio.sleep(0)
         assert not sending.done()
         writer.write(REPORT.pack(first[1]))
@@ -206,58 +206,58 @@ async def test_a_synchronous_master_answers_when_the_slave_has_the_message(serve
 
 
 async def test_a_send_whose_slave_says_nothing_is_answered_in_time_and_is_stored(serve: Serve) -> None:
-    async with serve(broker_role="SYNC_MASTER", slave_timeout=50) as rig:
-        await join(rig)
-        answer = await rig.send()
+    async with serve(broker_role="SYNC_MASTER", slave_timeout=50) as harness:
+        await join(harness)
+        answer = await harness.send()
         assert (answer.code, answer.ext_fields["queueOffset"]) == (12, "0")
         assert "slaveTimeout" in answer.remark
-        assert (await rig.pull())[1]
+        assert (await harness.pull())[1]
 
 
 async def test_a_slave_that_leaves_delays_no_send(serve: Serve) -> None:
-    async with serve(broker_role="SYNC_MASTER", slave_timeout=500) as rig:
-        reader, writer = await join(rig)
-        sending = asyncio.ensure_future(rig.send())
+    async with serve(broker_role="SYNC_MASTER", slave_timeout=500) as harness:
+        reader, writer = await join(harness)
+        sending = asyncio.ensure_future(harness.send())
         await reader.readexactly(HEADER.size)
         writer.close()
         assert (await sending).code == 12
 
 
 async def test_a_synchronous_master_without_slaves_says_so_with_each_answer(serve: Serve) -> None:
-    async with serve(broker_role="SYNC_MASTER") as rig:
-        answer = await rig.send()
+    async with serve(broker_role="SYNC_MASTER") as harness:
+        answer = await harness.send()
         assert (answer.code, answer.ext_fields["queueOffset"]) == (11, "0")
         assert "on the master alone" in answer.remark
 
 
 async def test_as_many_slaves_as_in_sync_replicas_asks_for_must_have_it(serve: Serve) -> None:
-    async with serve(broker_role="SYNC_MASTER", in_sync_replicas=3) as rig:
-        await join(rig)
-        assert (await rig.send()).code == 11
+    async with serve(broker_role="SYNC_MASTER", in_sync_replicas=3) as harness:
+        await join(harness)
+        assert (await harness.send()).code == 11
 
 
 async def test_with_both_waits_the_slave_is_sent_the_message_while_the_disk_syncs_it(serve: Serve) -> None:
-    async with serve(broker_role="SYNC_MASTER", flush_disk_type="SYNC_FLUSH") as rig:
-        reader, writer = await join(rig)
-        sending = asyncio.ensure_future(rig.send())
+    async with serve(broker_role="SYNC_MASTER", flush_disk_type="SYNC_FLUSH") as harness:
+        reader, writer = await join(harness)
+        sending = asyncio.ensure_future(harness.send())
         _, size = HEADER.unpack(await reader.readexactly(HEADER.size))
         writer.write(REPORT.pack(size))
         assert (await sending).code == 0
-        assert rig.broker.service.store.durable_offset == size
+        assert harness.broker.service.store.durable_offset == size
 
 
 async def test_who_waits_when_the_broker_stops_is_answered(serve: Serve) -> None:
     told: list[Any] = []
 
-    async with serve(broker_role="SYNC_MASTER", slave_timeout=60_000) as rig:
-        await join(rig)
-        store = rig.broker.service.store
+    async with serve(broker_role="SYNC_MASTER", slave_timeout=60_000) as harness:
+        await join(harness)
+        store = harness.broker.service.store
         store.append(Draft("t", 0, b"x"))
-        assert rig.broker.service.slave_listener.wait_replicated(store.max_physical_offset, told.append) is None
+        assert harness.broker.service.slave_listener.wait_replicated(store.max_physical_offset, told.append) is None
     assert told == [ReplicaAckResult.LATE]
 
 
-class Rig:
+class Harness:
     """Two messages in a queue, a group, and slaves that have so much of the log."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *slaves: int, **group: Any) -> None:
@@ -275,39 +275,39 @@ class Rig:
 
 
 def test_who_reads_what_is_old_is_sent_to_a_slave_and_others_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = Rig(monkeypatch, 1_000)
-    assert rig.suggest(1) == 1
-    assert rig.suggest(2) == 0
+    harness = Harness(monkeypatch, 1_000)
+    assert harness.suggest(1) == 1
+    assert harness.suggest(2) == 0
 
 
 def test_a_slave_that_has_not_got_there_yet_serves_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Rig(monkeypatch, 0).suggest(1) == 0
-    assert Rig(monkeypatch, 0, 1).suggest(1) == 1
+    assert Harness(monkeypatch, 0).suggest(1) == 0
+    assert Harness(monkeypatch, 0, 1).suggest(1) == 1
 
 
 def test_without_slaves_all_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Rig(monkeypatch).suggest(1) == 0
+    assert Harness(monkeypatch).suggest(1) == 0
 
 
 def test_a_group_says_who_serves_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = Rig(monkeypatch, 1_000, broker_id=3, which_broker_when_consume_slowly=2)
-    assert (rig.suggest(1), rig.suggest(2), rig.suggest(9)) == (2, 3, 3)
+    harness = Harness(monkeypatch, 1_000, broker_id=3, which_broker_when_consume_slowly=2)
+    assert (harness.suggest(1), harness.suggest(2), harness.suggest(9)) == (2, 3, 3)
 
 
 def test_a_group_without_settings_stays_with_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Rig(monkeypatch, 1_000).suggest(1, group="other") == 0
+    assert Harness(monkeypatch, 1_000).suggest(1, group="other") == 0
 
 
 async def test_a_pull_says_whom_to_ask_next_if_that_is_enabled(serve: Serve, monkeypatch: Any) -> None:
     monkeypatch.setattr(in_memory_check, "IN_MEMORY_SIZE", 0)
     for settings, suggested in ({"slave_read_enable": True}, "1"), ({}, "0"):
-        async with serve(ha_listen_port=0, **settings) as rig:
-            await rig.send()
-            await rig.send()
-            end = rig.broker.service.store.max_physical_offset
-            _, writer = await asyncio.open_connection(*rig.broker.service.address.replication.split(":"))
+        async with serve(ha_listen_port=0, **settings) as harness:
+            await harness.send()
+            await harness.send()
+            end = harness.broker.service.store.max_physical_offset
+            _, writer = await asyncio.open_connection(*harness.broker.service.address.replication.split(":"))
             writer.write(REPORT.pack(end))
-            while not rig.broker.service.slave_listener.slaves:
+            while not harness.broker.service.slave_listener.slaves:
                 await asyncio.sleep(0)
-            assert (await rig.pull(count_max=1))[0].ext_fields["suggestWhichBrokerId"] == suggested
+            assert (await harness.pull(count_max=1))[0].ext_fields["suggestWhichBrokerId"] == suggested
             writer.close()

@@ -37,16 +37,16 @@ async def test_a_batch_of_any_size_is_stored_in_order_and_the_answer_names_every
     serve: Serve, count: int, flush: str
 ) -> None:
 
-    async with serve(flush_disk_type=flush) as rig:
-        answer = await rig.ask(SendBatch(**FIELDS), batch_of(count))
+    async with serve(flush_disk_type=flush) as harness:
+        answer = await harness.ask(SendBatch(**FIELDS), batch_of(count))
         response = decode_header(SendResponse, answer.ext_fields)
         offsets = [parse_offset_message_id(one)[1] for one in response.message_id.split(",")]
-        store = rig.broker.service.store
+        store = harness.broker.service.store
         assert (response.queue_offset, len(offsets), store.max_offset("t", 0)) == (0, count, count)
         for number in (0, 1, PART_COUNT - 2, count - 2):
             message = store.message_at("t", 0, number)
             assert (bytes(message.body), message.physical_offset) == (b"%d" % number, offsets[number])
-        assert rig.broker.service.stats.put_count == count
+        assert harness.broker.service.stats.put_count == count
 
 
 class CountingPeer(FakePeer):
@@ -62,9 +62,9 @@ class CountingPeer(FakePeer):
             self.counts.append(self.stored())
 
 
-async def test_a_large_batch_is_checked_and_stored_in_small_steps(rig: Any) -> None:
-    assert await rig.code(send_header()) == 0
-    service = rig.broker.service
+async def test_a_large_batch_is_checked_and_stored_in_small_steps(harness: Any) -> None:
+    assert await harness.code(send_header()) == 0
+    service = harness.broker.service
     peer = CountingPeer(lambda: service.store.max_offset("t", 0) - 1)
     assert send_batch(service.sending, call(SendBatch(**FIELDS), batch_of(LARGE), peer=peer)) is LATER
     assert peer.counts.count(0) > LARGE // 300, "all is checked first"
@@ -83,16 +83,16 @@ async def test_a_large_batch_is_checked_and_stored_in_small_steps(rig: Any) -> N
     ids=["cut", "too long", "zeros", "delayed"],
 )
 async def test_one_bad_message_at_the_end_refuses_all_of_a_large_batch(serve: Serve, body: bytes, code: int) -> None:
-    async with serve(max_message_size=100) as rig:
-        assert await rig.code(SendBatch(**FIELDS), body) == code
-        assert rig.broker.service.store.max_offset("t", 0) == 0
-        assert await rig.code(SendBatch(**FIELDS), batch_of(LARGE)) == 0
+    async with serve(max_message_size=100) as harness:
+        assert await harness.code(SendBatch(**FIELDS), body) == code
+        assert harness.broker.service.store.max_offset("t", 0) == 0
+        assert await harness.code(SendBatch(**FIELDS), batch_of(LARGE)) == 0
 
 
 async def test_large_batches_are_stored_one_after_another_and_beyond_the_limit_they_are_refused(serve: Serve) -> None:
-    async with serve(large_batches_max=2) as rig:
-        clients = [rig.connect() for _ in range(4)]
-        address = rig.broker.address
+    async with serve(large_batches_max=2) as harness:
+        clients = [harness.connect() for _ in range(4)]
+        address = harness.broker.address
         for client in clients:
             assert (await client.request(address, send_header(), timeout_ms=20_000)).code == 0
         asked = [
@@ -105,19 +105,19 @@ async def test_large_batches_are_stored_one_after_another_and_beyond_the_limit_t
         assert sorted(firsts) == [4, 4 + LARGE], "none came between the messages of another"
 
 
-async def test_a_topic_that_is_deleted_meanwhile_does_not_come_back_with_the_rest_of_a_batch(rig: Any) -> None:
-    assert await rig.code(send_header()) == 0
-    service = rig.broker.service
-    sent = asyncio.ensure_future(rig.ask(SendBatch(**FIELDS), batch_of(LARGE)))
+async def test_a_topic_that_is_deleted_meanwhile_does_not_come_back_with_the_rest_of_a_batch(harness: Any) -> None:
+    assert await harness.code(send_header()) == 0
+    service = harness.broker.service
+    sent = asyncio.ensure_future(harness.ask(SendBatch(**FIELDS), batch_of(LARGE)))
     await until(lambda: service.stats.put_count > PART_COUNT)
     service.topics.delete("t", 0, lambda: service.store.delete_topic("t"))
     assert (await sent).code == 17
     assert service.store.queue_ids("t") == []
 
 
-async def test_a_disk_without_room_for_all_of_a_large_batch_takes_none_of_it(rig: Any) -> None:
-    assert await rig.code(send_header()) == 0
-    store = rig.broker.service.store
+async def test_a_disk_without_room_for_all_of_a_large_batch_takes_none_of_it(harness: Any) -> None:
+    assert await harness.code(send_header()) == 0
+    store = harness.broker.service.store
     end = store.max_physical_offset
 
     def make_room(topic: str, count: int, size: int) -> None:
@@ -129,6 +129,6 @@ async def test_a_disk_without_room_for_all_of_a_large_batch_takes_none_of_it(rig
         return make(topic, count, size)
 
     make, store.make_room = store.make_room, make_room
-    answer = await rig.ask(SendBatch(**FIELDS), batch_of(LARGE))
+    answer = await harness.ask(SendBatch(**FIELDS), batch_of(LARGE))
     assert (answer.code, answer.remark) == (14, "the disk is full")
     assert store.max_physical_offset == end

@@ -40,12 +40,14 @@ async def test_a_send_whose_sync_hangs_is_answered_at_the_time_out_and_says_wher
     serve: Serve, gate: threading.Event
 ) -> None:
 
-    async with serve(**SYNC, sync_flush_timeout=1_000) as rig:
-        assert (await rig.send()).code == 0  # makes the topic: what follows is plain, or a batch of its own way
+    async with serve(**SYNC, sync_flush_timeout=1_000) as harness:
+        assert (await harness.send()).code == 0  # makes the topic: what follows is plain, or a batch of its own way
         gate.clear()
         try:
-            plain, other = await asyncio.gather(rig.send(queue_id=1), rig.send(properties="DELAY\x010\x02", queue_id=2))
-            values = rig.broker.service.runtime_info.values
+            plain, other = await asyncio.gather(
+                harness.send(queue_id=1), harness.send(properties="DELAY\x010\x02", queue_id=2)
+            )
+            values = harness.broker.service.runtime_info.values
             await until(lambda: "the disk hangs" in values(0).get("warnings", ""))
         finally:
             gate.set()
@@ -53,26 +55,26 @@ async def test_a_send_whose_sync_hangs_is_answered_at_the_time_out_and_says_wher
             header = decode_header(SendResponse, answer.ext_fields or {})
             assert (answer.code, header.queue_id, header.queue_offset) == (LATE, queue_id, 0)
             assert "syncFlushTimeout" in (answer.remark or "")
-        refusals = rig.broker.running.server.counters.refusals
+        refusals = harness.broker.running.server.counters.refusals
         assert refusals[310, LATE] == 2, "those of the fast path count as well"
-        await until(lambda: rig.broker.service.store.max_offset("t", 1) == 1)
+        await until(lambda: harness.broker.service.store.max_offset("t", 1) == 1)
 
 
 async def test_more_than_may_wait_for_a_hung_disk_is_refused_as_busy(serve: Serve, gate: threading.Event) -> None:
-    async with serve(**SYNC, sync_flush_waiting_max=65_536) as rig:
-        assert (await rig.send()).code == 0
+    async with serve(**SYNC, sync_flush_waiting_max=65_536) as harness:
+        assert (await harness.send()).code == 0
         gate.clear()
         try:
-            sends = [asyncio.ensure_future(rig.send(body=bytes(40_000))) for _ in range(2)]
-            await until(lambda: not rig.broker.service.store.is_writable)
-            refused = await rig.send(body=bytes(40_000))
+            sends = [asyncio.ensure_future(harness.send(body=bytes(40_000))) for _ in range(2)]
+            await until(lambda: not harness.broker.service.store.is_writable)
+            refused = await harness.send(body=bytes(40_000))
         finally:
             gate.set()
         assert (refused.code, refused.remark) == (
             BUSY, "the broker is busy: the disk does not keep up with what waits for it",
         )  # fmt: skip
         assert [answer.code for answer in await asyncio.gather(*sends)] == [0, 0]
-        assert (await rig.send()).code == 0
+        assert (await harness.send()).code == 0
 
 
 def test_a_store_that_is_busy_is_told_apart_from_one_that_takes_nothing() -> None:

@@ -20,7 +20,7 @@ HEADER = PushReply(
 )  # fmt: skip
 
 
-class Rig:
+class Harness:
     """Pushes to clients that confirm nothing by themselves."""
 
     def __init__(self, *client_ids: str, count_max: int = 100, size_max: int = 1_000) -> None:
@@ -36,72 +36,72 @@ class Rig:
 
 
 def test_a_reply_is_done_when_its_client_has_confirmed_it() -> None:
-    rig = Rig("c")
-    rig.push("c", b"yes")
-    ((command, answer),) = rig.peers["c"].asked
-    assert (command.code, command.body, rig.told, rig.pushes.count) == (326, b"yes", [], 1)
+    harness = Harness("c")
+    harness.push("c", b"yes")
+    ((command, answer),) = harness.peers["c"].asked
+    assert (command.code, command.body, harness.told, harness.pushes.count) == (326, b"yes", [], 1)
     answer(Command(0))
-    assert (rig.told, rig.pushes.count, rig.pushes.size) == ([None], 0, 0)
-    assert (rig.pushes.confirmed_count, rig.pushes.failed_count) == (1, 0)
+    assert (harness.told, harness.pushes.count, harness.pushes.size) == ([None], 0, 0)
+    assert (harness.pushes.confirmed_count, harness.pushes.failed_count) == (1, 0)
 
 
 @pytest.mark.parametrize("answer", [Command(1, remark="process reply message fail"), ConnectionFailed("it left: fail")])
 def test_a_client_that_refuses_or_leaves_makes_the_reply_fail_and_frees_its_place(
     answer: Command | ConnectionFailed,
 ) -> None:
-    rig = Rig("c")
-    rig.push("c", b"yes")
-    rig.peers["c"].asked[0][1](answer)
-    (remark,) = rig.told
+    harness = Harness("c")
+    harness.push("c", b"yes")
+    harness.peers["c"].asked[0][1](answer)
+    (remark,) = harness.told
     assert remark is not None
     assert remark.startswith("push reply message to c fail: ")
     assert remark.removesuffix(")").endswith("fail")
-    assert (rig.pushes.count, rig.pushes.size, rig.pushes.failed_count) == (0, 0, 1)
+    assert (harness.pushes.count, harness.pushes.size, harness.pushes.failed_count) == (0, 0, 1)
 
 
 def test_a_client_that_is_not_there_is_told_immediately_and_counted() -> None:
-    rig = Rig()
-    rig.push("gone")
-    assert rig.told == ["push reply message fail, channel of <gone> not found."]
-    assert (rig.pushes.count, rig.pushes.failed_count) == (0, 1)
+    harness = Harness()
+    harness.push("gone")
+    assert harness.told == ["push reply message fail, channel of <gone> not found."]
+    assert (harness.pushes.count, harness.pushes.failed_count) == (0, 1)
 
 
 def test_one_client_may_hold_a_quarter_of_the_replies_and_the_others_go_on() -> None:
-    rig = Rig("slow", "other", count_max=8)
-    rig.push("slow")
-    rig.push("slow")
+    harness = Harness("slow", "other", count_max=8)
+    harness.push("slow")
+    harness.push("slow")
     with pytest.raises(Rejected, match="2 replies of 0 bytes wait") as refused:
-        rig.push("slow")
+        harness.push("slow")
     assert refused.value.code == 2
-    rig.push("other")
-    rig.peers["slow"].asked[0][1](Command(0))
-    rig.push("slow")
-    assert (rig.pushes.count, len(rig.peers["slow"].asked)) == (3, 3)
+    harness.push("other")
+    harness.peers["slow"].asked[0][1](Command(0))
+    harness.push("slow")
+    assert (harness.pushes.count, len(harness.peers["slow"].asked)) == (3, 3)
     with pytest.raises(Rejected):
-        rig.push("slow")
+        harness.push("slow")
 
 
 def test_all_clients_together_stay_within_the_count() -> None:
     names = [f"c{number}" for number in range(5)]
-    rig = Rig(*names, count_max=4)
+    harness = Harness(*names, count_max=4)
     for name in names[:4]:
-        rig.push(name)
+        harness.push(name)
     with pytest.raises(Rejected, match="replyPushesMax"):
-        rig.push(names[4])
-    assert rig.peers[names[4]].asked == []
-    assert (rig.pushes.over_count, rig.pushes.over_size) == (1, 0)
+        harness.push(names[4])
+    assert harness.peers[names[4]].asked == []
+    assert (harness.pushes.over_count, harness.pushes.over_size) == (1, 0)
 
 
 def test_bytes_of_bodies_and_properties_are_bounded_but_one_reply_is_always_let_through() -> None:
-    rig = Rig("c", "d", size_max=400)
-    rig.push("c", bytes(2_000))
+    harness = Harness("c", "d", size_max=400)
+    harness.push("c", bytes(2_000))
     with pytest.raises(Rejected):
-        rig.push("d", b"x")
-    rig.peers["c"].asked[0][1](Command(0))
-    rig.push("c", bytes(60), replace(HEADER, properties="A\x01" + "b" * 37 + "\x02"))
-    assert rig.pushes.size == 100
+        harness.push("d", b"x")
+    harness.peers["c"].asked[0][1](Command(0))
+    harness.push("c", bytes(60), replace(HEADER, properties="A\x01" + "b" * 37 + "\x02"))
+    assert harness.pushes.size == 100
     with pytest.raises(Rejected):
-        rig.push("c", b"x")
-    rig.push("d", bytes(100))
-    assert (rig.pushes.count, rig.pushes.size) == (2, 200)
-    assert (rig.pushes.over_count, rig.pushes.over_size) == (0, 2)
+        harness.push("c", b"x")
+    harness.push("d", bytes(100))
+    assert (harness.pushes.count, harness.pushes.size) == (2, 200)
+    assert (harness.pushes.over_count, harness.pushes.over_size) == (0, 2)

@@ -93,7 +93,7 @@ def refusing(header: Any) -> Reply:
 def served(found: StaticTopics, work: Steps, own: Any = local) -> Reply:
     """Serve a request, and return its answer, whenever it comes."""
 
-    async def scene() -> Reply:
+    async def harness() -> Reply:
         peer = FakePeer()
         request = call(GetMaxOffset(topic="t", queue_id=1), peer=peer)
         reply = found.serve(request, work, own)
@@ -102,7 +102,7 @@ def served(found: StaticTopics, work: Steps, own: Any = local) -> Reply:
         await found.close()
         return peer.replies[0] if reply is LATER else reply
 
-    return run(scene())
+    return run(harness())
 
 
 def test_queues_of_this_broker_are_asked_directly() -> None:

@@ -16,48 +16,48 @@ KEPT_AND_TOLD = ["topics saved", "announced"]
 
 
 def test_a_change_is_kept_before_it_is_told_and_told_before_the_request_is_answered() -> None:
-    rig, answered = Registries(), []
-    rig.topics.update(TopicConfig(topic="orders"), 1, lambda: answered.append("orders"))
-    assert rig.log == KEPT_AND_TOLD
+    harness, answered = Registries(), []
+    harness.topics.update(TopicConfig(topic="orders"), 1, lambda: answered.append("orders"))
+    assert harness.log == KEPT_AND_TOLD
     assert answered == []
-    rig.waiting[0]()
+    harness.waiting[0]()
     assert answered == ["orders"]
 
 
 def test_a_refused_change_is_neither_kept_nor_told() -> None:
-    rig = Registries()
+    harness = Registries()
     with pytest.raises(Rejected):
-        rig.topics.update(TopicConfig(topic="a b"), 1)
-    assert rig.topics.auto_create("orders", "none", 4, 1) is None
-    assert rig.log == []
+        harness.topics.update(TopicConfig(topic="a b"), 1)
+    assert harness.topics.auto_create("orders", "none", 4, 1) is None
+    assert harness.log == []
 
 
 def test_a_topic_that_is_sent_to_is_kept_and_told() -> None:
-    rig = Registries(TopicTable([TopicConfig(topic=AUTO_CREATE_TOPIC, perm=7)]))
-    made = rig.topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, 1)
-    assert rig.topics.get("orders") is made is not None
-    assert rig.log == KEPT_AND_TOLD
+    harness = Registries(TopicTable([TopicConfig(topic=AUTO_CREATE_TOPIC, perm=7)]))
+    made = harness.topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, 1)
+    assert harness.topics.get("orders") is made is not None
+    assert harness.log == KEPT_AND_TOLD
 
 
 def test_a_groups_topic_is_kept_and_told_when_it_is_new_and_never_again() -> None:
-    rig = Registries()
-    made = rig.topics.create_retry_topic("%RETRY%g", 3, 1)
+    harness = Registries()
+    made = harness.topics.create_retry_topic("%RETRY%g", 3, 1)
     assert made is not None
     assert (made.read_queue_count, made.write_queue_count) == (3, 3)
-    assert rig.topics.create_retry_topic("%RETRY%g", 1, 2) is made
-    assert rig.log == KEPT_AND_TOLD
+    assert harness.topics.create_retry_topic("%RETRY%g", 1, 2) is made
+    assert harness.log == KEPT_AND_TOLD
 
 
 def test_one_topic_too_many_is_not_made() -> None:
-    rig = Registries(TopicTable([TopicConfig(topic=AUTO_CREATE_TOPIC, perm=7)], count_max=1))
-    assert rig.topics.create_retry_topic("%RETRY%g", 1, 1) is None
-    assert rig.topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, 1) is None
-    assert rig.topics.restore("orders", 4, 1) is None
+    harness = Registries(TopicTable([TopicConfig(topic=AUTO_CREATE_TOPIC, perm=7)], count_max=1))
+    assert harness.topics.create_retry_topic("%RETRY%g", 1, 1) is None
+    assert harness.topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, 1) is None
+    assert harness.topics.restore("orders", 4, 1) is None
     with pytest.raises(Rejected, match="topicsMax") as caught:
-        rig.topics.update(TopicConfig(topic="orders"), 1)
-    assert (caught.value.code, rig.topics.table.refused_count) == (1, 4)
-    assert rig.log == []
-    rig.topics.update(TopicConfig(topic=AUTO_CREATE_TOPIC, perm=6), 1)
+        harness.topics.update(TopicConfig(topic="orders"), 1)
+    assert (caught.value.code, harness.topics.table.refused_count) == (1, 4)
+    assert harness.log == []
+    harness.topics.update(TopicConfig(topic=AUTO_CREATE_TOPIC, perm=6), 1)
 
 
 WIDE = TopicConfig(topic="orders", read_queue_count=5, write_queue_count=2)
@@ -89,63 +89,63 @@ FULL = OSError(28, "No space left on device", "/store/config/topics.json.tmp")
 
 
 def test_a_topic_that_a_full_disk_refuses_is_not_there_and_is_not_announced() -> None:
-    rig = Registries(TopicTable([TopicConfig(topic=AUTO_CREATE_TOPIC, perm=7)]))
-    version = rig.topics.table.version
-    rig.disk_error = FULL
+    harness = Registries(TopicTable([TopicConfig(topic=AUTO_CREATE_TOPIC, perm=7)]))
+    version = harness.topics.table.version
+    harness.disk_error = FULL
     for make in (
-        lambda: rig.topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, 1),
-        lambda: rig.topics.create_retry_topic("%RETRY%g", 1, 1),
-        lambda: rig.topics.update(TopicConfig(topic="orders"), 1),
+        lambda: harness.topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, 1),
+        lambda: harness.topics.create_retry_topic("%RETRY%g", 1, 1),
+        lambda: harness.topics.update(TopicConfig(topic="orders"), 1),
     ):
         with pytest.raises(Rejected) as caught:
             make()
         assert (caught.value.code, caught.value.remark) == (
             14, "the topic table cannot be saved: No space left on device",
         )  # fmt: skip
-    assert list(rig.topics.table.all) == [AUTO_CREATE_TOPIC]
-    assert rig.topics.table.version is version
-    assert rig.log == []
-    rig.disk_error = None
-    assert rig.topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, 1) is not None
-    assert rig.log == KEPT_AND_TOLD
+    assert list(harness.topics.table.all) == [AUTO_CREATE_TOPIC]
+    assert harness.topics.table.version is version
+    assert harness.log == []
+    harness.disk_error = None
+    assert harness.topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, 1) is not None
+    assert harness.log == KEPT_AND_TOLD
 
 
 def test_a_topic_whose_change_or_deletion_a_full_disk_refuses_stays_as_it_was() -> None:
-    rig = Registries()
-    rig.topics.update(WIDE, 1)
-    rig.topics.update(TopicConfig(topic="later"), 1)
-    rig.disk_error = FULL
+    harness = Registries()
+    harness.topics.update(WIDE, 1)
+    harness.topics.update(TopicConfig(topic="later"), 1)
+    harness.disk_error = FULL
     with pytest.raises(Rejected):
-        rig.topics.update(TopicConfig(topic="orders", read_queue_count=9), 2)
+        harness.topics.update(TopicConfig(topic="orders", read_queue_count=9), 2)
     with pytest.raises(Rejected):
-        rig.topics.delete("orders", 2, lambda: pytest.fail("the topic is still there"))
-    assert rig.topics.get("orders") == WIDE
-    assert set(rig.topics.table.all) == {"orders", "later"}
-    rig.disk_error = None
-    rig.topics.delete("orders", 3, lambda: None)
-    assert rig.topics.get("orders") is None
+        harness.topics.delete("orders", 2, lambda: pytest.fail("the topic is still there"))
+    assert harness.topics.get("orders") == WIDE
+    assert set(harness.topics.table.all) == {"orders", "later"}
+    harness.disk_error = None
+    harness.topics.delete("orders", 3, lambda: None)
+    assert harness.topics.get("orders") is None
 
 
 def test_what_belongs_to_a_topic_is_removed_after_the_file_is_written_and_before_it_is_announced() -> None:
-    rig = Registries()
-    rig.topics.update(TopicConfig(topic="orders"), 1)
-    del rig.log[:]
+    harness = Registries()
+    harness.topics.update(TopicConfig(topic="orders"), 1)
+    del harness.log[:]
     for now_ms in (2, 3):
-        rig.topics.delete("orders", now_ms, lambda: rig.log.append("removed"))
-        assert rig.log == ["topics saved", "removed", "announced"] * (now_ms - 1)
+        harness.topics.delete("orders", now_ms, lambda: harness.log.append("removed"))
+        assert harness.log == ["topics saved", "removed", "announced"] * (now_ms - 1)
 
 
 def test_a_deletion_that_fails_is_not_announced() -> None:
-    rig = Registries()
-    rig.topics.update(TopicConfig(topic="orders"), 1)
-    del rig.log[:]
+    harness = Registries()
+    harness.topics.update(TopicConfig(topic="orders"), 1)
+    del harness.log[:]
 
     def fail() -> None:
         raise StoreUnavailable("the disk is full")
 
     with pytest.raises(StoreUnavailable):
-        rig.topics.delete("orders", 2, fail, lambda: pytest.fail("answered"))
-    assert rig.log == ["topics saved"]
+        harness.topics.delete("orders", 2, fail, lambda: pytest.fail("answered"))
+    assert harness.log == ["topics saved"]
 
 
 def test_a_message_goes_where_it_says() -> None:

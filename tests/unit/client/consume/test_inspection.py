@@ -33,7 +33,7 @@ pytestmark = pytest.mark.real
 QUEUE = MessageQueue("t", "broker-a", 0)
 
 
-class Scene:
+class Harness:
     """A broker with three messages in one queue, a consumer that has done them, and what it got."""
 
     def __init__(self, broker, pool, consumer, got, sent):
@@ -45,7 +45,7 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(*, handles=True, settings=None, **options):
+async def harness(*, handles=True, settings=None, **options):
     got = []
     pool = ConnectionPool()
     if handles:
@@ -60,12 +60,12 @@ async def scene(*, handles=True, settings=None, **options):
             await consumer.assigned()
             await until(lambda: len(got) == 3 or not handles)
             (broker,) = (await admin.cluster_info()).brokers.values()
-            yield Scene(broker.addresses[0], pool, consumer, got, sent)
+            yield Harness(broker.addresses[0], pool, consumer, got, sent)
     await pool.close()
 
 
 async def test_a_consumer_tells_its_settings_queues_and_figures():
-    async with scene(max_attempts=5) as found:
+    async with harness(max_attempts=5) as found:
         await until(lambda: found.consumer._assignment[QUEUE].describe().commit_offset == 3)
         answer = await found.ask(
             GetRunningInfo(consumer_group="g", client_id=found.consumer.client_id, jstack_enable=True)
@@ -85,14 +85,14 @@ async def test_a_consumer_tells_its_settings_queues_and_figures():
 
 
 async def test_a_consumer_tells_where_it_is():
-    async with scene() as found:
+    async with harness() as found:
         await until(lambda: found.consumer._assignment[QUEUE].describe().commit_offset == 3)
         answer = await found.ask(GetClientsOffsets(group="g", topic="t"))
         assert decode_clients_offsets(answer.body) == {found.consumer.client_id: {QUEUE: 3}}
 
 
 async def test_a_message_is_consumed_on_request():
-    async with scene() as found:
+    async with harness() as found:
         asked = ConsumeMessageDirectly(
             consumer_group="g", client_id=found.consumer.client_id, message_id=found.sent[1].offset_message_id
         )
@@ -101,7 +101,7 @@ async def test_a_message_is_consumed_on_request():
 
 
 async def test_a_consumer_without_a_handler_refuses_a_message_on_request():
-    async with scene(handles=False) as found:
+    async with harness(handles=False) as found:
         asked = ConsumeMessageDirectly(
             consumer_group="g", client_id=found.consumer.client_id, message_id=found.sent[1].offset_message_id
         )
@@ -111,7 +111,7 @@ async def test_a_consumer_without_a_handler_refuses_a_message_on_request():
 
 async def test_clients_that_are_told_of_a_reset_go_back_and_commit_it():
     settings = {"use_server_side_reset_offset": False}
-    async with scene(settings=settings) as found:
+    async with harness(settings=settings) as found:
         await until(lambda: found.consumer._assignment[QUEUE].describe().commit_offset == 3)
         await found.consumer.commit_offsets()
         answer = await found.ask(ResetGroupOffset(group="g", topic="t", timestamp_ms=0, is_force=True))
@@ -126,7 +126,7 @@ async def test_clients_that_are_told_of_a_reset_go_back_and_commit_it():
     "header", [GetRunningInfo(consumer_group="h", client_id="c"), GetClientsOffsets(group="h", topic="t")]
 )
 async def test_an_empty_group_is_refused_by_the_broker(header):
-    async with scene() as found:
+    async with harness() as found:
         assert (await found.ask(header)).code == 1
 
 

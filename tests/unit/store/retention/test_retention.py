@@ -73,10 +73,10 @@ class Cleaned:
 
 
 def run(work: Awaitable[None]) -> None:
-    async def scene() -> None:
+    async def harness() -> None:
         await work
 
-    asyncio.run(scene())
+    asyncio.run(harness())
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
-"""Random stories: each is told on topics and groups of its own, and ends by taking them away. Pure.
+"""Random scenarios: each is told on topics and groups of its own, and ends by taking them away. Pure.
 
-A story follows from its seed alone; what brokers answer does not influence it.
+A scenario follows from its seed alone; what brokers answer does not influence it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from compat.broker.steps import BINARY_CODE_MAX, BROKER_NAME, Step, Way
 from compat.broker.values import BORN_AT, as_json, pick
 
 STEPS = 60
-"""Random steps of a story."""
+"""Random steps of a scenario."""
 TOPICS = {"\u00a7a": 4, "\u00a7b": 1, "\u00a7c": 2}
 UNCHANGED = ("\u00a7a", "\u00a7b")
-"""Topics that a story never takes the permission to be written from."""
+"""Topics that a scenario never takes the permission to be written from."""
 GROUPS = ("\u00a7g", "\u00a7h")
 CLIENTS = ("\u00a7client-0", "\u00a7client-1")
 SHARED = ("TBW102", "SELF_TEST_TOPIC")
-"""Topics that all stories can see."""
+"""Topics that all scenarios can see."""
 REPLY_TOPIC = "DefaultCluster_REPLY_TOPIC"
 NOWHERE = "99999999999"
 """Beyond the end of every log."""
@@ -32,7 +32,7 @@ SPOILT = 0.07
 PULL_COMMIT, PULL_SUSPEND, PULL_SUBSCRIPTION, PULL_CLASS_FILTER, PULL_LITE = 1, 2, 4, 8, 16
 
 
-class Story:
+class Scenario:
     """The steps of one seed."""
 
     def __init__(self, seed: int) -> None:
@@ -104,7 +104,7 @@ class Story:
     # What steps are about.
 
     def own_topic(self) -> str:
-        """Return a topic that may be sent to: what other stories can see would differ for ever, and only the broker sends
+        """Return a topic that may be sent to: what other scenarios can see would differ for ever, and only the broker sends
         dead letters."""
         topic = self.topic()
         return "\u00a7a" if topic in SHARED or topic.startswith("%DLQ%") else topic
@@ -604,17 +604,17 @@ def java_hash(text: str) -> int:
     return code - (1 << 32) if code >> 31 else code
 
 
-_WEIGHTS: tuple[tuple[Callable[[Story], Any], float], ...] = (
-    (Story._send, 26),
-    (Story._send_soon, 2),
-    (Story._batch, 6),
-    (Story._send_back, 4),
-    (Story._reply, 3),
-    (Story._transaction, 2),
-    (Story._pull, 18),
-    (Story._wait_for_a_message, 0.4),
-    (Story._view, 2),
-    (Story._offsets, 8),
+_WEIGHTS: tuple[tuple[Callable[[Scenario], Any], float], ...] = (
+    (Scenario._send, 26),
+    (Scenario._send_soon, 2),
+    (Scenario._batch, 6),
+    (Scenario._send_back, 4),
+    (Scenario._reply, 3),
+    (Scenario._transaction, 2),
+    (Scenario._pull, 18),
+    (Scenario._wait_for_a_message, 0.4),
+    (Scenario._view, 2),
+    (Scenario._offsets, 8),
     (querying.query, 5),
     (querying.look_at_a_queue, 2),
     (querying.send_for_later, 2),
@@ -625,19 +625,19 @@ _WEIGHTS: tuple[tuple[Callable[[Story], Any], float], ...] = (
     (popping.ask, 2),
     (popping.wait_for_a_pop, 0.4),
     (popping.assign, 2),
-    (Story._mark_the_time, 3),
-    (Story._commit, 5),
-    (Story._committed, 5),
-    (Story._heartbeat, 6),
-    (Story._check, 2),
-    (Story._leave, 2),
-    (Story._ask_about_clients, 4),
-    (Story._lock, 3),
-    (Story._settle_a_group, 2),
-    (Story._ask_about_a_group, 4),
-    (Story._change_a_topic, 3),
-    (Story._ask_about_topics, 4),
-    (Story._delete_a_topic, 1),
-    (Story._administrate, 1),
-    (Story._ask_nonsense, 1),
+    (Scenario._mark_the_time, 3),
+    (Scenario._commit, 5),
+    (Scenario._committed, 5),
+    (Scenario._heartbeat, 6),
+    (Scenario._check, 2),
+    (Scenario._leave, 2),
+    (Scenario._ask_about_clients, 4),
+    (Scenario._lock, 3),
+    (Scenario._settle_a_group, 2),
+    (Scenario._ask_about_a_group, 4),
+    (Scenario._change_a_topic, 3),
+    (Scenario._ask_about_topics, 4),
+    (Scenario._delete_a_topic, 1),
+    (Scenario._administrate, 1),
+    (Scenario._ask_nonsense, 1),
 )

@@ -1,6 +1,6 @@
-"""Random stories of administrators: each is told on topics, groups and users of its own, and ends by taking them away. Pure.
+"""Random scenarios of administrators: each is told on topics, groups and users of its own, and ends by taking them away. Pure.
 
-A story follows from its seed alone; what brokers answer does not influence it.
+A scenario follows from its seed alone; what brokers answer does not influence it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from compat.broker.steps import BINARY_CODE_MAX, Step, Way
 from compat.broker.values import as_json
 
 STEPS = 70
-"""Random steps of a story."""
+"""Random steps of a scenario."""
 SPOILT = 0.08
 UNSPOILT = {25, 34, 35, 36, 310, 316}
-"""What a spoilt one would do to other stories, or says nothing about administration."""
+"""What a spoilt one would do to other scenarios, or says nothing about administration."""
 
 
-class Story:
+class Scenario:
     """The steps of one seed, to brokers without users."""
 
     def __init__(self, seed: int) -> None:
@@ -89,7 +89,7 @@ class Story:
         return offsets.send(self.random, len(self.steps))
 
 
-class GuardedStory:
+class GuardedScenario:
     """The steps of one seed, to brokers that check signatures and rights."""
 
     def __init__(self, seed: int) -> None:
@@ -129,34 +129,34 @@ class GuardedStory:
         self.steps.append(replace(step, number=len(self.steps)))
 
 
-_WEIGHTS: tuple[tuple[Callable[[Story], Any], float], ...] = (
-    (lambda story: topics.change(story.random), 10),
-    (lambda story: topics.change_many(story.random), 4),
-    (lambda story: topics.delete(story.random), 4),
-    (lambda story: topics.ask(story.random), 9),
-    (lambda story: groups.settle(story.random), 6),
-    (lambda story: groups.settle_many(story.random), 3),
-    (lambda story: groups.delete(story.random), 3),
-    (lambda story: groups.ask(story.random), 8),
-    (lambda story: groups.forbid(story.random), 4),
-    (lambda story: groups.copy(story.random), 4),
-    (lambda story: groups.read_mode(story.random), 2),
-    (lambda story: offsets.commit(story.random, 0), 6),
-    (lambda story: offsets.ask(story.random, story.marks), 8),
-    (lambda story: offsets.progress(story.random), 10),
-    (lambda story: offsets.reset(story.random, story.marks), 6),
-    (lambda story: offsets.messages(story.random, story.stored, story.marks), 6),
-    (lambda story: offsets.send(story.random, len(story.steps)), 6),
-    (lambda story: clients.heartbeat(story.random), 5),
-    (lambda story: clients.leave(story.random), 2),
-    (lambda story: clients.ask(story.random), 6),
-    (lambda story: clients.inquire(story.random, story.stored), 6),
-    (lambda story: clients.lock(story.random), 4),
-    (lambda story: figures.configure(story.random), 2),
-    (lambda story: figures.ask(story.random), 4),
-    (lambda story: figures.clean(story.random), 2),
-    (lambda story: figures.nonsense(story.random), 1),
-    (lambda story: None, 2),
+_WEIGHTS: tuple[tuple[Callable[[Scenario], Any], float], ...] = (
+    (lambda scenario: topics.change(scenario.random), 10),
+    (lambda scenario: topics.change_many(scenario.random), 4),
+    (lambda scenario: topics.delete(scenario.random), 4),
+    (lambda scenario: topics.ask(scenario.random), 9),
+    (lambda scenario: groups.settle(scenario.random), 6),
+    (lambda scenario: groups.settle_many(scenario.random), 3),
+    (lambda scenario: groups.delete(scenario.random), 3),
+    (lambda scenario: groups.ask(scenario.random), 8),
+    (lambda scenario: groups.forbid(scenario.random), 4),
+    (lambda scenario: groups.copy(scenario.random), 4),
+    (lambda scenario: groups.read_mode(scenario.random), 2),
+    (lambda scenario: offsets.commit(scenario.random, 0), 6),
+    (lambda scenario: offsets.ask(scenario.random, scenario.marks), 8),
+    (lambda scenario: offsets.progress(scenario.random), 10),
+    (lambda scenario: offsets.reset(scenario.random, scenario.marks), 6),
+    (lambda scenario: offsets.messages(scenario.random, scenario.stored, scenario.marks), 6),
+    (lambda scenario: offsets.send(scenario.random, len(scenario.steps)), 6),
+    (lambda scenario: clients.heartbeat(scenario.random), 5),
+    (lambda scenario: clients.leave(scenario.random), 2),
+    (lambda scenario: clients.ask(scenario.random), 6),
+    (lambda scenario: clients.inquire(scenario.random, scenario.stored), 6),
+    (lambda scenario: clients.lock(scenario.random), 4),
+    (lambda scenario: figures.configure(scenario.random), 2),
+    (lambda scenario: figures.ask(scenario.random), 4),
+    (lambda scenario: figures.clean(scenario.random), 2),
+    (lambda scenario: figures.nonsense(scenario.random), 1),
+    (lambda scenario: None, 2),
 )
 _GUARDED_WEIGHTS: tuple[tuple[Callable[[Random], Step], float], ...] = (
     (access.user, 20),
