@@ -27,7 +27,7 @@ _FLIGHT_DDL = "carrier string, hour int, dep_time int, dep_delay int, arr_delay 
 def spark_session(run: Run) -> Iterator[SparkSession]:
     """Run Spark, with its own files under the results of the run."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # pyspark's doubts about versions of pandas, which is not used
+        warnings.simplefilter("ignore", FutureWarning)  # pyspark warns of versions of pandas, which is not used
         spark = local_session(
             "orbitmq quickstart",
             settings={

@@ -18,7 +18,7 @@ OrbitError
 │       ├── StoreBusy             too much waits for the disk: try again
 │       └── IndexDamaged          a search cannot say what there is
 ├── RaftError             a Raft node cannot do what was asked
-│   ├── NotLeader             it does not lead: names who does, if it knows
+│   ├── NotLeader             it does not lead: names the leader, if it knows
 │   ├── ProposalsFull         too much waits for a majority: try again
 │   ├── UnreadableState       its log or snapshot holds what this version cannot read: it must stop
 │   └── LogDiverged           it lacks or contradicts what is committed: its disk has lost something, it must stop
@@ -53,7 +53,7 @@ class Rejected(OrbitError):
 
     Args:
         code: the response code that the peer receives.
-        remark: the sentence that the peer receives.
+        remark: the text that the peer receives.
     """
 
     def __init__(self, code: int, remark: str) -> None:
@@ -206,7 +206,7 @@ class RequestTimeout(ClientError):
 
 
 _NO_CREDENTIALS = "username cannot be null"
-"""What a server says, Java's or ours, that lets in only who signs."""
+"""The remark of a server, Java's or ours, that refuses unsigned requests."""
 _NO_CREDENTIALS_HINT = (
     " This client has no credentials: give it some (`credentials=`; on the command line `--security FILE`)"
 )
@@ -217,8 +217,8 @@ class RemoteRefused(ClientError):
 
     Args:
         code: the response code.
-        remark: the peer's sentence, None when it gave none.
-        address: who answered, as host:port.
+        remark: the peer's text, None when it gave none.
+        address: of the server that answered, as host:port.
     """
 
     def __init__(self, code: int, remark: str | None, address: str) -> None:

@@ -33,7 +33,7 @@ def replace_file(path: Path, content: bytes | Iterable[bytes], *, mode: int = _E
 
     Args:
         content: all of it, or one part after the other.
-        mode: who may read and write it, less what the umask takes; 0o600 where it holds secrets.
+        mode: its permissions, less what the umask takes; 0o600 where it holds secrets.
 
     Raises:
         OSError: the disk refused; the old content is still there. Or, where the error says so, the new one is, and a power
@@ -152,7 +152,7 @@ def way_out(path: Path) -> str:
 
 
 def _keep_damaged(path: Path, content: bytes) -> None:
-    """Copy content that cannot be parsed to a file that is never written again: people may still save some of it."""
+    """Copy content that cannot be parsed to a file that is never written again: operators may still save some of it."""
     if not content.strip():
         return
     for number in range(1, DAMAGED_MAX + 1):

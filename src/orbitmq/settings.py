@@ -34,7 +34,7 @@ def read_properties(path: Path | str) -> dict[str, str]:
     Raises:
         ConfigError: the file cannot be read, or is in another format.
     """
-    import javaproperties  # it loads an XML parser: only who has a file pays
+    import javaproperties  # it loads an XML parser: only servers with a file pay
 
     try:
         return dict(javaproperties.loads(Path(path).read_text(encoding="utf-8")))

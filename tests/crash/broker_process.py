@@ -226,7 +226,7 @@ class Wire:
 
 
 def _number_in(topic: str, record: Record) -> int:
-    """Return a message's number in the queue that it was read from, which may be a light queue."""
+    """Return a message's number in the queue that it was read from, which may be an LMQ."""
     return lmq_offsets(record.topic, record.properties).get(topic, record.queue_offset)
 
 

@@ -57,7 +57,7 @@ def test_no_damage_of_a_brokers_files_is_a_silent_loss():
     assert wrong(found) == {}
 
 
-def test_nor_is_one_of_the_offsets_of_a_broker_with_light_queues():
+def test_nor_is_one_of_the_offsets_of_a_broker_with_lmqs():
     def lmq(cases):
         return [case for case in cases if case.kind == LIGHT and case.end == "kill -9"]
 

@@ -15,7 +15,7 @@ from orbitmq.store import FlushMode
 from seeds import seeds
 
 
-# 2066: a cut during recovery takes back entries that the checkpoint had vouched for.
+# 2066: a cut during recovery takes back entries that the checkpoint had covered.
 @pytest.mark.parametrize("seed", [*seeds(150), 2066])
 def test_every_acknowledged_message_survives_power_cuts(seed):
     live(seed, Counter())

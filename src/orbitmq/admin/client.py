@@ -201,7 +201,7 @@ class AdminClient:
 
     async def broker_settings(self, address: str) -> dict[str, str]:
         """Return a broker's settings, under RocketMQ's keys; a Java broker's, too."""
-        import javaproperties  # it loads an XML parser: only who asks for settings pays
+        import javaproperties  # it loads an XML parser: only requests for settings pay
 
         body = (await self._tell(address, GetBrokerConfig())).body
         return dict(javaproperties.loads(body.decode()))

@@ -21,7 +21,7 @@ _AT_A_TIME = 32
 class Traffic(NamedTuple):
     """Messages of one topic at one broker.
 
-    `group` is who got them; None: they were sent to the topic.
+    `group` is the one that got them; None: they were sent to the topic.
     """
 
     broker_name: str

@@ -1,7 +1,7 @@
 """Which role each request of a broker needs, where access control is switched on.
 
-Who only consumes is a reader: that takes pulling, heartbeats, offsets, locks, and sending a message back to be retried.
-Who sends is a writer. What is not named here, now or by mistake later, is administration.
+A client that only consumes is a reader: that takes pulling, heartbeats, offsets, locks, and sending a message back to be retried.
+One that sends is a writer. What is not named here, now or by mistake later, is administration.
 """
 
 from __future__ import annotations

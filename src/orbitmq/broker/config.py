@@ -56,7 +56,7 @@ def _host_name() -> str:
 class BrokerConfig(ServerSecuritySettings):
     """The settings of a broker at its start. Every value is checked here, and nowhere else."""
 
-    # Who it is, and whom it tells.
+    # Its identity, and where it registers.
     broker_cluster_name: str = "DefaultCluster"
     broker_name: str = field(default_factory=_host_name)
     broker_id: int = 0
@@ -100,7 +100,7 @@ class BrokerConfig(ServerSecuritySettings):
     write_buffer_max: int = 64 * _MIB
     """Ours: bytes that may wait for one client that does not read; 0: no limit."""
     waiting_answers_max: int = 64 * _MIB
-    """Ours: the same for all clients together; beyond, who has read nothing for the longest is disconnected."""
+    """Ours: the same for all clients together; beyond, the client that has read nothing for the longest is disconnected."""
     server_socket_backlog: int = 1_024
 
     # Ours: what operators see, besides Java's limit of metrics with labels of their own.
@@ -219,13 +219,13 @@ class BrokerConfig(ServerSecuritySettings):
     slave_timeout: int = 3_000
     """SYNC_MASTER: a send whose slaves take longer is answered FLUSH_SLAVE_TIMEOUT, up to a tenth of a second later."""
 
-    # Light queues.
+    # LMQs (light message queues).
     enable_lmq: bool = False
     """Enables LMQs (light message queues), topics `%LMQ%...` that need no creation; offsets are kept in `lmqConsumerOffset.json`."""
     enable_multi_dispatch: bool = False
-    """With enableLmq: messages are put into the light queues that they name."""
+    """With enableLmq: messages are put into the LMQs that they name."""
     max_lmq_consume_queue_num: int = 20_000
-    """Light queues that there may be: a message that names one too many is refused."""
+    """LMQs that there may be: a message that names one too many is refused."""
 
     # What clients leave behind.
     flush_consumer_offset_interval: int = 5_000

@@ -28,8 +28,8 @@ class Housekeeping:
     """
 
     def __init__(self, jobs: Sequence[PeriodicJob]) -> None:
-        sentence = "a job of the housekeeping failed, it is tried again"
-        self._jobs = [(job, RepeatedFailure(log, sentence)) for job in jobs]
+        text = "a job of the housekeeping failed, it is tried again"
+        self._jobs = [(job, RepeatedFailure(log, text)) for job in jobs]
 
     async def run(self) -> None:
         """Do what is due, turn by turn. Ends when it is cancelled."""

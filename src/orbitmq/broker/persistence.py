@@ -103,7 +103,7 @@ class ConfigFiles:
         self._mappings_file.ticket(partial(mapping_bodies.encode_mapping_table, table)).write()
 
     def load_offsets(self) -> GroupOffsets:
-        """Return the committed offsets, none at the first start; at the first with light queues those from before."""
+        """Return the committed offsets, none at the first start; at the first with LMQs those from before."""
         found = read_table(self.offsets_path, parse_offsets)
         return found or read_table(self.plain_offsets_path, parse_offsets) or GroupOffsets()
 
@@ -278,7 +278,7 @@ def format_offsets(version: DataVersion, offsets: OffsetTable) -> bytes:
 
 
 def format_lmq_offsets(version: DataVersion, offsets: OffsetTable) -> bytes:
-    """Return the content of lmqConsumerOffset.json: groups named as light queues have one offset in each topic.
+    """Return the content of lmqConsumerOffset.json: groups named as LMQs have one offset in each topic.
 
     Theirs of other queues than 0, which Java would take for that one's, stand in the other table, which it does not read
     for such groups.

@@ -20,7 +20,7 @@ from orbitmq.cli.user import show_brokers
 if TYPE_CHECKING:
     from orbitmq.model.access import Acl
 
-app = typer.Typer(help="Rules of users: who may do what with what.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Rules of users: which actions on which resources.", no_args_is_help=True, rich_markup_mode=None)
 
 UserArgument = Annotated[str, typer.Argument(metavar="USER", help="The user's name.")]
 ResourceArgument = Annotated[

@@ -1,4 +1,4 @@
-"""`orbitmq cluster`: who is there."""
+"""`orbitmq cluster`: the brokers of all clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `orbitmq`: what there is, and how errors become one sentence and an exit code.
+"""The command `orbitmq`: its subcommands, and how errors become one line and an exit code.
 
 Start-up counts here: the modules of the commands import nothing heavy at the top, only inside the functions that run.
 """

@@ -54,7 +54,7 @@ def history(
     count: Annotated[int, typer.Option("--count", min=1, max=1000, help="At most so many from each NameServer.")] = 50,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show who registered, changed, expired or was removed, when, from where and why; NameServers side by side."""
+    """Show which brokers registered, changed, expired or were removed, when, from where and why; NameServers side by side."""
     from orbitmq.admin.monitoring import ask_history
 
     since_ms = parse_time(since, "--since") if since else 0

@@ -19,7 +19,7 @@ from orbitmq.cli.terminal.printable import printable
 if TYPE_CHECKING:
     pass
 
-app = typer.Typer(help="Users of brokers, who sign their requests.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Users of brokers, which sign their requests.", no_args_is_help=True, rich_markup_mode=None)
 
 NameArgument = Annotated[str, typer.Argument(metavar="USER", help="The user's name.")]
 PasswordOption = Annotated[

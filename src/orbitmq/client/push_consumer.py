@@ -448,7 +448,7 @@ class PushConsumer(Client):
 
         Raises:
             InvalidArgument: the message is no request.
-            SendFailed: no broker could hand the reply over; the client that asked has mostly given up then.
+            SendFailed: no broker could hand the reply over; the requester has mostly timed out then.
         """
         self._check_open()
         return await self._replies.send(request.reply(body, properties=properties), timeout_ms)

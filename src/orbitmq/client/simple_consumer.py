@@ -66,7 +66,7 @@ from orbitmq.wire.signature import Credentials
 INVISIBLE_MS = 60_000
 RECEIVE_TIMEOUT_MS = 15_000
 _POLL_MS_MAX = 10_000
-"""A broker holds one request no longer: a Java broker does not tell those who wait of messages that come again."""
+"""A broker holds one request no longer: a Java broker does not wake waiting requests for messages that come again."""
 _PAUSE_S = 0.2
 """Between two attempts where a broker holds no request."""
 _ROUTE_PAUSE_S = 1.0

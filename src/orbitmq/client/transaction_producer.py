@@ -52,7 +52,7 @@ class TransactionProducer(Producer):
         group: the producer group: any of its members is asked about transactions of all of them.
         name_servers: `["host:port", ...]` or `"host:port;host:port"`.
         check: is given a message and says how its transaction has ended, when a broker asks: because a producer died,
-            or a decision was lost. Without it such messages are given up after some minutes.
+            or a decision was lost. Without it such messages are discarded after some minutes.
         topics: what the group sends to. Their brokers can ask as soon as the producer is open, not only after its first
             message; without any, the brokers that create topics are taken.
         settings: those of `Producer`.
@@ -100,7 +100,7 @@ class TransactionProducer(Producer):
             InvalidArgument: such a message cannot be part of a transaction.
             SendFailed, RemoteRefused, RouteNotFound, NoNameServer: it was not sent.
         Raises, when it is left:
-            RemoteRefused: the broker says that the transaction has ended before, or was given up.
+            RemoteRefused: the broker says that the transaction has ended before, or was discarded.
             ConnectionFailed, RequestTimeout: whether the broker has received it is unknown, and there is no `check`.
         """
         queue = check_send(message, queue=queue, key=key)

@@ -219,4 +219,4 @@ def make_server_security(config: ControllerConfig) -> ServerSecurity:
     Raises:
         ConfigError: the accounts or the certificates cannot be used.
     """
-    return ServerSecurity(config, _ROLES.get, danger="decide who leads a broker group")
+    return ServerSecurity(config, _ROLES.get, danger="decide about masters of broker groups")

@@ -1,6 +1,6 @@
 """The commands that change broker groups, and their bytes in the log that controllers replicate. Pure.
 
-A command carries all that its outcome depends on besides the state itself: who is alive, settings, the time. Its bytes
+A command carries all that its outcome depends on besides the state itself: living members, settings, the time. Its bytes
 are a JSON object with the version of its form: {"v":1,"type":"ElectMaster", ...}.
 """
 

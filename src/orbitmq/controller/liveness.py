@@ -1,4 +1,4 @@
-"""The heartbeats of brokers: who is alive, who is lost, and whom this controller has not listened to for long enough. Pure.
+"""The heartbeats of brokers: which are alive, which are lost, and which this controller has not listened to for long enough. Pure.
 
 Every controller keeps such a table, because brokers send heartbeats to all of them: a new leader knows immediately which
 members are alive. Times are milliseconds of a clock that stands still while the process does not listen.
@@ -52,7 +52,7 @@ class Liveness:
         """How many brokers are alive."""
         return len(self._heartbeats)
 
-    def hear(
+    def heartbeat_received(
         self, key: BrokerKey, standing: Standing, connection_id: int, now_ms: int, timeout_ms: int | None = None
     ) -> bool:
         """Note a heartbeat; return whether the broker was not alive before.
@@ -89,7 +89,7 @@ class Liveness:
         self._lost.discard(key)
 
     def living(self, group: ReplicaGroup, now_ms: int) -> LiveMembers:
-        """Return the members of a group that are alive, and those of whom that cannot be said yet."""
+        """Return the members of a group that are alive, and those of which that cannot be said yet."""
         alive, unheard = {}, []
         knows_all = now_ms >= self._knows_all_from_ms
         for broker_id in group.replicas:

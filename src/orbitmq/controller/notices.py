@@ -26,7 +26,7 @@ CONNECT_PAUSE_S = 1.0
 
 
 class Notices:
-    """Tells brokers who leads.
+    """Tells brokers their master.
 
     Args:
         pool: connects to them.
@@ -38,7 +38,7 @@ class Notices:
         self._connecting: set[asyncio.Task[None]] = set()
 
     def tell(self, group: ReplicaGroup, living: LiveMembers) -> None:
-        """Tell every living member who leads; what they were not told yet of this group is outdated."""
+        """Tell every living member the master; what they were not told yet of this group is outdated."""
         header = NotifyBrokerRoleChanged(
             master_address=group.address_of(group.master),
             master_epoch=group.master_epoch,
@@ -73,7 +73,7 @@ class Notices:
                 # Java's controllers do not wait for the answer that their brokers have; with it we know.
                 answer = await self._pool.request(address, header, body, timeout_ms=NOTICE_TIMEOUT_MS)
             except (ClientError, ValueError) as error:
-                log.warning("could not tell %s who leads its broker-set: %s", address, error)
+                log.warning("could not tell %s the master of its broker-set: %s", address, error)
                 self._pool.close_address(address)
                 await asyncio.sleep(PAUSE_S)
             else:

@@ -63,7 +63,7 @@ class Replicas:
         """Carry a command out. An empty one changes nothing.
 
         Raises:
-            UnreadableState: it is none of this version; who goes on without it would differ from the others.
+            UnreadableState: it is none of this version; a node without it would differ from the others.
         """
         if not command:
             return CommandResult()

@@ -1,4 +1,4 @@
-"""The service of a controller, as its handlers see it: broker groups, agreed upon by a majority, and who is alive in them.
+"""The service of a controller, as its handlers see it: broker groups, agreed upon by a majority, and their living members.
 
 A command is decided here first. When it changes something, it is proposed, and decided again when its turn has come; when
 it does not, this node makes sure that it still leads, and no entry of the log is spent.
@@ -157,12 +157,14 @@ class ControllerService:
         """Return the members of a group that are alive."""
         return self.liveness.living(group, self._pause_aware_clock())
 
-    def hear(self, key: BrokerKey, standing: Standing, connection_id: int, timeout_ms: int | None) -> None:
+    def heartbeat_received(
+        self, key: BrokerKey, standing: Standing, connection_id: int, timeout_ms: int | None
+    ) -> None:
         """Take a heartbeat; of brokers that are no members, as far as this node knows, nothing is kept."""
         group = self.replicas.find(key.name)
         if group is None or group.cluster != key.cluster or key.broker_id not in group.replicas:
             return
-        if self.liveness.hear(key, standing, connection_id, self._pause_aware_clock(), timeout_ms):
+        if self.liveness.heartbeat_received(key, standing, connection_id, self._pause_aware_clock(), timeout_ms):
             log.info("the broker %s of the broker-set %s is alive", key.broker_id, key.name)
             self._on_newcomer(group.replicas[key.broker_id].address)
 

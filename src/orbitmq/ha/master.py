@@ -1,7 +1,7 @@
 """The master's side of one slave's connection: where it begins, what is sent next, and what it has. Pure.
 
 State: how far the slave was sent the log, and how far it says that it has it. In: its reports, the log's ends, times.
-Out: the next run of bytes to send, or the sentence with which the connection ends.
+Out: the next run of bytes to send, or the reason with which the connection ends.
 
 Source: Java DefaultHAConnection. Where Java believes any report, this refuses those that cannot be true: a slave with
 another history than its master's must not count as a copy (apache/rocketmq#3015, apache/rocketmq#1155).
@@ -84,7 +84,7 @@ class SlaveFeed:
         self.sent_at_ms = now_ms
 
     def is_heartbeat_due(self, now_ms: int, interval_ms: int) -> bool:
-        """Say whether the slave has heard nothing for so long."""
+        """Say whether the slave was sent nothing for so long."""
         return self.sent >= 0 and now_ms - self.sent_at_ms >= interval_ms
 
     def is_silent(self, now_ms: int, silence_ms: int) -> bool:

@@ -1,4 +1,4 @@
-"""Synchronous replication as a question: who may be answered now that slaves have more? Pure.
+"""Replica acknowledgements: the waiters that may be answered now that slaves have more. Pure.
 
 State: waiters until enough slaves have the log up to a place. In: how far each slave is, and times. Out: waiters that may be
 answered. All wait equally long, and none for less than the one before: the first is always the next.
@@ -28,7 +28,7 @@ Waiter = Callable[[ReplicaAckResult], None]
 
 
 class ReplicaAcks:
-    """Who waits for slaves, in the order of the log.
+    """The waiters for slaves, in the order of the log.
 
     Args:
         slave_count: how many slaves must have what is waited for, at least 1.
@@ -61,14 +61,14 @@ class ReplicaAcks:
         return None
 
     def advance(self, acknowledged: Iterable[int]) -> list[Waiter]:
-        """Return who waited for what enough slaves have now, in order."""
+        """Return the waiters for what enough slaves have now, in order."""
         at, ready = self._reached(acknowledged), []
         while self._waiting and self._waiting[0][0] <= at:
             ready.append(self._waiting.popleft()[2])
         return ready
 
     def expire(self, now_ms: int) -> list[Waiter]:
-        """Return who has waited too long, in order."""
+        """Return the waiters whose time is over, in order."""
         late = []
         while self._waiting and self._waiting[0][1] <= now_ms:
             late.append(self._waiting.popleft()[2])

@@ -115,7 +115,7 @@ class AccessDecision(StrEnum):
 
 
 class AccessRule(NamedTuple):
-    """Who asks for one of these actions on such a resource, from one of these addresses, is allowed or denied it."""
+    """Allows or denies these actions on a resource, from these addresses."""
 
     resource: Resource
     actions: tuple[Action, ...]

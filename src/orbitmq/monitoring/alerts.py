@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A rule that holds, by the name that Prometheus shows, and the sentence that says why.
+    """A rule that holds, by the name that Prometheus shows, and the text that says why.
 
     `subjects` names what the rule holds for, where that is not the server itself. With `is_warning` the server is healthy all the
     same.

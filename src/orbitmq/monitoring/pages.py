@@ -23,7 +23,7 @@ def server_pages(metrics: Source, health: Callable[[], Mapping[str, Any]], unrea
     """
 
     def show_health(_query: Mapping[str, str]) -> HttpResponse:
-        # Alive and answering: alerts are for people to look at, not for a supervisor to restart.
+        # Alive and answering: alerts are for operators, not for a supervisor to restart.
         return HttpResponse(orjson.dumps(health()), content_type=JSON)
 
     def show_readiness(_query: Mapping[str, str]) -> HttpResponse:

@@ -49,7 +49,7 @@ class ServerMetrics:
         )
 
     def connections(self) -> Iterator[Metric]:
-        """Yield who is connected, and who was sent away."""
+        """Yield the connections, and those that were refused."""
         make, server = self._families, self._server
         counters = server.counters
         yield make.gauge("active_connections", "activeConnectionCount: open connections", len(server.connections))

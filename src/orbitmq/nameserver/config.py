@@ -59,7 +59,7 @@ class NameServerConfig(ServerSecuritySettings):
     cluster_test: bool = False
     product_env_name: str = "center"
     product_name_servers: str = ""
-    """Ours: whom `clusterTest` asks for topics that are not known here, host:port, several joined with ;"""
+    """Ours: the NameServers that `clusterTest` asks for topics that are not known here, host:port, several joined with ;"""
 
     # Remote configuration: keys that a request must not touch, besides those that it never may.
     config_black_list: str = "configBlackList;configStorePath;kvConfigPath"

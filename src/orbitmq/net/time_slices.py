@@ -43,7 +43,7 @@ class TimeSlices:
         self._is_scheduled = False
         cost, ends = 0, self.clock() + _ROUND_S
         while self._waiting and cost < _ROUND_COST and self.clock() < ends:
-            # Who has more to serve waits again, behind all others.
+            # A connection with more to serve waits again, behind all others.
             self._is_scheduled = True
             cost += self._waiting.popleft()()
             self._is_scheduled = False

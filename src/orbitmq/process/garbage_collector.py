@@ -25,7 +25,7 @@ _NEVER = 1_000_000_000
 def short_collections(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """Keep full collections short while a server runs; what is there at the start is passed over.
 
-    What is passed over is freed as ever when nothing refers to it any more; only circles of references in it stay, until the
+    What is passed over is freed as usual when nothing refers to it any more; only circles of references in it stay, until the
     end of this context.
     """
     first, second, due_count = gc.get_threshold()

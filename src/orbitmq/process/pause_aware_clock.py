@@ -1,4 +1,4 @@
-"""The pause-aware clock: milliseconds during which this process could hear its brokers. Pure: time comes in.
+"""The pause-aware clock: milliseconds during which this process could read from its brokers. Pure: time comes in.
 
 A broker is silent when nothing came from it while the process listened. A process that was stopped, swapped out or busy
 with one long task has not listened: what the brokers said meanwhile waits in the sockets. So leases are measured on

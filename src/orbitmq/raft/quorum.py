@@ -1,4 +1,4 @@
-"""Majorities: who has won an election, and what most nodes have. Pure."""
+"""Majorities: the outcome of an election, and what most nodes have. Pure."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Votes:
 
     @property
     def answers(self) -> Mapping[int, bool]:
-        """Return who has voted, and how."""
+        """Return the votes by node."""
         return self._answers
 
     def record(self, voter: int, is_granted: bool) -> None:
-        """Take one voter's answer. Who is no voter has none."""
+        """Take one voter's answer; others than voters are ignored."""
         if voter in self._voters:
             self._answers.setdefault(voter, is_granted)
 

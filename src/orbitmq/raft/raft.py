@@ -47,7 +47,7 @@ class Raft:
     """One node. Nothing that it says may leave before the `Ready` that says it is on the disk.
 
     Args:
-        settings: who takes part, and limits.
+        settings: members and limits.
         saved: what the node's disk has; a first start has nothing.
         draw: a number from 0 to its argument, without it: `random.Random(seed).randrange`.
 

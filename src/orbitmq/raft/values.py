@@ -81,7 +81,7 @@ class ReadState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Who takes part, and the limits of a node.
+    """The members, and the limits of a node.
 
     Args:
         id: this node, from 1.

@@ -1,4 +1,4 @@
-"""Errors as the user of a query reads them: one sentence each, without the trace of calls inside the connector.
+"""Errors as the user of a query reads them: one line each, without the trace of calls inside the connector.
 
 Spark sends the text of a Python error to the user with the trace of every call outside pyspark. Each process that does so
 ends with it, so the setting for it can be made there in the moment of the error, and touches no other query's.

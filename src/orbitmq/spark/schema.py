@@ -54,7 +54,7 @@ COLUMNS = (
 )
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
 PHYSICAL_OFFSET = Column("physicalOffset", LongType(), pa.int64())
-"""Where the broker's log has the message, in bytes: a column of files, and of topics for who asks for it."""
+"""Where the broker's log has the message, in bytes: a column of files, and of topics on request."""
 _BY_NAME = {column.name: column for column in (*COLUMNS, PHYSICAL_OFFSET)}
 
 

@@ -1,7 +1,7 @@
 """The system call `syncfs`: everything that a file system holds back reaches the disk in one call.
 
 Syncing two thousand small files one after the other takes seconds, for each waits for the disk; all in one call take a
-tenth. But it has to tell of each write that was lost, as `fdatasync` does, or it would vouch for what is not there.
+tenth. But it has to tell of each write that was lost, as `fdatasync` does, or lost bytes would count as synced.
 """
 
 from __future__ import annotations

@@ -518,7 +518,7 @@ def _open_existing(path: Path, flags: int) -> int:
 
 
 def _content_size(data: bytes) -> int:
-    """Return how many bytes are left without the zeros at the end: by halves, for stripping takes a nanosecond each."""
+    """Return how many bytes are left without the zeros at the end: by bisection, for stripping takes a nanosecond each."""
     while len(data) > _STRIP_SIZE_MAX:
         half = len(data) // 2
         if data[half:] != bytes(len(data) - half):

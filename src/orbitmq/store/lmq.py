@@ -32,12 +32,12 @@ _NAME_SIZE_MAX = 255
 
 
 def allows_lmq(topic: str) -> bool:
-    """Say whether messages of a topic are put into light queues: not while they wait (Java: MixAll.topicAllowsLMQ)."""
+    """Say whether messages of a topic are put into LMQs: not while they wait (Java: MixAll.topicAllowsLMQ)."""
     return topic != SCHEDULE_TOPIC and not topic.startswith(_WAITING)
 
 
 def is_lmq(name: str) -> bool:
-    """Say whether a name is a light queue's, and can name its directory."""
+    """Say whether a name is an LMQ's, and can name its directory."""
     is_directory = "/" not in name and "\0" not in name and len(name.encode(errors="replace")) <= _NAME_SIZE_MAX
     return name.startswith(LMQ_PREFIX) and is_directory
 
@@ -56,7 +56,7 @@ def with_numbers(properties: bytes, numbers: Sequence[int | None]) -> bytes:
 
 
 def lmq_offsets(topic: str, properties: bytes) -> dict[str, int]:
-    """Return the light queues that a stored message is in, and its number in each."""
+    """Return the LMQs that a stored message is in, and its number in each."""
     if NUMBERS not in properties or not allows_lmq(topic):
         return {}
     names = named_queues(properties)
@@ -71,7 +71,7 @@ def lmq_offsets(topic: str, properties: bytes) -> dict[str, int]:
 
 
 def lmq_forms(message: Message) -> list[Message]:
-    """Return a stored message as each of its light queues has it: the same record under another queue and number."""
+    """Return a stored message as each of its LMQs has it: the same record under another queue and number."""
     if NUMBERS not in message.properties or not is_queued(message.sys_flag):
         return []
     places = lmq_offsets(message.topic, message.properties)

@@ -92,7 +92,7 @@ class RecoveryReport:
     lost_size: int = 0
     """Bytes that were on the disk once and are not in the log any more; the start was told to go on without them."""
     lost_head_size: int = 0
-    """Bytes at the log's beginning whose files were removed, and not by the broker."""
+    """Bytes at the log's start whose files were removed, and not by the broker."""
 
     @property
     def cut_size(self) -> int:
@@ -115,8 +115,8 @@ class Recovery:
         ends: where the queues ended when the store was last closed.
         accepted_end: where the log may end although more of it was on the disk once.
         lower_checkpoint: called with a time before anything is changed: entries of messages stored then or later are
-            about to be written again, and the checkpoint must not vouch for them until that is synced. The power
-            may go again now. And with how much of the log (bytes) it may go on to vouch for; None: as before.
+            about to be written again, and the checkpoint must not cover them until that is synced. The power
+            may go again now. And with how much of the log (bytes) it may go on to cover; None: as before.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class Recovery:
         return Recovered(start, end, count, stored_at_ms), reason
 
     def _place(self, record: Record) -> None:
-        """Put a record into its queue, and into the light queues that it names; one that fits into none ends no log."""
+        """Put a record into its queue, and into the LMQs that it names; one that fits into none ends no log."""
         if "\0" in record.topic:
             # Zeros are what a sector that never reached the disk reads as; no topic has one.
             raise CorruptRecord(record.physical_offset, "its topic was not written to its end")
@@ -316,7 +316,7 @@ class Recovery:
 def _missing_end(commit_log: CommitLog, end: int, durable: int, reason: str) -> StoreError:
     return StoreError(
         f"{commit_log.log.directory} ends at {end} ({reason}), but {durable - end} bytes behind that were on the disk: the "
-        f"checkpoint vouches for {durable}. Nothing was changed there. Bring back what is missing, or set acceptLogEnd "
+        f"checkpoint covers {durable}. Nothing was changed there. Bring back what is missing, or set acceptLogEnd "
         f"to {end} to go on without the messages in those bytes: `orbitmq store salvage` then brings back those that are whole "
         "in quarantine/"
     )
@@ -329,7 +329,7 @@ def _first_place(queue: ConsumeQueue) -> int | None:
 
 
 def _find_start(queues: Iterable[ConsumeQueue], commit_log: CommitLog, recovery_ms: int | None) -> int:
-    """Return where the last record starts that any queue can vouch for.
+    """Return where the last record starts that any queue leads to.
 
     Records are written in the order of their offsets: where one that is known to be on the disk starts, everything before
     it is on the disk, too.
@@ -368,7 +368,7 @@ def _find_late(by_last: Sequence[tuple[int, ConsumeQueue]], commit_log: CommitLo
 
 
 def _trusted_start(queue: ConsumeQueue, commit_log: CommitLog, recovery_ms: int | None, late: int) -> int:
-    """Return where the last message of a queue that needs no second look starts, the log's beginning without one."""
+    """Return where the last message of a queue that needs no second look starts, the log's start without one."""
 
     def is_trusted(entry: Entry) -> bool:
         physical_offset, size, _tag_code = entry

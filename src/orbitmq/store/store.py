@@ -124,7 +124,7 @@ class Store:
         self._quarantine = Quarantine(self._disk, path / "quarantine", "commitlog")
         self._dispatch = Dispatch()
         self.lmq: LmqQueues | None = None
-        """The light queues, where messages may name some."""
+        """The LMQs, where messages may name some."""
         if config.lmq_max:
             self.lmq = LmqQueues(self._queues, self._deletions, self._tell, config.lmq_max)
         self._durability = Durability()
@@ -156,7 +156,7 @@ class Store:
         self.note_key: Callable[[NotedKeys], None] = (
             deque(maxlen=0) if self.index is None else self.index.noted
         ).append
-        """Called with messages that have one key alone, where who stores them knows it; others need not be noted."""
+        """Called with messages that have one key alone, where the caller knows it; others need not be noted."""
 
     def _make_index(self) -> Index:
         return Index(
@@ -601,7 +601,7 @@ class Store:
         self._syncing.stop()
         is_synced = self._syncing.sync_now()
         if self.index is not None:
-            # Once more for the checkpoint, which vouches for full index files.
+            # Once more for the checkpoint, which covers full index files.
             is_synced = self.index.close(is_synced=is_synced) and self._syncing.sync_now()
         self._refusal = _CLOSED
         if is_synced:
@@ -646,7 +646,7 @@ class Store:
         self.recovery_report = recovery.recovery_report
         recovered = recovery.run(recovery_ms, checkpoint.durable_offset, damaged)
         self._durability.durable = recovered.end
-        # What recovery did not read again is what the checkpoint vouches for, entries and all.
+        # What recovery did not read again is what the checkpoint covers, with its entries.
         self._syncing.start(recovered.stored_at_ms, recovered.start)
         self.retention.start(recovered.stored_at_ms)
         if self.index is not None:
@@ -676,7 +676,7 @@ class Store:
                 self._deliver(message)
 
     def _deliver(self, message: Dispatched) -> None:
-        """Make a message visible: its consume queue first, then whatever else follows the log, then who waits."""
+        """Make a message visible: its consume queue first, then whatever else follows the log, then the waiters."""
         self._queues.put(message)
         if self.lmq is not None:
             self.lmq.deliver(message)

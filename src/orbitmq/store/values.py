@@ -45,7 +45,7 @@ class StoreIssueKind(StrEnum):
 
 
 class StoreIssue(NamedTuple):
-    """Something that is wrong with a store, and the sentence that says why."""
+    """Something that is wrong with a store, and the text that says why."""
 
     kind: StoreIssueKind
     reason: str
@@ -74,7 +74,7 @@ class StoreConfig:
         index_slots: of each index file (maxHashSlotNum).
         index_entries: of each index file (maxIndexNum).
         delay_levels: how long delayed messages wait (messageDelayLevel).
-        lmq_max: light queues that messages may name (maxLmqConsumeQueueNum); 0: what they name is kept in
+        lmq_max: LMQs that messages may name (maxLmqConsumeQueueNum); 0: what they name is kept in
             their properties and nothing more.
         is_copy: the log is a copy of another broker's: only what that has is appended (`Store.append_copy`).
         accept_log_end: where the CommitLog may end (bytes) although more of it was on the disk once (acceptLogEnd);

@@ -107,7 +107,7 @@ class FakeFile:
 
 
 class FakeBulkSync:
-    """One sync of many files; no more survives than who runs it asks for (BulkSync)."""
+    """One sync of many files; no more survives than its caller asks for (BulkSync)."""
 
     def __init__(self, disk: FakeDisk, directory: Path) -> None:
         self._disk = disk

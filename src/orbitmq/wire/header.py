@@ -253,7 +253,7 @@ OPAQUE_SIZE = len(OPAQUE)
 OPAQUE_DIGITS_MAX = 9
 """Digits of an opaque that is taken from its text; longer ones may not fit the wire's 32 bits."""
 TEXT_SIZE_MAX = 1_024
-"""Bytes of a header that is worth keeping: honest ones have 150 to 700, and strangers choose how many are kept."""
+"""Bytes of a header that is worth keeping: honest ones have 150 to 700, and unknown clients choose how many are kept."""
 PROBE = 987_654_321
 """An opaque that has as many digits."""
 

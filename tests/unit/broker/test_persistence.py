@@ -279,7 +279,7 @@ def test_light_groups_have_one_offset_in_each_topic_as_java_has_them() -> None:
     assert parse_offsets(written).all == offsets.all
 
 
-def test_the_first_start_with_light_queues_goes_on_with_the_offsets_of_before(tmp_path: Path) -> None:
+def test_the_first_start_with_lmqs_goes_on_with_the_offsets_of_before(tmp_path: Path) -> None:
     replace_file(tmp_path / "consumerOffset.json", format_offsets(DataVersion(), {"t@g": {0: 1}}))
     files = ConfigFiles(tmp_path, has_lmq=True)
     assert files.load_offsets().query("g", "t", 0) == 1

@@ -66,9 +66,9 @@ class Talk:
             names = {"cluster_name": "c", "broker_name": name}
             code = f"10.0.0.{broker_id}:1;7"
             await self.ask(ApplyBrokerId(**names, applied_broker_id=broker_id, register_check_code=code))
-            await self.hear(broker_id, name=name)
+            await self.heartbeat_received(broker_id, name=name)
 
-    async def hear(self, broker_id: int, *, name: str = "orders", **values: Any) -> Reply:
+    async def heartbeat_received(self, broker_id: int, *, name: str = "orders", **values: Any) -> Reply:
         address = f"10.0.0.{broker_id}:1"
         header = BrokerHeartbeat(cluster_name="c", broker_name=name, broker_addr=address, broker_id=broker_id, **values)
         return await self.ask(header, connection_id=broker_id)

@@ -71,5 +71,5 @@ def test_every_request_needs_a_role():
 
 
 def test_an_open_port_warns():
-    assert "who leads a broker group" in make_server_security(ControllerConfig()).warnings[0]
+    assert "about masters of broker groups" in make_server_security(ControllerConfig()).warnings[0]
     assert not make_server_security(ControllerConfig(bind_address="127.0.0.1")).warnings

@@ -119,7 +119,7 @@ async def test_a_slave_that_is_lost_changes_no_role(talk: Talk):
 async def test_a_silent_master_is_replaced_and_its_connection_closed():
     talk, closed = Talk(), []
     await talk.led(1, 2)
-    await talk.hear(1, heartbeat_timeout_mills=1_000)
+    await talk.heartbeat_received(1, heartbeat_timeout_mills=1_000)
     talk.now_ms = 1_001
     talk.service.expire(closed.append)
     await talk.settle()
@@ -151,7 +151,7 @@ async def test_a_controller_that_has_just_started_waits_for_the_masters_heartbea
     before, talk = Talk(), Talk()
     await before.led(1, 2)
     talk.replicas.restore(before.replicas.snapshot())
-    await talk.hear(2)
+    await talk.heartbeat_received(2)
     talk.service.scan()
     await talk.settle()
     assert talk.group.master == 1
@@ -173,7 +173,7 @@ async def test_when_no_member_can_lead_the_first_of_the_set_that_returns_does(ta
     talk.service.scan()
     await talk.settle()
     assert talk.decisions == [2004], "broker 3 lacks messages, and nobody asks for it again"
-    await talk.hear(2)
+    await talk.heartbeat_received(2)
     talk.service.scan()
     await talk.settle()
     assert talk.group.master == 2

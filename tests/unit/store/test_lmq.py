@@ -1,4 +1,4 @@
-"""Properties that name light queues, and those with numbers there."""
+"""Properties that name LMQs, and those with numbers there."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_what_no_broker_of_ours_wrote_is_read_with_care(names, numbers, places):
 
 
 @pytest.mark.parametrize("name", ["LMQ%a", "orders", "", "%LMQ%a/b", "%LMQ%a\0", "%LMQ%" + "a" * 251])
-def test_names_that_are_none_of_light_queues(name):
+def test_names_that_are_none_of_lmqs(name):
     assert not is_lmq(name)
     assert is_lmq("%LMQ%" + "a" * 250)
 

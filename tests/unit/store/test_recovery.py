@@ -52,7 +52,7 @@ class World:
         return self.open()
 
     def sync_queues(self):
-        """Bring the entries into their files, without a checkpoint that vouches for them."""
+        """Bring the entries into their files, without a checkpoint that covers them."""
         before = self.disk.read(ROOT / "checkpoint")
         self.store.flush()
         self.disk.write(ROOT / "checkpoint", before)

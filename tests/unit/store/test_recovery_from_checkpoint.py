@@ -1,4 +1,4 @@
-"""Recovery from a checkpoint: what it may vouch for, what is read again and wiped, next to damage."""
+"""Recovery from a checkpoint: what it may cover, what is read again and wiped, next to damage."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def damage(disk, number):
     buffer[buffer.index(b"number %02d" % number)] ^= 1
 
 
-def vouch(disk, commit_log_ms, consume_queue_ms=None):
+def cover(disk, commit_log_ms, consume_queue_ms=None):
     checkpoint = StoreCheckpoint(
         commit_log_ms, commit_log_ms if consume_queue_ms is None else consume_queue_ms, 7, 8, 9
     )
@@ -50,8 +50,8 @@ def offsets(store):
     return [record.queue_offset for record in iter_records(store.read("orders", 0, 0, 1000, 1 << 20).body)]
 
 
-def test_while_entries_are_written_again_the_checkpoint_does_not_vouch_for_them(disk):
-    vouch(disk, T0 + 30_000)
+def test_while_entries_are_written_again_the_checkpoint_does_not_cover_them(disk):
+    cover(disk, T0 + 30_000)
     store = open_store(disk)
     # Read again from the last record that is three seconds older than the checkpoint: number 27.
     assert store.recovered.record_count == 4
@@ -59,7 +59,7 @@ def test_while_entries_are_written_again_the_checkpoint_does_not_vouch_for_them(
 
 
 def test_starts_that_are_killed_one_after_the_other_do_not_each_begin_three_seconds_earlier(disk):
-    vouch(disk, T0 + 30_000)
+    cover(disk, T0 + 30_000)
     counts = []
     for _ in range(4):
         counts.append(open_store(disk).recovered.record_count)
@@ -67,8 +67,8 @@ def test_starts_that_are_killed_one_after_the_other_do_not_each_begin_three_seco
     assert counts == [4, 5, 6, 7]
 
 
-def test_a_checkpoint_that_vouches_for_less_is_not_raised(disk):
-    vouch(disk, T0 + 30_000, 5)
+def test_a_checkpoint_that_covers_less_is_not_raised(disk):
+    cover(disk, T0 + 30_000, 5)
     open_store(disk)
     assert parse_checkpoint(disk.read(ROOT / "checkpoint"))[:2] == (T0 + 30_000, 5)
 
@@ -76,7 +76,7 @@ def test_a_checkpoint_that_vouches_for_less_is_not_raised(disk):
 def test_damage_in_an_old_message_costs_no_later_one(disk):
     for number in range(29):
         damage(disk, number)
-    vouch(disk, T0 + 32_500)
+    cover(disk, T0 + 32_500)
     store = open_store(disk)
     assert store.recovered.record_count == 2
     assert store.max_offset("orders", 0) == 31
@@ -84,17 +84,17 @@ def test_damage_in_an_old_message_costs_no_later_one(disk):
 
 
 @pytest.mark.parametrize("number", [0, 15, 30])
-def test_what_the_checkpoint_vouches_for_up_to_its_millisecond_is_not_read_again(disk, number):
-    vouch(disk, T0 + number * 1000 + 3000)
+def test_what_the_checkpoint_covers_up_to_its_millisecond_is_not_read_again(disk, number):
+    cover(disk, T0 + number * 1000 + 3000)
     assert open_store(disk).recovered.record_count == 31 - number
 
 
-@pytest.mark.parametrize("vouched", [False, True])
-def test_what_a_torn_sector_left_behind_the_last_entry_is_wiped(disk, vouched):
+@pytest.mark.parametrize("covered", [False, True])
+def test_what_a_torn_sector_left_behind_the_last_entry_is_wiped(disk, covered):
     buffer = disk.files[QUEUE_FILE].buffer
     buffer[100 * 20 : 101 * 20] = b"\x07" * 20
-    if vouched:
-        vouch(disk, T0 + 60_000)
+    if covered:
+        cover(disk, T0 + 60_000)
     store = open_store(disk)
     assert store.max_offset("orders", 0) == 31
     store.flush()
@@ -126,7 +126,7 @@ def test_records_that_are_read_again_are_written_again(disk):
 
     written = []
     disk.files[LOG_FILE].buffer = Seen(disk.files[LOG_FILE].buffer)
-    vouch(disk, T0 + 20_000)
+    cover(disk, T0 + 20_000)
     recovered = open_store(disk).recovered
     assert (recovered.start, recovered.end, True) in written
 

@@ -32,8 +32,8 @@ def left_by(random, *, is_clean, checkpoint_share):
         store.close()
     disk = disk.after_kill()
     if not is_clean:
-        vouched = T0 + int((now_ms - T0) * checkpoint_share)
-        disk.write(ROOT / "checkpoint", format_checkpoint(StoreCheckpoint(vouched, vouched)))
+        covered = T0 + int((now_ms - T0) * checkpoint_share)
+        disk.write(ROOT / "checkpoint", format_checkpoint(StoreCheckpoint(covered, covered)))
     return disk
 
 

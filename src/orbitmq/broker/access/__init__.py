@@ -1,1 +1,1 @@
-"""Users and rules of a broker (ACL 2.0): who a request comes from, and whether it is allowed what it asks for."""
+"""Users and rules of a broker (ACL 2.0): the user of a request, and whether it is allowed."""

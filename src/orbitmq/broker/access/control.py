@@ -129,7 +129,7 @@ def _with_first_users(directory: Directory, config: AccessSettings) -> Directory
 
 
 def _with_plain_accounts(directory: Directory, plain: PlainAcl | None) -> Directory:
-    """Add the accounts of 4.x whose names are new, with their rules; who is there stays as it is."""
+    """Add the accounts of 4.x whose names are new, with their rules; present users stay as they are."""
     if plain is None:
         return directory
     acls: dict[str, Acl] = {acl.subject: acl for acl in plain.acls}

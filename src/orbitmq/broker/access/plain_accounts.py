@@ -42,7 +42,7 @@ IsTrusted = Callable[[str], bool]
 
 
 class PlainAcl(NamedTuple):
-    """What a file says: users with their rules, and who needs none of that."""
+    """What a file says: users with their rules, and addresses that need none of that."""
 
     users: tuple[User, ...]
     acls: tuple[Acl, ...]

@@ -88,7 +88,7 @@ def check_access(settings: AccessSettings) -> None:
         allowed = "authenticationEnabled=true with it: unsigned requests may claim any user"
         raise ConfigError("authorizationEnabled", True, allowed)
     if settings.authentication_enabled and settings.acl_enable:
-        raise ConfigError("authenticationEnabled", True, "aclEnable=false with it: one of the two says who may do what")
+        raise ConfigError("authenticationEnabled", True, "aclEnable=false with it: one of the two decides about access")
     if settings.migrate_auth_from_v1_enabled and not settings.plain_acl_file.strip():
         raise ConfigError("plainAclFile", "", "the accounts' file, for migrateAuthFromV1Enabled=true")
 

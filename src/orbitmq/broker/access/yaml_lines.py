@@ -1,6 +1,6 @@
 """The part of YAML that `plain_acl.yml` is written in: mappings, lists and words, by indentation. Pure.
 
-Anything else (anchors, tags, blocks of text, documents in one file) is refused with its line: a file that decides who may do what
+Anything else (anchors, tags, blocks of text, documents in one file) is refused with its line: a file that decides about access
 is not guessed at. A YAML library would be a dependency of every install, for one file that is read once.
 """
 

@@ -85,7 +85,7 @@ class DelayService:
                     self._failure.note(None)
                 self._save_in_time()
         finally:
-            if self._saving is not None:  # who stops the broker writes the file once more, after this
+            if self._saving is not None:  # the stop writes the file once more, after this
                 await asyncio.wait((self._saving,))
 
     def save(self) -> None:

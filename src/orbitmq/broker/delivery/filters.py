@@ -208,7 +208,7 @@ class Filters:
             self._kept_length -= len(oldest)
 
     def _spend(self, length: int, now_ms: int) -> None:
-        """Take from what may be compiled now: who sends ever new expressions has not the loop to itself.
+        """Take from what may be compiled now: a client that sends ever new expressions must not occupy the loop.
 
         A short one passes while a long one has to wait.
         """

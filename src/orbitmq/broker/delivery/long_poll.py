@@ -33,7 +33,7 @@ class HeldPull(Generic[T]):
         tag_codes: codes of the tags it wants, None for every message.
         deadline_ms: when it is answered with nothing.
         connection: whose closing drops it.
-        call: the handler's own business.
+        call: the handler's own; never looked at here.
         size: what it takes of memory, in bytes, estimated.
     """
 
@@ -100,7 +100,7 @@ class _Waiting(Generic[T]):
 class HeldPulls(Generic[T]):
     """All pulls that wait, limited in number and in bytes; one connection may have three quarters of both.
 
-    Those that were woken are handed out queue by queue in turns: who waits at a quiet queue does not wait for the crowd of
+    Those that were woken are handed out queue by queue in turns: a pull at a quiet queue does not wait for the crowd of
     a busy one.
     """
 

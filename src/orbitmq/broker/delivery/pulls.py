@@ -48,7 +48,7 @@ _SHARED_SIZE_MAX = 8 * 1024 * 1024
 _POSTPONED_S = 0.01
 """After so long it is looked again whether there is room for answers that there was no room for."""
 POSTPONED_MAX_MS = 1_000
-"""So long a large answer waits for room; then those who read nothing make room for it."""
+"""So long a large answer waits for room; then the peers that read nothing make room for it."""
 
 _TURN_WORK = 8_192
 """Looks at properties after which others have the loop; one read takes half of it at most."""
@@ -195,7 +195,7 @@ class Pulls:
 
     def _held_pull(self, call: Call[PullMessage], selection: Selection, suspend_ms: int) -> HeldPull[_HeldRequest]:
         header = call.header
-        topic = sys.intern(header.topic)  # one text for all who wait for it
+        topic = sys.intern(header.topic)  # one text for all pulls that wait for it
         place = (topic, *self._place(header)[1:])
         tag_codes = selection.tag_codes if isinstance(selection, PropertyTest) else selection
         return HeldPull(
@@ -385,7 +385,7 @@ class Pulls:
 def _pass_over(pull: HeldPull[_HeldRequest], result: ReadResult) -> ReadResult:
     """Let a pull wait on behind messages that did not pass its test: they are not read for it again.
 
-    Its client hears of them when its time is over. Java asks each message by itself, as it comes.
+    Its client gets them when its time is over. Java asks each message by itself, as it comes.
     """
     if result.status is not ReadStatus.NO_MATCHED_MESSAGE or result.next_offset < result.max_offset:
         return result

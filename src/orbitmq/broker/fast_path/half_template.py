@@ -1,7 +1,7 @@
-"""The forms of half messages: what the halves of one producer have in common is made once.
+"""Templates of half messages: what the half messages of one producer have in common is made once.
 
 A half message is stored with properties that were added to its own: where it goes, and its unique key once more. Between
-two halves of one producer for one queue only that key differs. What stands around it is made by the slow path's own function,
+two half messages of one producer for one queue only that key differs. What stands around it is made by the slow path's own function,
 for the first of them.
 """
 

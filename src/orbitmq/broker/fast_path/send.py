@@ -88,7 +88,7 @@ class SendFastPath:
                 size, mark = _unpack_prefix(data, at)
                 body_start = at + 8 + (mark & HEADER_SIZE_MASK)
                 frame_end = at + 4 + size
-                # A frame that the read cut off, or a binary header (mark >> 24): the frame decoder's business.
+                # A frame that the read cut off, or a binary header (mark >> 24): left to the frame decoder.
                 if frame_end > end or body_start > frame_end or mark >> 24 or frame_end - body_start > body_size_max:
                     break
                 read = read_template(data[at + 8 : body_start])
@@ -106,7 +106,7 @@ class SendFastPath:
                     sent = _new(
                         Draft, (topic, queue_id, body, properties, flag, sys_flag, born_at_ms, host, 0, 0, None)
                     )
-                    # Of the unique key alone: only that differs between halves of one form.
+                    # Of the unique key alone: only that differs between half messages of one template.
                     template = find_half(sent, key) if sys_flag & _PREPARED and key and words == b"" else None
                     special = self._special_message(sent) if template is None else template.fill(sent, key)
                     if special is None:

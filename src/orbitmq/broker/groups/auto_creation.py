@@ -1,6 +1,6 @@
 """The making of groups and topics that clients come with: all that come while a write is under way share the next one.
 
-What is new is put into the tables when its files are on the disk, and who came with it is told then: a thousand clients
+What is new is put into the tables when its files are on the disk, and its clients are answered then: a thousand clients
 with a group each cost a write or two, on a thread, and no other client waits for them. Where the disk refuses the files, the tables
 stay as they are, and the clients are served: reading must go on. Each of their next requests tries again.
 """
@@ -217,7 +217,7 @@ class _TimeSlice:
 async def _add_all(
     arrivals: list[_PendingCreation], configs: GroupConfigs, topics: TopicTable, *, in_steps: bool
 ) -> list[Rejected | None]:
-    """Add to drafts what clients lack; return why of whom it may not be."""
+    """Add to drafts what clients lack; return the refused ones with the reason."""
     refusals, pace = [], _TimeSlice()
     for arrival in arrivals:
         adding = arrival.add(configs, topics)
@@ -235,7 +235,7 @@ async def _add_all(
 def _refuse_senders(
     arrivals: list[_PendingCreation], refusals: list[Rejected | None], error: OSError
 ) -> list[tuple[_PendingCreation, Rejected | None]]:
-    """Nothing is there that the disk has not; but who only reads need not wait until it has room."""
+    """Nothing is there that the disk has not; but readers need not wait until it has room."""
     refused = Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, f"the topic table cannot be saved: {error.strerror}")
     return [
         (arrival, refusal if arrival.is_reader else refusal or refused)

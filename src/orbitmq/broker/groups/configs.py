@@ -58,7 +58,7 @@ class GroupConfigs(VersionedTable[GroupConfig]):
             self.get = self._find_or_lmq
 
     def _find_or_lmq(self, group: str) -> GroupConfig | None:
-        """Return a group's settings: groups named as light queues are there without having been made (Java: LMQ)."""
+        """Return a group's settings: groups named as LMQs are there without having been made (Java: LMQ)."""
         found = self._values.get(group)
         return GroupConfig(group=group) if found is None and is_lmq(group) else found
 

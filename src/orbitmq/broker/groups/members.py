@@ -103,7 +103,7 @@ class GroupMembers(Generic[C]):
         """A client leaves; return the consumer groups that must rebalance.
 
         Args:
-            connection: the one that says so. As in Java it speaks for the clients that were heard of on it, and no others.
+            connection: the one that says so. As in Java it speaks for the clients that registered through it, and no others.
         """
         if producer_group and _is_on(self._producers.get(producer_group, {}).get(client_id), connection):
             self._leave_producers(producer_group, [client_id])
@@ -124,7 +124,7 @@ class GroupMembers(Generic[C]):
         return self._drop(lambda member: member.seen_at_ms + timeout_ms <= now_ms)
 
     def producer_connection(self, client_id: str) -> C | None:
-        """Return the connection through which a client that produces was heard of last, None for no such client."""
+        """Return the connection of a producer's last heartbeat, None for no such client."""
         memberships = self._producers_by_client.get(client_id)
         return max(memberships.values(), key=_seen_at_ms).connection if memberships else None
 

@@ -1,4 +1,4 @@
-"""Group membership of a running broker: who joins and leaves, and the notices that make the others rebalance."""
+"""Group membership of a running broker: clients that join and leave, and the notices that make the others rebalance."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Membership:
     def unregister(
         self, client_id: str, producer_group: str | None, consumer_group: str | None, connection: Peer
     ) -> None:
-        """A client leaves, says the connection that it was heard of on."""
+        """A client leaves, by its own connection."""
         self._notify(self.members.unregister(client_id, producer_group, consumer_group, connection))
 
     def drop_connection(self, connection: Peer) -> None:

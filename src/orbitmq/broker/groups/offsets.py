@@ -33,7 +33,7 @@ class GroupOffsets:
         self.change_count = 0
         """Grows with every change: tells whether the file is out of date."""
         self.resets: dict[tuple[str, str, int], int] = {}
-        """Offsets that administrators have set and that no reader of the group has heard of yet, by group, topic and
+        """Offsets that administrators have set and that no reader of the group was told yet, by group, topic and
         queue id. As in Java they are not kept over a restart: the offsets themselves are."""
         self.log_end = 0
         """Up to where the log has to be on the disk before these offsets may be kept: those of popped messages say that
@@ -56,7 +56,7 @@ class GroupOffsets:
     def commit(self, group: str, topic: str, queue_id: int, queue_offset: int, *, offset_max: int) -> int:
         """Set a group's offset and return what was set: never negative, never above `offset_max`.
 
-        Of a light queue that has never had a message nothing is kept: there is no end of such names.
+        Of an LMQ that has never had a message nothing is kept: there is no end of such names.
         """
         if not offset_max and topic.startswith(LMQ_PREFIX):
             return 0
@@ -68,13 +68,13 @@ class GroupOffsets:
         return offset
 
     def reset(self, group: str, topic: str, queue_id: int, queue_offset: int, *, offset_max: int) -> int:
-        """Set a group's offset for its readers, too: commits do not count until one of them has heard of it."""
+        """Set a group's offset for its readers, too: commits do not count until one of them was told."""
         offset = self.commit(group, topic, queue_id, queue_offset, offset_max=offset_max)
         self.resets[group, topic, queue_id] = offset
         return offset
 
     def is_reset(self, group: str, topic: str, queue_id: int) -> bool:
-        """Say whether the group's readers have to hear of another offset first."""
+        """Say whether the group's readers have to be told another offset first."""
         return (group, topic, queue_id) in self.resets
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:

@@ -1,6 +1,6 @@
 """Locks on queues, which consumers of ordered messages take so that one client at a time works on a queue.
 
-State: group -> queue -> who holds it, until when. Pure: time is an argument.
+State: group -> queue -> holder, until when. Pure: time is an argument.
 
 Source: Java RebalanceLockManager, request codes 41 and 42.
 """

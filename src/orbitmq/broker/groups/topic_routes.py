@@ -23,7 +23,7 @@ Found = list[MessageQueue] | None
 
 
 class RouteLookup:
-    """Looks up the queues of topics, one request for all who ask for the same.
+    """Looks up the queues of topics, one request for all callers that ask for the same.
 
     Args:
         ask: asks a NameServer for a topic's readable queues; None: it does not know the topic.

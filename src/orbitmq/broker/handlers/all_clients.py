@@ -19,7 +19,7 @@ from orbitmq.wire.headers import GetAllProducers, QuerySubscription, QueryTopics
 
 @dataclass(frozen=True, slots=True)
 class ClientInsight:
-    """Who is connected, and what groups have read.
+    """The connected clients, and what groups have read.
 
     Args:
         address: this broker's, as clients know it.

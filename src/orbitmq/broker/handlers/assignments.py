@@ -42,7 +42,7 @@ class AssignmentTables:
     """What assignments are computed from.
 
     Args:
-        broker_name: this broker's: a light queue is here, and in no route.
+        broker_name: this broker's: an LMQ is here, and in no route.
     """
 
     modes: RequestModes

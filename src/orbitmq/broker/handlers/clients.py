@@ -1,4 +1,4 @@
-"""Clients in their groups: heartbeats (34), leaving (35), who consumes in a group (38, 203, 204), checking a subscription (46)."""
+"""Clients in their groups: heartbeats (34), leaving (35), members of a group (38, 203, 204), checking a subscription (46)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _check_names(beat: Heartbeat) -> None:
 
 @handlers.on(UnregisterClient)
 def unregister_client(tables: ClientTables, call: Call[UnregisterClient]) -> Reply:
-    """Take a client out of its groups, and tell those who stay."""
+    """Take a client out of its groups, and notify the others."""
     header = call.header
     tables.membership.unregister(header.client_id, header.producer_group, header.consumer_group, call.connection)
     return Reply()

@@ -112,7 +112,7 @@ def serve_pull(
 
 
 def _of_item(static: StaticTopics, queue: LogicalQueue, item: MappingItem, header: PullMessage) -> PullMessage:
-    """Return the pull of an item's own queue. Only who has come to the end waits there."""
+    """Return the pull of an item's own queue. Only a reader at the end waits there."""
     count_max = header.count_max
     if item.has_end:
         count_max = min(item.end_offset - item.start_offset, count_max)

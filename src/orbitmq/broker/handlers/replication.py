@@ -1,4 +1,4 @@
-"""Requests about a master's slaves: who follows (907), where a slave would follow (906), what only slaves are told (905, 908).
+"""Requests about a master's slaves: the slaves (907), where a slave would follow (906), what only slaves are told (905, 908).
 Source: Java AdminBrokerProcessor.getBrokerHaStatus, updateBrokerHaInfo, resetMasterFlushOffset, notifyMinBrokerIdChange.
 """
 

@@ -1,6 +1,6 @@
 """Replies to requests (324, 325): each goes to the client that asked, and into the reply topic.
 
-The answer says whether the client has the reply. That the reply is stored as well is for those who look later: a disk
+The answer says whether the client has the reply. That the reply is stored as well is for later queries: a disk
 that refuses it does not make a reply fail that has arrived.
 
 Source: Java ReplyMessageProcessor.

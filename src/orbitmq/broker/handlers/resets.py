@@ -72,7 +72,7 @@ def _set_here(tables: ResetTables, header: ResetGroupOffset, config: TopicConfig
         offsets[queue] = tables.offsets.reset(header.group, header.topic, queue_id, offset, offset_max=end)
         tables.pop.go_on_elsewhere(place)
         tables.pop.wake_in_order(place)
-    # Readers that wait at the end of a queue hear of it now, and not when a message comes.
+    # Readers that wait at the end of a queue are told now, and not when a message comes.
     tables.pulls.end_waits(header.topic, frozenset(tables.members.connections(header.group)))
     return Reply(body=encode_offset_table(offsets))
 

@@ -1,7 +1,7 @@
 """CONSUMER_SEND_MSG_BACK (36): a consumer could not process a message and wants it again later.
 
 The message is stored once more for the group alone, under `%RETRY%group`, after a delay that grows with every attempt;
-when the attempts are used up it goes to `%DLQ%group`, where people look.
+when the attempts are used up it goes to `%DLQ%group`.
 
 Source: Java AbstractSendMessageProcessor.consumerSendMsgBack.
 """

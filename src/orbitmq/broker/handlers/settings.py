@@ -47,7 +47,7 @@ def update_broker_config(settings: RunTimeSettings, call: Call[UpdateBrokerConfi
 
 
 def _parse(body: bytes) -> dict[str, str]:
-    import javaproperties  # it loads an XML parser: only who changes settings pays
+    import javaproperties  # it loads an XML parser: only changes of settings pay
 
     try:
         return dict(javaproperties.loads(body.decode()))

@@ -1,4 +1,4 @@
-"""Topics: create, delete, list (17, 18, 215, 21, 351, 305), who reads them (300), where they stand (202, 208)."""
+"""Topics: create, delete, list (17, 18, 215, 21, 351, 305), their groups (300), their offsets (202, 208)."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def get_consume_stats(tables: TopicTables, call: Call[GetConsumeStats]) -> Reply
 
 
 def _topics_of(tables: TopicTables, header: GetConsumeStats) -> list[str]:
-    """Return the topics that are asked for; all that the group has offsets in, but for those it has given up."""
+    """Return the topics that are asked for; all that the group has offsets in, but for those it reads no more."""
     if header.topic_list:
         return [topic for topic in header.topic_list.split(";") if topic]
     found = [header.topic] if header.topic else tables.offsets.topics_of(header.consumer_group)

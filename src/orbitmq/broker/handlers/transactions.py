@@ -1,4 +1,4 @@
-"""Transactions: their ends (37), and a given up one that is taken up again (323).
+"""Transactions: end-transaction requests (37), and a discarded message that is taken up again (323).
 
 A decision about no open half message is refused in Java's words where Java refuses it, and where Java would deliver a message
 twice: a transaction ends once.
@@ -35,7 +35,7 @@ _UNKNOWN = 0
 
 @handlers.on(EndTransaction)
 def end_transaction(tables: TransactionTables, call: Call[EndTransaction]) -> Reply | Later:
-    """Deliver a half message to its topic, or drop it; who does not know yet is asked later."""
+    """Commit or roll back a half message; an undecided producer is asked later."""
     decision = call.header.commit_or_rollback
     if decision == _UNKNOWN:
         return Reply()
@@ -52,7 +52,7 @@ def end_transaction(tables: TransactionTables, call: Call[EndTransaction]) -> Re
 
 @handlers.on(ResumeCheckHalfMessage)
 def resume_check_half_message(tables: TransactionTables, call: Call[ResumeCheckHalfMessage]) -> Reply | Later:
-    """Ask the producers again about a message that was given up."""
+    """Ask the producers again about a discarded message."""
     try:
         _, physical_offset = parse_offset_message_id(call.header.message_id or "")
         result = tables.transactions.resume(physical_offset, call.now_ms)

@@ -92,7 +92,7 @@ def _check_super(access: AccessControl, call: Call[Any], name: str) -> None:
 
 
 def _shown(access: AccessControl, call: Call[Any], user: User) -> User:
-    """Return a user as the asker may see it: who could read the passwords of super users would be one."""
+    """Return a user as the asker may see it: a reader of a super user's password could sign as one."""
     return user if access.may_see_passwords(call.command, call.connection) else user._replace(password="")
 
 

@@ -32,7 +32,7 @@ class BrokerMonitor:
 
     Args:
         tls: says in words whether TLS is spoken, and with which certificate.
-        warnings: sentences about the way it is set up that its operator should know.
+        warnings: about its settings, for its operator.
     """
 
     def __init__(

@@ -10,14 +10,14 @@ class RepeatedFailure:
 
     Args:
         log: of the room that fails.
-        sentence: says what failed, and that it is tried again.
+        text: says what failed, and that it is tried again.
     """
 
-    def __init__(self, log: Logger, sentence: str) -> None:
+    def __init__(self, log: Logger, text: str) -> None:
         self.text: str | None = None
         """How the last try failed; None when it did not."""
         self._log = log
-        self._sentence = sentence
+        self._text = text
 
     def note(self, error: Exception | None) -> None:
         """Remember how a try ended, and log a failure that is not the last one again.
@@ -27,5 +27,5 @@ class RepeatedFailure:
         """
         text = None if error is None else f"{type(error).__name__}: {error}"
         if text is not None and text != self.text:
-            self._log.error("%s", self._sentence, exc_info=error)
+            self._log.error("%s", self._text, exc_info=error)
         self.text = text

@@ -163,7 +163,7 @@ class RuntimeInfo:
             found[f"{pool}ThreadPoolQueueHeadWaitTimeMills"] = "0"
         found |= {"EndTransactionQueueSize": "0", "EndTransactionThreadPoolQueueCapacity": "0"}
         found |= {name: str(value) for name, value in self._timers().items()}
-        return found | dict.fromkeys(("timerEnqueueTps", "timerDequeueTps"), "0")  # rates are for who reads metrics
+        return found | dict.fromkeys(("timerEnqueueTps", "timerDequeueTps"), "0")  # rates are among the metrics
 
 
 def earliest_message_ms(store: Store) -> int:

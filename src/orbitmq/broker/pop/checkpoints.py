@@ -1,4 +1,4 @@
-"""Checkpoints: which popped messages are out, with whom, and until when. Pure.
+"""Checkpoints: which popped messages are invisible, to which consumer they went, and until when. Pure.
 
 State: every checkpoint that has messages left, by what acks name and by its place in the revive topic. In: records of the
 revive topic, in their order; the monotonic clock. Out: checkpoints whose time is over, and how far the revive topic has

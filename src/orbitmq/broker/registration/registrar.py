@@ -116,7 +116,7 @@ class Registrar:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """Those of them that know this broker, as far as it has heard."""
+        """Those of them that know this broker, by their last answers."""
         return tuple(entry.address for entry in self._entries if entry.is_reachable and entry.generation >= 0)
 
     @property

@@ -31,7 +31,7 @@ class SlowReaders:
         self._slaves = slaves
 
     def suggest(self, topic: str, group: str, queue_id: int, next_offset: int) -> int:
-        """Return the id of the broker that a reader should ask who has read up to `next_offset`."""
+        """Return the id of the broker that a reader at `next_offset` should ask."""
         config = self._groups.get(group)
         if config is None:
             return MASTER_ID

@@ -47,7 +47,7 @@ WaitReplicated = Callable[[int, CopyWaiter], ReplicaAckResult | None]
 
 
 def refusal_of(error: StoreUnavailable) -> Rejected:
-    """Return what a sender is told whom the store refuses: that it is busy, or that it takes nothing."""
+    """Return the answer to a send that the store refuses: it is busy, or takes nothing."""
     code = ResponseCode.SYSTEM_BUSY if isinstance(error, StoreBusy) else ResponseCode.SERVICE_NOT_AVAILABLE
     return Rejected(code, str(error))
 

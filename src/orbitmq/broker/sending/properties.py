@@ -27,7 +27,7 @@ class StoredProperties:
     Args:
         cluster: this broker's cluster, which every stored message names.
         region_id: for trace consoles, as `trace_on`: consumers that trace look for both in what they got.
-        has_lmq: messages may name light queues.
+        has_lmq: messages may name LMQs.
     """
 
     def __init__(self, cluster: str, *, region_id: str, trace_on: bool, has_lmq: bool = False) -> None:
@@ -50,7 +50,7 @@ class StoredProperties:
             or b"CLUSTER\x01" in properties
             or b"TRACE_ON\x01" in properties  # with MSG_REGION, which comes together with it
             or b"__CRC32#\x01" in properties
-            or b"INNER_MULTI_" in properties  # light queues, and the numbers there
+            or b"INNER_MULTI_" in properties  # LMQs, and the numbers there
             or b"POP_CK\x01" in properties  # of a popped message that is sent on
             or not (properties.isascii() or is_text(properties))
         ):
@@ -106,4 +106,4 @@ class StoredProperties:
 
     def _refuse_lmq(self, properties: Mapping[str, str]) -> None:
         if self._has_lmq and PropertyName.LMQ_QUEUES in properties:
-            raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot name light queues")
+            raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot name light message queues")

@@ -29,7 +29,7 @@ class QueueResolver:
         ip: this broker's, for remarks.
         is_writable: False where the broker's own permission forbids sends.
         random: chooses a queue where the client leaves that to the broker.
-        is_ordered: says whether a group consumes in order now: what such a group sends back is given up.
+        is_ordered: says whether a group consumes in order now: what such a group sends back is discarded.
         closed: topics that only the broker writes.
     """
 

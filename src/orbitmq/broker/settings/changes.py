@@ -77,7 +77,7 @@ _IN_THE_FILE_ALONE = frozenset(
         "tlsServerNeedClientAuth",
     )
 )
-"""Numbers and switches that no request changes: who is let in, and how the files of the store are to be read."""
+"""Numbers and switches that no request changes: access, and how the files of the store are to be read."""
 _TEXTS = {
     "defaultMessageRequestMode": re.compile(r"[A-Z]*"),
     "flushDiskType": re.compile(r"[A-Z_]*"),
@@ -86,7 +86,7 @@ _TEXTS = {
     "namesrvAddr": re.compile(r"[A-Za-z0-9_.:;\[\]-]*"),
     "regionId": re.compile(r"[A-Za-z0-9_.:-]{0,255}"),
 }
-"""Texts that a request may change for the next start: none says who the broker is, who is let in, or where files are."""
+"""Texts that a request may change for the next start: none is about the broker's identity, access, or where files are."""
 NEXT_START = (
     frozenset(key for key, spec in _FIELDS.items() if spec.type in ("int", "bool")) - CHANGEABLE - _IN_THE_FILE_ALONE
     | _TEXTS.keys()

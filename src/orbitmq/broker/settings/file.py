@@ -88,7 +88,7 @@ def changed_text(text: str, changes: Mapping[str, str]) -> str:
     Raises:
         OSError: the text is none.
     """
-    import javaproperties  # it loads an XML parser: only who changes settings pays
+    import javaproperties  # it loads an XML parser: only changes of settings pay
 
     try:
         wanted = {**javaproperties.loads(text), **changes}

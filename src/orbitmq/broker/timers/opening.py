@@ -1,4 +1,4 @@
-"""Opening the timers of a broker: their files are compared with the log and mended, and what waits is counted."""
+"""Opening the timers of a broker: their files are compared with the log and repaired, and what waits is counted."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _queue_offset(store: Store, physical_offset: int, size: int) -> int | None:
 def _load_metrics(path: Path) -> TimerMetrics:
     try:
         return read_generations(path, TimerMetrics.parse) or TimerMetrics()
-    except StoreError as error:  # they are told to people, nothing else hangs on them
+    except StoreError as error:  # they are only shown to operators
         log.error("timers are counted again: %s", error)
         return TimerMetrics()
 

@@ -247,7 +247,7 @@ class TimerService:
             self.timers.note_saved(snapshot, delivered_count)
             self.save_failure = None
         except SyncFailed as error:
-            # The kernel tells of a lost write once: a later sync would vouch for what is not there. The next start reads
+            # The kernel tells of a lost write once: a later sync would succeed without the lost bytes. The next start reads
             # everything again that came after the last checkpoint.
             self._is_fenced = True
             self.save_failure = f"the timers' files are not kept any more until a restart: {error}"
@@ -269,7 +269,7 @@ class TimerService:
 def _write(
     files: TimerFiles, unsynced: list[DiskFile], snapshot: TimerSnapshot, metrics_path: Path, metrics: bytes
 ) -> None:
-    """Sync what a checkpoint vouches for, then write it. Raises SyncFailed, OSError."""
+    """Sync what a checkpoint covers, then write it. Raises SyncFailed, OSError."""
     try:
         for file in unsynced:
             file.sync()

@@ -29,7 +29,7 @@ _MISSING = {
 _NEWER_TYPES = ("LITE", "PRIORITY")
 """Types of messages that RocketMQ has from 5.5 on."""
 _FIXED = {"queue.type", "cleanup.policy"}
-"""What a topic has from its beginning or never."""
+"""Attributes that are set when a topic is created, or never."""
 
 
 def parse_attribute_changes(text: str | None) -> dict[str, str]:

@@ -44,7 +44,7 @@ def is_system_topic(topic: str) -> bool:
 def closed_topics(config: BrokerConfig) -> frozenset[str]:
     """Return the topics of a broker that clients cannot send to.
 
-    POP's is one of them, in Java it is not: who writes there acknowledges the messages of others, or skips them.
+    POP's is one of them, in Java it is not: a message there acknowledges messages of others, or skips them.
     """
     return CLOSED_TO_CLIENTS | {_revive_topic(config)}
 

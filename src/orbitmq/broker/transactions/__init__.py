@@ -1,1 +1,1 @@
-"""Transactions: half messages wait for their producers' decision, and who does not decide is asked."""
+"""Transactions: half messages wait for their producers' decision, and undecided producers are asked."""

@@ -2,7 +2,7 @@
 
 Sent: for its own topic, with TRAN_MSG among its properties. Half: in RMQ_SYS_TRANS_HALF_TOPIC, where no consumer sees it;
 its own topic and queue are properties. Renewed: the same at the end of that queue, after its producer was asked. Final: in
-its own topic. Given up: in TRANS_CHECK_MAX_TIME_TOPIC, for people to look at.
+its own topic. Discarded: in TRANS_CHECK_MAX_TIME_TOPIC, for operators.
 
 Source: Java TransactionalMessageBridge, EndTransactionProcessor, DefaultTransactionalMessageCheckListener; docs/formats/transactions.md.
 """
@@ -142,7 +142,7 @@ def given_up_form(half: Record) -> Draft:
 
 
 def resumed_form(given_up: Record) -> Draft:
-    """Return a message that was given up as a half message again, as if its producer had never been asked."""
+    """Return a discarded message as a half message again, as if its producer had never been asked."""
     properties = {**_again(given_up), PropertyName.CHECK_TIMES: "0"}
     return _draft(given_up, CommitTarget(HALF_TOPIC, 0), format_properties(properties), given_up.sys_flag)
 

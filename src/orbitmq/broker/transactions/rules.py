@@ -37,7 +37,7 @@ class CheckRules:
     Args:
         timeout_ms: how long a producer has before it is asked (transactionTimeOut).
         check_max: how often it is asked (transactionCheckMax).
-        reserved_ms: half messages older than this are given up (fileReservedTime).
+        reserved_ms: half messages older than this are discarded (fileReservedTime).
     """
 
     timeout_ms: int

@@ -172,7 +172,7 @@ class Transactions:
             place: in the CommitLog.
             decision: one of `ENDS`.
         """
-        # Who is remembered is open, and is where it was at first: its end and each renewal forget it.
+        # A remembered message is open, and is where it was at first: its end and each renewal forget it.
         fresh = self._fresh.get(offset)
         if fresh is None or fresh.physical_offset != place or fresh.group != group:
             return None
@@ -213,7 +213,7 @@ class Transactions:
             self._fresh_size -= len(fresh.half.body)
 
     def resume(self, physical_offset: int, now_ms: int) -> AppendResult:
-        """Take a message up again that was given up.
+        """Take a discarded message up again.
 
         Raises:
             Rejected: 1, there is none at this place of the log.
@@ -414,4 +414,4 @@ class Transactions:
 
 _NOT_FOUND = "Find prepared transaction message failed"
 _WRONG_GROUP = "The producer group wrong"
-_ENDED = "the transaction has ended before, or was given up"
+_ENDED = "the transaction has ended before, or was discarded"

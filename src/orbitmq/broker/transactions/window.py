@@ -16,7 +16,7 @@ _ENDED = 0xFF
 
 
 class EndedOffsets:
-    """The queue offsets of half messages that were committed, rolled back, renewed or given up."""
+    """The queue offsets of half messages that were committed, rolled back, renewed or discarded."""
 
     def __init__(self, floor: int = 0) -> None:
         self.floor = floor
@@ -74,7 +74,7 @@ class Renewals:
     """Where renewed half messages went: a producer that decides late names the place that its message had first.
 
     Args:
-        count_max: renewals that are remembered; older ones are forgotten, and who names them is asked again.
+        count_max: renewals that are remembered; older ones are forgotten, and their producers are asked again.
     """
 
     def __init__(self, count_max: int = RENEWALS_MAX) -> None:

@@ -25,7 +25,7 @@ class LogLevel(StrEnum):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line: the sentence, where and when, and the fields given as `extra`."""
+    """One JSON object per line: the text, where and when, and the fields given as `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record's line."""

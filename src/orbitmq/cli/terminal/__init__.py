@@ -1,1 +1,1 @@
-"""The way in which all commands speak with people and programs: options, output, times, exit codes."""
+"""The terminal side of all commands: options, output, times, exit codes."""

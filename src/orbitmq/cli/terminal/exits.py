@@ -1,4 +1,4 @@
-"""Exit codes, and the one sentence that goes with each.
+"""Exit codes, and the line that goes with each.
 
 0  done
 1  understood, and the answer is no: an unknown topic, a refused message, a port that is taken
@@ -53,7 +53,7 @@ def exit_code_of(error: BaseException) -> ExitCode:
 
 def explain(error: BaseException) -> str:
     """Return what is said about an error, and what to try where that is known."""
-    sentence = str(error) or type(error).__name__
+    text = str(error) or type(error).__name__
     if isinstance(error, NoNameServer):
-        return f"{sentence}. Others are named with -n or NAMESRV_ADDR"
-    return sentence
+        return f"{text}. Others are named with -n or NAMESRV_ADDR"
+    return text

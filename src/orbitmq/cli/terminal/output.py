@@ -31,7 +31,7 @@ def show_rows(rows: Sequence[Row], columns: Sequence[str], form: Format) -> None
 
 
 def show_json(value: Any, *, is_line: bool = False) -> None:
-    """Print one JSON document: indented for people, on one line in pipes and where lines are the format."""
+    """Print one JSON document: indented on a terminal, on one line in pipes and where lines are the format."""
     import orjson
 
     option = orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
@@ -41,9 +41,9 @@ def show_json(value: Any, *, is_line: bool = False) -> None:
     sys.stdout.flush()
 
 
-def say(sentence: str) -> None:
-    """Print a sentence for people on stderr, where it does not disturb what a pipe reads."""
-    print(sentence, file=sys.stderr)
+def say(text: str) -> None:
+    """Print a line on stderr, where it does not disturb what a pipe reads."""
+    print(text, file=sys.stderr)
 
 
 def format_plain(rows: Sequence[Row], columns: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Text that strangers wrote, made safe to print: a terminal obeys control characters."""
+"""Untrusted text, made safe to print: a terminal obeys control characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times as people type them."""
+"""Times on the command line."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Consumption:
 
 
 class AssignedQueue:
-    """A queue between its puller and those who consume its batches (a Settler).
+    """A queue between its puller and the consumers of its batches (a Settler).
 
     Args:
         make_puller: makes the puller that fills the window.

@@ -119,7 +119,7 @@ class Assignment:
                 log.warning("group %s: another consumer has the lock of %s now", self._group, queue)
                 self._leave(queue, self._lose(queue))
             for assigned in tuple(self._assigned.values()):
-                assigned.offer()  # the lock may have been in doubt until now
+                assigned.offer()  # the lock may have been unknown until now
 
     async def store_offsets(self) -> None:
         """Store what the offset store lacks; errors are logged, the next round tries again."""
@@ -173,7 +173,7 @@ class Assignment:
         return sorted(await self._locks.lock([queue for queue in queues if queue not in self._leaving]))
 
     def _leave(self, queue: MessageQueue, work: Coroutine[Any, Any, None]) -> None:
-        """End a queue in the background: who works on it in order may finish what he has."""
+        """End a queue in the background: an ordered handler may finish what it has."""
 
         def ended(_task: asyncio.Task[None]) -> None:
             del self._leaving[queue]

@@ -154,7 +154,7 @@ class MessagePool:
             await asyncio.wait(self._workers, timeout=timeout_ms / 1000)
 
     async def _feed(self) -> None:
-        """Put messages into lanes as they come; the windows of their queues bound how many there are."""
+        """Put messages into key queues as they come; the windows of their queues bound how many there are."""
         while (batch := await self._ready.next_batch()) is not None:
             turn = _QueuedMessage(batch)
             key_queue = self._queue_of(turn)
@@ -239,7 +239,7 @@ class ReadyQueues:
         while True:
             queue = await self._queues.get()
             if queue is None or self._is_closed:
-                self._queues.put_nowait(None)  # for the others who wait
+                self._queues.put_nowait(None)  # for the other waiters
                 return None
             batch = queue.next_batch(self._batch_count_max)
             if batch is not None:  # None: the queue was given away after it became ready

@@ -106,7 +106,7 @@ def with_new_time(message: StoredMessage, handle: Handle, response: ChangeInvisi
 
 
 _DISTANCE_MAX = 256
-"""Offsets behind a checkpoint's beginning that go into a batch: the others would make its bits long."""
+"""Offsets behind a checkpoint's start that go into a batch: the others would make its bits long."""
 
 
 class AckRequest(NamedTuple):

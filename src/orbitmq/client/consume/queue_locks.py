@@ -88,7 +88,7 @@ class HeldQueueLocks:
         return lost
 
     async def unlock(self, queues: Collection[MessageQueue]) -> None:
-        """Give locks back; a broker that does not hear of it lets them run out."""
+        """Give locks back; a broker that is not reached lets them run out."""
         held = [queue for queue in queues if self._granted_at.pop(queue, None) is not None]
         await asyncio.gather(*(self._give_back(*run) for run in self._by_broker(held).items()))
 

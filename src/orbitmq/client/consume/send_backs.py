@@ -88,7 +88,7 @@ class SendBacks:
     async def _send_plain(self, message: StoredMessage, queue: MessageQueue, delay_level: int, why: OrbitError) -> bool:
         """Send a message to the group's retry topic, on any broker that takes it; False (and log why) when none does.
 
-        Not only where the refusal is for good: who has gone away may have stored it, and then it comes twice.
+        Not only where the refusal is for good: a broker that has gone away may have stored it, and then it comes twice.
         """
         topic = RETRY_PREFIX + self._group
         failure = why

@@ -106,7 +106,7 @@ class NameServerClient:
 
         Args:
             accept: returns what an answer means, None to go on; gets (address, answer).
-            causes: a sentence is added for each NameServer that did not answer.
+            causes: a text is added for each NameServer that did not answer.
         """
         await self._resolve_once()
         for address in self._list.addresses:
@@ -142,7 +142,7 @@ class NameServerClient:
             return
         if self._resolving is None:
             self._resolving = asyncio.create_task(self._resolve(), name="orbitmq NameServer names")
-        # Shielded: a caller that gives up must not end the look-up for those who wait for the same one.
+        # Shielded: a caller that gives up must not end the look-up for other callers of the same one.
         await asyncio.shield(self._resolving)
 
     async def _resolve(self) -> None:

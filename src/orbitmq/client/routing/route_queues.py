@@ -1,6 +1,6 @@
 """The queues of a route: those that a producer may write, and those that a consumer may read. Pure.
 
-The queues of a static topic are logical: they name no broker, and `leaders` says who has each of them now.
+The queues of a static topic are logical: they name no broker, and `leaders` says which broker has each of them now.
 
 Source: Java MQClientInstance.topicRouteData2TopicPublishInfo, topicRouteData2TopicSubscribeInfo;
 ClientMetadata.topicRouteData2EndpointsForStaticTopic.

@@ -38,7 +38,7 @@ class Routes:
     """Asks NameServers for routes and remembers them.
 
     Args:
-        name_servers: who is asked; the caller closes it.
+        name_servers: where routes come from; the caller closes it.
         poll_interval_ms: how often the watched topics are refreshed.
     """
 

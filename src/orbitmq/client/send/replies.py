@@ -36,7 +36,7 @@ class Replier:
         """Send a reply and return when the client that asked has confirmed it.
 
         Raises:
-            SendFailed: no broker could hand it over; the client may have given up.
+            SendFailed: no broker could hand it over; the requester may have timed out.
             RemoteRefused, RouteNotFound, NoNameServer: as for any message.
         """
         queues = await self._selector.queues(encoded.topic)

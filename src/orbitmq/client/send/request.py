@@ -46,7 +46,7 @@ _RESERVED = frozenset(
 
 
 class SendKind(Enum):
-    """What a message is to the one who sends it."""
+    """The sender's side of a request message."""
 
     PLAIN = "plain"
     REQUEST = "request"

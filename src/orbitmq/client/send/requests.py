@@ -137,7 +137,7 @@ class PendingRequests:
     """A table of requests that wait, with room for so many.
 
     Args:
-        count_max: requests that wait at the same time; who asks beyond waits for a place.
+        count_max: requests that wait at the same time; further callers wait for a permit.
     """
 
     def __init__(self, count_max: int) -> None:

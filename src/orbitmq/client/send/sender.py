@@ -266,7 +266,7 @@ class Sender:
         """Let the broker know the requester, before a reply can come; return what is left of the time."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        await self._session.announce(self._session.routes.broker_of(queue), timeout_ms=left_ms)
+        await self._session.check_broker(self._session.routes.broker_of(queue), timeout_ms=left_ms)
         return max(1, left_ms - int((loop.time() - began) * 1000))
 
     async def _greet(self, queue: MessageQueue, left_ms: int) -> int:
@@ -276,7 +276,7 @@ class Sender:
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
-        await self._session.greet(self._session.routes.broker_of(queue), timeout_ms=left_ms)
+        await self._session.check_broker(self._session.routes.broker_of(queue), timeout_ms=left_ms)
         return max(1, left_ms - int((loop.time() - began) * 1000))
 
     def _note_failure(self, queue: MessageQueue) -> None:
@@ -308,7 +308,7 @@ def _misses_client(batch: Load, error: OrbitError) -> bool:
 
 def _send_failed(batch: Load, target: Target, causes: list[OrbitError], limit_ms: int) -> SendFailed:
     what = "a message" if len(batch) == 1 else f"a batch of {len(batch)} messages"
-    # Attempts on one broker mostly end alike: each sentence is told once, with the numbers of its attempts.
+    # Attempts on one broker mostly end alike: each text is given once, with the numbers of its attempts.
     told: dict[str, list[str]] = {}
     for number, cause in enumerate(causes, 1):
         told.setdefault(str(cause), []).append(str(number))

@@ -97,7 +97,7 @@ class Heartbeats:
             self.announced.add(address)
             self._heard_on[address] = connection.id
 
-    async def greet(self, address: str, timeout_ms: int) -> None:
+    async def send_heartbeat(self, address: str, timeout_ms: int) -> None:
         """Return when a broker has answered a heartbeat, whatever it says, on the connection that is open now.
 
         Raises:

@@ -219,7 +219,7 @@ class ClientSession:
         except (ConnectionFailed, RequestTimeout) as error:
             raise self.explain(error, broker_name, address) from error
 
-    async def greet(self, broker_name: str, *, timeout_ms: int = REQUEST_TIMEOUT_MS) -> None:
+    async def check_broker(self, broker_name: str, *, timeout_ms: int = REQUEST_TIMEOUT_MS) -> None:
         """Make sure that a broker's master answers on the connection that is open now.
 
         Raises:
@@ -231,7 +231,7 @@ class ClientSession:
         address = self.routes.address(broker_name, only_this=True)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await self._heartbeats.greet(address, timeout_ms)
+                await self._heartbeats.send_heartbeat(address, timeout_ms)
         except (ConnectionFailed, RequestTimeout, TimeoutError) as error:
             text = str(error) or f"{address} does not answer a heartbeat"
             raise self.explain(ConnectionFailed(text), broker_name, address) from error

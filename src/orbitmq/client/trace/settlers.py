@@ -31,7 +31,7 @@ class TracedSettler:
         return self._settler.is_over
 
     def begun(self, batch: Batch) -> None:
-        """Note the beginning."""
+        """Note the start."""
         self._began = monotonic()
         self._request_id = self._tracer.begun(batch)
         self._settler.begun(batch)

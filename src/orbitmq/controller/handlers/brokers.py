@@ -1,4 +1,4 @@
-"""Requests of brokers: an id, a registration, heartbeats, who leads, a master, another sync set.
+"""Requests of brokers: an id, a registration, heartbeats, the master, elections, another sync set.
 
 Source: Java ControllerRequestProcessor, DLedgerController.
 """
@@ -38,7 +38,7 @@ NO_BROKER = -1
 
 
 @handlers.on(BrokerHeartbeat)
-def hear(service: ControllerService, call: Call[BrokerHeartbeat]) -> Reply:
+def heartbeat_received(service: ControllerService, call: Call[BrokerHeartbeat]) -> Reply:
     """Note that a broker is alive, and how long its log is; every controller does, leader or not."""
     header = call.header
     if header.broker_id is None:
@@ -50,7 +50,7 @@ def hear(service: ControllerService, call: Call[BrokerHeartbeat]) -> Reply:
         nothing.priority if header.election_priority is None else header.election_priority,
     )
     key = BrokerKey(header.cluster_name, header.broker_name, header.broker_id)
-    service.hear(key, standing, call.connection.id, header.heartbeat_timeout_mills)
+    service.heartbeat_received(key, standing, call.connection.id, header.heartbeat_timeout_mills)
     return Reply(remark="Heart beat success")
 
 
@@ -115,7 +115,7 @@ def register(service: ControllerService, call: Call[RegisterBrokerToController])
 
 @handlers.on(GetReplicaInfo)
 def get_replica_info(service: ControllerService, call: Call[GetReplicaInfo]) -> Later:
-    """Tell who leads a group; also when the master is lost, until another one is elected."""
+    """Return the master of a group; also when the master is lost, until another one is elected."""
 
     async def answer() -> Reply:
         await service.read()

@@ -72,7 +72,7 @@ async def _nothing() -> Reply:
 
 
 def _save(config: ControllerConfig) -> None:
-    import javaproperties  # it loads an XML parser: only who changes settings pays
+    import javaproperties  # it loads an XML parser: only changes of settings pay
 
     config.config_store_path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(config.config_store_path, javaproperties.dumps(config.to_properties()).encode())

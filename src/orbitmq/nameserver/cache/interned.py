@@ -1,4 +1,4 @@
-"""Interned values: one value for all who have equal bytes, counted, and dropped with the last of them. Pure."""
+"""Interned values: one value for all holders of equal bytes, counted, and dropped with the last of them. Pure."""
 
 from __future__ import annotations
 

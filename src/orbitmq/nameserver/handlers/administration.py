@@ -90,7 +90,7 @@ def format_properties(config: NameServerConfig) -> str:
 
 
 def _parse(body: bytes) -> dict[str, str]:
-    import javaproperties  # it loads an XML parser: only who changes settings pays
+    import javaproperties  # it loads an XML parser: only changes of settings pay
 
     try:
         return dict(javaproperties.loads(body.decode()))

@@ -94,7 +94,7 @@ def delete_topic(service: NameServerService, call: Call[DeleteTopicInNameServer]
     cluster = header.cluster_name or None
     concerns: Concerns = frozenset(service.tables.broker_names_of(header.topic, cluster))
     if service.queue.has_before(concerns):
-        # Who registers the topic before its turn has said so earlier, too: nothing may begin until then.
+        # A broker that registers the topic in between was earlier, too: nothing may begin until then.
         concerns = EVERYTHING
 
     def deleting(trigger: Trigger) -> Slices[Reply]:

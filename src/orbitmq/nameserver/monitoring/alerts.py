@@ -1,4 +1,4 @@
-"""The four alert rules, evaluated by the NameServer itself, for people without Prometheus. Pure.
+"""The four alert rules, evaluated by the NameServer itself, for operators without Prometheus. Pure.
 
 State: samples of the last minutes. In: one `NameServerState` at a time. Out: the alerts that hold now.
 

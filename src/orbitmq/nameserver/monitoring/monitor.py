@@ -35,7 +35,7 @@ class NameServerMonitor:
 
     Args:
         is_ready: tells whether the NameServer answers route queries at a time (ms since 1970).
-        warnings: sentences about the way it is set up that its operator should know.
+        warnings: about its settings, for its operator.
         sections: what else stands in the health document, by name.
     """
 

@@ -1,6 +1,6 @@
-"""The route history: a bounded journal of who registered, changed, expired or was removed, when and why. Pure.
+"""The route history: a bounded journal of brokers that registered, changed, expired or were removed, when and why. Pure.
 
-State: the last changes, oldest dropped first. In: `RouteChange` values as the route table publishes them. Out: events for people, and
+State: the last changes, oldest dropped first. In: `RouteChange` values as the route table publishes them. Out: events for operators, and
 the net difference between a moment and now. Nothing is kept on disk: what brokers say next is worth more than what they
 said before a restart.
 """

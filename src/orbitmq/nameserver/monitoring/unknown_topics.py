@@ -1,4 +1,4 @@
-"""Topics that clients ask for and no broker has, with how often, and who asked last.
+"""Topics that clients ask for and no broker has, with how often, and the last client.
 
 Pure: time comes in. Bounded. Names come from any client and end up in logs, so those that no topic may have are kept as one.
 """

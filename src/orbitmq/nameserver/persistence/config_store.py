@@ -44,7 +44,7 @@ class ConfigStore:
         await self._commits.close()
 
     def _save(self, changes: Sequence[Properties]) -> tuple[NameServerConfig, int]:
-        import javaproperties  # it loads an XML parser: only who changes settings pays
+        import javaproperties  # it loads an XML parser: only changes of settings pay
 
         config = self._current()
         for properties in changes:  # each was checked, and no key's range depends on another key

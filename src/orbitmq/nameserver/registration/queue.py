@@ -16,7 +16,7 @@ from orbitmq.errors import Rejected
 from orbitmq.wire.slices import Slices
 
 QUEUE_SIZE_MAX = 256 * 1024 * 1024
-"""Bytes of bodies that wait; who asks for more is told that the server is busy, and asks again."""
+"""Bytes of bodies that wait; beyond, the server answers that it is busy, and brokers ask again."""
 JOB_SIZE_MIN = 64 * 1024
 """The least that a change counts for: a small one that waits holds more memory than its body."""
 

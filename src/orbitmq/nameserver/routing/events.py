@@ -1,4 +1,4 @@
-"""Changes of the route table, as values: what changed, when, why and through whom.
+"""Changes of the route table, as values: what changed, when, why and by which connection.
 
 Caches, journal, log and metrics learn from them what has happened; they never look for differences themselves.
 """
@@ -36,7 +36,7 @@ class ChangeKind(StrEnum):
 
 
 class Trigger(NamedTuple):
-    """What set off a change: its cause, when, and who asked for it."""
+    """What set off a change: its cause, when, and the requester."""
 
     cause: Cause
     at_ms: int

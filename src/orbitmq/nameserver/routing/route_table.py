@@ -175,7 +175,7 @@ class RouteTable:
         return True
 
     def disconnect(self, owner: int, trigger: Trigger) -> tuple[BrokerKey, ...]:
-        """Take out every broker whose lease goes with the connection `owner` (see `leases`); return whom."""
+        """Take out every broker whose lease goes with the connection `owner` (see `leases`); return them."""
         return finish(self.disconnecting(owner, trigger))
 
     def disconnecting(self, owner: int, trigger: Trigger) -> Slices[tuple[BrokerKey, ...]]:
@@ -188,7 +188,7 @@ class RouteTable:
         return gone
 
     def expire(self, trigger: Trigger, now_ms: int) -> list[tuple[BrokerKey, Lease]]:
-        """Take out every broker whose lease is over; return whom, with the lease that each had.
+        """Take out every broker whose lease is over; return them, with the lease that each had.
 
         Args:
             now_ms: the pause-aware clock's time.

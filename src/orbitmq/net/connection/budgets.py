@@ -151,7 +151,7 @@ class WaitingAnswers:
                     self.size += size
 
     def _end_oldest(self) -> None:
-        """End the one that has read nothing for the longest, of those for whom not little waits."""
+        """End the one that has read nothing for the longest, of those with much to read."""
         average = self.size / len(self._readers)
         oldest = next(key for key, reader in self._readers.items() if reader.size >= average / 2)
         reader = self._readers[oldest]

@@ -84,7 +84,7 @@ class FlowControl:
 
     @property
     def is_holding_back(self) -> bool:
-        """True while it is us who do not read."""
+        """True while it is this side that does not read."""
         return self.is_paused or self._is_throttled or bool(self.held) or self.work is not None
 
     def choose_reading(self) -> None:

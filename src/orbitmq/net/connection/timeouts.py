@@ -35,8 +35,8 @@ class Timeouts:
             elapsed_ms: since the last tick.
             activity: a number that is another one after each read and write.
             frames: how many frames have become whole.
-            awaits_answer: it is us who wait for the peer, so that the request's own time-out decides.
-            waits_for_frame: a frame has begun, and it is not us who do not read.
+            awaits_answer: this side waits for the peer, so that the request's own time-out decides.
+            waits_for_frame: a frame has begun, and it is the peer that is silent.
             is_stalled: the peer does not read what waits for it.
         """
         is_silent = activity == self._seen_activity and not awaits_answer

@@ -2,7 +2,7 @@
 
 One port serves both kinds of connections, so that a cluster can be moved to TLS one client at a time. A handshake begins
 with a byte that no frame begins with (its length would be over 300 MB). A connection writes to the transport below from its
-beginning; TLS puts itself between them when it begins. Who speaks plainly pays for the look at the first read alone.
+beginning; TLS puts itself between them when it begins. Plain connections pay only for the check of the first read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Accounts of those who sign their requests: keys, secrets and roles, in a file that is read again when it changes.
+"""Accounts of clients that sign their requests: keys, secrets and roles, in a file that is read again when it changes.
 
 {"accounts":[{"accessKey":"...","secretKey":"...","role":"admin"}]}
 """

@@ -56,7 +56,7 @@ def load_security(path: Path | str | None) -> ClientSecurity:
     """
     if not path:
         return UNSECURED
-    import javaproperties  # it loads an XML parser: only who has a file pays
+    import javaproperties  # it loads an XML parser: only clients with a file pay
 
     path = Path(path).expanduser()
     try:

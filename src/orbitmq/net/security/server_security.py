@@ -29,7 +29,7 @@ class ServerSecuritySettings:
     acl_enable: bool = False
     """Ours: requests need a signature; which ones is the server's to say."""
     acl_file: Path
-    """Ours: who may sign (`net.security.accounts`)."""
+    """Ours: the accounts that may sign (`net.security.accounts`)."""
     tls_server_mode: str = "permissive"
     """disabled, permissive (both kinds of connections on one port) or enforcing."""
     tls_server_cert_path: str = ""

@@ -1,4 +1,4 @@
-"""The files of a CommitLog as a query finds them: which there are, where the log ends, and what no sync vouches for."""
+"""The files of a CommitLog as a query finds them: which there are, where the log ends, and what no sync covers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def find_log(path: str) -> FoundLog:
         return FoundLog(files, end, end, missing)
     end = _last_end(files)
     is_orderly = not is_live and not (root / "abort").exists()
-    return FoundLog(files, end, end if is_orderly else _vouched(checkpoint, files, end), missing)
+    return FoundLog(files, end, end if is_orderly else _covered(checkpoint, files, end), missing)
 
 
 def _with_logical_sizes(found: Sequence[SizedFile]) -> list[LogFile]:
@@ -73,7 +73,7 @@ def _with_logical_sizes(found: Sequence[SizedFile]) -> list[LogFile]:
     return files
 
 
-def _vouched(checkpoint: StoreCheckpoint, files: Sequence[LogFile], end: int) -> int:
+def _covered(checkpoint: StoreCheckpoint, files: Sequence[LogFile], end: int) -> int:
     """Return up to where the bytes were synced for sure; without a word of the checkpoint, the last file was not."""
     last = next(file.base for file in reversed(files) if file.base <= end)
     return max(checkpoint.durable_offset or last, files[0].base)

@@ -75,7 +75,7 @@ class FileReader(DataSourceReader):  # type: ignore[misc]
 
 @in_sentences
 class FilteringFileReader(FileReader):
-    """A reader of files that hears of the query's filters, where Spark tells them: it fails where it does not."""
+    """A reader of files that takes the query's filters, where Spark pushes them: it fails where it does not."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Take limits from the filters; Spark goes on evaluating each of them."""

@@ -16,7 +16,7 @@ class SupervisedQuery:
 
     Args:
         start: starts the query; its checkpoint, or its source, knows where to go on.
-        tell: is told in one sentence of every failure that is followed by a new start.
+        tell: is called with one line for every failure that is followed by a new start.
     """
 
     def __init__(self, start: Callable[[], StreamingQuery], tell: Callable[[str], None]) -> None:

@@ -42,7 +42,7 @@ class TransactionEnder:
         self._timeouts: dict[str, TransactionTimeouts] = {}
 
     def check_age(self, prepared: Iterable[Prepared]) -> None:
-        """Refuse a micro-batch that has taken so long that brokers may have given up its rows, before it is decided.
+        """Refuse a micro-batch that has taken so long that brokers may have discarded its rows, before it is decided.
 
         Raises:
             RemoteRefused: it has; nothing of it was or will be committed.
@@ -152,7 +152,7 @@ class TransactionTimeouts:
 
     Args:
         direct_ms: until then the driver may end it; later only an answer to the broker's check may. None: at any time.
-        given_up_ms: after that it may have been given up.
+        given_up_ms: after that it may have been discarded.
     """
 
     direct_ms: int | None

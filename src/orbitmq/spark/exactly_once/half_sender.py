@@ -54,7 +54,7 @@ from orbitmq.wire.messages.message_id import parse_offset_message_id
 log = logging.getLogger(__name__)
 
 OUTSTANDING = 250
-"""Half messages under way on one connection: a broker of ours serves so many of one read in one pass, and all of them are in doubt
+"""Half messages under way on one connection: a broker of ours serves so many of one read in one pass, and all of them are unverified
 when the connection breaks."""
 UNVERIFIED_MAX = 10_000
 """Ranges of doubted messages that a task may name; a marker would grow too large with more, and the task fails."""
@@ -217,7 +217,7 @@ class HalfSender:
             channel.connection.close()
         self._unverified.update(sent.serial for sent in waiting)
         if len(ranges(self._unverified)) > UNVERIFIED_MAX:
-            raise SendFailed(f"brokers fail too often: {len(self._unverified)} half messages are in doubt", [error])
+            raise SendFailed(f"brokers fail too often: {len(self._unverified)} half messages are not verified", [error])
         self._note_failure(broker_name, error)
         return [sent.message for sent in waiting]
 

@@ -13,7 +13,7 @@ from orbitmq.spark.exactly_once.commit_markers import Filled, Unverified
 
 
 class PreparedTopic(NamedTuple):
-    """The halves of one topic on one broker: told apart because permissions are the topic's."""
+    """The half messages of one topic on one broker: told apart because permissions are the topic's."""
 
     topic: str
     broker_name: str

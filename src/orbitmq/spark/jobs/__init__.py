@@ -1,1 +1,1 @@
-"""Jobs on topics that people run with Spark: each is a module with one function, and a command `orbitmq job NAME`."""
+"""Jobs on topics, run with Spark: each is a module with one function, and a command `orbitmq job NAME`."""

@@ -74,12 +74,12 @@ def check_contract(spark: SparkSession, contract: Contract) -> None:
     except PySparkException as error:
         if "NOT_LOADED" in (error.getCondition() or ""):
             raise ConfigError("jar", None, _package(spark, contract)) from None
-        sentence = str(error).strip().splitlines()[0].split(" SQLSTATE")[0]
-        raise ConfigError("contract", str(contract.file), f"one that Spark understands ({sentence})") from None
+        text = str(error).strip().splitlines()[0].split(" SQLSTATE")[0]
+        raise ConfigError("contract", str(contract.file), f"one that Spark understands ({text})") from None
 
 
 def checked(rows: DataFrame, contract: Contract) -> DataFrame:
-    """Return rows with what their bodies say, `value`, and why they break the contract, `reason`: null for who does not."""
+    """Return rows with what their bodies say, `value`, and why they break the contract, `reason`: null for those that do not."""
     from pyspark.sql import functions as f
 
     if contract.format is BodyFormat.JSON:

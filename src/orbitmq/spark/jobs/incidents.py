@@ -96,7 +96,7 @@ def open_incidents(notices: Iterable[Notice]) -> dict[Incident, Notice]:
 
 
 def repeated(notices: Iterable[Notice]) -> list[Notice]:
-    """Return the notices of a beginning while the incident was open already."""
+    """Return the notices of a start while the incident was open already."""
     opened: set[Incident] = set()
     twice = []
     for notice in sorted(notices, key=lambda notice: notice.at_ms):
@@ -110,5 +110,5 @@ def repeated(notices: Iterable[Notice]) -> list[Notice]:
 
 
 def _witnesses(incident: Incident, look: ClusterSample) -> AbstractSet[str]:
-    """Return who has to answer before an incident can be over."""
+    """Return the servers that have to answer before an incident can be over."""
     return look.name_servers if incident.rule == NameServerAlertRule.BROKER_COUNT_DROPPED else {incident.subject}

@@ -82,7 +82,7 @@ def consumptions(spark: SparkSession, table: Path, since_ms: int) -> DataFrame:
 
 
 def ends(spark: SparkSession, table: Path) -> DataFrame:
-    """Return the consumptions that have ended; where the end tells neither group nor time, the beginning does."""
+    """Return the consumptions that have ended; where the end tells neither group nor time, the start does."""
     from pyspark.sql import functions as f
 
     begun = told(spark, table, BEGUN).select(

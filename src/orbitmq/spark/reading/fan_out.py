@@ -34,7 +34,7 @@ class _Query(Generic[T]):
 
 
 class Rounds(Generic[T]):
-    """Asks servers in rounds. Who has not answered yet is not asked again: his round goes on."""
+    """Asks servers in rounds. A server that has not answered yet is not asked again: its round goes on."""
 
     def __init__(self) -> None:
         self._late: dict[str, _Query[T]] = {}

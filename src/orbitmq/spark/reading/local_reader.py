@@ -39,7 +39,7 @@ class LocalReader:
     """Reads what it can of one range from files.
 
     Args:
-        wanted: the range; the driver has heard its end from the broker, so all of it may be read.
+        wanted: the range; the driver has its end from the broker, so all of it may be read.
         address: the broker that holds the queue.
         options: how to read.
         names: the columns to decode.

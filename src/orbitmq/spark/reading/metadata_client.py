@@ -76,7 +76,7 @@ PASSING_CODES = frozenset(
         ResponseCode.NOT_LEADER_FOR_QUEUE,
     }
 )
-"""Answers that say "not now": who is patient asks again."""
+"""Answers that say "not now": the question is repeated later."""
 _NOT_TOLD = frozenset({ResponseCode.NO_PERMISSION, ResponseCode.REQUEST_CODE_NOT_SUPPORTED})
 """Answers of a broker that does not list all queues of a topic in one answer, to this account or to any."""
 MANY_QUEUES = 4
@@ -315,7 +315,7 @@ class MetadataClient:
             raise failed[0]
 
     def record_sizes(self, queues: QueueAddresses, begins: Offsets, group: str) -> dict[MessageQueue, float]:
-        """Return the mean size of the next few messages of each queue, of those that have some at their beginning."""
+        """Return the mean size of the next few messages of each queue, of those that have some at their start."""
 
         def question(queue: MessageQueue) -> PullMessage:
             return PullMessage(
@@ -480,7 +480,7 @@ def queue_addresses(topic: str, route: TopicRoute) -> QueueAddresses:
 
 
 def is_passing(error: ClientError) -> bool:
-    """Say whether the same question may be answered a little later: who was asked is away, or busy."""
+    """Say whether the same question may be answered a little later: the server is away, or busy."""
     if isinstance(error, QueuesNotTold):
         error = error.error
     if isinstance(error, RemoteRefused):

@@ -176,7 +176,7 @@ class OffsetPoller:
         return self._sizes
 
     def commit(self, offsets: Offsets) -> None:
-        """Commit offsets for the query's group. Brokers that cannot be asked hear of later ones: no query fails for it."""
+        """Commit offsets for the query's group. Brokers that cannot be reached get later ones: no query fails for it."""
         changed = {queue: offset for queue, offset in offsets.items() if self._committed.get(queue) != offset}
         if not changed:
             return

@@ -126,12 +126,12 @@ def ranges_between(start: StreamPosition, end: StreamPosition) -> list[Range]:
     """Return the ranges that a micro-batch reads, sorted by queue; empty ones are left out.
 
     Raises:
-        InvalidArgument: a queue of `end` has no beginning.
+        InvalidArgument: a queue of `end` has no start.
     """
     begins = {**start.offsets, **end.begins}
     unknown = sorted(queue for queue in end.offsets if queue not in begins)
     if unknown:
-        raise InvalidArgument("checkpointed position", unknown, "a beginning for every queue")
+        raise InvalidArgument("checkpointed position", unknown, "a start for every queue")
     ranges = (Range(queue, begins[queue], offset) for queue, offset in sorted(end.offsets.items()))
     return [found for found in ranges if found.count]
 

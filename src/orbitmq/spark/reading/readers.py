@@ -138,7 +138,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
 
 @in_sentences
 class FilteringReader(BatchReader):
-    """A batch reader that hears of the query's filters, where Spark tells them: it fails where it does not."""
+    """A batch reader that takes the query's filters, where Spark pushes them: it fails where it does not."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Take limits from the filters; Spark goes on evaluating each of them."""

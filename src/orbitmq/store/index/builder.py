@@ -135,7 +135,7 @@ class IndexBuilder:
             return 0
         count_max = _KEYS_PER_SLICE // _WORDS_USUAL if noted[0][-1] else _KEYS_PER_SLICE
         taken = [noted.popleft() for _ in range(min(len(noted), count_max))]
-        # With SYNC_FLUSH the disk has to have them first; and others may lie between them, op messages between halves.
+        # With SYNC_FLUSH the disk has to have them first; and others may lie between them, op messages between half messages.
         used, size = self._reader.take_noted(taken, place, end)
         noted.extendleft(reversed(taken[used:]))
         return size

@@ -23,7 +23,7 @@ from orbitmq.store.index.index_file import IndexFile, IndexWriter
 from orbitmq.store.index.index_files import IndexFiles
 from orbitmq.store.index.keys import KeyReader, NotedKeys
 from orbitmq.store.index.layout import IndexHeader, IndexNote, IndexSizes, format_note, parse_note
-from orbitmq.store.index.search import MEND, IndexQuery, IndexQueryResult, Search
+from orbitmq.store.index.search import REPAIR, IndexQuery, IndexQueryResult, Search
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.sync.flusher import Flusher
 from orbitmq.wire.messages.record import Record
@@ -44,7 +44,7 @@ _QUERIES_MAX = 1000
 _COUNTED_SIZE = 32 * 1024 * 1024
 """Bytes of slots that are counted in one pass, one file's at least."""
 _QUERY_TIMEOUT_S = 2.0
-"""A query waits so long, for the index to catch up or for slots to be counted: its client has given up after three seconds."""
+"""A query waits so long, for the index to catch up or for slots to be counted: its client stops waiting after three seconds."""
 _CLOSING_SIZE = 256 * 1024 * 1024
 """A stop waits for the index if no more of the log than this is left."""
 
@@ -120,7 +120,7 @@ class Index:
 
     @property
     def noted(self) -> deque[NotedKeys]:
-        """Where who stores a message notes its only key, so that it is not read from the log again (see `KeyReader`)."""
+        """Takes the only key of a message when it is stored, so that it is not read from the log again (see `KeyReader`)."""
         return self._builder.noted
 
     @property
@@ -378,7 +378,7 @@ class Index:
             refusal = StoreUnavailable(f"the slots of {file.path} cannot be counted: {error}")
         for _search, query in ready:
             if refusal is None:
-                # From the beginning: the file may have been opened for writing meanwhile.
+                # From the start: the file may have been opened for writing meanwhile.
                 self._search(query)
             else:
                 query.answer(refusal)
@@ -391,7 +391,7 @@ class Index:
         One that this run has begun stays: what damages it would damage the next one, too, and fill the disk.
         """
         if file is None or file.is_ours:
-            return StoreUnavailable(f"{error}: {MEND}")
+            return StoreUnavailable(f"{error}: {REPAIR}")
         if self._deletable is None or file.path.name < self._deletable[0]:
             self._deletable = file.path.name, str(error)
         again = StoreBusy(f"{error}; it is set aside, and rebuilt from the log: ask again later")
@@ -495,11 +495,11 @@ class Index:
         self._submit(partial(self._commit, mark, pages), committed)
 
     def _seal(self, writer: IndexWriter) -> None:
-        """Write a full file; what of its last message's keys is in the next one is not vouched for. Runs on the thread."""
+        """Write a full file; what of its last message's keys is in the next one is not covered. Runs on the thread."""
         self._commit((writer.header.end_offset, writer, writer.header), None)
 
     def _commit(self, mark: Mark, pages: list[int] | None, *, is_whole: bool = False) -> None:
-        """Write the file that is filled, then the note that vouches for it. Runs on the thread."""
+        """Write the file that is filled, then the note that covers it. Runs on the thread."""
         position, writer, header = mark
         if self._note is not None:
             self._disk.write(self._note_path, format_note(self._note))

@@ -2,7 +2,7 @@
 
 A file that cannot be what was written is moved into the quarantine, together with those after it, and the index is built
 again from the log from there on. After a stop that was not orderly only that is trusted which the note `indexed`, or for
-full files the checkpoint, vouches for.
+full files the checkpoint, covers.
 
 Source: Java IndexService; docs/formats/index_file.md.
 """
@@ -69,10 +69,10 @@ class IndexFiles:
         self._quarantine = quarantine
         self._clock = clock
         self._keys_at = keys_at
-        self._vouched: IndexNote | None = None
+        self._covered: IndexNote | None = None
         self._is_prepared = False
         self._newest_name = ""
-        """Of the files that were set aside: what vouched for it must not vouch for another one of its name."""
+        """Of the files that were set aside: what covered it must not cover another one of its name."""
 
     @property
     def last(self) -> IndexFile | None:
@@ -94,9 +94,9 @@ class IndexFiles:
             for name in self._disk.names(self._directory)
             if is_index_name(name)
         ]
-        self._vouched = None
+        self._covered = None
         if not is_clean or not (note is None or note.is_whole):
-            self._forget_unvouched(note, full_ms, log_end)
+            self._forget_uncovered(note, full_ms, log_end)
         self._drop_flawed(log_end)
         self._drop_behind_gap(log_min)
         if note is not None and self._is_of_last(note) and not self._has_entries_at(note.position):
@@ -107,22 +107,22 @@ class IndexFiles:
         last = self.last
         if last is None:
             return not note.file  # no message before the place has a key
-        return last.path.name == note.file and (self._vouched is not None or note.header == last.header)
+        return last.path.name == note.file and (self._covered is not None or note.header == last.header)
 
     def _has_entries_at(self, position: int) -> bool:
         """Say whether some keys of the message where the index goes on have entries already."""
         last = self.last
         return last is not None and last.header.next_number > 1 and last.header.end_offset >= position
 
-    def _forget_unvouched(self, note: IndexNote | None, full_ms: int, log_end: int) -> None:
+    def _forget_uncovered(self, note: IndexNote | None, full_ms: int, log_end: int) -> None:
         """Remove what cannot be trusted after a crash."""
         names = [file.path.name for file in self.files]
         if note is not None and note.file in names and note.position <= log_end:
             self._remove_behind(names.index(note.file) + 1)
-            self._vouched = note
+            self._covered = note
             return
         if note is not None and not note.file and not note.is_whole:
-            # The checkpoint may mean a file that was set aside: it does not vouch for the one in its place.
+            # The checkpoint may mean a file that was set aside: it does not cover the one in its place.
             self._remove_behind(0)
             return
         is_last_word = False
@@ -139,7 +139,7 @@ class IndexFiles:
     @property
     def is_unverified(self) -> bool:
         """Say whether slots may lead behind the last file's end: `prepare` puts that right."""
-        return self._vouched is not None
+        return self._covered is not None
 
     def prepare(self, log_min: int) -> int | None:
         """Read what writing into the last file needs. It waits until something is written, so that a start does not.
@@ -153,14 +153,14 @@ class IndexFiles:
         last, position = self.last, None
         if last is not None and not last.is_full:
             position = self._prepare_last(last, log_min)
-        self._is_prepared, self._vouched = True, None
+        self._is_prepared, self._covered = True, None
         return position
 
     def _prepare_last(self, last: IndexFile, log_min: int) -> int | None:
         writer = IndexWriter(self._disk, last.path, self._sizes, last.header)
         try:
             writer.load_slots()
-            is_valid = self._vouched is None or writer.cut(self._vouched.header)
+            is_valid = self._covered is None or writer.cut(self._covered.header)
         except BaseException:
             writer.release()
             raise
@@ -318,8 +318,8 @@ class IndexFiles:
             return f"it has {self._disk.size(file.path)} bytes, configured are {self._sizes.file_size}"
         try:
             file.load_header()
-            if self._vouched is not None and file is self.files[-1]:
-                file.header = self._vouched.header
+            if self._covered is not None and file is self.files[-1]:
+                file.header = self._covered.header
             header = file.header
             flaw = flaw_of(header, self._sizes)
             if header.next_number <= 1 and file is not self.files[-1]:

@@ -81,12 +81,12 @@ def flaw_of(header: IndexHeader, sizes: IndexSizes) -> str | None:
 class IndexNote(NamedTuple):
     """What the file `indexed` says: what was on the disk.
 
-    It is written after the index file itself, in one sector. After a stop that was not orderly, nothing else vouches for
+    It is written after the index file itself, in one sector. After a stop that was not orderly, nothing else covers
     an index file that is not full.
 
     Args:
         file: the newest index file's name, empty without one.
-        header: the part of it that is vouched for.
+        header: the part of it that is covered.
         position: everything before this place in the log has its entries there, or in the files before.
         is_whole: nothing is written behind that: it was the last word of an orderly stop.
     """
@@ -98,7 +98,7 @@ class IndexNote(NamedTuple):
 
 
 def parse_note(content: bytes) -> IndexNote | None:
-    """Parse the file; None: it is missing or damaged, and vouches for nothing."""
+    """Parse the file; None: it is missing or damaged, and covers nothing."""
     try:
         document = json.loads(content)
         numbers = [*document["header"], document["position"]]

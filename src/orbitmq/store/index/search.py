@@ -18,7 +18,7 @@ from orbitmq.wire.messages.record import Record
 
 ANSWER_SIZE_MAX = 12 * 1024 * 1024
 """Bytes of messages that an answer holds at most, and one message in any case: frames have a limit."""
-MEND = "stop the broker and remove the file and those after it, the next start rebuilds them from the log"
+REPAIR = "stop the broker and remove the file and those after it, the next start rebuilds them from the log"
 _SECOND_MS = 1000
 
 

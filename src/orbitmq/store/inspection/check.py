@@ -28,7 +28,7 @@ from orbitmq.store.inspection.layout import (
     list_names,
     log_files,
     queue_directories,
-    strangers,
+    unknown_files,
     usual_size,
 )
 from orbitmq.store.inspection.log_walk import Damage, LogWalk
@@ -144,7 +144,7 @@ class StoreCheck:
         yield from check_small_files(
             self._root, self.queues.ends, self._start, told=self.queues.told, is_live=self.is_live
         )
-        yield from strangers(self._root)
+        yield from unknown_files(self._root)
 
     def _check_log(self) -> Iterator[Issue]:
         yield from self._check_sizes()

@@ -48,7 +48,7 @@ class IndexCheck:
         self._sizes = sizes or IndexSizes()
         self._are_sizes_known = sizes is not None
         self._is_settled = is_settled
-        self._vouched = None if is_settled else _read_note(root / "indexed")
+        self._covered = None if is_settled else _read_note(root / "indexed")
         self._found: list[Issue] = []
         self._file = ""
         self._entries = self._walk()
@@ -89,13 +89,13 @@ class IndexCheck:
     def _walk(self) -> Iterator[tuple[int, int]]:
         """Yield the hash and the place of each entry, file after file."""
         names = list_names(self._root / "index")
-        if self._vouched is not None and self._vouched.file not in names:
-            self._vouched = None
+        if self._covered is not None and self._covered.file not in names:
+            self._covered = None
         for name in names:
             if not is_index_name(name):
                 self._found.append(note(f"index/{name}", "is no index file, and not checked"))
                 continue
-            if self._vouched is not None and name > self._vouched.file:
+            if self._covered is not None and name > self._covered.file:
                 continue  # begun shortly before the broker's end: the next start writes it again
             self._file = f"index/{name}"
             try:
@@ -118,8 +118,8 @@ class IndexCheck:
         header = parse_header(file.read(0, HEADER.size))
         flaw = flaw_of(header, sizes)
         confirmed: int | None = None
-        if self._vouched is not None and self._file == f"index/{self._vouched.file}":
-            header = self._vouched.header
+        if self._covered is not None and self._file == f"index/{self._covered.file}":
+            header = self._covered.header
             flaw, confirmed = flaw or flaw_of(header, sizes), header.next_number
         if flaw is not None:
             self._found.append(Issue(self._file, 0, flaw, REBUILD_INDEX))
@@ -137,7 +137,7 @@ class IndexCheck:
                     return
                 heads[slot], last_place = number, place
                 yield found, place
-        if self._is_settled or self._vouched is not None:
+        if self._is_settled or self._covered is not None:
             self._check_slots(file, heads, confirmed)
 
     def _check_slots(self, file: ReadOnlyFile, heads: array[int], confirmed: int | None) -> None:

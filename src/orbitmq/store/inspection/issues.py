@@ -82,9 +82,7 @@ def check_checkpoint(content: bytes | None, log: LogFacts) -> Issue | None:
     newest = max(checkpoint.commit_log_ms, checkpoint.consume_queue_ms, checkpoint.index_ms)
     is_beyond = checkpoint.durable_offset > log.end or newest > log.stored_at_ms
     if min(checkpoint) < 0 or (is_beyond and not log.is_damaged_at_end and log.entries_end <= log.end):
-        what = (
-            f"vouches for {checkpoint.durable_offset} bytes and messages up to {newest} ms: the log ends at {log.end}"
-        )
+        what = f"covers {checkpoint.durable_offset} bytes and messages up to {newest} ms: the log ends at {log.end}"
         return Issue("checkpoint", 0, f"{what}, with a message of {log.stored_at_ms} ms", slow)
     return None
 

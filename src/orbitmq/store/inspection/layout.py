@@ -111,7 +111,7 @@ def queue_directories(directory: Path) -> Iterator[tuple[QueueKey, Path]]:
                 yield (topic, int(name)), directory / topic / name
 
 
-def strangers(root: Path) -> Iterator[Issue]:
+def unknown_files(root: Path) -> Iterator[Issue]:
     """Yield what is in a store and is not checked."""
     for name in list_names(root):
         if name in _UNCHECKED:

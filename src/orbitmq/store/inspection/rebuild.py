@@ -186,7 +186,7 @@ class _QueueRebuild:
         return seen
 
     def _see(self, record: Record, seen: _Seen) -> None:
-        """Take note of a record, and of the light queues that it is in, as far as they were not deleted."""
+        """Take note of a record, and of the LMQs that it is in, as far as they were not deleted."""
         if not self._deletions.covers(record.topic, record.physical_offset):
             seen.take(record)
         seen.keys |= {
@@ -208,7 +208,7 @@ class _QueueRebuild:
         return max(ends.end_of(key), marked.get(key, 0), queue.known_end())
 
     def _write_checkpoint(self, seen: _Seen) -> None:
-        """Vouch for the log and for the queues: both are on the disk then."""
+        """Write a checkpoint for the log and the queues: both are on the disk then."""
         path = self._root / "checkpoint"
         old = parse_checkpoint(self._disk.read(path))
         durable = old.durable_offset if old.durable_offset <= seen.end else 0

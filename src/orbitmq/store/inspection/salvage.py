@@ -2,7 +2,7 @@
 
 New offsets are the only safe ones. The old ones may belong to other messages by now, and consumers may have gone past
 them; at the end of its queue a message is seen by all consumers that read on. The price: messages of one queue keep their order
-among themselves, but come behind those that were stored since; and who had consumed one before the crash gets it again.
+among themselves, but come behind those that were stored since; and a consumer that had one before the crash gets it again.
 
 What was brought back carries its old place in the property SALVAGED_FROM. A salvage that is interrupted looks for these in
 what it had appended, from the place that the file `quarantine/salvage` names, and appends nothing twice. A file is moved to

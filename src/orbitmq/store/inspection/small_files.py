@@ -134,7 +134,7 @@ def _describe(path: Path) -> dict[str, int] | None:
 
 
 def _check_begin(root: Path, log_start: int) -> Iterator[Issue]:
-    """Yield what the broker knows of the log's beginning, and the log has not."""
+    """Yield what the broker knows of the log's start, and the log has not."""
     content = yield from _content(root, "begin")
     if content is None:
         if (root / "ends").exists():

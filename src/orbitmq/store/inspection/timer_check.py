@@ -142,7 +142,7 @@ class TimerCheck:
         for found in self._check_log(units, precision_ms, damages, log_start):
             self.is_log_wrong = True
             yield found
-        # After a crash, or without a checkpoint, a start mends the wheel before it believes it.
+        # After a crash, or without a checkpoint, a start repairs the wheel before it uses it.
         if not self.is_log_wrong and self._is_settled and self._checkpoint.read_ms:
             yield from self._check_wheel(units, precision_ms)
             yield from self._check_queue(precision_ms)

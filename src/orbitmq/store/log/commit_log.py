@@ -1,6 +1,6 @@
 """The CommitLog: every message of a broker, one record after another. Source: docs/formats/commit_log.md.
 
-It knows bytes, offsets and times; which queue offset a message has, and who may read it, is decided in `store.py`.
+It knows bytes, offsets and times; which queue offset a message has, and whether it may be read, is decided in `store.py`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Openable(Protocol):
     """A file that is opened when it is needed; using it again opens it again."""
 
     was_used: bool
-    """Set by every use, taken back by who looks for the one to be closed."""
+    """Set by every use, cleared by the search for the one to be closed."""
     holders: int
     """How many rely on it to stay open."""
 

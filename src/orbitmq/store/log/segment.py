@@ -107,7 +107,7 @@ class Segment:
         return file
 
     def release(self) -> None:
-        """Let go; the last one who does closes what was to be closed meanwhile."""
+        """Release; the last release closes what was to be closed meanwhile."""
         self.holders -= 1
         if self._is_leaving and not self.holders:
             self.close()

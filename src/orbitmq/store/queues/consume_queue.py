@@ -346,7 +346,7 @@ class ConsumeQueue:
     def min_offset(self, physical_min: int) -> int:
         """Return the queue offset of the first message that is still in the CommitLog.
 
-        Found by bisection, and remembered until the CommitLog's beginning moves: every pull asks.
+        Found by bisection, and remembered until the CommitLog's start moves: every pull asks.
 
         Args:
             physical_min: the CommitLog's first byte.

@@ -44,7 +44,7 @@ class ConsumeQueues:
         self.delay_levels = delay_levels
         self.table: dict[QueueKey, ConsumeQueue] = {}
         self.lmq_count = 0
-        """Light queues among them."""
+        """LMQs among them."""
         self._of_topics: dict[str, list[ConsumeQueue]] = {}
         self._unsynced: list[ConsumeQueue] = []
         self._disk = disk

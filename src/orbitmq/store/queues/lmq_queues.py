@@ -1,4 +1,4 @@
-"""The light queues of a store that is written to: they number what is appended, and get an entry when it may be read."""
+"""The LMQs of a store that is written to: they number what is appended, and get an entry when it may be read."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _ROOM_FOR_CRC = 32
 
 
 class LmqQueues:
-    """The numbering of messages, and their entries in light queues.
+    """The numbering of messages, and their entries in LMQs.
 
     Args:
         tell: told topic, queue id, queue offset and tag code of what can now be read.
-        count_max: light queues that there may be (maxLmqConsumeQueueNum).
+        count_max: LMQs that there may be (maxLmqConsumeQueueNum).
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class LmqQueues:
         """Refuse a message whose LMQs cannot be created; called before it waits anywhere.
 
         Raises:
-            InvalidArgument: names that are none of light queues, or too long together with their numbers.
-            StoreError: more light queues than there may be.
+            InvalidArgument: names that are none of LMQs, or too long together with their numbers.
+            StoreError: more LMQs than there may be.
         """
         names = named_queues(properties)
         if not all(map(is_lmq, names)) or len(set(names)) < len(names):
-            allowed = "different names of light queues, %LMQ% before each and commas between them"
+            allowed = "different names of light message queues, %LMQ% before each and commas between them"
             raise InvalidArgument("INNER_MULTI_DISPATCH", ",".join(names), allowed)
         size = len(with_numbers(properties, [_LONGEST_NUMBER] * len(names))) + _ROOM_FOR_CRC
         if size > PROPERTIES_SIZE_MAX:
@@ -88,12 +88,12 @@ class LmqQueues:
             numbers.append(queue.next_offset)
         properties = with_numbers(draft.properties, numbers)
         if len(properties) + _ROOM_FOR_CRC > PROPERTIES_SIZE_MAX:
-            log.warning("a message of %s goes to no light queue: its properties have no room for numbers", draft.topic)
+            log.warning("a message of %s goes to no LMQ: its properties have no room for numbers", draft.topic)
             return draft, ()
         return draft._replace(properties=properties), list(queues.values())
 
     def deliver(self, message: Dispatched) -> None:
-        """Put a readable message into its light queues."""
+        """Put a readable message into its LMQs."""
         for form in lmq_forms(message):
             queue = self._queues.get(form.topic, form.queue_id)
             # The queue may have been deleted since, and made again.

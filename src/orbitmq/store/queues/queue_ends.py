@@ -44,7 +44,7 @@ class QueueEnds(NamedTuple):
         return self.ends.get(key, (0, 0))[1]
 
     def without_starts(self) -> QueueEnds:
-        """Return what stays true of the queues' ends when files at their beginnings are deleted."""
+        """Return what stays true of the queues' ends when files at their starts are deleted."""
         return self._replace(log_min=-1)
 
     def format(self) -> bytes:

@@ -238,7 +238,7 @@ def offset_at(commit_log: CommitLog, queue: ConsumeQueue, timestamp_ms: int, bou
 
     Returns:
         LOWER: the first message stored then or later, the queue's end when all are earlier. UPPER: the last message
-        stored then or earlier, the queue's beginning when all are later.
+        stored then or earlier, the queue's start when all are later.
 
     Source: Java ConsumeQueue.getOffsetInQueueByTime.
     """

@@ -47,7 +47,7 @@ class Rebuild:
     """The rebuilding of some queues. They were marked before (see `rebuild_mark`).
 
     Args:
-        ends: the queues, and where each goes on if the log has no message of it any more; 0: at its beginning.
+        ends: the queues, and where each goes on if the log has no message of it any more; 0: at its start.
         on_unplaced: told about each message that no entry leads to.
         sync: returns when all entries of queues of the table are on the disk.
     """

@@ -59,7 +59,7 @@ class Retention:
         path: the store's root.
         start_offset: is told where the log is about to begin.
         settled_end: tells up to where the log, and all entries that lead into it, are on the disk (bytes).
-        on_full: called with a sentence when nothing may be stored for want of room, with None when it may again.
+        on_full: called with the reason when nothing may be stored for want of room, with None when it may again.
         hour_of: tells the hour of the day.
     """
 
@@ -258,7 +258,7 @@ class Retention:
         self.failure = f"{segment.path} cannot be deleted: {error}"
 
     async def _delete_queue_files(self) -> None:
-        """Delete the consume queues' files before the CommitLog's beginning."""
+        """Delete the consume queues' files before the CommitLog's start."""
         self._are_queues_wanted = False
         physical_min = self._commit_log.min_offset
         self._forget_starts()

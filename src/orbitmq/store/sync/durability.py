@@ -1,4 +1,4 @@
-"""Group commit as a question: who may be answered now? Pure."""
+"""Group commit: the waiters that may be answered now. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Waiter = Callable[[bool | None], None]
 
 
 class Durability:
-    """How much of the CommitLog is on the disk, and who waits for more."""
+    """How much of the CommitLog is on the disk, and the waiters for more."""
 
     def __init__(self, durable: int = 0) -> None:
         self.durable = durable
@@ -34,7 +34,7 @@ class Durability:
         return False
 
     def advance(self, position: int) -> list[Waiter]:
-        """Take note that the disk is safe up to `position`; return who may be answered now, in order."""
+        """Take note that the disk is safe up to `position`; return the waiters that may be answered now, in order."""
         assert position >= self.durable, "durability never goes back"
         assert not self.is_fenced, "after a failed sync, a later success proves nothing"
         self.durable = position
@@ -49,7 +49,7 @@ class Durability:
         return next(self._arrival)
 
     def expire(self, arrived_before: int) -> list[Waiter]:
-        """Return who came before then, by an earlier `arrived_count`, and still waits."""
+        """Return the waiters from before then, by an earlier `arrived_count`, that still wait."""
         late = sorted(entry for entry in self._waiting if entry[1] < arrived_before)
         if late:
             self._waiting = [entry for entry in self._waiting if entry[1] >= arrived_before]

@@ -1,4 +1,4 @@
-"""The order of syncs: group commits first, then consume queues, then the checkpoint that vouches for both.
+"""The order of syncs: group commits first, then consume queues, then the checkpoint that covers both.
 
 At most one task is under way on the flusher's thread, so that all appends meanwhile share the next sync
 (group commit), and a group commit never waits for a whole round of consume queues.
@@ -73,7 +73,7 @@ class Syncing:
         self.hang: str | None = None
         """That the disk does not answer."""
         self.sync_s = Histogram(_SYNC_BOUNDS_S)
-        """Seconds from handing a task to the flusher until its outcome is seen: what who waits for a sync waits for."""
+        """Seconds from handing a task to the flusher until its outcome is seen: the latency of a sync."""
         self.checkpoint_failure: str | None = None
         """Why the checkpoint on the disk is an old one."""
         self._commit_log = commit_log
@@ -144,7 +144,7 @@ class Syncing:
         """Sync everything and write the checkpoint on the caller's thread. A failed sync fences the store.
 
         Returns:
-            True when all of it is on the disk. Otherwise who waited was told no.
+            True when all of it is on the disk. Otherwise the waiters were told so.
         """
         if self._durability.is_fenced:
             return False
@@ -228,7 +228,7 @@ class Syncing:
             self._submit(task, partial(self._checkpoint_written, checkpoint))
 
     def _submit_queues(self) -> None:
-        """Give the thread a few queues' entries: who waits for a commit waits for four files at most."""
+        """Give the thread a few queues' entries: a waiter for a commit waits for four files at most."""
         batch: list[tuple[ConsumeQueue, EntryWrite]] = []
         while self._round and len(batch) < _QUEUES_PER_TASK:
             queue = self._round[0]
@@ -262,7 +262,7 @@ class Syncing:
         self._flusher.submit(task, report)
 
     def _look_for_hang(self, timeout_ms: int) -> None:
-        """Tell who has waited since the look one time-out ago, and notice a task that is the same as then."""
+        """Complete the waiters since the check one time-out ago, and notice a task that is the same as then."""
         arrived, task = self._durability.arrived_count, self._task_count if self._is_busy else 0
         self._looks.append((arrived, task))
         if len(self._looks) <= _LOOKS_PER_TIMEOUT:
@@ -328,7 +328,7 @@ class Syncing:
             self._round.extendleft(queue for queue, write in batch if write.is_part)
 
     def _pause_round(self, error: OSError) -> None:
-        """Go on with the next round: the entries are in memory, and the checkpoint does not vouch for them."""
+        """Go on with the next round: the entries are in memory, and the checkpoint does not cover them."""
         self._note_shortage(error)
         self._is_round_paused = True
 

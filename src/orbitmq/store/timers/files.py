@@ -1,6 +1,6 @@
-"""The files of timers together: opened, compared with one another, mended, written and synced.
+"""The files of timers together: opened, compared with one another, repaired, written and synced.
 
-The wheel leads to the log, and the log to the CommitLog. Both are derived: what is wrong with the wheel is mended from the
+The wheel leads to the log, and the log to the CommitLog. Both are derived: what is wrong with the wheel is repaired from the
 log, and where the log does not fit either, both are moved aside and the timers' queue is read again. Messages that were
 delivered before are passed over then. Source: docs/formats/timer_files.md; Java TimerMessageStore.recover.
 """
@@ -73,7 +73,7 @@ class TimerFiles:
         self._placed = array("q")
 
     def recover(self, commit_log_end: int, queue_offset_of: Callable[[int, int], int | None]) -> None:
-        """Open what is there, and mend it.
+        """Open what is there, and repair it.
 
         Args:
             commit_log_end: bytes.
@@ -115,7 +115,7 @@ class TimerFiles:
         self._synced_position = min(checkpoint.log_position, self.log.end)
 
     def reset(self, reason: str) -> None:
-        """Move wheel and log aside: the queue is read from its beginning again.
+        """Move wheel and log aside: the queue is read from its start again.
 
         Raises:
             OSError: the disk does not take it.
@@ -192,12 +192,12 @@ class TimerFiles:
         return self.queue_offset < self.delivered_offset
 
     def unsynced(self) -> list[DiskFile]:
-        """Return the files that hold what no checkpoint vouches for."""
+        """Return the files that hold what no checkpoint covers."""
         files = self.log.files(self._synced_position)
         return files if self.wheel.file is None else [*files, self.wheel.file]
 
     def write_checkpoint(self, checkpoint: TimerCheckpoint) -> None:
-        """Write the checkpoint; everything that it vouches for was synced before. May run on another thread."""
+        """Write the checkpoint; everything that it covers was synced before. May run on another thread."""
         self._disk.write(self._checkpoint_path, format_timer_checkpoint_file(checkpoint))
 
     def checkpoint_written(self, checkpoint: TimerCheckpoint) -> None:

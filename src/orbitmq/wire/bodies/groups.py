@@ -1,4 +1,4 @@
-"""Settings of consumer groups, who is connected, and which groups read a topic.
+"""Settings of consumer groups, their connections, and which groups read a topic.
 
 Source: Java SubscriptionGroupConfig, SubscriptionGroupWrapper, ConsumerConnection, ProducerConnection, GroupList.
 """
@@ -238,7 +238,7 @@ def decode_group_list(body: bytes) -> tuple[str, ...]:
 
 
 class ProducerInfo(NamedTuple):
-    """One producer of any group, and when it was heard of."""
+    """One producer of any group, and its last heartbeat."""
 
     client_id: str
     address: str

@@ -111,7 +111,7 @@ def encode_replication_status(log_end: int, slaves: Sequence[SlaveStatus] = (), 
 
     Args:
         log_end: where its CommitLog ends.
-        master: of a slave: whom it follows, as host:port.
+        master: of a slave: the address of its master, as host:port.
     """
     client: dict[str, Any] = {
         "lastReadTimestamp": 0,

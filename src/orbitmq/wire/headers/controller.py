@@ -56,7 +56,7 @@ class AlterSyncStateSetResponse:
 @request(RequestCode.CONTROLLER_ELECT_MASTER)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectMaster:
-    """A broker asks who leads, or to lead; with `designate_elect` an administrator chooses it."""
+    """A broker asks for the master, or to become it; with `designate_elect` an administrator chooses it."""
 
     cluster_name: str = ""
     broker_name: str = ""
@@ -104,7 +104,7 @@ class RegisterBrokerToControllerResponse:
 @request(RequestCode.CONTROLLER_GET_REPLICA_INFO)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetReplicaInfo:
-    """A broker asks who leads its group."""
+    """A broker asks for the master of its group."""
 
     broker_name: str
 
@@ -152,7 +152,7 @@ class GetBrokerEpochs:
 @request(RequestCode.NOTIFY_BROKER_ROLE_CHANGED)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifyBrokerRoleChanged:
-    """A controller tells the members of a group who leads; the sync set is in the body."""
+    """A controller tells the members of a group their master; the sync set is in the body."""
 
     master_address: str | None = None
     master_epoch: Int32 | None = None

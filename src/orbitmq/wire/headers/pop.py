@@ -1,4 +1,4 @@
-"""Requests of POP consumers, who get messages for a time and acknowledge them one by one, and their answers."""
+"""Requests of POP consumers, which get messages for a time and acknowledge them one by one, and their answers."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class CheckTransactionState:
 @request(RequestCode.RESUME_CHECK_HALF_MESSAGE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeCheckHalfMessage:
-    """Take a message up again whose transaction was given up; `message_id` is the offset id of its record."""
+    """Take a discarded half message up again; `message_id` is the offset id of its record."""
 
     topic: str | None = None
     message_id: str | None = wire("msgId", default=None)

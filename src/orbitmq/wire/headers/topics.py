@@ -128,7 +128,7 @@ class ForwardedGetMaxOffset(GetMaxOffset):
 @header
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardedGetMinOffset(GetMinOffset):
-    """A question for a queue's beginning, sent on."""
+    """A question for a queue's start, sent on."""
 
     lo: bool = False
 

@@ -44,7 +44,7 @@ def test_settings_are_replaced_and_forgotten() -> None:
     assert not table.delete("g", now_ms=2)
 
 
-def test_groups_named_as_light_queues_are_there_without_having_been_made() -> None:
+def test_groups_named_as_lmqs_are_there_without_having_been_made() -> None:
     table = GroupConfigs(has_lmq=True)
     table.update(GroupConfig(group="%LMQ%made", consume_enable=False), now_ms=1)
     assert table.get("%LMQ%g") == GroupConfig(group="%LMQ%g")

@@ -68,7 +68,7 @@ def test_every_change_counts_also_a_cut_and_a_removal() -> None:
     assert offsets.change_count == counts[-1]
 
 
-def test_nothing_is_kept_of_light_queues_without_messages() -> None:
+def test_nothing_is_kept_of_lmqs_without_messages() -> None:
     offsets = GroupOffsets()
     assert offsets.commit("g", "%LMQ%a", 0, 5, offset_max=0) == 0
     assert offsets.commit("g", "t", 0, 5, offset_max=0) == 0

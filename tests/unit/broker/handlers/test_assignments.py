@@ -112,7 +112,7 @@ def test_a_mode_needs_a_topic_and_a_group(tmp_path: Path) -> None:
     assert refused.value.code == 26
 
 
-def test_a_light_queue_needs_no_route(tmp_path: Path) -> None:
+def test_an_lmq_needs_no_route(tmp_path: Path) -> None:
     parts = replace(tables(tmp_path, "m", "n", found=None), broker_name="here")
     assert query(parts, topic="%LMQ%a") == [("here", 0, "PULL")]
     assert query(parts, client="n", topic="%LMQ%a") == []

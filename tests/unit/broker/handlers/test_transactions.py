@@ -45,7 +45,7 @@ async def test_a_transaction_is_committed_or_rolled_back_over_the_wire(serve: Se
         assert await harness.code(end_header(first)) == 0
         _, records = await harness.pull(queue_id=2)
         assert [bytes(record.body) for record in records] == [b"x"]
-        assert (await harness.ask(end_header(first))).remark == "the transaction has ended before, or was given up"
+        assert (await harness.ask(end_header(first))).remark == "the transaction has ended before, or was discarded"
         counts = harness.broker.service.transactions.counts
         assert (counts.open, counts.commits, counts.rollbacks) == ({"t": 0}, {"t": 1}, {"t": 1})
 

@@ -117,14 +117,14 @@ def test_a_message_of_a_batch_keeps_its_own_before_what_is_shared() -> None:
     assert caught.value.code == 13
 
 
-def test_numbers_in_light_queues_are_no_senders_to_give() -> None:
+def test_numbers_in_lmqs_are_no_senders_to_give() -> None:
     sent = b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02INNER_MULTI_QUEUE_OFFSET\x015\x02"
     assert STORED.parse(sent) == {**AS_TEXT, "INNER_MULTI_DISPATCH": "%LMQ%a"}
     assert STORED.of_batch_message(sent, {}) == b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02" + ADDED
 
 
-def test_messages_of_a_batch_name_no_light_queues_where_there_are_some() -> None:
+def test_messages_of_a_batch_name_no_lmqs_where_there_are_some() -> None:
     stored = StoredProperties("c", region_id="r", trace_on=True, has_lmq=True)
     for refuses in (stored.shared_by_batch, lambda sent: stored.of_batch_message(sent, {})):
-        with pytest.raises(Rejected, match="batch cannot name light queues"):
+        with pytest.raises(Rejected, match="batch cannot name light message queues"):
             refuses(b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02")

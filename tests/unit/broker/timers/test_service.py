@@ -114,7 +114,7 @@ async def test_a_disk_that_refuses_the_checkpoint_is_asked_again(tmp_path: Path)
         await until(lambda: world.service.save_failure is None)
 
 
-async def test_after_a_failed_sync_no_checkpoint_vouches_for_anything(tmp_path: Path) -> None:
+async def test_after_a_failed_sync_no_checkpoint_covers_anything(tmp_path: Path) -> None:
     world = World(tmp_path, timer_precision_ms=100)
     world.disk.failures["sync"] = OSError(errno.EIO, "input/output error")
 

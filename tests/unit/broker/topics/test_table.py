@@ -1,4 +1,4 @@
-"""Topics that are light queues."""
+"""Topics that are LMQs."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_a_light_topic_is_there_without_having_been_made() -> None:
     assert (find("other"), find("%LMQ%a/b"), table.get(A)) == (None, None, None)
 
 
-async def test_a_message_is_pulled_from_each_light_queue_that_it_names(serve: Serve) -> None:
+async def test_a_message_is_pulled_from_each_lmq_that_it_names(serve: Serve) -> None:
     async with serve(**LIGHT) as harness:
         for number, names in enumerate([(A, B), (B,), ()]):
             properties = naming(*names, UNIQ_KEY=f"K{number}") if names else "TAGS\x01t\x02"
@@ -185,7 +185,7 @@ async def test_a_message_is_pulled_from_each_light_queue_that_it_names(serve: Se
         assert (await harness.pull(B, queue_id=1))[0].code == 29
         assert await harness.code(CleanUnusedTopics()) == 0
         assert len((await harness.pull(A))[1]) == 1
-    async with serve() as harness:  # without light queues they are not in use, and stay
+    async with serve() as harness:  # without LMQs they are not in use, and stay
         await _cleaned(harness)
 
 
@@ -195,7 +195,7 @@ async def _cleaned(harness: Any) -> None:
     assert harness.broker.service.store.max_offset(A, 0) == 1
 
 
-async def test_a_pull_waits_for_a_light_queue_that_has_no_message_yet(serve: Serve) -> None:
+async def test_a_pull_waits_for_an_lmq_that_has_no_message_yet(serve: Serve) -> None:
     async with serve(**LIGHT) as harness:
         pulls = harness.broker.service.pulls
         waiting = asyncio.ensure_future(harness.pull(A, sys_flag=6, suspend_timeout_ms=30_000))
@@ -234,7 +234,7 @@ async def test_numbers_that_a_sender_gives_do_not_count(serve: Serve, is_on: boo
         assert numbers == (b"0" if is_on else None)
 
 
-async def test_a_light_queue_is_emptied_by_the_deletion_of_its_topic(serve: Serve) -> None:
+async def test_an_lmq_is_emptied_by_the_deletion_of_its_topic(serve: Serve) -> None:
     async with serve(**LIGHT) as harness:
         for _ in range(2):
             assert (await harness.send(properties=naming(A, B))).code == 0
@@ -250,7 +250,7 @@ async def test_an_lmq_topic_takes_no_sends(serve: Serve) -> None:
         assert (await harness.send(A)).code == 16
 
 
-async def test_offsets_of_light_queues_and_of_light_groups_are_kept(serve: Serve) -> None:
+async def test_offsets_of_lmqs_and_of_light_groups_are_kept(serve: Serve) -> None:
     groups = ("g", "%LMQ%g")
 
     async with serve(**LIGHT) as harness:
@@ -268,7 +268,7 @@ async def test_offsets_of_light_queues_and_of_light_groups_are_kept(serve: Serve
 
 
 @pytest.mark.parametrize(("setting", "code"), [("enable_lmq", 19), ("enable_multi_dispatch", 17)])
-async def test_only_one_of_both_settings_puts_nothing_into_light_queues(serve: Serve, setting: str, code: int) -> None:
+async def test_only_one_of_both_settings_puts_nothing_into_lmqs(serve: Serve, setting: str, code: int) -> None:
     async with serve(**{setting: True}) as harness:
         assert (await harness.send(properties=naming(A))).code == 0
         assert harness.broker.service.store.topics() == ["t"]

@@ -39,9 +39,9 @@ def test_a_message_that_is_rolled_back_is_never_seen(world: World) -> None:
     world.end(half, ROLLBACK)
     assert world.bodies() == []
     assert world.transactions.counts.rollbacks == {"t": 1}
-    assert refusal(world, half) == (1, "the transaction has ended before, or was given up")
+    assert refusal(world, half) == (1, "the transaction has ended before, or was discarded")
     world.kill()
-    assert refusal(world, half) == (1, "the transaction has ended before, or was given up")
+    assert refusal(world, half) == (1, "the transaction has ended before, or was discarded")
 
 
 def kept(world: World, body: bytes = b"x") -> AppendResult:
@@ -73,7 +73,7 @@ def test_a_half_message_that_was_kept_ends_as_one_that_is_read_from_the_log(deci
     ]
     assert read.records("RMQ_SYS_TRANS_OP_HALF_TOPIC", 0) == remembered.records("RMQ_SYS_TRANS_OP_HALF_TOPIC", 0)
     assert not remembered.transactions._fresh
-    assert refusal(remembered, other) == (1, "the transaction has ended before, or was given up")
+    assert refusal(remembered, other) == (1, "the transaction has ended before, or was discarded")
     for record in remembered.records():
         assert noted == [(record.physical_offset, record.size, record.stored_at_ms, "t", b"K1", b"")]
 

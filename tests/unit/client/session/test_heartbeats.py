@@ -117,10 +117,10 @@ async def test_a_broker_is_greeted_once_on_each_connection_and_a_refusal_is_an_a
     cluster.topic("orders")
     async with heartbeats_of(cluster) as (heartbeats, _routes):
         cluster.a.refusals[HeartbeatRequest] = [ResponseCode.SYSTEM_BUSY]
-        await asyncio.gather(*(heartbeats.greet(cluster.a.address, 10_000) for _ in range(3)))
+        await asyncio.gather(*(heartbeats.send_heartbeat(cluster.a.address, 10_000) for _ in range(3)))
         assert cluster.a.requests == [HeartbeatRequest()]
         heartbeats._pool.close_address(cluster.a.address)
-        await heartbeats.greet(cluster.a.address, 10_000)
+        await heartbeats.send_heartbeat(cluster.a.address, 10_000)
         assert len(cluster.a.heartbeats) == 1
 
 

@@ -199,22 +199,22 @@ async def test_an_unanswered_greeting_is_a_connection_that_failed(cluster, monke
     found.open()
     await found.routes.find("orders")
     await until(lambda: cluster.a.heartbeats)
-    await found.greet("broker-a")
+    await found.check_broker("broker-a")
     cluster.a.silent.add(HeartbeatRequest)
     found.pool.close_address(cluster.a.address)
     with pytest.raises(ConnectionFailed, match=f"{cluster.a.address}.*brokerIP1") as silent:
-        await found.greet("broker-a", timeout_ms=20)
+        await found.check_broker("broker-a", timeout_ms=20)
     assert not isinstance(silent.value, ConnectionBroken)  # which counts against the retries of a send
     await cluster.a.stop()
     with pytest.raises(ConnectionFailed):
-        await found.greet("broker-a")
+        await found.check_broker("broker-a")
     await found.close()
 
 
 async def test_who_sends_no_heartbeats_greets_no_broker(cluster):
     cluster.topic("orders")
     async with open_session(cluster, "orders") as found:
-        await found.greet("broker-a")
+        await found.check_broker("broker-a")
     assert cluster.a.requests == []
 
 

@@ -168,7 +168,7 @@ async def test_the_set_of_an_unknown_group_and_a_body_that_is_none_are_refused(t
 async def test_a_heartbeat_is_heard_by_leaders_and_followers(talk: Talk):
     await talk.join(1)
     talk.consensus.lead(False)
-    reply = await talk.hear(1, epoch=3, max_offset=70, election_priority=5)
+    reply = await talk.heartbeat_received(1, epoch=3, max_offset=70, election_priority=5)
     assert (reply.code, reply.remark) == (0, "Heart beat success")
     assert talk.service.living(talk.group).alive == {1: Standing(3, 70, 5)}
 
@@ -189,5 +189,5 @@ async def test_of_strangers_nothing_is_kept(change, talk: Talk):
 
 async def test_a_broker_that_comes_is_connected_to(talk: Talk):
     await talk.join(1)
-    await talk.hear(1)
+    await talk.heartbeat_received(1)
     assert talk.newcomers == ["10.0.0.1:1"]

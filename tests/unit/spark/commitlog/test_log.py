@@ -102,7 +102,7 @@ def test_a_running_broker_that_says_nothing_is_read_to_its_last_whole_record(tmp
 
 
 @pytest.mark.parametrize(("durable", "checked_from"), [(0, SIZE), (SIZE + 150, SIZE + 150)])
-def test_what_no_sync_vouches_for_is_checked(tmp_path, durable, checked_from):
+def test_what_no_sync_covers_is_checked(tmp_path, durable, checked_from):
     _, second = two_segments(tmp_path)
     second.write(tmp_path / "commitlog", SIZE)
     (tmp_path / "abort").touch()

@@ -109,7 +109,7 @@ def test_an_end_before_the_start_reads_nothing_and_does_not_go_back():
 
 
 def test_a_position_with_a_queue_of_unknown_beginning_is_refused():
-    with pytest.raises(InvalidArgument, match="beginning"):
+    with pytest.raises(InvalidArgument, match="a start for every queue"):
         ranges_between(StreamPosition({}), StreamPosition({queue(0): 5}))
 
 

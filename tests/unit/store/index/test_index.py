@@ -326,7 +326,7 @@ def test_queries_are_answered_before_clients_give_up() -> None:
     assert signature(AdminClient).parameters["timeout_ms"].default > module._QUERY_TIMEOUT_S * 1000 + 500
 
 
-async def test_a_store_that_stops_with_a_damaged_file_vouches_for_nothing() -> None:
+async def test_a_store_that_stops_with_a_damaged_file_covers_nothing() -> None:
     async with attached(damaged_disk()) as (store, disk):
         disk.failures["move"] = OSError(errno.EIO, "broken")
         assert isinstance(await ask_later(store, "k"), StoreBusy)

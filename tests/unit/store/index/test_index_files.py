@@ -97,7 +97,7 @@ def test_files_of_another_broker_are_gone_on_with_after_its_orderly_stop(disk: F
     )
 
 
-def test_files_of_another_broker_that_was_killed_are_written_again_from_the_first_that_no_checkpoint_vouches_for() -> (
+def test_files_of_another_broker_that_was_killed_are_written_again_from_the_first_that_no_checkpoint_cover_for() -> (
     None
 ):
     disk, clock = FakeDisk(), FakeClock(1000)
@@ -212,7 +212,7 @@ def test_slots_that_are_missing_are_missed_although_others_were_used_since(disk:
     assert is_whole(store, 7)
 
 
-def test_a_file_in_the_place_of_one_that_was_set_aside_is_not_vouched_for_by_a_checkpoint(disk: FakeDisk) -> None:
+def test_a_file_in_the_place_of_one_that_was_set_aside_is_not_covered_by_a_checkpoint(disk: FakeDisk) -> None:
     filled(disk).close()
     zero_slots(disk, files(disk)[0])
     store = indexed(disk)

@@ -90,5 +90,5 @@ def test_anything_else_is_no_note(content: bytes) -> None:
         format_note(IndexNote("a", GOOD, 3, True))[:40],
     ],
 )
-def test_a_damaged_note_vouches_for_nothing(content: bytes) -> None:
+def test_a_damaged_note_covers_nothing(content: bytes) -> None:
     assert parse_note(content) is None

@@ -24,7 +24,7 @@ DAMAGES = ("removed", "emptied", "zeroed", "garbled")
 def damage(path: Path, kind: str) -> None:
     content = path.read_bytes()
     size = len(content.rstrip(b"\0"))
-    # Times of the checkpoint that are a little lower than they were vouch for less, and do no harm.
+    # Times of the checkpoint that are a little lower than they were cover less, and do no harm.
     start, stop = (0, size) if path.name == "checkpoint" else (size // 3, 2 * size // 3 + 1)
     if kind == "removed":
         path.unlink()

@@ -23,7 +23,7 @@ def checkpoint(commit_log_ms: int = 77, durable: int = 1000, index_ms: int = 0) 
 
 
 @pytest.mark.parametrize("durable", [0, 999, 1000])
-def test_a_checkpoint_that_vouches_for_what_is_there_is_right(durable: int) -> None:
+def test_a_checkpoint_that_covers_what_is_there_is_right(durable: int) -> None:
     assert check_checkpoint(checkpoint(durable=durable), LOG) is None
 
 
@@ -34,10 +34,10 @@ def test_a_checkpoint_that_vouches_for_what_is_there_is_right(durable: int) -> N
         (b"", "has 0 bytes of 40"),
         (bytes(39), "has 39 bytes of 40"),
         (bytes(4096), "holds zeros alone"),
-        (checkpoint(durable=1001), "vouches for 1001 bytes"),
+        (checkpoint(durable=1001), "covers 1001 bytes"),
         (checkpoint(commit_log_ms=78), "messages up to 78 ms"),
         (checkpoint(index_ms=78), "messages up to 78 ms"),
-        (checkpoint(commit_log_ms=-1), "vouches for 1000 bytes"),
+        (checkpoint(commit_log_ms=-1), "covers 1000 bytes"),
     ],
 )
 def test_a_checkpoint_that_cannot_be_right_is_named(content: bytes | None, what: str) -> None:

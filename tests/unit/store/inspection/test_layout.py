@@ -9,7 +9,7 @@ import pytest
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.store.inspection.issues import Severity
-from orbitmq.store.inspection.layout import check_is_store, log_files, queue_directories, strangers, usual_size
+from orbitmq.store.inspection.layout import check_is_store, log_files, queue_directories, unknown_files, usual_size
 
 NAME = f"{0:020}"
 
@@ -80,6 +80,6 @@ def test_whatever_is_not_checked_is_named(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     (tmp_path / "commitlog" / f"{7:020}").symlink_to("/dev/zero")
-    found = list(strangers(tmp_path))
+    found = list(unknown_files(tmp_path))
     assert {issue.path for issue in found if issue.severity is Severity.NOTE} == set(unknown.values())
     assert [issue.path for issue in found if issue.severity is Severity.WRONG] == [f"commitlog/{7:020}"]

@@ -157,7 +157,7 @@ def test_a_log_with_a_hole_between_its_files_is_refused(root: Path) -> None:
     assert queues_of(root) == before
 
 
-def test_the_checkpoint_vouches_for_what_is_on_the_disk(tmp_path: Path) -> None:
+def test_the_checkpoint_covers_what_is_on_the_disk(tmp_path: Path) -> None:
     root = make_store(tmp_path / "store", is_orderly=False)
     (root / "checkpoint").unlink()
     rebuild_store(root, SIZES)

@@ -192,7 +192,7 @@ def test_a_message_without_a_unit_is_told(root: Path) -> None:
     assert (found.path, "1 messages of the timers' queue have no unit" in found.what) == ("timerlog", True)
 
 
-def test_after_a_crash_only_what_the_checkpoint_vouches_for_is_judged(root: Path) -> None:
+def test_after_a_crash_only_what_the_checkpoint_covers_is_judged(root: Path) -> None:
     (root / "abort").write_text("1")
     rewrite(log_file(root, 2), 2 * UNIT_SIZE, b"\xee" * 9)
     zero(root / "timerwheel")

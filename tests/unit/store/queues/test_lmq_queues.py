@@ -1,4 +1,4 @@
-"""Light queues of a store: each has all messages that name it, under numbers without gaps, whatever happens."""
+"""LMQs of a store: each has all messages that name it, under numbers without gaps, whatever happens."""
 
 import shutil
 from dataclasses import replace
@@ -62,7 +62,7 @@ def test_a_message_that_waits_gets_no_number(topic):
     assert store.max_offset(A, 0) == 0
 
 
-def test_without_light_queues_names_are_kept_and_nothing_more():
+def test_without_lmqs_names_are_kept_and_nothing_more():
     store = store_of()
     store.append(naming(A))
     assert store.message_at("orders", 0, 0).properties == naming(A).properties
@@ -72,7 +72,7 @@ def test_without_light_queues_names_are_kept_and_nothing_more():
 @pytest.mark.parametrize(
     "names", [("orders",), (A, ""), (A, A), ("%LMQ%a/b",), tuple(f"%LMQ%{number}" for number in range(1200))]
 )
-def test_names_that_no_light_queue_has_are_refused(names):
+def test_names_that_no_lmq_has_are_refused(names):
     with pytest.raises(InvalidArgument, match="INNER_MULTI_DISPATCH"):
         light_store().lmq.check(naming(*names).properties)
 
@@ -98,7 +98,7 @@ def test_properties_keep_room_for_the_longest_number_and_for_a_checksum():
             assert not lmq.number(Draft("orders", 0, b"", tight))[1]
 
 
-def test_there_may_be_so_many_light_queues_and_no_more():
+def test_there_may_be_so_many_lmqs_and_no_more():
     store = light_store()
     store.append(naming(A, B))
     store.lmq.check(naming(A, B, C).properties)
@@ -132,7 +132,7 @@ def test_a_topic_of_either_kind_may_be_deleted_while_messages_wait_for_their_syn
     assert store.max_offset("orders", 0) == 1
 
 
-def test_messages_of_a_deleted_light_queue_do_not_take_numbers_of_the_new_one():
+def test_messages_of_a_deleted_lmq_do_not_take_numbers_of_the_new_one():
     store = light_store(flush=FlushMode.SYNC)
     store.append(naming(A, body=b"1"))
     store.delete_topic(A)
@@ -188,7 +188,7 @@ class World:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_light_queues_are_whole_after_every_end_of_the_process(seed):
+def test_lmqs_are_whole_after_every_end_of_the_process(seed):
     world = World(seed)
     for _ in range(6):
         for _ in range(world.random.randrange(30)):
@@ -229,7 +229,7 @@ def made_store(root: Path, **changes) -> Store:
     return Store.open(replace(config, **changes), store_host=HOST, clock=FakeClock(1000))
 
 
-def test_a_check_knows_light_queues_and_a_rebuilding_writes_them(tmp_path):
+def test_a_check_knows_lmqs_and_a_rebuilding_writes_them(tmp_path):
     store = made_store(tmp_path)
     for number in range(20):
         store.append(naming(A, *[B] * (number % 2), body=b"%d" % number))
@@ -247,7 +247,7 @@ def test_a_check_knows_light_queues_and_a_rebuilding_writes_them(tmp_path):
     assert path.read_bytes() == before
 
 
-def test_a_deleted_light_queue_does_not_come_back(tmp_path):
+def test_a_deleted_lmq_does_not_come_back(tmp_path):
     store = made_store(tmp_path)
     store.append(naming(A, B))
     store.delete_topic(A)
@@ -261,7 +261,7 @@ def test_a_deleted_light_queue_does_not_come_back(tmp_path):
     store.close()
 
 
-def test_light_queues_outlive_a_start_without_them(tmp_path):
+def test_lmqs_outlive_a_start_without_them(tmp_path):
     store = made_store(tmp_path)
     store.append(naming(A, body=b"1"))
     store._close_files()  # as a kill: the entry was never written

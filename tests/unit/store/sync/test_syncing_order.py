@@ -215,11 +215,11 @@ def test_intervals_go_on(harness):
     assert len(harness.durable) == 3
 
 
-def test_a_round_syncs_the_log_then_the_queues_then_writes_the_checkpoint_that_vouches_for_both(harness):
+def test_a_round_syncs_the_log_then_the_queues_then_writes_the_checkpoint_that_covers_both(harness):
     end = harness.append(5000)
     assert harness.round() == ["log", "queues", "checkpoint"]
     assert harness.checkpoint() == (5000, 0, 0, end, end)
-    # What was synced when a round began is what its queues have; the next round vouches for the message.
+    # What was synced when a round began is what its queues have; the next round covers the message.
     assert harness.round() == ["checkpoint"]
     assert harness.checkpoint() == (5000, 5000, 0, end, end)
     assert harness.round() == []
@@ -396,7 +396,7 @@ def test_out_of_descriptors_the_queues_stay_unsynced_until_the_next_round_and_no
     assert not harness.queues.get("orders", 0).is_synced
     assert (harness.durability.is_fenced, harness.failures) == (False, [])
     assert "Too many open files" in harness.syncing.shortage
-    assert harness.disk.done == ["log"], "no checkpoint vouches for what is not synced"
+    assert harness.disk.done == ["log"], "no checkpoint covers what is not synced"
     harness.disk.failures.clear()
     assert harness.round() == ["queues", "checkpoint"]
     assert (harness.queues.get("orders", 0).is_synced, harness.syncing.shortage) == (True, None)

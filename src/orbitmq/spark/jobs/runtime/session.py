@@ -38,7 +38,7 @@ def job_session(name: str, master: str, settings: Mapping[str, str] | None = Non
         if find_spec(package) is None:
             raise ConfigError(package, "not installed", "pip install 'orbitmq[spark]'")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # pyspark's doubts about versions of pandas, which is not used
+        warnings.simplefilter("ignore", FutureWarning)  # pyspark warns of versions of pandas, which is not used
         spark = local_session(
             f"orbitmq job {name}",
             master=master,

@@ -1,4 +1,4 @@
-"""Light queues (LMQ): a directory with some goes from Java's broker to ours and back, and both serve them alike."""
+"""LMQs (LMQ): a directory with some goes from Java's broker to ours and back, and both serve them alike."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def java_broker(own_name_server: JavaNameServer, tmp_path: Path) -> Iterator[Jav
 
 
 def send(address: str, body: str, *names: str, topic: str = "mail", queue_id: int = 1, **more: str) -> int:
-    """Send a message that names light queues; return the code of the answer."""
+    """Send a message that names LMQs; return the code of the answer."""
     properties = {"INNER_MULTI_DISPATCH": ",".join(names), "TAGS": "t", **more}
     text = "".join(f"{name}\x01{value}\x02" for name, value in properties.items() if value)
     fields = {"a": "p", "b": topic, "c": "TBW102", "d": "4", "e": str(queue_id), "f": "0", "g": "1", "h": "0",
@@ -42,7 +42,7 @@ def send(address: str, body: str, *names: str, topic: str = "mail", queue_id: in
 
 
 def pull(address: str, topic: str, offset: int = 0, suspend_ms: int = 0) -> tuple[int, list[str], str]:
-    """Pull a light queue; return the code, the bodies, and where the reader goes on."""
+    """Pull an LMQ; return the code, the bodies, and where the reader goes on."""
     fields = {"consumerGroup": "readers", "topic": topic, "queueId": "0", "queueOffset": str(offset),
               "maxMsgNums": "32", "sysFlag": "6" if suspend_ms else "4", "commitOffset": "0",
               "suspendTimeoutMillis": str(suspend_ms), "subscription": "*", "subVersion": "0"}  # fmt: skip
@@ -69,7 +69,7 @@ def committed(address: str, group: str, topic: str) -> str | None:
 
 
 def ends(address: str, *topics: str) -> list[str]:
-    """Return where light queues end."""
+    """Return where LMQs end."""
     return [ask(address, 30, {"topic": topic, "queueId": "0"})[0]["extFields"]["offset"] for topic in topics]
 
 
@@ -78,7 +78,7 @@ def offsets_in(store: Path) -> Any:
 
 
 @pytest.mark.proof
-def test_light_queues_go_from_java_to_us_and_back(own_name_server: JavaNameServer, java_broker: JavaBroker) -> None:
+def test_lmqs_go_from_java_to_us_and_back(own_name_server: JavaNameServer, java_broker: JavaBroker) -> None:
     java_broker.start()
     there = java_broker.address
     assert [send(there, "1", A, B), send(there, "2", A), send(there, "3"), send(there, "4", B, queue_id=2)] == [0] * 4
@@ -111,7 +111,7 @@ def test_light_queues_go_from_java_to_us_and_back(own_name_server: JavaNameServe
 
 
 @pytest.mark.proof
-def test_light_queues_of_a_broker_that_was_killed_are_whole_with_the_other(
+def test_lmqs_of_a_broker_that_was_killed_are_whole_with_the_other(
     own_name_server: JavaNameServer, java_broker: JavaBroker
 ) -> None:
     java_broker.start()
@@ -130,13 +130,13 @@ def test_light_queues_of_a_broker_that_was_killed_are_whole_with_the_other(
 
 
 @pytest.fixture
-def ours_with_light_queues(own_name_server: JavaNameServer, tmp_path: Path) -> Iterator[str]:
+def ours_with_lmqs(own_name_server: JavaNameServer, tmp_path: Path) -> Iterator[str]:
     with our_broker_on(tmp_path / "store", own_name_server.address, **OURS) as broker:
         yield broker.address
 
 
-def test_a_java_consumer_reads_light_queues_of_ours(
-    java: JavaClients, own_name_server: JavaNameServer, ours_with_light_queues: str
+def test_a_java_consumer_reads_lmqs_of_ours(
+    java: JavaClients, own_name_server: JavaNameServer, ours_with_lmqs: str
 ) -> None:
     """A client that knows the broker reads them as any queue; it is not told where they are."""
     name, servers = "light-puller", own_name_server.address

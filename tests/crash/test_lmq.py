@@ -1,4 +1,4 @@
-"""kill -9 of a broker whose messages name light queues: each light queue has them all, in order, under its own numbers."""
+"""kill -9 of a broker whose messages name LMQs: each LMQ has them all, in order, under its own numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KILLS = 4
 
 
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
-async def test_every_acknowledged_message_is_in_its_light_queues(tmp_path: Path, flush: str) -> None:
+async def test_every_acknowledged_message_is_in_its_lmqs(tmp_path: Path, flush: str) -> None:
     print(f"ORBITMQ_SEED={SEED}")
     random, numbers = Random(SEED), count()
     acknowledged: dict[str, list[int]] = {name: [] for name in LIGHT}
