@@ -15,7 +15,7 @@ IN_WORKERS = $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
-.PHONY: help install peers quickstart quick quick-tests test check wheel bench golden proof house clean
+.PHONY: help install peers quickstart quick quick-tests test check docs wheel bench golden proof house clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -49,13 +49,16 @@ check: $(INSTALLED) ## Format, lint, types, imports; under a minute
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
+docs: $(INSTALLED) ## out/site: the pages of docs/, and the Python API out of the docstrings
+	@$(BIN)/mkdocs build --strict --quiet
+
 wheel: $(INSTALLED) ## dist/orbitmq-*.whl
 	@$(BIN)/python -m hatchling build -t wheel -d dist
 
 bench: $(INSTALLED) $(PEERS) ## Ours and Java's in turn, with ratios
 	@$(WITH_PEERS) $(BIN)/python -m benchmarks $(ARGS)
 
-golden: $(INSTALLED) $(PEERS) ## Capture tests/golden anew from Java peers
+golden: $(INSTALLED) $(PEERS) ## Capture tests/golden again from Java peers
 	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m golden.capture $(ARGS)
 
 proof: $(INSTALLED) $(PEERS) ## Everything long, hours: asked, measured, reached; ARGS="--list", "--changed", "--only store", "--resume"
