@@ -24,7 +24,7 @@ def killed(tmp_path):
         asyncio.run(until(lambda: list(root.glob(f"consumequeue/orders/*/{0:020}")), pause_s=0.05))
         temporary = run_command("store", "check", root)
         assert (temporary.returncode, len(temporary.stdout.splitlines())) == (0, 1), temporary.stdout
-        assert "beside a running broker" in temporary.stderr
+        assert "while its broker runs" in temporary.stderr
         refused = run_command("store", "rebuild", root)
         assert (refused.returncode, "in use by another broker" in refused.stderr) == (1, True)
         deleted = run_command("topic", "delete", "bills", name_servers=server.name_servers)

@@ -32,7 +32,7 @@ def test_a_store_of_javas_has_nothing_wrong_and_its_damage_is_named(java, java_b
     send(java, address, 500)
     check = ["store", "check", str(broker.store)]
     assert main(check) == 0, capfd.readouterr()
-    assert "beside a running broker" in capfd.readouterr().err
+    assert "while its broker runs" in capfd.readouterr().err
     broker.stop()
     assert main(check) == 0, capfd.readouterr()
 

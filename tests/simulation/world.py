@@ -148,7 +148,7 @@ def open_world(seed: int, *, keeps_trace: bool = False) -> Iterator[World]:
             "orbitmq.store.disk_usage.Thread": SimThread,
             **dict.fromkeys(_DISKS, _disk_of_the_running),
             **dict.fromkeys(_names_of(perf_counter), _no_time),
-            "orbitmq.net.connection.endpoint.Turns": partial(
+            "orbitmq.net.connection.endpoint.TimeSlices": partial(
                 TimeSlices, _no_time
             ),  # its default was bound when it was defined
         }.items():

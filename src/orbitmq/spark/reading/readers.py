@@ -353,7 +353,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             return recreated
         if self._options.fail_on_data_loss:
             raise DataLoss(
-                f"queues begin again, with messages that were stored after those that were read: {sorted(recreated)}. Was the topic "
+                f"queues were recreated, with messages that were stored after those that were read: {sorted(recreated)}. Was the topic "
                 "deleted and created again? Set failOnDataLoss to false to read them from their beginning."
             )
         log.warning("queues were recreated, they are read from their beginning: %s", sorted(recreated))

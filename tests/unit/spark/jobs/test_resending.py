@@ -241,6 +241,6 @@ def test_a_checkpoint_is_noted_after_so_many_rows(cluster, tmp_path, monkeypatch
     noted = []
     number = count()
     monkeypatch.setattr(module, "save_progress", lambda path, progress: noted.append((next(number), progress.done)))
-    monkeypatch.setattr(module, "Pace", lambda rate: SimpleNamespace(portion=2, wait_s=lambda *_: 0))
+    monkeypatch.setattr(module, "SendRate", lambda rate: SimpleNamespace(portion=2, wait_s=lambda *_: 0))
     run([row(offset) for offset in range(9)], tmp_path, rows_per_checkpoint=4)
     assert [done.get(SOURCE) for _, done in noted] == [None, 4, 8, 9]

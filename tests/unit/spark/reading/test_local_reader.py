@@ -77,7 +77,7 @@ def test_a_store_outside_of_what_the_option_names_is_left_alone(store, fake, tmp
 
 @pytest.mark.parametrize("said", ["{store}/a/../..", "/etc", "{store}\0", "{store}/..//"])
 def test_a_broker_names_no_server_outside_of_what_the_option_names(store, fake, tmp_path, said, monkeypatch):
-    monkeypatch.setattr(local_reader, "QueueFiles", None)
+    monkeypatch.setattr(local_reader, "QueueFileReader", None)
     fake.settings = f"storePathRootDir={said.format(store=tmp_path)}\n"
     assert len(read(fake, local_stores=(str(tmp_path),))) > 3
     fake.settings = f"storePathRootDir={tmp_path}\nstorePathCommitLog={said.format(store=tmp_path)}\n"
@@ -85,7 +85,7 @@ def test_a_broker_names_no_server_outside_of_what_the_option_names(store, fake, 
 
 
 def test_a_topic_that_is_no_name_leads_nowhere(store, fake, tmp_path, monkeypatch):
-    monkeypatch.setattr(local_reader, "QueueFiles", None)
+    monkeypatch.setattr(local_reader, "QueueFileReader", None)
     settings = ReadOptions(name_servers=(fake.address,), start=Earliest(), local_stores=(str(tmp_path),))
     wanted = Range(MessageQueue("../../orders", "fake", 0), 0, COUNT)
     assert list(LocalReader(wanted, fake.address, settings, ("body",)).batches()) == []
