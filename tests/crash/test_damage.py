@@ -37,5 +37,6 @@ def test_no_damage_is_a_silent_loss(kind: str, damage: str):
 def test_a_missing_log_file_is_named_with_what_is_lost():
     told = [judge(case)[1] for case in CASES["commitlog/*", "removed"]]
     assert all(
-        "were on the disk" in text or "is missing before" in text or "4096 bytes before that were removed" in text for text in told
+        "were on the disk" in text or "is missing before" in text or "4096 bytes before that were removed" in text
+        for text in told
     )

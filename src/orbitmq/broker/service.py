@@ -48,9 +48,8 @@ from orbitmq.broker.topics.registry import Announced, TopicRegistry
 from orbitmq.broker.topics.static_topic_table import StaticTopicTable
 from orbitmq.broker.topics.system_topics import closed_topics, system_topic_names
 from orbitmq.broker.topics.table import TopicTable
-from orbitmq.broker.transactions.checks import TransactionChecks
 from orbitmq.broker.transactions.rules import CheckRules
-from orbitmq.broker.transactions.service import TransactionService
+from orbitmq.broker.transactions.service import TransactionChecks, TransactionService
 from orbitmq.broker.transactions.transactions import Transactions
 from orbitmq.clock import Clock
 from orbitmq.errors import InvalidExpression, StoreError

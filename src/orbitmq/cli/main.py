@@ -14,8 +14,8 @@ import typer
 
 from orbitmq.cli.access import command
 from orbitmq.cli.terminal.exits import EXIT_CODES_HELP, ExitCode, NameServerExit, exit_code_of, explain
-from orbitmq.cli.terminal.interrupts import finishing_on_termination
 from orbitmq.errors import OrbitError
+from orbitmq.process.interrupts import finishing_on_termination
 
 COMMANDS = {
     "up": "orbitmq.cli.servers.up",

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orbitmq.cli.access import Access, check_one_cluster, command
-from orbitmq.cli.permissions import parse_permission, permission_word
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     BrokerOption,
@@ -18,7 +17,7 @@ from orbitmq.cli.terminal.options import (
 )
 from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
-from orbitmq.cli.topic_config import QUEUES_MAX
+from orbitmq.cli.topic_config import QUEUES_MAX, parse_permission, permission_word
 from orbitmq.cli.topic_config import app as config_app
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from orbitmq.cli.access import Access, command
-from orbitmq.cli.permissions import parse_permission, permission_word
 from orbitmq.cli.terminal.options import (
     BrokerOption,
     ClusterOption,
@@ -17,9 +16,29 @@ from orbitmq.cli.terminal.options import (
 )
 from orbitmq.cli.terminal.output import Format, Row, show_rows
 from orbitmq.cli.terminal.printable import printable
+from orbitmq.model.topic import Perm
 
 if TYPE_CHECKING:
     from orbitmq.model.topic import TopicConfig
+
+_WORDS = {"rw": int(Perm.READ_WRITE), "r": int(Perm.READ), "w": int(Perm.WRITE)}
+
+
+def parse_permission(word: str) -> int:
+    """Return the permission bits that a word means.
+
+    Raises:
+        typer.BadParameter: it means none.
+    """
+    if word not in _WORDS:
+        raise typer.BadParameter(f"{word!r} is not rw, r or w", param_hint="--permission")
+    return _WORDS[word]
+
+
+def permission_word(perm: int) -> str:
+    """Return the word for what a topic's queues permit, `none` where they can neither be read nor be sent to."""
+    return next((word for word, bits in _WORDS.items() if bits == perm & Perm.READ_WRITE), "none")
+
 
 app = typer.Typer(help="Show and change the settings of a topic.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -9,16 +9,21 @@ Source: Java SelectorParser.jj.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from orbitmq.filter import comparisons
-from orbitmq.filter.logic import both, either, invert, truth
 from orbitmq.filter.operands import (
     Kind,
+    Matches,
     Operand,
+    Refusal,
+    Truth,
     decimal_literal,
+    deeper,
     float_literal,
     literal,
     negate,
@@ -26,10 +31,166 @@ from orbitmq.filter.operands import (
     text_literal,
     text_of,
 )
-from orbitmq.filter.tokens import KEYWORDS, LITERALS, SYMBOLS
 
 if TYPE_CHECKING:
     from lark import Lark
+
+KEYWORDS = frozenset(
+    ["NOT", "AND", "OR", "BETWEEN", "IN", "TRUE", "FALSE", "NULL", "IS", "CONTAINS", "STARTSWITH", "ENDSWITH"]
+)
+SYMBOLS = {
+    "=": "EQUAL",
+    "<>": "UNEQUAL",
+    ">": "GREATER",
+    ">=": "GREATER_EQUAL",
+    "<": "LESS",
+    "<=": "LESS_EQUAL",
+    "(": "OPEN",
+    ")": "CLOSE",
+    ",": "COMMA",
+    "+": "PLUS",
+    "-": "MINUS",
+}
+LITERALS = ("NAME", "STRING", "DECIMAL", "FLOAT")
+
+# A line comment ends with its line: without an end it is two minus signs. Each repetition takes its characters in one
+# way only, so that trying takes no longer than reading.
+_TOKEN = re.compile(
+    r"""
+      (?P<SPACE>[ \t\n\r\f]++ | --[^\n\r]*+(?:\r\n|\n|\r) | /\*[^*]*+\*(?:\*|[^*/][^*]*+\*)*/)
+    | (?P<FLOAT>(?:[0-9]++\.[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)? | [0-9]++[eE][+-]?[0-9]++)
+    | (?P<DECIMAL>0|[1-9][0-9]*+[lL]?)
+    | (?P<NAME>[A-Za-z_$][A-Za-z0-9_$]*+)
+    | (?P<STRING>'[^']*+(?:''[^']*+)*')
+    | (?P<SYMBOL><>|[<>]=|[=<>(),+-])
+    """,
+    re.VERBOSE,
+)
+
+
+class Token(NamedTuple):
+    """One word of an expression; `at` is the index of its first character."""
+
+    kind: str
+    text: str
+    at: int
+
+
+class UnknownToken(Exception):
+    """No token begins here.
+
+    Args:
+        at: index of the character.
+    """
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self.at = at
+
+
+def iter_tokens(expression: str) -> Iterator[Token]:
+    """Yield the tokens of an expression.
+
+    Raises:
+        UnknownToken: no token begins where the one before has ended.
+    """
+    at, end = 0, len(expression)
+    while at < end:
+        found = _TOKEN.match(expression, at)
+        if found is None:
+            raise UnknownToken(at)
+        kind, text = found.lastgroup, found[0]
+        assert kind is not None
+        if kind == "NAME" and text.upper() in KEYWORDS:
+            kind = text.upper()
+        elif kind == "SYMBOL":
+            kind = SYMBOLS[text]
+        if kind != "SPACE":
+            yield Token(kind, text, at)
+        at = found.end()
+
+
+def place(expression: str, at: int) -> str:
+    """Return in words where a character stands, lines and columns counted from 1."""
+    line = expression.count("\n", 0, at) + 1
+    column = at - (expression.rfind("\n", 0, at) + 1) + 1
+    return f"line {line}, column {column}"
+
+
+def truth(operand: Operand) -> Operand:
+    """Return an operand that is true, false or unknown. A property alone is none of the first: it is text.
+
+    Raises:
+        Refusal: it is a number or a text.
+    """
+    if operand.kind is Kind.BOOLEAN:
+        return operand
+    if operand.kind is not Kind.PROPERTY:
+        raise Refusal("this is no comparison: it is neither true nor false")
+    evaluate = operand.evaluate
+    return Operand(
+        Kind.BOOLEAN,
+        lambda properties: None if evaluate(properties) is None else False,
+        depth=deeper(operand),
+        cost=operand.cost,
+    )
+
+
+def both(operands: Sequence[Operand]) -> Operand:
+    """Return `a AND b AND ...`; however long the row is, it is no deeper than its deepest part."""
+    prefilters = [operand.prefilter for operand in operands if operand.prefilter is not None]
+    joined = replace(_join(operands, decisive=False), prefilter=prefilters[0] if prefilters else None)
+    questions = [operand.matches for operand in operands]
+    if None in questions:
+        return joined
+    return replace(joined, matches=_all(tuple(cast(list[Matches], questions))))
+
+
+def _all(questions: tuple[Matches, ...]) -> Matches:
+    """Return the question whether all are true. What cannot be compared makes all of it untrue, as what is false does."""
+
+    def matches(properties: bytes) -> bool:
+        for question in questions:  # noqa: SIM110 - `all` of a generator takes three times as long
+            if not question(properties):
+                return False
+        return True
+
+    return matches
+
+
+def either(operands: Sequence[Operand]) -> Operand:
+    """Return `a OR b OR ...`."""
+    return _join(operands, decisive=True)
+
+
+def invert(operand: Operand) -> Operand:
+    """Return `NOT operand`; what is unknown stays so."""
+    evaluate = cast(Truth, truth(operand).evaluate)
+
+    def is_true(properties: bytes) -> bool | None:
+        value = evaluate(properties)
+        return None if value is None else not value
+
+    return Operand(Kind.BOOLEAN, is_true, depth=deeper(operand), cost=operand.cost)
+
+
+def _join(operands: Sequence[Operand], *, decisive: bool) -> Operand:
+    """Join truth values: the first that is `decisive` decides, and behind it none is looked at."""
+    parts = tuple(map(truth, operands))
+    are_true = tuple(cast(Truth, part.evaluate) for part in parts)
+
+    def is_true(properties: bytes) -> bool | None:
+        result: bool | None = not decisive
+        for part in are_true:
+            value = part(properties)
+            if value is decisive:
+                return decisive
+            if value is None:
+                result = None
+        return result
+
+    return Operand(Kind.BOOLEAN, is_true, depth=deeper(*parts), cost=sum(part.cost for part in parts))
+
 
 _GRAMMAR = """
 start: either -> selector

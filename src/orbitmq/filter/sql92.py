@@ -8,10 +8,9 @@ from typing import cast
 
 from orbitmq.errors import InvalidExpression
 from orbitmq.filter.comparisons import matcher
-from orbitmq.filter.grammar import parser
+from orbitmq.filter.grammar import UnknownToken, iter_tokens, parser, place
 from orbitmq.filter.operands import DEPTH_MAX, Operand, Refusal, Truth
 from orbitmq.filter.prefilter import Prefilter
-from orbitmq.filter.tokens import UnknownToken, iter_tokens, place
 
 LENGTH_MAX = 16 * 1024
 """Characters of an expression: compiling it takes the event loop for as long."""

@@ -10,10 +10,42 @@ Source: Java DefaultHAClient, which writes whatever comes and looks at it later.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from struct import Struct
 
 from orbitmq.errors import CorruptRecord, FrameError
-from orbitmq.ha.frames import HEADER
 from orbitmq.wire.messages.record import BLANK_SIZE_MIN, MAGIC_BLANK, PREFIX, Blank, Record, parse_record
+
+HEADER = Struct(">qi")
+REPORT = Struct(">q")
+
+
+class ReportDecoder:
+    """Collects a slave's bytes in any slices; each 8 of them report where its log ends."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> int | None:
+        """Return the last report that these bytes complete, None without one.
+
+        Raises:
+            FrameError: a report is no offset.
+        """
+        data = self._rest + data
+        whole = len(data) - len(data) % REPORT.size
+        self._rest = data[whole:]
+        if not whole:
+            return None
+        offset: int = REPORT.unpack_from(data, whole - REPORT.size)[0]
+        if offset < 0:
+            raise FrameError(f"a slave reports {offset}, which is no offset of a log")
+        return offset
+
+
+def format_header(physical_offset: int, size: int) -> bytes:
+    """Return what stands before `size` bytes of the log that begin at `physical_offset`."""
+    return HEADER.pack(physical_offset, size)
+
 
 FRAME_SIZE_MAX = 4 * 1024 * 1024
 """Bytes of the log in one frame: Java's slaves take as many."""

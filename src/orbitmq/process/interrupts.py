@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType
+
+
+def finishing_on_termination() -> AbstractContextManager[None]:
+    """Let SIGTERM do what Ctrl-C does at the moment; servers, which have a way of their own, replace this.
+
+    Does nothing in other threads than the main one, or where SIGTERM is handled already.
+    """
+    is_ours = threading.current_thread() is threading.main_thread()
+    if is_ours and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        return termination_as_interrupt()
+    return nullcontext()
 
 
 @contextmanager

@@ -19,8 +19,7 @@ from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.settings import fields_by_key, nearest, parse_value
 from orbitmq.testing.blocking_cluster import BlockingCluster
-from orbitmq.testing.processes import ServerProcess
-from orbitmq.testing.server_node import ServerNode, Service
+from orbitmq.testing.processes import ServerNode, ServerProcess, Service
 
 SERVERS_MAX = 26
 """Brokers are called by a letter."""

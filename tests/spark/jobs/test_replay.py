@@ -17,7 +17,7 @@ from orbitmq.errors import ConfigError, JobFailed, RouteNotFound
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.spark.jobs.replay import ReplayPlan, replay
-from orbitmq.spark.jobs.resend_checkpoint import RESENT_FROM, load_progress
+from orbitmq.spark.jobs.resend_positions import RESENT_FROM, load_progress
 from orbitmq.spark.jobs.runtime.directory import claimed
 from orbitmq.spark.jobs.runtime.screen import Screen
 from orbitmq.spark.jobs.tables import write_part

@@ -8,7 +8,7 @@ import pytest
 
 from orbitmq.admin.broker_settings import MAY_CHANGE, WITHOUT_EFFECT, Setting, list_settings
 from orbitmq.admin.stats import find_traffic
-from orbitmq.broker.settings.shown import CHANGEABLE_MARK, MARK
+from orbitmq.broker.settings.changes import CHANGEABLE_MARK, MARK
 from orbitmq.errors import RemoteRefused
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.net.loop import run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
-from orbitmq.cli.permissions import parse_permission, permission_word
+from orbitmq.cli.topic_config import parse_permission, permission_word
 
 
 def test_a_topics_settings_are_shown(orbitmq, topic):

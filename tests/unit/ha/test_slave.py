@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbitmq.errors import CorruptRecord, FrameError
-from orbitmq.ha.frames import HEADER, REPORT, ReportDecoder, format_header
 from orbitmq.ha.master import SlaveFeed
-from orbitmq.ha.slave import FRAME_SIZE_MAX, FollowedLog
+from orbitmq.ha.slave import FRAME_SIZE_MAX, HEADER, REPORT, FollowedLog, ReportDecoder, format_header
 from orbitmq.wire.messages.record import BLANK_SIZE_MIN, MAGIC_BLANK, PREFIX, Blank, format_record
 
 SEGMENT_SIZE = 1_000

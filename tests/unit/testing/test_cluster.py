@@ -9,7 +9,7 @@ import pytest
 from orbitmq.errors import InvalidArgument, NoNameServer, OrbitError
 from orbitmq.net.loop import run
 from orbitmq.testing import LocalCluster
-from orbitmq.testing.server_node import ServerNode
+from orbitmq.testing.processes import ServerNode
 from unit.testing.support import broker_names, read, send
 
 pytestmark = pytest.mark.real

@@ -8,8 +8,8 @@ Source: Java ConsumerFilterManager, ExpressionMessageFilter, ExpressionForRetryM
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
-from orbitmq.broker.delivery.tag_filter import parse_tag_codes
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidExpression, Rejected
 from orbitmq.filter import LENGTH_MAX, PropertyFilter, compile_sql92
@@ -17,7 +17,26 @@ from orbitmq.model.group import SQL92, SUBSCRIBE_ALL, Subscription, is_tag_type
 from orbitmq.model.message import PropertyName
 from orbitmq.model.topic import RETRY_PREFIX
 from orbitmq.store import PropertyTest
-from orbitmq.wire.messages.properties import find_property
+from orbitmq.wire.messages.properties import find_property, tag_code
+
+_BLANKS = "".join(map(chr, range(33)))
+"""What Java's String.trim takes away."""
+
+
+@lru_cache(maxsize=4096)
+def parse_tag_codes(expression: str) -> frozenset[int] | None:
+    """Return the codes of the tags in `a || b`, None for every message, none at all where blanks are the only tags.
+
+    Raises:
+        Rejected: 23, nothing but separators.
+    """
+    if expression in ("", SUBSCRIBE_ALL):
+        return None
+    parts = expression.split("||")
+    if not any(parts):
+        raise Rejected(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
+    return frozenset(tag_code(tag) for part in parts if (tag := part.strip(_BLANKS)))
+
 
 CompileAside = Callable[[str, Callable[[PropertyFilter | InvalidExpression], None]], None]
 

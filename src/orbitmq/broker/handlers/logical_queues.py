@@ -10,8 +10,8 @@ from dataclasses import fields, replace
 from functools import partial, wraps
 from typing import Any, Protocol, TypeVar
 
+from orbitmq.broker.topics.logical_offsets import ItemRequest, LogicalQueue, Steps
 from orbitmq.broker.topics.logical_pulls import logical_answer
-from orbitmq.broker.topics.logical_queue_steps import ItemRequest, LogicalQueue, Steps
 from orbitmq.broker.topics.logical_queues import StaticTopics
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import RequestCode, ResponseCode

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from orbitmq.broker.settings.changes import RunTimeSettings
-from orbitmq.broker.settings.shown import format_settings
+from orbitmq.broker.settings.changes import RunTimeSettings, format_settings
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError, Rejected
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply

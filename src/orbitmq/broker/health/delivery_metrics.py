@@ -11,7 +11,7 @@ from itertools import islice
 from prometheus_client.core import Metric
 
 from orbitmq.broker.health.bad_records import bad_records
-from orbitmq.broker.health.series import by_topic, first_of, look
+from orbitmq.broker.health.group_metrics import by_topic, first_of, look
 from orbitmq.broker.service import BrokerService
 from orbitmq.monitoring.families import Families, Series
 

@@ -15,9 +15,8 @@ from prometheus_client.core import Metric
 
 from orbitmq.broker.access.guard import DENIALS
 from orbitmq.broker.health.delivery_metrics import STORAGE, STORAGE_LABELS, DeliveryMetrics
-from orbitmq.broker.health.group_metrics import GroupMetrics
+from orbitmq.broker.health.group_metrics import GroupMetrics, SeriesWork, first_of, is_system_group, look, truth
 from orbitmq.broker.health.monitor import BrokerMonitor
-from orbitmq.broker.health.series import SeriesWork, first_of, is_system_group, look, truth
 from orbitmq.broker.limits import limit_refusals
 from orbitmq.broker.monitoring.runtime_info import earliest_message_ms
 from orbitmq.broker.registration.registrar import Registrar

@@ -12,8 +12,7 @@ from contextlib import suppress
 
 from orbitmq.address import parse_address
 from orbitmq.errors import OrbitError
-from orbitmq.ha.frames import REPORT
-from orbitmq.ha.slave import FollowedLog
+from orbitmq.ha.slave import REPORT, FollowedLog
 from orbitmq.store import Store
 
 log = logging.getLogger(__name__)

@@ -15,9 +15,9 @@ from typing import cast
 from orbitmq.address import format_address
 from orbitmq.clock import Clock
 from orbitmq.errors import FrameError, StoreError
-from orbitmq.ha.frames import ReportDecoder, format_header
 from orbitmq.ha.master import SlaveFeed
 from orbitmq.ha.replica_acks import ReplicaAckResult, ReplicaAcks, Waiter
+from orbitmq.ha.slave import ReportDecoder, format_header
 from orbitmq.net.name_lookup import looked_up
 from orbitmq.store import Store
 from orbitmq.wire.bodies.stats import SlaveStatus

@@ -6,12 +6,12 @@ the last item's offset as it stands in its own queue when that is 0, and looks a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple
 
-from orbitmq.broker.topics.logical_queue_steps import ItemRequest, LogicalQueue, Steps
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import Rejected
-from orbitmq.model.static_topic import MappingItem, item_at
+from orbitmq.model.static_topic import Items, MappingItem, item_at
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.wire.headers import (
     EarliestStoreTimeResponse,
@@ -29,6 +29,38 @@ from orbitmq.wire.headers import (
     SearchOffset,
     UpdateConsumerOffset,
 )
+
+
+class LogicalQueue(NamedTuple):
+    """A logical queue that this broker leads."""
+
+    topic: str
+    queue_id: int
+    items: Items
+
+    @property
+    def leader(self) -> MappingItem:
+        """The item that takes what is sent."""
+        return self.items[-1]
+
+
+class ItemRequest(NamedTuple):
+    """A question about the queue of one item.
+
+    Args:
+        header: as another broker gets it.
+        answer_type: of the header that the answer has; None: it has none.
+    """
+
+    item: MappingItem
+    code: int
+    header: Any
+    answer_type: type | None
+
+
+Steps = Generator[ItemRequest, Reply, Reply]
+"""Yields questions, gets their answers, and returns the answer for the logical queue."""
+
 
 _OFFSET_MAX = 2**63 - 1
 

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from orbitmq.broker.topics.logical_queue_steps import ItemRequest, LogicalQueue, Steps
+from orbitmq.broker.topics.logical_offsets import ItemRequest, LogicalQueue, Steps
 from orbitmq.broker.topics.static_topic_table import StaticTopicTable
 from orbitmq.broker.versioned_table import save_or_revert
 from orbitmq.codes import ResponseCode

@@ -8,9 +8,7 @@ from orbitmq.cli.jobs.archive import archive
 from orbitmq.cli.jobs.contracts import contracts
 from orbitmq.cli.jobs.dead_letters import dead_letters
 from orbitmq.cli.jobs.replay import replay
-from orbitmq.cli.jobs.watching.alerts import alerts
-from orbitmq.cli.jobs.watching.lag import lag
-from orbitmq.cli.jobs.watching.trace import trace
+from orbitmq.cli.jobs.watching import alerts, lag, trace
 
 app = typer.Typer(
     help="Jobs on topics that Spark runs: each can be killed and started again, and checks its work at the end.",

@@ -3,26 +3,108 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from orbitmq.cli.access import Access
-from orbitmq.cli.messages.result_printer import ResultPrinter
-from orbitmq.cli.messages.stdin import read_stdin
 from orbitmq.cli.terminal.options import (
     FormatOption,
 )
-from orbitmq.cli.terminal.output import Format
+from orbitmq.cli.terminal.output import Format, say, show_json, show_rows
 from orbitmq.cli.terminal.times import DELAY_HELP, MOMENT_HELP, parse_delay, parse_moment
 
 if TYPE_CHECKING:
     from orbitmq.client.producer import Producer
+    from orbitmq.client.send.result import SendResult
     from orbitmq.model.message import Message
+
+COLUMNS = ("message_id", "broker", "queue", "offset", "status")
+_HANDLE = "recall_handle"
+
+
+class ResultPrinter:
+    """Prints a table for one message, a summary for many, JSON lines for programs.
+
+    Args:
+        form: of the output.
+        is_summary: say at the end how many there were, instead of a table.
+    """
+
+    def __init__(self, form: Format, is_summary: bool) -> None:
+        self._form = form
+        self._is_summary = is_summary
+        self._started = time.monotonic()
+        self.count = 0
+
+    def show(self, results: Sequence[SendResult | BaseException]) -> None:
+        """Print what was sent, then raise the first failure."""
+        failures = [result for result in results if isinstance(result, BaseException)]
+        rows = [_row(result) for result in results if not isinstance(result, BaseException)]
+        self.count += len(rows)
+        if self._form is Format.JSON:
+            for row in rows:
+                show_json(row, is_line=True)
+        elif rows and not self._is_summary:
+            columns = (*COLUMNS, _HANDLE) if any(_HANDLE in row for row in rows) else COLUMNS
+            show_rows(rows, columns, self._form)
+        if failures:
+            raise failures[0]
+
+    def finish(self) -> None:
+        """Say how many there were."""
+        if self._is_summary:
+            say(f"sent {self.count} messages in {time.monotonic() - self._started:.2f} s")
+
+
+def _row(result: SendResult) -> dict[str, Any]:
+    row = {
+        "message_id": result.message_id,
+        "offset_message_id": result.offset_message_id,
+        "topic": result.queue.topic,
+        "broker": result.queue.broker_name,
+        "queue": result.queue.queue_id,
+        "offset": result.queue_offset,
+        "status": str(getattr(result.status, "name", result.status)),
+    }
+    return row if result.recall_handle is None else {**row, _HANDLE: result.recall_handle}
+
+
+READ_SIZE = 65_536
+
+
+async def read_stdin() -> AsyncIterator[list[bytes]]:
+    """Yield the lines of stdin as they come, those of one read together."""
+    descriptor = sys.stdin.fileno()
+    tail = b""
+    while await _readable(descriptor) and (data := os.read(descriptor, READ_SIZE)):
+        *lines, tail = (tail + data).split(b"\n")
+        yield [line.removesuffix(b"\r") for line in lines]
+    if tail:
+        yield [tail]
+
+
+async def _readable(descriptor: int) -> bool:
+    """Wait for a terminal or a pipe without blocking the loop; a file is always readable."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    try:
+        loop.add_reader(descriptor, ready.set)
+    except OSError:
+        return True
+    try:
+        return await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
+
 
 IN_FLIGHT_MAX = 64
 

@@ -12,8 +12,13 @@ from typing import Any
 from orbitmq.clock import Clock
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.monitoring.alerts import Alert, AlertLog
-from orbitmq.nameserver.monitoring.alerts import WINDOW_MS, AlertRules, NameServerAlertRule, NameServerState
-from orbitmq.nameserver.monitoring.lost_brokers import LostBrokers
+from orbitmq.nameserver.monitoring.alerts import (
+    WINDOW_MS,
+    AlertRules,
+    LostBrokers,
+    NameServerAlertRule,
+    NameServerState,
+)
 from orbitmq.nameserver.monitoring.route_history import describe
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopic, UnknownTopics
 from orbitmq.nameserver.routing.events import Cause, ChangeKind, RouteChange

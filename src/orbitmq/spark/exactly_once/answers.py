@@ -13,8 +13,7 @@ from orbitmq.client.blocking.producers import BlockingTransactionProducer
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.clock import now_ms
 from orbitmq.model.message import StoredMessage
-from orbitmq.spark.exactly_once.attempt_ids import AttemptId, parse_attempt_id
-from orbitmq.spark.exactly_once.commit_markers import Abort, CommitMarker, decide
+from orbitmq.spark.exactly_once.commit_markers import Abort, AttemptId, CommitMarker, decide, parse_attempt_id
 from orbitmq.spark.exactly_once.marker_topic import MarkerTopic
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.security import read_security

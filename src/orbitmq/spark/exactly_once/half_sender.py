@@ -38,8 +38,7 @@ from orbitmq.errors import (
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.blocking import BlockingConnection
-from orbitmq.spark.exactly_once.attempt_ids import PROPERTY, AttemptKeys, format_attempt_id
-from orbitmq.spark.exactly_once.commit_markers import Filled, ranges
+from orbitmq.spark.exactly_once.commit_markers import PROPERTY, AttemptKeys, Filled, format_attempt_id, ranges
 from orbitmq.spark.exactly_once.marker_topic import read_options
 from orbitmq.spark.exactly_once.prepared import Prepared, PreparedTopic
 from orbitmq.spark.options import WriteOptions

@@ -8,8 +8,7 @@ import time
 from orbitmq.errors import ClientError, SendFailed
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.exactly_once.answers import Answers, answering
-from orbitmq.spark.exactly_once.attempt_ids import AttemptId, parse_attempt_id
-from orbitmq.spark.exactly_once.commit_markers import Filled, Marker
+from orbitmq.spark.exactly_once.commit_markers import AttemptId, Filled, Marker, parse_attempt_id
 from orbitmq.spark.exactly_once.marker_topic import MarkerTopic, read_options
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.reading.metadata_client import MetadataClient

@@ -24,8 +24,18 @@ from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.loop import run
 from orbitmq.net.security.client_security import load_security
-from orbitmq.spark.jobs.resend_checkpoint import FILE, RESENT_FROM, ResendProgress, load_progress, save_progress
-from orbitmq.spark.jobs.resend_positions import left_of, measure, ordered, part_count, sent_since
+from orbitmq.spark.jobs.resend_positions import (
+    FILE,
+    RESENT_FROM,
+    ResendProgress,
+    left_of,
+    load_progress,
+    measure,
+    ordered,
+    part_count,
+    save_progress,
+    sent_since,
+)
 from orbitmq.spark.jobs.runtime.cluster import TIMEOUT_MS, Cluster, readable_stats
 from orbitmq.spark.jobs.runtime.screen import Screen
 from orbitmq.spark.jobs.sorted_files import Row, spilled

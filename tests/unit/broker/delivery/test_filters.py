@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.delivery import filters
-from orbitmq.broker.delivery.filters import Filters
-from orbitmq.broker.delivery.tag_filter import parse_tag_codes
+from orbitmq.broker.delivery.filters import Filters, parse_tag_codes
 from orbitmq.errors import Rejected
 from orbitmq.filter import PropertyFilter, compile_sql92
 from orbitmq.model.group import SQL92, Subscription

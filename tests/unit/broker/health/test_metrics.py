@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from orbitmq.address import parse_address
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.health.group_metrics import WORK_PER_PART
 from orbitmq.broker.health.metrics import BrokerMetrics
-from orbitmq.broker.health.series import WORK_PER_PART
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.model.topic import TopicConfig

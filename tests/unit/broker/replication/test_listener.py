@@ -13,8 +13,8 @@ from orbitmq.broker.delivery import in_memory_check
 from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.broker.replication import listener
 from orbitmq.broker.replication.slow_readers import SlowReaders
-from orbitmq.ha.frames import HEADER, REPORT
 from orbitmq.ha.replica_acks import ReplicaAckResult
+from orbitmq.ha.slave import HEADER, REPORT
 from orbitmq.store import Draft
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.stats import SlaveStatus

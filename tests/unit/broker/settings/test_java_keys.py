@@ -8,9 +8,16 @@ import javaproperties
 
 from golden import golden
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.settings.changes import CHANGEABLE, RunTimeSettings
+from orbitmq.broker.settings.changes import (
+    CHANGEABLE,
+    CHANGEABLE_MARK,
+    MARK,
+    NEXT_START_MARK,
+    RunTimeSettings,
+    format_settings,
+    shown_settings,
+)
 from orbitmq.broker.settings.java_keys import WITHOUT_EFFECT
-from orbitmq.broker.settings.shown import CHANGEABLE_MARK, MARK, NEXT_START_MARK, format_settings, shown_settings
 
 CONFIG = BrokerConfig(broker_name="a", store_path_root_dir=Path("/s"))
 SETTINGS = RunTimeSettings(lambda: CONFIG, lambda new, then: None)

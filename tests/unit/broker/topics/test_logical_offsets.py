@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.topics import logical_offsets
-from orbitmq.broker.topics.logical_queue_steps import LogicalQueue, Steps
+from orbitmq.broker.topics.logical_offsets import LogicalQueue, Steps
 from orbitmq.errors import Rejected
 from orbitmq.model.static_topic import MappingItem
 from orbitmq.net.dispatch.reply import Reply

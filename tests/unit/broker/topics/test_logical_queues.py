@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.topics import logical_queues
-from orbitmq.broker.topics.logical_queue_steps import ItemRequest, LogicalQueue, Steps
+from orbitmq.broker.topics.logical_offsets import ItemRequest, LogicalQueue, Steps
 from orbitmq.broker.topics.logical_queues import StaticTopics, ask_no_broker
 from orbitmq.broker.topics.static_topic_table import StaticTopicTable
 from orbitmq.errors import ConnectionFailed, Rejected

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from orbitmq.nameserver.monitoring import alerts
-from orbitmq.nameserver.monitoring.alerts import AlertRules, NameServerAlertRule, NameServerState
-from orbitmq.nameserver.monitoring.lost_brokers import LostBroker
+from orbitmq.nameserver.monitoring.alerts import AlertRules, LostBroker, NameServerAlertRule, NameServerState
 from promtool import check_rules
 
 

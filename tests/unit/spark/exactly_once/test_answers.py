@@ -11,8 +11,7 @@ from orbitmq.clock import now_ms
 from orbitmq.model.message import Host, StoredMessage
 from orbitmq.net.loop import run
 from orbitmq.spark.exactly_once.answers import READ_EVERY_S, Answers
-from orbitmq.spark.exactly_once.attempt_ids import PROPERTY
-from orbitmq.spark.exactly_once.commit_markers import Abort, Entry, Marker
+from orbitmq.spark.exactly_once.commit_markers import PROPERTY, Abort, Entry, Marker
 from orbitmq.spark.exactly_once.marker_topic import MarkerRecord
 
 

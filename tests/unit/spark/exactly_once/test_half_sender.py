@@ -13,7 +13,7 @@ from orbitmq.errors import InvalidArgument, RouteNotFound, SendFailed
 from orbitmq.model.message import PropertyName
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.exactly_once import half_sender
-from orbitmq.spark.exactly_once.attempt_ids import parse_attempt_id
+from orbitmq.spark.exactly_once.commit_markers import parse_attempt_id
 from orbitmq.spark.exactly_once.half_sender import HalfSender
 from orbitmq.spark.exactly_once.prepared import Prepared, PreparedTopic
 from orbitmq.spark.options import WriteOptions

@@ -8,8 +8,7 @@ import pytest
 
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.errors import ClientError, SendFailed
-from orbitmq.spark.exactly_once.attempt_ids import PROPERTY
-from orbitmq.spark.exactly_once.commit_markers import Marker
+from orbitmq.spark.exactly_once.commit_markers import PROPERTY, Marker
 from orbitmq.spark.exactly_once.delivery import prepare
 from orbitmq.spark.exactly_once.end_transactions import TransactionEnder
 from orbitmq.spark.exactly_once.prepared import marker_parts

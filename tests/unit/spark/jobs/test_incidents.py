@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from orbitmq.monitoring.alerts import Alert
-from orbitmq.nameserver.monitoring.alerts import AlertRules, NameServerAlertRule, NameServerState
-from orbitmq.nameserver.monitoring.lost_brokers import LostBroker
+from orbitmq.nameserver.monitoring.alerts import AlertRules, LostBroker, NameServerAlertRule, NameServerState
+from orbitmq.spark.jobs.alerts import alert_in, look_at
 from orbitmq.spark.jobs.incidents import (
     BEGUN,
     OVER,
@@ -19,7 +19,6 @@ from orbitmq.spark.jobs.incidents import (
     open_incidents,
     repeated,
 )
-from orbitmq.spark.jobs.polling import alert_in, look_at
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 
 MEMORY = Alert(NameServerAlertRule.MEMORY_HIGH, "85% of 100 bytes of memory are used")

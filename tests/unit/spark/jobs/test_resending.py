@@ -14,8 +14,7 @@ from orbitmq.errors import ConfigError, JobFailed, SendFailed
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs import resending as module
-from orbitmq.spark.jobs.resend_checkpoint import RESENT_FROM, ResendProgress, load_progress
-from orbitmq.spark.jobs.resend_positions import Size
+from orbitmq.spark.jobs.resend_positions import RESENT_FROM, ResendProgress, Size, load_progress
 from orbitmq.spark.jobs.resending import ATTEMPTS, ResendTask, resend
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.runtime.screen import Screen

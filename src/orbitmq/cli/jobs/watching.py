@@ -1,0 +1,114 @@
+"""`orbitmq job lag`, `alerts` and `trace`: the jobs that watch a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, run_job
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+    TopicArgument,
+)
+from orbitmq.cli.terminal.output import Format
+from orbitmq.cli.terminal.times import TIME_HELP, parse_time
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from orbitmq.spark.jobs.runtime.checks import CheckResult
+    from orbitmq.spark.jobs.runtime.screen import Screen
+
+
+def trace(
+    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="A new one, or one of an earlier run.")],
+    topic: Annotated[
+        str, typer.Option("--trace-topic", metavar="TOPIC", help="Where clients tell traces.")
+    ] = "RMQ_SYS_TRACE_TOPIC",
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="WHEN", help=f"Only messages that were sent since. {TIME_HELP}")
+    ] = None,
+    start: Annotated[
+        str, typer.Option("--start", metavar="WHEN", help="Where the first run begins: earliest, or an ISO 8601 time.")
+    ] = "earliest",
+    rows_per_batch: Annotated[
+        int, typer.Option("--rows-per-batch", min=1, help="Trace messages that are read at a time.")
+    ] = 500_000,
+    master: MasterOption = DEFAULT_MASTER,
+    conf: ConfOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Find how long messages take from their sending to the end of their consumption, by topic and group, with a plot.
+
+    Reads what clients that trace have told; again: what came since as well. Killed and started again it goes on where it was.
+    Exit code 1 when a check of its own work fails.
+    """
+    since_ms = parse_time(since, "--since") if since else 0
+
+    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+        from orbitmq.spark.jobs.runtime.cluster import Cluster
+        from orbitmq.spark.jobs.trace import TracePlan, evaluate_traces
+
+        plan = TracePlan(topic, directory.resolve(), start, rows_per_batch, since_ms)
+        return evaluate_traces(spark, Cluster(name_servers, security), plan, screen)
+
+    run_job("trace", master, output, work, parse_conf(conf))
+
+
+def alerts(
+    topic: TopicArgument,
+    every_s: Annotated[int, typer.Option("--every", min=1, metavar="SECONDS", help="Between two looks.")] = 10,
+    looks: Annotated[int, typer.Option("--looks", min=0, help="End after so many; 0: Ctrl-C ends it.")] = 0,
+    master: MasterOption = DEFAULT_MASTER,
+    conf: ConfOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Watch NameServers and brokers, and tell each incident once to a topic: when it begins, and when it is over.
+
+    Killed and started again it tells nothing a second time. Exit code 1 when a check of the topic fails.
+    """
+
+    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+        from orbitmq.spark.jobs.alerts import AlertPlan, watch
+        from orbitmq.spark.jobs.runtime.cluster import Cluster
+
+        return watch(spark, Cluster(name_servers, security), AlertPlan(topic, every_s, looks), screen)
+
+    run_job("alerts", master, output, work, parse_conf(conf))
+
+
+def lag(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")],
+    topic: TopicArgument,
+    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="A new one, or one of an earlier run.")],
+    count: Annotated[int, typer.Option("--count", min=1, help="How often this run looks.")] = 60,
+    every: Annotated[float, typer.Option("--every", min=0.1, metavar="SECONDS", help="Time between two looks.")] = 10.0,
+    master: MasterOption = DEFAULT_MASTER,
+    conf: ConfOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Look at a group's lag again and again, and show it over time: by queue as a table, as a whole as a plot.
+
+    What is unknown stays unknown: a queue without a committed offset, or a moment at which a broker does not answer. Killed
+    and started again it keeps what was seen. Exit code 1 when a check of its own work fails.
+    """
+
+    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+        from orbitmq.spark.jobs.lag import LagPlan, watch_lag
+        from orbitmq.spark.jobs.runtime.cluster import Cluster
+
+        plan = LagPlan(group, topic, directory.resolve(), count, every)
+        return watch_lag(spark, Cluster(name_servers, security), plan, screen)
+
+    run_job("lag", master, output, work, parse_conf(conf))

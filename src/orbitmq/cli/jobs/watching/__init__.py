@@ -1,1 +1,0 @@
-"""Commands of jobs that watch how a cluster does."""
