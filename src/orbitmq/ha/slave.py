@@ -92,6 +92,7 @@ class FollowedLog:
         offset, size = HEADER.unpack_from(self._frames)
         if not 0 <= size <= FRAME_SIZE_MAX:
             raise FrameError(f"the master sends a frame of {size} bytes, {FRAME_SIZE_MAX} are the limit")
+        # An empty log takes the master's first offset as its own start, which has to be the start of a file.
         if self._is_empty and size:
             if offset < 0 or offset % self._segment_size:
                 raise FrameError(
@@ -100,6 +101,7 @@ class FollowedLog:
                 )
             self.end = self.received = offset
             self._is_empty = False
+        # Afterwards every frame goes on where the last one ended: a gap or a repetition is an error of the protocol.
         elif offset != self.received and not self._is_empty:
             raise FrameError(f"the master goes on at {offset}, and this log ends at {self.received}")
         del self._frames[: HEADER.size]
@@ -107,6 +109,7 @@ class FollowedLog:
         return True
 
     def _take_payload(self) -> bool:
+        # Frames and records have nothing to do with one another: a record may take several frames.
         part = self._frames[: self._left]
         if not part:
             return False
@@ -123,15 +126,18 @@ class FollowedLog:
         try:
             while len(self._tail) - at >= PREFIX.size:
                 size, magic = PREFIX.unpack_from(self._tail, at)
+                # A record never crosses the end of a file; a filler takes exactly what is left of it.
                 room = self._segment_size - self.end % self._segment_size
                 if magic == MAGIC_BLANK:
                     if size != room:
                         raise CorruptRecord(self.end, f"filler of {size} bytes where a file has {room} left")
+                    # Only the head of a filler was needed: its bytes may not even have come yet.
                     content = b""
                     found: Record | Blank = Blank(size)
                 else:
                     if not PREFIX.size < size <= room - BLANK_SIZE_MIN:
                         raise CorruptRecord(self.end, f"record of {size} bytes where a file has {room} left")
+                    # The rest of this record comes with a later frame.
                     if size > len(self._tail) - at:
                         return
                     content = bytes(self._tail[at : at + size])
@@ -141,4 +147,5 @@ class FollowedLog:
                 self.end += size
                 yield found, content
         finally:
+            # Once for all records of a call: deleting at the front moves every byte behind.
             del self._tail[:at]

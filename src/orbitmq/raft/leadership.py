@@ -227,10 +227,13 @@ class Leadership:
         progress = self._followers[follower]
         if progress.is_paused:
             return False
+        # The entry before the first one sent: the follower compares it, which keeps logs equal up to there.
         previous = self._log.position(progress.next - 1)
         if previous is None:
+            # That entry was compacted away: only a snapshot brings the follower on.
             return self._send_snapshot(follower, progress)
         entries: tuple[Entry, ...] = ()
+        # While probing one message is under way; while replicating as many as the window takes.
         if progress.flow is ProgressState.PROBE or not progress.is_full:
             entries = self._log.between(progress.next, self._log.last.index, self._settings.batch_size_max)
         if not entries and not is_empty_worth_it:

@@ -184,8 +184,10 @@ class Raft:
         if message.receiver != self.id or message.sender not in self._settings.voters - {self.id}:
             return
         if message.term > self.term:
+            # A node that came back with a higher term must not depose a leader that the others still hear (thesis, 4.2.3).
             if self._is_heard_leader_safe_from(message):
                 return
+            # From here on the message is of this node's own term.
             self._meet_newer_term(message)
         elif message.term < self.term:
             self._answer_older_term(message)
@@ -197,6 +199,7 @@ class Raft:
                 self._on_vote_answer(message)
             case Append() | Heartbeat() | InstallSnapshot():
                 self._on_leader_message(message)
+            # The old leader has found this node up to date: it needs no pre-vote, and no timeout.
             case CampaignNow():
                 if self.role is Role.FOLLOWER:
                     self._begin_election(is_transfer=True)
@@ -212,14 +215,17 @@ class Raft:
         reads: tuple[ReadState, ...] = ()
         if self._leadership is not None:
             self._collect(self._leadership)
+            # Reads are confirmed by heartbeats that are among the messages just collected.
             reads = tuple(self._leadership.take_reads())
         hard_state = self._hard_state
         entries = self.log.unstable
+        # Only what the disk does not have yet: a hard state that did not change is not written again.
         before = self._persisted_state
         ready = Ready(
             hard_state=hard_state if hard_state != before else None,
             snapshot=self.log.pending_snapshot,
             entries=entries,
+            # A commit index alone may be lost: the leader tells it again. Votes, terms and entries may not.
             must_sync=bool(entries or self.log.pending_snapshot)
             or (hard_state.term, hard_state.vote) != (before.term, before.vote),
             messages=tuple(self._messages),
@@ -228,6 +234,7 @@ class Raft:
         )
         if ready == _NOTHING:
             return None
+        # The messages leave with this Ready, after its state is on the disk.
         self._messages.clear()
         self._persisted_state = hard_state
         self.log.pending_snapshot = None

@@ -363,10 +363,12 @@ class Store:
                 return
             if not commit_log.end:
                 self._start_offset.note(found.physical_offset)
+            # Byte for byte at the master's offset: the logs of a group stay interchangeable.
             commit_log.append_copy(content, found.physical_offset)
         except SyncFailed as failure:
             self._sync_failed(failure)
         syncing.stored_at_ms = max(syncing.stored_at_ms, found.stored_at_ms)
+        # Consume queues are not copied: each broker derives them from its own log.
         for form in (found, *lmq_forms(found)):
             self._take_copy(dispatched_of(form, self._delay_levels))
         if self._is_sync:

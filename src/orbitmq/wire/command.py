@@ -150,6 +150,7 @@ def _decode_loose_json(frame: Frame) -> Command:
         header = orjson.loads(frame.header)
         ext_fields = header.get("extFields")
         if ext_fields is not None:
+            # fastjson's HashMap<String, String> turns numbers and booleans into text, and drops nulls.
             ext_fields = {name: _text(value) for name, value in ext_fields.items() if value is not None}
         numbers = [int(header.get(name) or 0) for name in ("opaque", "flag", "version")]
         code, remark = int(header["code"]), header.get("remark")
@@ -199,6 +200,7 @@ def _decode_binary(frame: Frame) -> Command:
         code, language, version, opaque, flag = _BINARY_HEAD.unpack_from(header)
         remark, position = _take(header, _BINARY_HEAD.size, _INT)
         fields, position = _take(header, position, _INT)
+        # Bytes behind the last field mean a sender that counts otherwise.
         if position != len(header):
             raise FrameError(f"{len(header) - position} bytes after the binary header's end")
         ext_fields = _decode_fields(fields)

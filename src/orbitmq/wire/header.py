@@ -168,6 +168,7 @@ def _compile_decoder(cls: type, fields: list[_Field]) -> Callable[[Mapping[str, 
     A frozen dataclass sets each field through `object.__setattr__`, which costs more than all the parsing. So the
     compiled code fills an unfrozen twin with the same slots, and turns it into the header at the end.
     """
+    # Equal slots in equal order: only then does CPython allow the change of `__class__` below.
     twin = type(cls.__name__, (), {"__slots__": tuple(field.name for field in fields)})
     scope: dict[str, Any] = {"cls": cls, "new": twin}
     lines = ["def decode(fields):", "    get = fields.get", "    header = new()"]
@@ -189,6 +190,7 @@ def _compile_decoder(cls: type, fields: list[_Field]) -> Callable[[Mapping[str, 
         try:
             return compiled(ext_fields)
         except (KeyError, ValueError):
+            # The fast code says only that something is wrong: the error names field, value and type.
             raise _explain(cls, fields, ext_fields) from None
 
     return decode

@@ -178,6 +178,7 @@ class HeldPulls(Generic[T]):
     def next_ready(self) -> HeldPull[T] | None:
         """Hand out a pull that is to be tried again: the first of the queue whose turn it is."""
         while self._turns:
+            # Queues take turns, one pull each: thousands of pulls at one queue do not delay those of another.
             key = self._turns.popleft()
             ready = self._ready[key]
             pull = ready.popleft()
@@ -185,6 +186,7 @@ class HeldPulls(Generic[T]):
                 self._turns.append(key)
             else:
                 del self._ready[key]
+            # Its connection closed, or it was handed out already: entries are not searched for in the middle of a deque.
             if pull.is_gone:
                 continue
             self._leave(pull)

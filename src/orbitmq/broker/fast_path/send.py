@@ -91,12 +91,14 @@ class SendFastPath:
                 # A frame that the read cut off, or a binary header (mark >> 24): left to the frame decoder.
                 if frame_end > end or body_start > frame_end or mark >> 24 or frame_end - body_start > body_size_max:
                     break
+                # The whole header: a known template gives its values by slices, without JSON.
                 read = read_template(data[at + 8 : body_start])
                 if read is None:
                     break
                 (
                     topic, queue_id, sys_flag, born_at_ms, flag, properties, opaque, stored, key, tag_code, words
                 ) = read  # fmt: skip
+                # Unknown topics, static topics and queues out of range are left to the slow path.
                 if not 0 <= queue_id < (queue_counts.get(topic) or self._count_queues(topic)):
                     break
                 # From here on nothing is refused: append stores the message, or raises before it has stored anything.
@@ -195,6 +197,7 @@ class SendFastPath:
 
     def _hold(self, answers: list[bytes], first: int, opaques: list[int], log_end: int, connection: Peer) -> None:
         """Take this read's answers back until its messages are as safe as SYNC_FLUSH and SYNC_MASTER promise."""
+        # One waiter for all sends of this read: group commit, as the disk sees it.
         held = answers[first:]
         del answers[first:]
         connection.pending_count += 1

@@ -134,6 +134,7 @@ class SendTemplates:
         if key is None:
             return None
         if by_text is not None and is_new and len(template_text) <= TEXT_SIZE_MAX:
+            # Learnt at the second time: most texts of clients with changing properties come once.
             if template_text in self._seen:
                 self._learn(text, template_text, _Head(*fields[:3]), properties, stored, key)
             else:
@@ -166,6 +167,7 @@ def _template_of(properties: bytes, stored: bytes | None, key: bytes) -> _Templa
         values.append(_value_at(kept, _KEYS))
     if not key or None in values:
         return ()
+    # Cut the stored text at its variable values; what is between them is the same in every message.
     at, parts = 0, []
     for start, end in sorted(value for value in values if value is not None):
         parts.append(kept[at:start])

@@ -100,6 +100,7 @@ class Checkpoints:
         found = self._by_key.get(key)
         if found is None:
             return 0
+        # Messages of a checkpoint are bits; their offsets ascend, so the place of one is found by bisection.
         left, own = found.left, found.offsets
         for offset in offsets:
             index = bisect_left(own, offset)

@@ -221,6 +221,7 @@ class _SlaveConnection(asyncio.Protocol):
         """Send what there is, as long as the connection takes it, and then let others have their turn."""
         room, store, feed = _TURN_SIZE, self._listener.store, self.feed
         while not self._is_full and not self.transport.is_closing():
+            # Runs end with their segment, so that each is one slice of a mapping.
             run = feed.next_run(store.max_physical_offset)
             if run is None:
                 return
@@ -232,6 +233,7 @@ class _SlaveConnection(asyncio.Protocol):
             except StoreError as error:
                 self._end(str(error))
                 return
+            # Retention was faster than the slave: it has to begin again with the log's new start.
             if len(content) < run.size:
                 self._end(f"the log has no bytes at {run.offset} any more: they were deleted before the slave had them")
                 return

@@ -173,6 +173,7 @@ class Timers:
             return self._pass_over(offset, found.next_offset, found.max_offset, found.status)
         now_step = self._step(now_ms)
         try:
+            # A cut file would read as zeros, and lead timers to nowhere.
             files.check_whole()
             for queue_offset, record in iter_queue_records(found.body, offset):
                 if isinstance(record, CorruptRecord):
@@ -180,6 +181,7 @@ class Timers:
                     log.error("timer %d of %s cannot be read and is left out: %s", queue_offset, TIMER_TOPIC, record)
                 elif not self._put(record, now_step, now_ms):
                     return queue_offset > offset
+                # Kept message by message: an error in the middle repeats none before it.
                 files.queue_offset = queue_offset + 1
         except FileCut as damage:
             self._reset_files(damage)
@@ -193,10 +195,12 @@ class Timers:
         """
         try:
             self._files.check_whole()
+            # A step under way is finished first, in as many calls as it takes.
             due = self._due or self._next_due(self._step(now_ms))
             if due is None:
                 return self.read_ms < self._step(now_ms)
             self._due = due
+            # First walk all units of the step: one of them may take back another that stands before it.
             if not due.is_walked:
                 for unit in due.walk():
                     self._note_taken_back(due, unit)
@@ -205,6 +209,7 @@ class Timers:
                 if not due.positions:
                     self._end_step(due, now_ms)
                     break
+                # Removed only when it is stored: a store that refuses leaves it for the next call.
                 self._deliver(due, due.positions[-1], now_ms)
                 due.positions.pop()
         except (DamagedTimers, FileCut) as damage:
@@ -260,6 +265,7 @@ class Timers:
     def _put(self, record: Record, now_step: int, now_ms: int) -> bool:
         """Put one message into the wheel, or deliver it when it is due; False: the wheel has no room for it yet."""
         files, precision = self._files, self._precision
+        # After a crash the queue is read from the checkpoint again, and some of it is in the wheel already.
         if record.queue_offset < files.placed_end and files.is_placed(record.physical_offset):
             return True
         properties = _properties_of(record)
@@ -270,8 +276,10 @@ class Timers:
                 "a message among the timers has no time or no topic: it stays in the log at %d", record.physical_offset
             )
             return True
+        # The same for those that were delivered: delivering them again would double them.
         if record.queue_offset < files.delivered_offset and due_ms // precision * precision < files.delivered_ms:
             return True
+        # A recall is a message of its own, due with the one that it takes back.
         takes_back = TimerProperty.DELETE_KEY in properties
         if due_ms < now_step:
             if not takes_back:
@@ -282,9 +290,11 @@ class Timers:
             return True
         asked_ms = due_ms - record.born_at_ms
         magic = int(Magic.DEFAULT) | (_DELETE if takes_back else 0)
+        # Beyond the wheel's span it waits several turns, each a shorter time (Java: timerRollWindowSlot).
         if due_ms - now_step >= self._window_ms:
             magic |= _ROLL
             due_ms = now_step + self._turn_ms(due_ms - now_step)
+        # The slot of that time is still taken by the turn before.
         if due_ms >= self.read_ms + files.wheel.span_ms - precision:
             return False
         count = -1 if takes_back else 1

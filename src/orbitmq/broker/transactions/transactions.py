@@ -270,6 +270,7 @@ class Transactions:
                 if size > _SLICE_SIZE:
                     break
         finally:
+            # Also after an error: those renewed before it would otherwise wait a whole round for their question.
             self._ask_when_readable(asked, ask)
         return has_more
 
@@ -368,6 +369,7 @@ class Transactions:
         elif decision in (CheckDecision.CHECK, CheckDecision.RENEW):
             is_asked = decision is CheckDecision.CHECK
             changes = checked_once_more(properties) if is_asked else renewed_unasked(half, properties)
+            # As Java: the checked message goes to the end of the queue with a higher count, and its old place is closed by an op message.
             result = self._store.append(messages.renewed_form(half, changes))
             self._renewals.add(half.queue_offset, result.queue_offset)
             self._close(half.queue_offset)

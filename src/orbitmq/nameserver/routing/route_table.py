@@ -257,11 +257,14 @@ class RouteTable:
         before = group.state
         group.acting_master = bool(broker.acting_master)
         group.zone_name = broker.zone_name
+        # One address has one id: a broker that changed its role comes back under another one.
         group.drop_address(broker.address, except_id=broker.broker_id)
+        # An old master that returns after an election must not take the id back.
         if self._is_outdated(broker, previous_address):
             self.tables.end_lease(broker.key)
             self._record_group(broker, group, before, trigger)
             return False
+        # The new process has taken the id: the lease of the old address would otherwise end the group's entry later.
         if previous_address not in (None, broker.address):
             self.tables.end_leases_at(group, previous_address)
         group.addresses[broker.broker_id] = broker.address
@@ -280,11 +283,14 @@ class RouteTable:
     def _register_topics(
         self, broker: Registration, group: BrokerGroup, is_first: bool, trigger: Trigger, is_partial: bool
     ) -> Slices[None]:
+        # Slaves repeat their master's topics; only one that acts for a lost master enters its own.
         if not (broker.broker_id == MASTER_ID or _is_prime_slave(broker, group)):
             return
         lease = self.tables.leases.get(broker.key)
         is_changed = is_first or lease is None or lease.data_version != broker.data_version
+        # A part of a registration says nothing about the topics of the other parts.
         missing = self._missing_topics(broker, group) if self.deletes_missing_topics and not is_partial else []
+        # Large removals go in slices of their own; the rest goes together with the first additions.
         while len(missing) > self._slice_topics:
             self.tables.change_queues(group, missing[: self._slice_topics], trigger)
             del missing[: self._slice_topics]
@@ -338,6 +344,7 @@ class RouteTable:
     ) -> None:
         """Record what a registration changed of the group itself, if anything."""
         addresses, *_ = before
+        # Repeated registrations, some 99 % of them, change nothing and are not history.
         if group.state == before and not has_filter_change:
             return
         is_new = broker.address not in addresses.values()
@@ -373,6 +380,7 @@ class RouteTable:
                 topics=tuple(group.topics),
             ),
         )
+        # The last broker of a group takes its topics along.
         if not group.addresses:
             while len(group.topics) > self._slice_topics:
                 topics = tuple(islice(group.topics, self._slice_topics))
@@ -380,6 +388,7 @@ class RouteTable:
                 yield
             self.tables.drop_group(group, trigger)
             return
+        # A slave that acts as master serves reads: its queues stay in routes without the write permission.
         if group.acting_master and MASTER_ID not in group.addresses:
             yield from self._change_perms(group.broker_name, trigger, lambda perm: perm & _NOT_WRITABLE)
         if was_smallest:

@@ -211,6 +211,7 @@ class Tables:
         broker_name, topics = group.broker_name, self._topics
         for topic, _, after in changes:
             if after is None:
+                # Both directions are kept: topic to brokers for routes, broker to topics for its removal.
                 del topics[topic][broker_name]
                 del group.topics[topic]
                 if not topics[topic]:

@@ -189,21 +189,27 @@ class IndexWriter(IndexFile):
         if not count:
             return 0
         slot_count, slots = self.sizes.slots, self._slots
+        # A slot holds the number of its newest entry, and each entry that of the one before: a chain from new to old.
         changed = [key_hash % slot_count for key_hash in hashes]
         numbers = array("I", range(first, first + count))
+        # The file is big-endian, and so are the numbers in the mapped slots.
         _turn(numbers)
         previous: list[int] = []
         took = previous.append
         for slot, number in zip(changed, numbers, strict=True):
+            # In order: two keys of one slot in this batch follow one another in its chain.
             took(slots[slot])
             slots[slot] = number
         try:
+            # Entries are written now, the slots that lead to them with the next commit: a crash leaves entries without a slot.
             words = self._words(hashes, offsets, self._seconds(first, times_ms), previous)
             self.file.write(self.sizes.entries_at + first * ENTRY.size, words)
         except BaseException:
+            # Backwards, so that a slot that changed twice gets its first value back.
             for slot, before in zip(reversed(changed), reversed(previous), strict=True):
                 slots[slot] = before
             raise
+        # With few changed slots the commit writes these alone; beyond, the whole table is cheaper.
         if self._changed_count <= _FEW_SLOTS:
             self._changed.append(changed)
             self._changed_count += count

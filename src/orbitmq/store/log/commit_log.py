@@ -187,6 +187,7 @@ class CommitLog:
         if len(content) + BLANK_SIZE_MIN > room:
             raise StoreError(f"a record of {len(content)} bytes does not go into the {room} that are left of the file")
         start = self.end - self._base
+        # Disk space is reserved ahead, since a full disk under a mapping is a SIGBUS and not an error.
         if start + len(content) + BLANK_SIZE_MIN > self._room_end:
             self.make_room(len(content))
             start = self.end - self._base
@@ -370,6 +371,7 @@ class CommitLog:
         check_record_crc = check_crc and self._record_crc
         while start < stop and (segment := self.log.find(start)) is not None:
             view, base, end = memoryview(segment.buffer), segment.base, min(segment.end, stop)
+            # A later write into a hole would need room that the disk may not have: it is filled when a record reaches into it.
             hole = base + segment.file.hole_start()
             while start < end:
                 if hole < end:

@@ -236,14 +236,17 @@ class ConsumeQueue:
         try:
             segment = self.log.find(first * UNIT.size)
             if segment is None:
+                # Files of a queue are made when their first entry is written, not when the queue is.
                 segment = self.log.extend((first - first % self._unit_count) * UNIT.size, is_derived=True)
             file = segment.hold()
         except OSError as error:
             raise NotWritten(error.errno, error.strerror) from error
         file_end = segment.end // UNIT.size
         end = min(self.max_offset, file_end)
+        # A copy for the thread: the loop goes on appending to the tail.
         data = bytes(self._tail[: (end - first) * UNIT.size])
         if end == self.max_offset and self.data_end > end:
+            # What a truncation left behind the end is overwritten with zeros, or recovery would take it for entries.
             data += bytes((min(self.data_end, file_end) - end) * UNIT.size)
         return EntryWrite(segment, file, first * UNIT.size - segment.base, data, end, end < self.max_offset)
 

@@ -82,9 +82,11 @@ class LmqQueues:
             if not is_lmq(name):
                 numbers.append(None)
                 continue
+            # A message that names a queue twice has one offset there.
             queue = queues.get(name)
             if queue is None:
                 queue = queues[name] = self._queues.make(name, LMQ_QUEUE_ID)
+            # The offset is counted when the message is appended: it may still be refused.
             numbers.append(queue.next_offset)
         properties = with_numbers(draft.properties, numbers)
         if len(properties) + _ROOM_FOR_CRC > PROPERTIES_SIZE_MAX:

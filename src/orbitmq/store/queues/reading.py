@@ -44,15 +44,18 @@ def read_messages(
     if refused is not None:
         return refused
     if tag_codes is None and 0 < count_max <= BULK_COUNT_MAX:
+        # Unfiltered reads of consecutive records, most pulls, are one slice of the mapped segment.
         found = _read_bulk(commit_log, queue, queue_offset, count_max, size_max)
         if found is not None:
             body, count = found
             return ReadResult(ReadStatus.FOUND, queue_offset + count, first, last, body, count)
+    # Records that lie back to back become one run, so that the answer is joined from few slices.
     runs: list[tuple[int, int]] = []
     segment_size = commit_log.log.segment_size
     run_start = run_end = -1
     count = size_sum = 0
     next_offset = queue_offset
+    # A filter may reject everything: a limit of entries, as Java's, keeps one pull from walking the whole queue.
     scan_max = _SCAN_COUNT_MAX if tag_codes is not None else min(count_max, _SCAN_COUNT_MAX)
     for (physical_offset, size, tag_code), is_gap in _with_gaps(queue.entries(queue_offset, scan_max + 1), scan_max):
         is_there = physical_offset >= physical_min and size != BLANK_SIZE and not is_gap
@@ -61,6 +64,7 @@ def read_messages(
                 break
             count += 1
             size_sum += size
+            # A run ends with its segment: the next byte is in another mapping.
             if physical_offset == run_end and physical_offset % segment_size:
                 run_end += size
             else:
@@ -208,6 +212,7 @@ def _match_bulk(
         room: so many may match: it ends with the last.
         size_max: bytes that there is room for.
     """
+    # One entry more than asked: it shows whether the last one is repeated.
     columns = queue.columns(queue_offset, count + 1) if room > 0 and queue_offset < queue.max_offset else None
     if columns is None:
         return 0, []
@@ -218,12 +223,14 @@ def _match_bulk(
     lowest = min(offsets)
     if sum(sizes) > size_max or lowest < commit_log.min_offset:
         return 0, []
+    # All records have to lie in one segment, whose buffer the bulk functions index directly.
     base, segment_end, buffer = commit_log.look(lowest)
     found = properties_in(buffer, base, offsets, sizes) if max(offsets) < segment_end else None
     if found is None or max(map(len, found)) >= _LOOK_SIZE:
         return 0, []
     matched: list[tuple[int, int]] = []
     matches = test.matches
+    # A prefilter, where the expression has one, passes over most messages in C.
     for index in range(len(found)) if test.passing is None else test.passing(found):
         if matches(found[index]):
             start = offsets[index]

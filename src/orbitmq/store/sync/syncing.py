@@ -148,6 +148,7 @@ class Syncing:
         """
         if self._durability.is_fenced:
             return False
+        # Read before the sync: what is appended meanwhile is not covered by it.
         end, stored_at_ms = self._commit_log.end, self.stored_at_ms
         try:
             segments = self._hold_segments(end)
@@ -157,6 +158,7 @@ class Syncing:
             finally:
                 _release(segments)
             self._commit_log_synced(end, stored_at_ms, None)
+            # The log is on the disk by now: an entry must never lead behind its end.
             sync_entries(self._queues)
             self.entries_end = end
         except (DescriptorShortage, NotWritten) as error:

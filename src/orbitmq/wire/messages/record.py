@@ -229,17 +229,20 @@ def queue_offset_in(
     """
     if size < RECORD_SIZE_MIN:
         return None
+    # One unpack for all fixed fields up to the body: recovery calls this for millions of records.
     own_size, own_magic, own_queue_id, queue_offset, own_offset, flags, body_size = _TO_QUEUE.unpack_from(buffer, start)
     topic_at = start + BODY_AT + body_size
     properties_at = topic_at + len(topic_part) + PROPERTIES_SIZE.size
     end = start + size
     if (
         (own_size, own_magic, own_queue_id, own_offset) != (size, magic, queue_id, physical_offset)
+        # IPv6 hosts are longer, and move everything behind them.
         or flags & _HOST_FLAGS
         or body_size < 0
         or not properties_at <= end <= properties_at + LOST_SECTOR_SIZE
         or buffer[topic_at : properties_at - PROPERTIES_SIZE.size] != topic_part
         or PROPERTIES_SIZE.unpack_from(buffer, properties_at - PROPERTIES_SIZE.size)[0] != end - properties_at
+        # Properties that end in a zero byte may have lost a sector at their end.
         or (end > properties_at and not buffer[end - 1])
     ):
         return None
