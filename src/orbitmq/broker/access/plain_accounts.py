@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from orbitmq.broker.access.decisions import parse_network, plain_address
-from orbitmq.broker.access.yaml_lines import parse_yaml
 from orbitmq.errors import HeaderError
 from orbitmq.model.access import (
     AccessDecision,
@@ -57,7 +56,7 @@ def parse_plain_acl(text: str) -> PlainAcl:
     Raises:
         HeaderError: not such a file; says which line or field, and shows no secret.
     """
-    document = parse_yaml(text)
+    document = _parse_yaml(text)
     if not isinstance(document, Mapping):
         raise HeaderError("plain_acl.yml: accounts are expected")
     users, acls, unused = [], [], []
@@ -74,6 +73,41 @@ def parse_plain_acl(text: str) -> PlainAcl:
     for address in trusted:
         _matcher(address)
     return PlainAcl(tuple(users), tuple(acls), trusted, tuple(unused))
+
+
+def _parse_yaml(text: str) -> Any:
+    """Return what a YAML file holds, with every word as text.
+
+    Raises:
+        HeaderError: it is no YAML, or uses an alias or a key twice; names the line and shows nothing of it.
+    """
+    import yaml  # only brokers with accounts of 4.x pay for it
+
+    class Loader(yaml.BaseLoader):  # type: ignore[misc] # the library has no types
+        """Refuses what is legal YAML and ambiguous, or large, in a file that decides about access."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                raise yaml.MarkedYAMLError(problem="an alias", problem_mark=self.peek_event().start_mark)
+            return super().compose_node(parent, index)
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            found = super().construct_mapping(node, deep)
+            if len(found) < len(node.value):
+                raise yaml.MarkedYAMLError(problem="a key that stands twice", problem_mark=node.start_mark)
+            return found
+
+        def construct_scalar(self, node: Any) -> Any:
+            is_null = node.style is None and node.value in ("", "~", "null")
+            return None if is_null else super().construct_scalar(node)
+
+    try:
+        return yaml.load(text, Loader)  # it makes nothing but text, lists and mappings
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise HeaderError(f"plain_acl.yml: line {line}: {error.problem}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise HeaderError(f"plain_acl.yml: no YAML ({type(error).__name__})") from None
 
 
 def trusts(patterns: tuple[str, ...]) -> IsTrusted | None:

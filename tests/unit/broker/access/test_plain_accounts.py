@@ -109,3 +109,41 @@ def test_addresses_that_are_let_in(pattern: str, inside: list[str], outside: lis
 
 def test_without_addresses_none_is():
     assert trusts(()) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        ("globalWhiteRemoteAddresses:\n- 10.10.*.*\n- '*'  # all", ("10.10.*.*", "*")),
+        ("globalWhiteRemoteAddresses: [10.1.1.1, 10.1.1.2]", ("10.1.1.1", "10.1.1.2")),
+        ("globalWhiteRemoteAddresses: ~\naccounts: null", ()),
+        ("accounts: []", ()),
+    ],
+)
+def test_yaml_is_read_with_every_word_as_text(text: str, addresses: tuple[str, ...]):
+    assert parse_plain_acl(text).trusted == addresses
+
+
+def test_a_secret_that_looks_like_a_number_or_nothing_is_text():
+    account = "accounts:\n- accessKey: yes\n  secretKey: 00123456"
+    (user,) = parse_plain_acl(account).users
+    assert (user.name, user.password) == ("yes", "00123456")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "accounts: &x []\nother: *x",
+        "accounts:\n- accessKey: hunter2\n  accessKey: hunter3",
+        "accounts: [hunter2",
+        "\taccounts: hunter2",
+        "accounts: hunter2\n- c",
+        "accounts: 'hunter2",
+        "[" * 5_000,
+        "accounts: \0",
+    ],
+)
+def test_what_is_no_plain_yaml_is_refused_with_its_line_and_without_its_content(text: str):
+    with pytest.raises(HeaderError, match=r"line \d+: |no YAML") as refused:
+        parse_plain_acl(text)
+    assert "hunter" not in str(refused.value)
