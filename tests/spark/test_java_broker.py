@@ -76,6 +76,9 @@ def test_rows_reach_a_java_broker(spark, java_name_servers, topic, read):
     rows = spark.range(5000).coalesce(1).selectExpr(*(f"{column} as {name}" for name, column in columns.items()))
     rows.write.format("rocketmq").options(nameServer=java_name_servers, topic=topic).mode("append").save()
 
+    # Java's broker makes queue entries some time after it has answered a send.
+    while read().count() < 5000:
+        pass
     assert numbers(read(subscription="even")) == list(range(0, 5000, 2))
     found = sorted(read().collect(), key=lambda row: row.flag)
     assert [int(row.body) for row in found] == [row.flag for row in found] == list(range(5000))

@@ -25,8 +25,8 @@ def gather_fields(data: Bytes, positions: Positions, fields: np.dtype[Any]) -> n
 
 def gather_bytes(data: Bytes, positions: Positions, size: int) -> Bytes:
     """Return the `size` bytes at each position, one row per position."""
-    if not len(positions):  # there may be fewer than `size` bytes then, of which no window can be made
-        return np.empty((0, size), np.uint8)
+    if not len(positions) or not size:  # of nothing, or of fewer than `size` bytes, no window can be made
+        return np.empty((len(positions), size), np.uint8)
     # The array has a window at every byte and costs nothing; the index copies those that are wanted, each as one piece.
     # They are unaligned in `data`, and aligned, back to back, in the copy, so that it can be seen as an array of fields.
     windows = np.ndarray(len(data) - size + 1, np.dtype((np.void, size)), data, strides=(1,))

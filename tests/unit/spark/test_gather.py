@@ -98,3 +98,7 @@ def test_a_string_is_repeated():
     assert repeat_text("é!", 3).to_pylist() == ["é!"] * 3
     assert repeat_text("é!", 0).to_pylist() == []
     assert repeat_text("", 2).to_pylist() == ["", ""]
+
+
+def test_no_bytes_at_each_position_are_a_row_each() -> None:
+    assert gather_bytes(np.zeros(3, np.uint8), np.array([0, 3]), 0).shape == (2, 0)

@@ -11,7 +11,7 @@ from orbitmq.cli.access import command
 from orbitmq.cli.brokers.config import app as config_app
 from orbitmq.cli.brokers.stats import broker_stats, status
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
-from orbitmq.cli.servers.serving import PORT_MAX, STRICT_HELP, ConfigOption, LogLevelOption, MetricsPortOption
+from orbitmq.cli.servers.options import PORT_MAX, STRICT_HELP, ConfigOption, LogLevelOption, MetricsPortOption
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
-from orbitmq.cli.servers.serving import PORT_MAX, STRICT_HELP, LogLevelOption, MetricsPortOption
+from orbitmq.cli.servers.options import PORT_MAX, STRICT_HELP, LogLevelOption, MetricsPortOption
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format, show_json
 

@@ -9,32 +9,10 @@ import resource
 import shlex
 import signal
 from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-import typer
-
-from orbitmq.cli.servers.logging import LogLevel
 from orbitmq.cli.terminal.output import Format, show_json
 from orbitmq.process.garbage_collector import short_collections
-
-PORT_MAX = 65535
-LogLevelOption = Annotated[LogLevel, typer.Option("--log-level", help="From which severity on to log, on stderr.")]
-HostOption = Annotated[str, typer.Option("--host", help="Address to listen on.")]
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--config", "-c", exists=True, dir_okay=False, metavar="FILE", help="Properties file with RocketMQ's own keys."
-    ),
-]
-STRICT_HELP = "Refuse keys of the file that neither RocketMQ 5.3.3 nor orbitmq knows; else name them in the log."
-MetricsPortOption = Annotated[
-    int | None,
-    typer.Option(
-        "--metrics-port", min=-1, max=PORT_MAX, help="HTTP port of /metrics, /healthz, /readyz.  [default: none]"
-    ),
-]
-
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

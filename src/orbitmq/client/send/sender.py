@@ -266,7 +266,7 @@ class Sender:
         """Let the broker know the requester, before a reply can come; return what is left of the time."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        await self._session.check_broker(self._session.routes.broker_of(queue), timeout_ms=left_ms)
+        await self._session.announce(self._session.routes.broker_of(queue), timeout_ms=left_ms)
         return max(1, left_ms - int((loop.time() - began) * 1000))
 
     async def _greet(self, queue: MessageQueue, left_ms: int) -> int:

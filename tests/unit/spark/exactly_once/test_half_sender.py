@@ -152,7 +152,7 @@ def test_too_many_doubts_fail_the_task(fake, options, monkeypatch):
         fake.drop_connections()
         yield pa.RecordBatch.from_pydict({"body": [b"x"] * 600})
 
-    with pytest.raises(SendFailed, match="in doubt"):
+    with pytest.raises(SendFailed, match="are not verified"):
         HalfSender(options, Prepared("q", 7, "attempt", 0)).send(batches())
 
 
