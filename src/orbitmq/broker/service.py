@@ -33,7 +33,7 @@ from orbitmq.broker.pop.service import PopService
 from orbitmq.broker.registration.addresses import BrokerAddress
 from orbitmq.broker.replication.follower import Follower
 from orbitmq.broker.replication.listener import FollowRules, SlaveListener
-from orbitmq.broker.replication.metadata import AskMaster, MasterTables, ask_no_master
+from orbitmq.broker.replication.metadata import AskMaster, MasterProgress, MasterTables, ask_no_master
 from orbitmq.broker.replication.slow_readers import SlowReaders
 from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.large_batches import LargeBatches
@@ -152,16 +152,6 @@ class BrokerService:
             clock=monotonic,
             is_notifying=config.notify_consumer_ids_changed_enable,
         )
-        self.metadata = MasterTables(
-            ask_master,
-            lambda: self.follower.master_broker,
-            self.topics,
-            self.groups,
-            self.offsets,
-            store.max_offset,
-            clock,
-        )
-        """Of a slave: what takes over the master's tables."""
         self.consumer_queries = ConsumerQueries(self.membership.members)
         self.locks = QueueLocks(config.rebalance_lock_max_live_time)
         self.filters = Filters(
@@ -211,6 +201,17 @@ class BrokerService:
         self.timers = open_timers(
             config, store, self.topics, files.timer_metrics_path, clock=clock, monotonic=monotonic, random=random
         )
+        self.metadata = MasterTables(
+            ask_master,
+            lambda: self.follower.master_broker,
+            self.topics,
+            self.groups,
+            self.offsets,
+            store.max_offset,
+            clock,
+            MasterProgress(ask_master, lambda: store.max_physical_offset, self.delays, self.timers),
+        )
+        """Of a slave: what takes over the master's tables."""
         self.sending = self._send_tables(LargeBatches(config.large_batches_max))
         self.reply_pushes = ReplyPushes(
             self.membership.members,

@@ -130,6 +130,18 @@ class DelayQueues:
         """Return up to where each level was delivered, in the form of delayOffset.json."""
         return format_delay_offsets({level: offset for level, (offset, _) in self.progress().items()}, self.version)
 
+    def take_over(self, offsets: Mapping[int, int], version: DataVersion) -> bool:
+        """Take over how far a master has delivered; say whether anything of it is new here.
+
+        Args:
+            offsets: by level; a level is never further than the messages that are here.
+        """
+        taken = {level: min(offset, self._end(level)) for level, offset in offsets.items() if level in self._offsets}
+        ahead = {level: offset for level, offset in taken.items() if offset > self._offsets[level]}
+        self._offsets |= ahead
+        self.version = version
+        return bool(ahead)
+
     def progress(self) -> dict[int, tuple[int, int]]:
         """Return, of each level that was ever used, up to where it was delivered, and where its queue ends."""
         return {level: (offset, self._end(level)) for level, offset in self._offsets.items() if self._end(level)}

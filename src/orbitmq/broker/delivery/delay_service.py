@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from orbitmq.broker.delivery.delay import DelayQueues, schedule
+from orbitmq.broker.delivery.delay import DelayQueues, parse_delay_offsets, schedule
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.clock import Clock
 from orbitmq.files import replace_file
@@ -57,6 +57,19 @@ class DelayService:
     def progress(self) -> dict[int, tuple[int, int]]:
         """Return, of each level that was ever used, up to where it was delivered, and where its queue ends."""
         return self._queues.progress()
+
+    async def take_over(self, content: bytes) -> None:
+        """Keep how far a master has delivered: a slave that becomes the master goes on there.
+
+        Args:
+            content: the master's delayOffset.json.
+
+        Raises:
+            HeaderError: it is none.
+            OSError: the disk does not take it.
+        """
+        if self._queues.take_over(*parse_delay_offsets(content)):
+            await asyncio.to_thread(replace_file, self._path, self._queues.offsets())
 
     def waiting(self, draft: Draft, properties: Mapping[str, str], level: int) -> Draft:
         """Return the form in which a message waits (see `delay.schedule`), at most at the highest level."""

@@ -1,6 +1,7 @@
-"""The tables that a slave takes over from its master besides the log: topics, groups, committed offsets.
+"""The tables that a slave takes over from its master besides the log: topics, groups, committed offsets, and how far the
+master has delivered delayed and timed messages.
 
-Each is asked for every ten seconds. Topics and groups are taken over one by one, and none is dropped in between: a
+Progress of deliveries is asked for every second, the others every ten seconds. Topics and groups are taken over one by one, and none is dropped in between: a
 slave that begins with an empty table at each round has none when its master dies amid one (apache/rocketmq#9804). One
 that cannot be taken over is left out, and the others are not (apache/rocketmq#9984).
 
@@ -14,21 +15,34 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
+from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.groups.offsets import SEPARATOR, GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.persistence import parse_offsets
+from orbitmq.broker.timers.service import TimerService
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.clock import Clock
 from orbitmq.errors import ConnectionFailed, OrbitError, Rejected
 from orbitmq.model.topic import DataVersion
+from orbitmq.store.timers.checkpoint import TimerCheckpoint, parse_timer_checkpoint
 from orbitmq.wire.bodies.groups import decode_group_table
+from orbitmq.wire.bodies.stats import decode_log_end
 from orbitmq.wire.bodies.topics import decode_topic_table
-from orbitmq.wire.headers import GetAllConsumerOffsets, GetAllSubscriptionGroups, GetAllTopicConfig
+from orbitmq.wire.headers import (
+    GetAllConsumerOffsets,
+    GetAllDelayOffsets,
+    GetAllSubscriptionGroups,
+    GetAllTopicConfig,
+    GetReplicationStatus,
+    GetTimerCheckpoint,
+)
 
 log = logging.getLogger(__name__)
 
 _PERIOD_S = 10.0
-_RETRY_S = 1.0
+_LOOK_S = 1.0
+"""How often it is asked how far the master has delivered: a promotion repeats at most that much."""
+_TRIES_PER_LOOK = 10
 
 T = TypeVar("T")
 AskMaster = Callable[[str, object], Awaitable[bytes]]
@@ -40,10 +54,56 @@ async def ask_no_master(address: str, header: object) -> bytes:
     raise ConnectionFailed(address, "this broker has no master")
 
 
+class MasterProgress:
+    """How far a master has delivered delayed and timed messages, taken over when this log has what it stored by then.
+
+    Without it a slave that becomes the master would deliver everything again. Taken over earlier, messages whose copies this
+    log lacks would count as delivered, and be lost.
+
+    Args:
+        log_end: returns where this broker's CommitLog ends.
+    """
+
+    def __init__(self, ask: AskMaster, log_end: Callable[[], int], delays: DelayService, timers: TimerService) -> None:
+        self._ask = ask
+        self._log_end = log_end
+        self._delays = delays
+        self._timers = timers
+        self._seen: tuple[int, bytes, TimerCheckpoint] | None = None
+
+    async def look(self, master: str) -> None:
+        """Ask a master how far it is.
+
+        Raises:
+            OrbitError: it does not answer, or with something else.
+        """
+        delays = await self._ask(master, GetAllDelayOffsets())
+        timers = parse_timer_checkpoint(await self._ask(master, GetTimerCheckpoint()))
+        # Asked last: what was delivered until now lies before this end of the master's log.
+        end = decode_log_end(await self._ask(master, GetReplicationStatus()))
+        self._seen = (end, delays, timers)
+
+    async def take_over(self) -> bool:
+        """Take over what the last look has found, if this log is far enough; False: not yet.
+
+        Raises:
+            HeaderError: the master's offsets cannot be parsed.
+            OSError: the disk does not take it.
+        """
+        if self._seen is None or self._log_end() < self._seen[0]:
+            return False
+        _, delays, timers = self._seen
+        self._seen = None
+        await self._delays.take_over(delays)
+        await self._timers.take_over(timers)
+        return True
+
+
 class MasterTables:
     """Takes over a master's tables: `run()` until it is cancelled.
 
     Args:
+        progress: of the master's deliveries.
         master: returns the address where the master serves clients; empty: not known yet.
         offset_max: returns a queue's end here: what is committed beyond waits for the log.
     """
@@ -57,9 +117,11 @@ class MasterTables:
         offsets: GroupOffsets,
         offset_max: Callable[[str, int], int],
         clock: Clock,
+        progress: MasterProgress,
     ) -> None:
         self._ask = ask
         self._master = master
+        self._progress = progress
         self._topics = topics
         self._groups = groups
         self._offsets = offsets
@@ -69,15 +131,27 @@ class MasterTables:
 
     async def run(self) -> None:
         """Take over what there is, again and again."""
+        loop = asyncio.get_running_loop()
+        due_s = loop.time()
         while True:
-            pause_s = _RETRY_S
             if master := self._master():
                 try:
-                    await self.take_over(master)
-                    pause_s = _PERIOD_S
+                    if loop.time() >= due_s:
+                        await self.take_over(master)
+                        due_s = loop.time() + _PERIOD_S
+                    await self._progress.look(master)
                 except (OrbitError, ValueError) as error:
                     log.warning("the tables of the master %s cannot be taken over: %s", master, error)
-            await asyncio.sleep(pause_s)
+            for _ in range(_TRIES_PER_LOOK):
+                await asyncio.sleep(_LOOK_S / _TRIES_PER_LOOK)
+                await self.take_over_progress()
+
+    async def take_over_progress(self) -> None:
+        """Take over how far the master has delivered, as far as this log covers it; what fails is tried again."""
+        try:
+            await self._progress.take_over()
+        except (OrbitError, OSError) as error:
+            log.warning("how far the master has delivered cannot be taken over: %s", error)
 
     async def take_over(self, master: str) -> None:
         """Take over the master's tables as they are now.

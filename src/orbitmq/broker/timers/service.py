@@ -96,6 +96,19 @@ class TimerService:
         """How far everything is, as far as it is on the disk."""
         return self._files.checkpoint
 
+    async def take_over(self, checkpoint: TimerCheckpoint) -> None:
+        """Keep how far a master has delivered: a slave that becomes the master passes over what was due before.
+
+        Raises:
+            OSError: the disk does not take it.
+        """
+        own = self._files.checkpoint
+        queue_offset = max(checkpoint.queue_offset, checkpoint.master_queue_offset)
+        taken = own._replace(read_ms=checkpoint.read_ms, master_queue_offset=queue_offset, version=checkpoint.version)
+        if taken != own:
+            await asyncio.to_thread(self._files.write_checkpoint, taken)
+            self._files.checkpoint_written(taken)
+
     @property
     def metrics(self) -> TimerMetrics:
         """How many messages wait, by topic."""

@@ -106,6 +106,15 @@ class SlaveStatus(NamedTuple):
     sent: int
 
 
+def decode_log_end(body: bytes) -> int:
+    """Decode where a master's CommitLog ended when it answered GET_BROKER_HA_STATUS.
+
+    Raises:
+        HeaderError: it does not say so.
+    """
+    return parse_body("a broker's replication status", body, lambda document: int(document["masterCommitLogMaxOffset"]))
+
+
 def encode_replication_status(log_end: int, slaves: Sequence[SlaveStatus] = (), master: str | None = None) -> bytes:
     """Encode a broker's answer to GET_BROKER_HA_STATUS.
 

@@ -139,6 +139,32 @@ async def test_a_slave_that_is_started_as_a_master_goes_on_with_what_it_copied(t
         assert [bytes(record.body) for record in (await promoted.pull())[1]] == [b"copied", b"new"]
 
 
+async def test_a_promoted_slave_repeats_no_delayed_and_no_timed_message(tmp_path: Path) -> None:
+    levels = {"message_delay_level": "1s 2h", "timer_flush_interval_ms": 100}
+    async with broker(tmp_path / "m", ha_listen_port=0, **levels) as master:
+        async with slave(tmp_path / "s", master, **levels) as copy:
+            await master.send(body=b"delayed", properties="DELAY\x011\x02")
+            await master.send(body=b"much later", properties="DELAY\x012\x02")
+            await master.send(body=b"timed", properties="TIMER_DELAY_MS\x011000\x02")
+            store, timers = master.broker.service.store, master.broker.service.timers
+            await until(lambda: store.max_offset("t", 0) == 2)
+            await until(lambda: not timers.timers.is_changed)
+            await copied(master, copy)
+            metadata = copy.broker.service.metadata
+            await metadata.take_over(master.broker.address)
+            await metadata._progress.look(master.broker.address)
+            await metadata.take_over_progress()
+            assert copy.broker.service.delays.backlog()[1] == 0
+    async with broker(tmp_path / "s", **levels) as promoted:
+        assert promoted.broker.service.delays.backlog() == {1: 0, 2: 1}
+        await promoted.send(body=b"new", properties="DELAY\x011\x02")
+        await promoted.send(body=b"new, too", properties="TIMER_DELAY_MS\x011000\x02")
+        store = promoted.broker.service.store
+        await until(lambda: store.max_offset("t", 0) == 4)
+        records = (await promoted.pull())[1]
+        assert sorted(bytes(record.body) for record in records) == [b"delayed", b"new", b"new, too", b"timed"]
+
+
 async def test_a_slave_says_whom_it_follows(tmp_path: Path) -> None:
     async with broker(tmp_path / "m", ha_listen_port=0) as master:
         address = master.broker.service.address.replication

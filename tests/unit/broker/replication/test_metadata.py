@@ -8,13 +8,22 @@ import pytest
 
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.persistence import format_offsets
-from orbitmq.broker.replication.metadata import MasterTables
+from orbitmq.broker.replication.metadata import MasterProgress, MasterTables
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed, Rejected
 from orbitmq.model.topic import DataVersion, TopicConfig
+from orbitmq.store.timers.checkpoint import TimerCheckpoint, format_timer_checkpoint
 from orbitmq.wire.bodies.groups import GroupConfig, GroupTable, encode_group_table
+from orbitmq.wire.bodies.stats import encode_replication_status
 from orbitmq.wire.bodies.topics import TopicTable, encode_topic_table
-from orbitmq.wire.headers import GetAllConsumerOffsets, GetAllSubscriptionGroups, GetAllTopicConfig
+from orbitmq.wire.headers import (
+    GetAllConsumerOffsets,
+    GetAllDelayOffsets,
+    GetAllSubscriptionGroups,
+    GetAllTopicConfig,
+    GetReplicationStatus,
+    GetTimerCheckpoint,
+)
 
 
 class Registry:
@@ -51,8 +60,9 @@ class Master:
 
 def take_over(master: Master, topics: Registry, groups: Registry, offsets: GroupOffsets, times: int = 1) -> None:
     tables: Any = (topics, groups, offsets)
+    progress: Any = SimpleNamespace()
     follower = MasterTables(
-        master.ask, lambda: "m:1", tables[0], tables[1], tables[2], lambda topic, queue_id: 5, lambda: 0
+        master.ask, lambda: "m:1", tables[0], tables[1], tables[2], lambda topic, queue_id: 5, lambda: 0, progress
     )
     for _ in range(times):
         asyncio.run(follower.take_over("m:1"))
@@ -88,3 +98,41 @@ def test_a_master_that_does_not_answer_changes_nothing() -> None:
     with pytest.raises(ConnectionFailed):
         take_over(master, topics, Registry(), GroupOffsets())
     assert topics.known == {}
+
+
+class Kept:
+    """Keeps what is taken over."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    async def take_over(self, progress: Any) -> None:
+        self.seen.append(progress)
+
+
+def test_progress_is_taken_over_when_the_log_has_what_was_delivered() -> None:
+    checkpoint = TimerCheckpoint(7_000, 52, 3, 3)
+    answers = {
+        GetAllDelayOffsets: b'{"offsetTable":{1:9}}',
+        GetTimerCheckpoint: format_timer_checkpoint(checkpoint),
+        GetReplicationStatus: encode_replication_status(100),
+    }
+    asked: list[object] = []
+
+    async def ask(address: str, header: object) -> bytes:
+        asked.append(type(header))
+        return answers[type(header)]
+
+    delays, timers = Kept(), Kept()
+    kept: Any = (delays, timers)
+    log_end = 99
+    progress = MasterProgress(ask, lambda: log_end, *kept)
+    assert not asyncio.run(progress.take_over())
+    asyncio.run(progress.look("m:1"))
+    assert asked[-1] is GetReplicationStatus  # or the log's end would not cover what was delivered
+    assert not asyncio.run(progress.take_over())
+    assert delays.seen == timers.seen == []
+    log_end = 100
+    assert asyncio.run(progress.take_over())
+    assert (delays.seen, timers.seen) == ([answers[GetAllDelayOffsets]], [checkpoint])
+    assert not asyncio.run(progress.take_over())
