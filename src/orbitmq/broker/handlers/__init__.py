@@ -42,6 +42,7 @@ HANDLERS: Handlers[BrokerService] = Handlers()
 def _send_back_tables(broker: BrokerService) -> send_back.SendBackTables:
     return send_back.SendBackTables(
         broker.store,
+        broker.sending.answers,
         broker.topics,
         broker.groups,
         broker.delays,
@@ -73,6 +74,7 @@ def pop_tables(broker: BrokerService) -> PopTables:
     """Return what the handlers of POP work on."""
     return PopTables(
         broker.store,
+        broker.sending.answers,
         broker.pop,
         broker.filters,
         broker.topics,
@@ -200,7 +202,7 @@ def _group_tables(broker: BrokerService) -> groups.GroupTables:
 HANDLERS.include(send.handlers, lambda broker: broker.sending)
 HANDLERS.include(replies.handlers, _reply_tables)
 HANDLERS.include(
-    transactions.handlers, lambda broker: transactions.TransactionTables(broker.store, broker.transactions)
+    transactions.handlers, lambda broker: transactions.TransactionTables(broker.sending.answers, broker.transactions)
 )
 HANDLERS.include(recall.handlers, _recall_tables)
 HANDLERS.include(timers.handlers, lambda broker: broker.timers)

@@ -14,7 +14,7 @@ from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.pop.pops import PopRequest, PopResult
 from orbitmq.broker.pop.service import PopService
-from orbitmq.broker.sending.answers import refusal_of
+from orbitmq.broker.sending.answers import SendAnswers, refusal_of
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected, StoreUnavailable
@@ -60,6 +60,7 @@ class PopTables:
     """
 
     store: Store
+    answers: SendAnswers
     pop: PopService
     filters: Filters
     topics: TopicRegistry

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from orbitmq.broker.handlers.pop import PopTables, check_broker, check_invisible_time, parse_ack
-from orbitmq.broker.sending.answers import FLUSH_TIMEOUT_REMARK, NOT_DURABLE, refusal_of
+from orbitmq.broker.sending.answers import refusal_of, when_safe
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreUnavailable
-from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.work import SMALL_BODY_SIZE, Work, in_turns
 from orbitmq.store import AppendResult
 from orbitmq.wire.headers import AckMessage, BatchAckMessages, ChangeInvisibleTime, ChangeInvisibleTimeResponse
@@ -48,7 +48,7 @@ def acknowledge(tables: PopTables, call: Call[AckMessage]) -> Reply | Later:
         raise refusal_of(error) from None
     if result is not None:
         tables.stats.acknowledged(header.topic, header.consumer_group, 1)
-    return _when_durable(tables, call, Reply(), result)
+    return _when_safe(tables, call, Reply(), result)
 
 
 @handlers.on(BatchAckMessages, body_size_max=_BODY_SIZE_MAX)
@@ -85,7 +85,7 @@ def _acknowledge_batch(tables: PopTables, call: Call[BatchAckMessages]) -> Work:
                 reply = refusal
     except StoreUnavailable as error:
         raise refusal_of(error) from None
-    return _when_durable(tables, call, reply, result)
+    return _when_safe(tables, call, reply, result)
 
 
 def _try_in_order(tables: PopTables, key: CheckpointKey, offsets: Iterable[int]) -> Reply | None:
@@ -134,7 +134,7 @@ def change_invisible_time(tables: PopTables, call: Call[ChangeInvisibleTime]) ->
     response = ChangeInvisibleTimeResponse(
         pop_time_ms=now_ms, invisible_ms=header.invisible_ms, revive_queue_id=found.revive_queue_id
     )
-    return _when_durable(tables, call, Reply(header=response), result)
+    return _when_safe(tables, call, Reply(header=response), result)
 
 
 def _change_in_order(tables: PopTables, key: CheckpointKey, queue_offset: int, invisible_ms: int) -> Reply:
@@ -158,20 +158,14 @@ def _not_out(key: CheckpointKey, queue_offset: int) -> Rejected:
     return Rejected(ResponseCode.NO_MESSAGE, remark)
 
 
-def _when_durable(
+def _when_safe(
     tables: PopTables,
     call: Call[AckMessage] | Call[BatchAckMessages] | Call[ChangeInvisibleTime],
     reply: Reply,
     result: AppendResult | None,
 ) -> Reply | Later:
-    """Answer now, or after the group commit that covers the last record."""
+    """Answer now, or when the last record is as safe as a send."""
     if result is None:
         return reply
 
-    def synced(is_durable: bool | None) -> None:
-        if is_durable is None:
-            call.answer(Reply(ResponseCode.SERVICE_NOT_AVAILABLE, FLUSH_TIMEOUT_REMARK))
-        else:
-            call.answer(reply if is_durable else NOT_DURABLE)
-
-    return reply if tables.store.wait_durable(result.end, synced) else LATER
+    return when_safe(tables.answers, call, result.end, reply)

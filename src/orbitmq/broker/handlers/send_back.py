@@ -15,13 +15,13 @@ from orbitmq.broker.delivery.delay import properties_again
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.monitoring.stats import BrokerStats
-from orbitmq.broker.sending.answers import NOT_DURABLE, refusal_of
+from orbitmq.broker.sending.answers import SendAnswers, refusal_of, when_safe
 from orbitmq.broker.topics.registry import TopicRegistry, dead_letter_topic, retry_topic
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreUnavailable
 from orbitmq.model.message import PropertyName
 from orbitmq.model.topic import Perm, TopicConfig
-from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.store import Draft, Store
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import ConsumerSendBack
@@ -42,6 +42,7 @@ class SendBackTables:
     """
 
     store: Store
+    answers: SendAnswers
     topics: TopicRegistry
     groups: GroupRegistry
     delays: DelayService
@@ -78,10 +79,7 @@ def send_back(tables: SendBackTables, call: Call[ConsumerSendBack]) -> Reply | L
     tables.delays.wake()
     tables.stats.send_backs.add((record.topic, group.group), 1, 0)
 
-    def synced(is_durable: bool | None) -> None:
-        call.answer(Reply() if is_durable else NOT_DURABLE)
-
-    return Reply() if tables.store.wait_durable(result.end, synced) else LATER
+    return when_safe(tables.answers, call, result.end)
 
 
 def _find_record(tables: SendBackTables, physical_offset: int) -> Record:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orbitmq.broker.sending.answers import NOT_DURABLE, refusal_of
+from orbitmq.broker.sending.answers import SendAnswers, refusal_of, when_safe
 from orbitmq.broker.transactions.transactions import ENDS, Transactions
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected, StoreUnavailable
-from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
-from orbitmq.store import AppendResult, Store
+from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.wire.headers import EndTransaction, ResumeCheckHalfMessage
 from orbitmq.wire.messages.message_id import parse_offset_message_id
 
@@ -24,7 +23,7 @@ from orbitmq.wire.messages.message_id import parse_offset_message_id
 class TransactionTables:
     """What it takes to end transactions."""
 
-    store: Store
+    answers: SendAnswers
     transactions: Transactions
 
 
@@ -47,7 +46,7 @@ def end_transaction(tables: TransactionTables, call: Call[EndTransaction]) -> Re
         raise refusal_of(error) from None
     except InvalidArgument as error:
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
-    return _when_durable(tables, call, result)
+    return when_safe(tables.answers, call, result.end)
 
 
 @handlers.on(ResumeCheckHalfMessage)
@@ -60,13 +59,4 @@ def resume_check_half_message(tables: TransactionTables, call: Call[ResumeCheckH
         raise Rejected(ResponseCode.SYSTEM_ERROR, str(error)) from None
     except StoreUnavailable as error:
         raise refusal_of(error) from None
-    return _when_durable(tables, call, result)
-
-
-def _when_durable(
-    tables: TransactionTables, call: Call[EndTransaction] | Call[ResumeCheckHalfMessage], result: AppendResult
-) -> Reply | Later:
-    def synced(is_durable: bool | None) -> None:
-        call.answer(Reply() if is_durable else NOT_DURABLE)
-
-    return Reply() if tables.store.wait_durable(result.end, synced) else LATER
+    return when_safe(tables.answers, call, result.end)

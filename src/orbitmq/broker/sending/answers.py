@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreBusy, StoreUnavailable
@@ -139,6 +140,30 @@ class SendAnswers:
         if ack_result is not None:
             part(_OF_SLAVES[ack_result])
         return False
+
+
+def when_safe(
+    answers: SendAnswers,
+    call: Call[Any],
+    end: int,
+    reply: Reply = Reply(),  # noqa: B008 - frozen
+) -> Reply | Later:
+    """Answer a request that stored something: now, or when that is as safe as a send would be.
+
+    What is not safe in time is refused (14) with the reason: its client asks again, and storing it twice does no harm.
+
+    Args:
+        end: where the last record of it ends.
+    """
+
+    def safe(code: ResponseCode) -> None:
+        if code == ResponseCode.SUCCESS:
+            call.answer(reply)
+        else:
+            is_lost = code == NOT_DURABLE.code
+            call.answer(NOT_DURABLE if is_lost else Reply(ResponseCode.SERVICE_NOT_AVAILABLE, remark_of(code)))
+
+    return reply if answers.wait_safe(end, safe) else LATER
 
 
 def remark_of(code: ResponseCode) -> str | None:

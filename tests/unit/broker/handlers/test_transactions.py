@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.handlers.transactions import TransactionTables, end_transaction, resume_check_half_message
+from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected, StoreBusy, StoreUnavailable
 from orbitmq.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC
 from orbitmq.net.dispatch.handlers import LATER
@@ -158,11 +159,19 @@ def test_nothing_is_resumed_while_the_store_takes_nothing(error: Exception, code
     assert refused.value.code == code
 
 
-@pytest.mark.parametrize(("is_durable", "code"), [(True, 0), (False, 14), (None, 14)])
-def test_an_end_is_answered_when_its_sync_is_done(is_durable: bool | None, code: int) -> None:
+@pytest.mark.parametrize(
+    ("safety", "code"),
+    [
+        (ResponseCode.SUCCESS, 0),
+        (ResponseCode.SERVICE_NOT_AVAILABLE, 14),
+        (ResponseCode.FLUSH_DISK_TIMEOUT, 14),
+        (ResponseCode.FLUSH_SLAVE_TIMEOUT, 14),
+    ],
+)
+def test_an_end_is_answered_when_it_is_as_safe_as_a_send(safety: ResponseCode, code: int) -> None:
     class Waiting:
-        def wait_durable(self, position: int, waiter: Any) -> bool:
-            waiter(is_durable)
+        def wait_safe(self, end: int, safe: Any) -> bool:
+            safe(safety)
             return False
 
     class Ended:

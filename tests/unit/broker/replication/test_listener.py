@@ -18,8 +18,11 @@ from orbitmq.ha.slave import HEADER, REPORT
 from orbitmq.store import Draft
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.stats import SlaveStatus
-from orbitmq.wire.headers import GetReplicationStatus
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import ConsumerSendBack, GetReplicationStatus, SendResponse
 
+from ..handlers.support import ack_header, pop
+from ..handlers.test_transactions import HALF, end_header
 from ..parts import Serve, memory_store
 
 
@@ -228,6 +231,17 @@ async def test_a_synchronous_master_without_slaves_says_so_with_each_answer(serv
         answer = await harness.send()
         assert (answer.code, answer.ext_fields["queueOffset"]) == (11, "0")
         assert "on the master alone" in answer.remark
+
+
+async def test_send_backs_acks_and_ends_wait_for_slaves_as_sends_do(serve: Serve) -> None:
+    async with serve(broker_role="SYNC_MASTER") as harness:
+        half = decode_header(SendResponse, (await harness.send(properties=HALF, sys_flag=4)).ext_fields)
+        await harness.send(body=b"popped")
+        (message,) = await pop(harness)
+        back = ConsumerSendBack(physical_offset=message.physical_offset, group="g", delay_level=1)
+        for header in (back, ack_header(message), end_header(half)):
+            answer = await harness.ask(header)
+            assert (answer.code, "on the master alone" in answer.remark) == (14, True), header
 
 
 async def test_as_many_slaves_as_in_sync_replicas_asks_for_must_have_it(serve: Serve) -> None:
