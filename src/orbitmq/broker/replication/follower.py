@@ -43,13 +43,16 @@ class Follower:
         self._silence_s = silence_ms / 1000
         self._said = ""
         self._report = 0
+        self._writer: asyncio.StreamWriter | None = None
 
     def learn(self, ha_address: str | None, broker_address: str | None) -> None:
         """Take note of where the master is, as a NameServer says."""
         if broker_address:
             self.master_broker = broker_address
-        if ha_address and not self._is_fixed:
+        if ha_address and not self._is_fixed and ha_address != self.master:
             self.master = ha_address
+            if self._writer is not None:
+                self._writer.close()  # its reader wakes: the old master may be silent for long
 
     async def run(self) -> None:
         """Follow, and come again when the connection ends."""
@@ -62,7 +65,9 @@ class Follower:
             await asyncio.sleep(_RETRY_S)
 
     async def _follow(self, master: str) -> None:
-        reader, writer = await asyncio.open_connection(*parse_address(master))
+        async with asyncio.timeout(self._silence_s):
+            reader, writer = await asyncio.open_connection(*parse_address(master))
+        self._writer = writer
         beat = asyncio.get_running_loop().create_task(self._beat(writer))
         try:
             followed = FollowedLog(self._store.max_physical_offset, self._segment_size)
@@ -78,13 +83,24 @@ class Follower:
                     self._store.append_copy(found, content)
                 self._said = ""
                 if followed.report != before:
-                    writer.write(REPORT.pack(followed.report))
-                self._report = followed.report
+                    self._report_when_durable(writer, followed.report)
         finally:
+            self._writer = None
             beat.cancel()
             writer.close()
             with suppress(OSError, asyncio.CancelledError):
                 await beat
+
+    def _report_when_durable(self, writer: asyncio.StreamWriter, position: int) -> None:
+        """Report that the log is here up to `position`; with SYNC_FLUSH as soon as the disk has it."""
+
+        def report(is_durable: bool | None) -> None:
+            if is_durable and writer is self._writer:
+                self._report = max(self._report, position)
+                writer.write(REPORT.pack(self._report))
+
+        if self._store.wait_durable(position, report):
+            report(True)
 
     async def _beat(self, writer: asyncio.StreamWriter) -> None:
         """Report now and then, for the master takes a slave that is silent for one that is gone."""

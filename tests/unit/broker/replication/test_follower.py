@@ -13,6 +13,7 @@ import pytest
 
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.replication.follower import Follower
 from orbitmq.errors import ConfigError
 from orbitmq.wire.headers import GetReplicationStatus, SendResponse
 
@@ -163,6 +164,59 @@ async def test_a_promoted_slave_repeats_no_delayed_and_no_timed_message(tmp_path
         await until(lambda: store.max_offset("t", 0) == 4)
         records = (await promoted.pull())[1]
         assert sorted(bytes(record.body) for record in records) == [b"delayed", b"new", b"new, too", b"timed"]
+
+
+async def test_a_slave_goes_to_a_new_master_though_the_old_one_is_silent(tmp_path: Path) -> None:
+    async def be_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connected.set()
+        await reader.read()
+        writer.close()
+
+    connected = asyncio.Event()
+    silent = await asyncio.start_server(be_silent, "127.0.0.1", 0)
+    address = "{}:{}".format(*silent.sockets[0].getsockname())
+    async with broker(tmp_path / "m", ha_listen_port=0) as master, silent:
+        long = {"broker_role": "SLAVE", "broker_id": 1, "ha_housekeeping_interval": 600_000}
+        async with broker(tmp_path / "s", **long) as copy:
+            follower = copy.broker.service.follower
+            follower.learn(address, None)
+            await connected.wait()
+            await master.send()
+            follower.learn(master.broker.service.address.replication, None)
+            await copied(master, copy)
+
+
+async def test_a_master_that_answers_no_connection_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(*_address: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio, "open_connection", hang)
+    store: Any = None
+    follower = Follower(store, SEGMENT_SIZE, master="192.0.2.1:1", heartbeat_ms=1, silence_ms=1)
+    with pytest.raises(TimeoutError):
+        await follower._follow(follower.master)
+
+
+async def test_a_slave_reports_what_its_disk_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with (
+        broker(tmp_path / "m", ha_listen_port=0) as master,
+        slave(tmp_path / "s", master, flush_disk_type="SYNC_FLUSH") as copy,
+    ):
+        waiting: list[Callable[[bool | None], None]] = []
+
+        def wait_durable(position: int, waiter: Callable[[bool | None], None]) -> bool:
+            waiting.append(waiter)
+            return False
+
+        monkeypatch.setattr(copy.broker.service.store, "wait_durable", wait_durable)
+        slaves = master.broker.service.slave_listener
+        await until(lambda: bool(slaves.slaves))
+        await master.send()
+        await reached(copy, master.broker.service.store.max_physical_offset)
+        await until(lambda: bool(waiting))
+        assert slaves.slaves[0].acknowledged == 0
+        waiting[0](True)
+        await until(lambda: slaves.slaves[0].acknowledged == master.broker.service.store.max_physical_offset)
 
 
 async def test_a_slave_says_whom_it_follows(tmp_path: Path) -> None:
