@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, default=3, help="runs of each row and peer; medians are shown")
     parser.add_argument("--seconds", type=float, default=4, help="measured seconds of each run")
     parser.add_argument("--messages", type=int, metavar="N", help="no row's sample is larger: for a look")
-    parser.add_argument("--attempts", type=int, default=3, help="tries to get a run that nobody else disturbs")
+    parser.add_argument("--attempts", type=int, default=3, help="tries to get an undisturbed run")
     parser.add_argument(
         "--keep",
         action=argparse.BooleanOptionalAction,

@@ -221,7 +221,7 @@ FIGURES = [
     Figure("memory-nameserver-idle", "NameServer: resident memory, idle", "MB", Bar(at_most=40)),
     Figure("memory-nameserver-k8", "... after the load of 8 brokers per topic", "MB", Bar(at_most=60)),
     Figure("memory-nameserver-k100", "... after the load of all topics on all brokers", "MB", Bar(at_most=90)),
-    Figure("memory-broker-idle", "broker: resident memory beside mapped files, idle", "MB", Bar(at_most=60)),
+    Figure("memory-broker-idle", "broker: resident memory without mapped files, idle", "MB", Bar(at_most=60)),
     Figure("memory-broker-loaded", "... after 400,000 messages of 1 KiB", "MB"),
     Figure("timers", "100,000 timer messages of 100 B: stored and delivered", "messages/s", Bar(1.5)),
     Figure(
@@ -238,16 +238,16 @@ FIGURES = [
     ),
     Figure(
         "memory-broker-5000",
-        "broker: resident memory beside mapped files, 5,000 topics x 8 queues",
+        "broker: resident memory without mapped files, 5,000 topics x 8 queues",
         "MB",
         Bar(at_most_ratio=1 / 3),
     ),
     Figure(
         "poison",
-        "100,000 good messages consumed beside one in forty that always fails: time, against none that fails",
+        "100,000 good messages consumed next to one in forty that always fails: time, against none that fails",
         "times",
         Bar(at_most=1.2),
     ),
     Figure("spark-read", "Spark batch read, 1 KiB bodies", "rows/s", Bar(at_least=200_000)),
-    Figure("spark-kafka", "Spark beside Kafka's connector: the least share of a bar", "of a bar", Bar(at_least=1)),
+    Figure("spark-kafka", "Spark next to Kafka's connector: the least share of a bar", "of a bar", Bar(at_least=1)),
 ]
