@@ -78,7 +78,7 @@ class Sender:
         self._retries = retries
         self._queue_count = queue_count
         self._on_sent = on_sent
-        self._pauses: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
+        self._pauses: defaultdict[str, dict[asyncio.Future[None], None]] = defaultdict(dict)
         session.routes.add_listener(self._route_changed)
         session.pool.on_connected(self._connected)
 
@@ -195,11 +195,11 @@ class Sender:
     async def _pause(self, broker_name: str, pause_s: float) -> None:
         """Wait before a broker that has failed is tried again; less when there is news of it."""
         sleeping = asyncio.ensure_future(asyncio.sleep(pause_s))
-        self._pauses[broker_name].add(sleeping)
+        self._pauses[broker_name][sleeping] = None
         try:
             await asyncio.wait((sleeping,))
         finally:
-            self._pauses[broker_name].discard(sleeping)
+            self._pauses[broker_name].pop(sleeping, None)
             sleeping.cancel()
 
     def _route_changed(self, _topic: str, _route: TopicRoute) -> None:
