@@ -128,6 +128,8 @@ class MasterTables:
         self._offset_max = offset_max
         self._clock = clock
         self._seen: dict[str, DataVersion] = {}
+        self._failure: str | None = None
+        """Why the last round failed: what repeats is said once."""
 
     async def run(self) -> None:
         """Take over what there is, again and again."""
@@ -135,13 +137,17 @@ class MasterTables:
         due_s = loop.time()
         while True:
             if master := self._master():
+                failure = None
                 try:
                     if loop.time() >= due_s:
                         await self.take_over(master)
                         due_s = loop.time() + _PERIOD_S
                     await self._progress.look(master)
                 except (OrbitError, ValueError) as error:
-                    log.warning("the tables of the master %s cannot be taken over: %s", master, error)
+                    failure = f"the tables of the master {master} cannot be taken over: {error}"
+                if failure is not None and failure != self._failure:
+                    log.warning("%s", failure)
+                self._failure = failure
             for _ in range(_TRIES_PER_LOOK):
                 await asyncio.sleep(_LOOK_S / _TRIES_PER_LOOK)
                 await self.take_over_progress()

@@ -8,6 +8,7 @@ import pytest
 
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.persistence import format_offsets
+from orbitmq.broker.replication import metadata
 from orbitmq.broker.replication.metadata import MasterProgress, MasterTables
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed, Rejected
@@ -136,3 +137,27 @@ def test_progress_is_taken_over_when_the_log_has_what_was_delivered() -> None:
     assert asyncio.run(progress.take_over())
     assert (delays.seen, timers.seen) == ([answers[GetAllDelayOffsets]], [checkpoint])
     assert not asyncio.run(progress.take_over())
+
+
+async def test_a_failure_that_repeats_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(metadata, "_LOOK_S", 0)
+    looks = 0
+
+    async def look(master: str) -> None:
+        nonlocal looks
+        looks += 1
+        raise ConnectionFailed(master)
+
+    async def take_over() -> bool:
+        return False
+
+    answers, tables = Master("a"), [Registry(), Registry(), GroupOffsets()]
+    progress: Any = SimpleNamespace(look=look, take_over=take_over)
+    given: list[Any] = [answers.ask, lambda: "m:1", *tables, lambda topic, queue_id: 5, lambda: 0, progress]
+    running = asyncio.ensure_future(MasterTables(*given).run())
+    while looks < 3:
+        await asyncio.sleep(0)
+    running.cancel()
+    assert caplog.text.count("cannot be taken over") == 1
