@@ -65,7 +65,7 @@ def test_after_a_failed_sync_a_restart_writes_the_tail_again():
     store.close()
     again = open_store(disk.after_kill())
     assert read_all(again) == 1
-    assert read_all(open_store(again._disk.after_power_cut(Random(1)))) == 1
+    assert read_all(open_store(again._files.disk.after_power_cut(Random(1)))) == 1
 
 
 FILL = """

@@ -1,8 +1,7 @@
 """Dispatch: from the CommitLog to what is derived from it. Pure.
 
 State: messages that were appended and may not be read yet. In: messages in the order of the log, and how far the log
-is readable. Out: each message once, in order. The consume queues are served by the store itself; indexes, timers and
-whatever else follows the log are `consumers`.
+is readable. Out: each message once, in order.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from orbitmq.store.values import Dispatched
 from orbitmq.wire.messages.properties import find_property, tag_code
 from orbitmq.wire.messages.record import Record
 
-DispatchConsumer = Callable[[Dispatched], None]
 _DIGITS_MAX = 9
 
 
@@ -25,17 +23,11 @@ class Dispatch:
     """Keeps messages until they are readable."""
 
     def __init__(self) -> None:
-        self.consumers: list[DispatchConsumer] = []
         self._pending: deque[Dispatched] = deque()
 
     def __len__(self) -> int:
         """Count the messages that cannot be read yet."""
         return len(self._pending)
-
-    def deliver(self, message: Dispatched) -> None:
-        """Hand a readable message to every consumer."""
-        for consume in self.consumers:
-            consume(message)
 
     def hold(self, message: Dispatched) -> None:
         """Keep a message until the log is readable past its end."""

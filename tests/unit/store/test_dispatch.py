@@ -24,13 +24,6 @@ def test_messages_wait_until_the_log_is_readable_past_their_end_upstream_8239():
     assert list(dispatch.take_readable(40)) == []
 
 
-def test_every_consumer_gets_every_message_in_order():
-    dispatch, told = Dispatch(), []
-    dispatch.consumers += (lambda m: told.append(("index", m)), lambda m: told.append(("timer", m)))
-    dispatch.deliver(message(0))
-    assert told == [("index", message(0)), ("timer", message(0))]
-
-
 def test_a_deleted_topics_messages_are_forgotten():
     dispatch = Dispatch()
     dispatch.hold(message(0, topic="gone"))

@@ -70,11 +70,9 @@ def test_time_never_goes_back():
 
 
 @pytest.mark.parametrize("flush", FlushMode)
-@pytest.mark.parametrize("has_consumer", [False, True])
 @pytest.mark.parametrize(("given", "code"), [(None, tag_code("new")), (12345, 12345)])
-def test_listeners_hear_of_every_message_with_its_tag_code(given, code, flush, has_consumer):
+def test_listeners_hear_of_every_message_with_its_tag_code(given, code, flush):
     store, heard = store_of(flush=flush), []
-    store.dispatch_consumers.extend([lambda _message: None] * has_consumer)
     store.on_arrived.append(lambda *message: heard.append(message))
     store.append(draft(properties=b"TAGS\x01new\x02", tag_code=given))
     store.append(draft(sys_flag=0x4))
@@ -86,21 +84,6 @@ def test_a_listener_that_fails_does_not_turn_a_stored_message_into_an_error(capl
     store.on_arrived.append(fail)
     assert store.append(draft()).queue_offset == 0
     assert "a listener for arriving messages failed" in caplog.text
-
-
-@pytest.mark.parametrize("flush", FlushMode)
-def test_consumers_of_the_dispatch_get_the_whole_value(flush):
-    store, told = store_of(flush=flush), []
-    store.dispatch_consumers.append(told.append)
-    store.append(draft(properties=b"KEYS\x01k\x02", sys_flag=0x4))
-    store.append(draft(queue_id=2, properties=b"KEYS\x01k\x02"))
-    store.flush()
-    assert [(m.queue_id, m.queue_offset, m.sys_flag, m.properties) for m in told] == [
-        (0, 0, 0x4, b"KEYS\x01k\x02"),
-        (2, 0, 0, b"KEYS\x01k\x02"),
-    ]
-    assert store.max_offset("orders", 0) == 0
-    assert store.max_offset("orders", 2) == 1
 
 
 def test_a_batch_gets_consecutive_offsets(store):

@@ -69,7 +69,6 @@ class CommitLog:
         segment_size: bytes of each file; a record never spans two.
         store_host: this broker's address, as it stands in every record.
         record_crc: append the whole record's checksum to its properties.
-        on_cut: called when a file was cut from outside, before the reader of its bytes gets StoreUnavailable.
         open_files: see SegmentLog.
     """
 
@@ -82,14 +81,14 @@ class CommitLog:
         store_host: Host,
         record_crc: bool = False,
         open_files: OpenFiles | None = None,
-        on_cut: Callable[[FileCut], None] = lambda error: None,
     ) -> None:
         self.log = SegmentLog(disk, directory, segment_size, RESERVE_SIZE, open_files=open_files)
         self.end = 0
         """Where the next record goes, in bytes."""
+        self.on_cut: Callable[[FileCut], None] = lambda error: None
+        """Called when a file was cut from outside, before the reader of its bytes gets StoreUnavailable."""
         self._record_size_max = segment_size - BLANK_SIZE_MIN
         self._record_crc = record_crc
-        self._on_cut = on_cut
         self._properties_size_max = PROPERTIES_SIZE_MAX - (CRC_PROPERTY_SIZE + 1 if record_crc else 0)
         self._store_host = format_host(store_host)
         store_flag = 0 if len(self._store_host) == _V4_SIZE else 0x20
@@ -448,7 +447,7 @@ class CommitLog:
             self._refuse(error)
 
     def _refuse(self, error: FileCut) -> NoReturn:
-        self._on_cut(error)
+        self.on_cut(error)
         raise StoreUnavailable(f"{error}: what was in it is gone") from error
 
     def _whole_at(self, physical_offset: int, check_crc: bool) -> tuple[bytes, Record] | tuple[None, None]:

@@ -203,9 +203,9 @@ async def test_pops_of_a_deleted_topic_are_told(harness: Any) -> None:
 
 async def test_a_store_that_takes_nothing_gives_nothing(harness: Any) -> None:
     await harness.send()
-    harness.broker.service.store._refusal = "no room"
+    harness.broker.service.store._change(full="no room")
     answer = await harness.ask(pop_header())
-    harness.broker.service.store._refusal = None
+    harness.broker.service.store._change(full=None)
     assert (answer.code, answer.remark) == (14, "no room")
     assert len(await pop(harness)) == 1
 

@@ -116,7 +116,7 @@ async def test_without_the_setting_replies_are_pushed_and_not_stored(serve: Serv
 async def test_a_store_that_takes_nothing_does_not_keep_a_reply_from_who_asked(harness: Harness) -> None:
     asker = Asker(harness)
     await asker.beat()
-    harness.broker.service.store._refusal = "the disk is gone"
+    harness.broker.service.store._change(fault="the disk is gone")
     sent = await harness.answer(reply_header(), SendResponse)
     assert (sent.message_id, len(asker.got)) == ("0", 1)
 

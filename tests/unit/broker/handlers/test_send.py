@@ -226,7 +226,7 @@ async def test_sync_flush_answers_after_the_sync_and_in_order(serve: Serve) -> N
 
 async def test_a_store_that_takes_nothing_answers_14(harness: Any) -> None:
     await harness.send()
-    harness.broker.service.store._refusal = "the disk is gone"
+    harness.broker.service.store._change(fault="the disk is gone")
     answer = await harness.send()
     assert answer.code == 14
     assert "disk" in answer.remark

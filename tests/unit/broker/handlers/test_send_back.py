@@ -108,7 +108,7 @@ async def test_in_sync_flush_a_message_is_sent_back_when_it_is_on_the_disk(serve
 
 async def test_a_message_is_not_sent_back_into_a_store_that_takes_nothing(harness: Any) -> None:
     await harness.send()
-    harness.broker.service.store._refusal = "the disk is gone"
+    harness.broker.service.store._change(fault="the disk is gone")
     answer = await harness.ask(ConsumerSendBack(physical_offset=0, group="g", delay_level=0))
     assert (answer.code, "disk" in answer.remark) == (14, True)
 

@@ -125,7 +125,7 @@ async def test_a_disk_without_room_for_all_of_a_large_batch_takes_none_of_it(har
             return make(topic, count, size)
         assert (topic, count) == ("t", LARGE)
         assert size > LARGE
-        store._take_or_refuse("the disk is full")
+        store._change(full="the disk is full")
         return make(topic, count, size)
 
     make, store.make_room = store.make_room, make_room
