@@ -19,7 +19,7 @@ from orbitmq.model.delay_levels import parse_delay_levels
 from orbitmq.model.message import Host
 from orbitmq.net.loop import run
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.sync.delivery_progress import DeliveryProgress
 from orbitmq.testing import FakeClock
 from orbitmq.wire.messages.record import iter_records

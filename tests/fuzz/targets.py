@@ -25,7 +25,8 @@ from orbitmq.wire.messages.batch import encode_batch, parse_batch
 from orbitmq.wire.messages.compression import CompressionType, compress, decompress
 from orbitmq.wire.messages.message_id import parse_offset_message_id
 from orbitmq.wire.messages.properties import find_property, parse_properties
-from orbitmq.wire.messages.record import format_record, iter_records, to_stored_message
+from orbitmq.wire.messages.record import format_record, iter_records
+from orbitmq.wire.messages.stored_messages import to_stored_message
 
 
 class Target(NamedTuple):

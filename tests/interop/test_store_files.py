@@ -13,7 +13,8 @@ from orbitmq.blocking import Producer
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, FlushMode, ReadStatus, Store, StoreConfig
 from orbitmq.wire.messages.properties import format_properties
-from orbitmq.wire.messages.record import CRC_PROPERTY_SIZE, format_record, iter_records, to_stored_message
+from orbitmq.wire.messages.record import CRC_PROPERTY_SIZE, format_record, iter_records
+from orbitmq.wire.messages.stored_messages import to_stored_message
 
 # Small, so that a few hundred messages cross file boundaries of both kinds.
 SEGMENT_SIZE = 64 * 1024

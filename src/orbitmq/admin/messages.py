@@ -13,7 +13,7 @@ from orbitmq.model.route import MASTER_ID, TopicRoute
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import QueryMessage, ViewMessage
 from orbitmq.wire.messages.message_id import parse_offset_message_id
-from orbitmq.wire.messages.record import decode_answer
+from orbitmq.wire.messages.stored_messages import decode_answer
 
 COUNT_MAX = 64
 """As many as a broker gives at most, with its defaults."""

@@ -20,8 +20,9 @@ from orbitmq.clock import Clock
 from orbitmq.errors import HeaderError, StoreError
 from orbitmq.files import has_generation, read_table, replace_file, way_out, write_aside
 from orbitmq.model.topic import DataVersion
-from orbitmq.store.disk import LocalDisk, write_whole
+from orbitmq.store.disk import write_whole
 from orbitmq.store.lmq import LMQ_QUEUE_ID, is_lmq
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies import static_topics as mapping_bodies
 from orbitmq.wire.bodies import topics as topic_bodies

@@ -58,7 +58,7 @@ from orbitmq.filter import PropertyFilter
 from orbitmq.model.topic import Perm
 from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.store import Store
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.retention.rules import HOUR_MS
 from orbitmq.store.sync.delivery_progress import DeliveryProgress
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.log.scanning import committed_records
 from orbitmq.store.queues.consume_queue import Entry
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.reading import offset_at, read_matching, read_message, read_messages
@@ -142,7 +143,7 @@ class StoreReader:
 
     def committed_from(self, physical_offset: int) -> Iterator[Record]:
         """Yield the records of committed transactions from there to the log's end: for starts, it takes a while."""
-        return self._commit_log.committed_records(physical_offset, self._commit_log.end)
+        return committed_records(self._commit_log, physical_offset, self._commit_log.end)
 
     def queue_ids(self, topic: str) -> list[int]:
         """Return the ids of a topic's queues that ever had a message, sorted."""

@@ -26,6 +26,7 @@ from orbitmq.model.topic import LMQ_PREFIX
 from orbitmq.store.dispatch import dispatched_of, is_queued
 from orbitmq.store.lmq import LMQ_QUEUE_ID, lmq_forms, lmq_offsets
 from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.log.scanning import scan
 from orbitmq.store.log.start_offset import LogStartOffset
 from orbitmq.store.quarantine import Quarantine, SetAside
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
@@ -203,7 +204,7 @@ class Recovery:
         """Read the log from `start` to where it ends, and dispatch what is there; say why it ends."""
         end, count, stored_at_ms, reason = start, 0, 0, "behind the last record"
         try:
-            for found in self._commit_log.scan(start):
+            for found in scan(self._commit_log, start):
                 if not isinstance(found, Blank):
                     self._place(found)
                     count += 1

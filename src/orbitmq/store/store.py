@@ -17,7 +17,7 @@ from orbitmq.errors import FileCut, InvalidArgument, StoreBusy, StoreError, Stor
 from orbitmq.model.message import Host
 from orbitmq.process.histogram import Histogram
 from orbitmq.store.availability import ENTRIES_BEHIND, Availability, Refusal, StoreState
-from orbitmq.store.disk import Disk, LocalDisk
+from orbitmq.store.disk import Disk
 from orbitmq.store.dispatch import Dispatch, dispatched_of, is_queued, tag_code_of
 from orbitmq.store.files import FoundStore, StoreFiles
 from orbitmq.store.index.index import Answer, Index
@@ -25,6 +25,7 @@ from orbitmq.store.index.keys import NotedKeys
 from orbitmq.store.index.layout import IndexSizes
 from orbitmq.store.index.search import IndexQuery
 from orbitmq.store.lmq import NAMES, lmq_forms
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.log.commit_log import record_size_max
 from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.store.queues.lmq_queues import LmqQueues

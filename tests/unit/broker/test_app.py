@@ -26,7 +26,7 @@ from orbitmq.net.http import HttpServer
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.server import Server
 from orbitmq.store import Draft, FlushMode, StoreConfig
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.retention.rules import RetentionRules
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
 from orbitmq.wire.headers import GetMaxOffset, HeartbeatRequest, UpdateConsumerOffset

@@ -34,7 +34,8 @@ from orbitmq.wire.headers import (
     UpdateConsumerOffset,
 )
 from orbitmq.wire.messages.batch import encode_batch
-from orbitmq.wire.messages.record import iter_records, to_stored_message
+from orbitmq.wire.messages.record import iter_records
+from orbitmq.wire.messages.stored_messages import to_stored_message
 from unit.client.fakes import FakeCluster
 
 pytestmark = pytest.mark.real

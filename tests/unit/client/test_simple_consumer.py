@@ -14,7 +14,8 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.headers import PopMessage
-from orbitmq.wire.messages.record import iter_records, to_stored_message
+from orbitmq.wire.messages.record import iter_records
+from orbitmq.wire.messages.stored_messages import to_stored_message
 from orbitmq.wire.messages.traces import ConsumeReturnType, ConsumptionBegun, ConsumptionEnded, decode_traces
 from orbitmq.wire.pop.handles import format_handle
 from waiting import until

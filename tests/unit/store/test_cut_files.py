@@ -13,7 +13,7 @@ from children import environment
 from orbitmq.errors import FileCut, StoreError, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.store import FlushMode, Store, StoreConfig, StoreIssueKind
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.log.segment import segment_name
 from orbitmq.testing import FakeClock
 

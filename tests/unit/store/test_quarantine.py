@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import StoreError
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.log.segment import Segment
 from orbitmq.store.quarantine import Quarantine
 from orbitmq.testing.fake_disk import FakeDisk

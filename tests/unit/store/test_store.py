@@ -12,7 +12,7 @@ import pytest
 
 from orbitmq.errors import DescriptorShortage, InvalidArgument, StoreError, StoreUnavailable
 from orbitmq.store import FlushMode, ReadStatus, Store, StoreIssueKind
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk

@@ -19,7 +19,8 @@ from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.header import decode_header, encode_header, request_type
 from orbitmq.wire.messages.batch import parse_batch
 from orbitmq.wire.messages.properties import format_properties, parse_properties, tag_code
-from orbitmq.wire.messages.record import Blank, encode_record, iter_records, parse_record, to_stored_message
+from orbitmq.wire.messages.record import Blank, encode_record, iter_records, parse_record
+from orbitmq.wire.messages.stored_messages import to_stored_message
 
 FRAMES = golden_frames()
 

@@ -18,7 +18,8 @@ from orbitmq.errors import StoreError
 from orbitmq.files import read_generations
 from orbitmq.model.topic import TIMER_TOPIC
 from orbitmq.store import Store
-from orbitmq.store.disk import Disk, LocalDisk
+from orbitmq.store.disk import Disk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.retention.rules import HOUR_MS
 from orbitmq.store.timers.files import TimerFiles
 

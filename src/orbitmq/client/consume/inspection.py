@@ -35,7 +35,8 @@ from orbitmq.wire.bodies.consumer_info import (
 )
 from orbitmq.wire.bodies.offsets import decode_offset_table, encode_client_offsets
 from orbitmq.wire.headers import ConsumeMessageDirectly, GetClientOffsets, GetRunningInfo, ResetClientOffset
-from orbitmq.wire.messages.record import iter_records, to_stored_message
+from orbitmq.wire.messages.record import iter_records
+from orbitmq.wire.messages.stored_messages import to_stored_message
 
 log = logging.getLogger(__name__)
 

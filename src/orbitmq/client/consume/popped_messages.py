@@ -15,7 +15,7 @@ from orbitmq.model.message import PropertyName, StoredMessage
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import AckMessage, BatchAckMessages, ChangeInvisibleTimeResponse, PopResponse
-from orbitmq.wire.messages.record import decode_answer
+from orbitmq.wire.messages.stored_messages import decode_answer
 from orbitmq.wire.pop.batch_acks import BatchAck, encode_batch_acks
 from orbitmq.wire.pop.handles import (
     Handle,

@@ -17,7 +17,7 @@ from orbitmq.model.group import Subscription
 from orbitmq.model.message import PropertyName, StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import RETRY_PREFIX
-from orbitmq.wire.messages.record import decode_answer
+from orbitmq.wire.messages.stored_messages import decode_answer
 
 
 class Pulled(NamedTuple):

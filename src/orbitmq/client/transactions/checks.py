@@ -19,7 +19,8 @@ from orbitmq.model.message import PropertyName, StoredMessage
 from orbitmq.net.counters import is_worth_a_line
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.headers.send import CheckTransactionState
-from orbitmq.wire.messages.record import Record, parse_record, to_stored_message
+from orbitmq.wire.messages.record import Record, parse_record
+from orbitmq.wire.messages.stored_messages import to_stored_message
 
 log = logging.getLogger(__name__)
 

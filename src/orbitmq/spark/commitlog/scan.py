@@ -15,14 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from orbitmq.spark.gather import Bytes, Flags, Positions, gather_fields
-from orbitmq.wire.messages.record import (
-    MAGIC_BLANK,
-    MAGIC_V1,
-    MAGIC_V2,
-    PHYSICAL_OFFSET_AT,
-    PREFIX,
-    RECORD_SIZE_MIN,
-)
+from orbitmq.wire.messages.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, PHYSICAL_OFFSET_AT, PREFIX, RECORD_SIZE_MIN
 
 RECORD_SIZE_MAX = 16 * 1024 * 1024
 """Bytes of the largest record: that of the largest frame that a broker, Java's or ours, lets in."""

@@ -17,6 +17,7 @@ from orbitmq.store.index.index_files import IndexFiles
 from orbitmq.store.index.keys import KeyReader, NotedKeys
 from orbitmq.store.index.layout import IndexHeader
 from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.log.scanning import whole_records
 from orbitmq.wire.messages.record import PREFIX
 
 log = logging.getLogger(__name__)
@@ -164,7 +165,7 @@ class IndexBuilder:
     def _pass_over(self, end: int) -> int:
         """Return how many bytes to pass over, up to the next whole record behind damage."""
         place = self.position
-        following = (record.physical_offset for record in self._commit_log.whole_records(place, end))
+        following = (record.physical_offset for record in whole_records(self._commit_log, place, end))
         return next((found for found in following if found > place), end) - place
 
     def _put(self) -> None:

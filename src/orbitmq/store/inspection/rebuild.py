@@ -14,7 +14,7 @@ from typing import NamedTuple
 from orbitmq.errors import InvalidArgument, StoreError
 from orbitmq.model.delay_levels import DELAY_LEVELS, DelayLevels
 from orbitmq.model.message import Host
-from orbitmq.store.disk import Disk, LocalDisk
+from orbitmq.store.disk import Disk
 from orbitmq.store.dispatch import is_queued
 from orbitmq.store.inspection.check import Sizes
 from orbitmq.store.inspection.issues import Severity
@@ -23,6 +23,7 @@ from orbitmq.store.inspection.log_walk import Damage, LogWalk
 from orbitmq.store.inspection.queue_check import Ranges
 from orbitmq.store.inspection.timer_check import TimerCheck
 from orbitmq.store.lmq import lmq_forms
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queue import UNIT, ConsumeQueue
 from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey, check_directory_name

@@ -19,12 +19,13 @@ from typing import NamedTuple
 from orbitmq.errors import CorruptRecord, InvalidArgument, StoreError
 from orbitmq.model.message import Host
 from orbitmq.model.topic import is_reserved_topic
-from orbitmq.store.disk import Disk, LocalDisk
+from orbitmq.store.disk import Disk
 from orbitmq.store.inspection.layout import check_is_store, commit_log_files, log_files
 from orbitmq.store.inspection.log_walk import LogFile, LogWalk
 from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
 from orbitmq.store.inspection.salvage_rules import SALVAGED_FROM, Classification, classify, draft_of
 from orbitmq.store.inspection.small_files import quarantined, records_in
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.quarantine import NOTE_ENDING
 from orbitmq.store.queues.deletions import Deletions
 from orbitmq.store.store import Store

@@ -8,17 +8,16 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import compress
 from operator import add, ne
 from pathlib import Path
-from struct import Struct
 from struct import error as StructError
 from typing import NoReturn
 from zlib import crc32
 
 from orbitmq.errors import CorruptRecord, FileCut, InvalidArgument, StoreError, StoreUnavailable
-from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host, SysFlag
+from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host
 from orbitmq.store.disk import Buffer, Disk, DiskFile
 from orbitmq.store.log.open_files import OpenFiles
 from orbitmq.store.log.segment import Segment
@@ -33,13 +32,9 @@ from orbitmq.wire.messages.record import (
     LOST_SECTOR,
     LOST_SECTOR_SIZE,
     MAGIC_BLANK,
-    MAGIC_V1,
-    MAGIC_V2,
     PREFIX,
     PROPERTIES_SIZE,
-    RECORD_SIZE_MIN,
     STORED_AT_AT,
-    Blank,
     Record,
     crc_property,
     format_host,
@@ -53,10 +48,6 @@ RESERVE_SIZE = 1024 * 1024
 
 _STORED_AT_END = STORED_AT_AT + 20  # behind an IPv6 host
 _V4_SIZE = 8
-_MAGIC_START = MAGIC_V1.to_bytes(4, "big")[:3]  # of both magics
-_MAGIC_AT = 4
-_TO_FLAGS = Struct(">II28xi")  # size, magic, sys_flag
-_RECORD_MAGICS = (MAGIC_V1, MAGIC_V2)
 _HOST_FLAGS = 0x30
 FEW_RECORDS = 256
 """Records that are gathered one by one; of more it is looked which of them lie one behind the other."""
@@ -88,7 +79,7 @@ class CommitLog:
         self.on_cut: Callable[[FileCut], None] = lambda error: None
         """Called when a file was cut from outside, before the reader of its bytes gets StoreUnavailable."""
         self._record_size_max = segment_size - BLANK_SIZE_MIN
-        self._record_crc = record_crc
+        self.record_crc = record_crc
         self._properties_size_max = PROPERTIES_SIZE_MAX - (CRC_PROPERTY_SIZE + 1 if record_crc else 0)
         self._store_host = format_host(store_host)
         store_flag = 0 if len(self._store_host) == _V4_SIZE else 0x20
@@ -138,7 +129,7 @@ class CommitLog:
         # stored: recovery could not tell them from a torn record.
         if properties_size > LOST_SECTOR_SIZE or properties[-1:] == b"\0":
             self.check_properties(properties)
-        if self._record_crc:
+        if self.record_crc:
             if properties and properties[-1] != 2:
                 properties += b"\x02"
             properties_size = len(properties) + CRC_PROPERTY_SIZE
@@ -160,7 +151,7 @@ class CommitLog:
             )  # fmt: skip
         except StructError as error:
             raise InvalidArgument("message", draft.topic, f"numbers that the record can hold ({error})") from error
-        if self._record_crc:
+        if self.record_crc:
             record += crc_property(record)
         self._buffer[start : start + size] = record
         self.end += size
@@ -353,72 +344,6 @@ class CommitLog:
             return -1
         return record.queue_offset
 
-    def scan(self, start: int, stop: int | None = None, *, check_crc: bool = True) -> Iterator[Record | Blank]:
-        """Yield what lies in the log from `start` to `stop`, fillers included.
-
-        A record's body is a slice of the segment: a reference to it keeps the mapping.
-
-        Args:
-            stop: None: over every segment there is.
-            check_crc: False: lengths and places are compared, checksums are not.
-
-        Raises:
-            CorruptRecord: here ends what can be read; the next record would go here.
-            OSError: a record reaches into a hole, and the disk has no room to fill it.
-        """
-        stop = self.log.end if stop is None else stop
-        check_record_crc = check_crc and self._record_crc
-        while start < stop and (segment := self.log.find(start)) is not None:
-            view, base, end = memoryview(segment.buffer), segment.base, min(segment.end, stop)
-            # A later write into a hole would need room that the disk may not have: it is filled when a record reaches into it.
-            hole = base + segment.file.hole_start()
-            while start < end:
-                if hole < end:
-                    hole = self._keep_out_of_hole(segment, start, hole)
-                found = parse_record(
-                    view[start - base :], start, check_crc=check_crc, check_record_crc=check_record_crc
-                )
-                if isinstance(found, Blank) and found.size != end - start:
-                    raise CorruptRecord(start, f"filler of {found.size} bytes ends inside the segment")
-                yield found
-                start += found.size
-
-    def whole_records(self, start: int, stop: int) -> Iterator[Record]:
-        """Yield the records from `start` to `stop`, passing over damaged ones."""
-        while start < stop:
-            try:
-                for found in self.scan(start, stop, check_crc=False):
-                    if isinstance(found, Record):
-                        yield found
-                    start += found.size
-            except CorruptRecord as damage:
-                end, start = start, self._find_record(start + 1, stop)
-                if start < stop:
-                    log.warning("passed over damage: %s; the next record is at %d", damage, start)
-                elif not self._is_blank(end, stop):
-                    log.warning("the last whole record ends at %d, what follows is none: %s", end, damage)
-
-    def committed_records(self, start: int, stop: int) -> Iterator[Record]:
-        """Yield the records of committed transactions from `start` to `stop`: of the others no more than the head is looked at."""
-        while start < stop and self.log.find(start) is not None:
-            base, segment_end, buffer = self.look(start)
-            end = min(segment_end, stop)
-            while start + RECORD_SIZE_MIN <= end:
-                size, magic, sys_flag = _TO_FLAGS.unpack_from(buffer, start - base)
-                if magic not in _RECORD_MAGICS or not RECORD_SIZE_MIN <= size <= end - start:
-                    break
-                if sys_flag & SysFlag.TRANSACTION_MASK == SysFlag.TRANSACTION_COMMIT:
-                    record = self.parsed_at(start)
-                    if record is not None:
-                        yield record
-                        base, segment_end, buffer = self.look(start)  # its reader may have opened other files
-                start += size
-            else:
-                start = end
-                continue
-            _, magic = PREFIX.unpack_from(buffer, start - base)
-            start = end if magic == MAGIC_BLANK else self._find_record(start + 1, stop)
-
     def rewrite(self, start: int, end: int) -> None:
         """Write these bytes once more and sync them: an earlier sync may have failed unseen. Raises OSError."""
         # After a failed write-back Linux marks pages clean and reports the error once: a sync by the next process
@@ -462,49 +387,6 @@ class CommitLog:
         except CorruptRecord:
             return None, None
         return (encoded, found) if isinstance(found, Record) else (None, None)
-
-    def _keep_out_of_hole(self, segment: Segment, start: int, hole: int) -> int:
-        """Make sure that the record at `start` can be looked at; return where the hole begins then.
-
-        Files that were cut from outside, or copied sparsely, end in holes.
-        """
-        if start >= hole:
-            raise CorruptRecord(start, "nothing was written here")
-        at, head_end = start - segment.base, min(start + PREFIX.size, segment.end)
-        if head_end > hole:
-            segment.file.reserve(hole - segment.base, head_end - hole)
-            hole = head_end
-        size = int.from_bytes(segment.buffer[at : at + 4], "big")
-        end = min(start + size, segment.end)
-        if end <= hole or int.from_bytes(segment.buffer[at + 4 : at + 8], "big") == MAGIC_BLANK:
-            return hole
-        segment.file.reserve(hole - segment.base, end - hole)
-        return end
-
-    def _find_record(self, start: int, stop: int) -> int:
-        """Return where the first record at or behind `start` begins, `stop` without one."""
-        for segment in self.log.between(start, stop):
-            buffer, base = segment.buffer, segment.base
-            # One byte less, which begins no record: before Python 3.11.5 `mmap.find` looks at the byte behind its end
-            # (python/cpython#105235), and behind a map's end that kills the process.
-            end = min(stop, segment.end) - base - 1
-            at = max(start - base, 0)
-            while (at := buffer.find(_MAGIC_START, at + _MAGIC_AT, end) - _MAGIC_AT) >= 0:
-                # A record says where it lies: bytes in a body that look like one do not lie there.
-                with suppress(CorruptRecord):
-                    parse_record(memoryview(buffer)[at:], base + at, check_crc=False)
-                    return base + at
-                at += 1
-        return stop
-
-    def _is_blank(self, start: int, stop: int) -> bool:
-        """Say whether only zeros lie there: room that was made for records, and not needed."""
-        for segment in self.log.between(start, stop):
-            low, high = max(start - segment.base, 0), min(stop, segment.end) - segment.base
-            for at in range(low, high, RESERVE_SIZE):
-                if bytes(segment.buffer[at : min(at + RESERVE_SIZE, high)]).strip(b"\0"):
-                    return False
-        return True
 
     def _fill(self, segment_end: int) -> None:
         """Close the segment with a filler; its head was reserved along with the record before it."""

@@ -11,6 +11,7 @@ to be read, and may be closed at any other time: nothing in it waits for a sync.
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -398,10 +399,6 @@ class ConsumeQueue:
             return None
         return self.log.detach_first()
 
-    def close(self) -> None:
-        """Close every file."""
-        self.log.close()
-
     def forget(self) -> None:
         """Close every file and know none: they are being deleted, and a write under way must not bring them back."""
         self.log.close()
@@ -500,10 +497,4 @@ def _struct_of(count: int) -> Struct:
 
 def _first_without(holds: Callable[[int], bool], low: int, high: int) -> int:
     """Return the first number in [low, high) for which `holds` ends, `high` if it never does."""
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return low + bisect_left(range(low, high), True, key=lambda number: not holds(number))

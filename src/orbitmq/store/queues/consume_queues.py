@@ -184,7 +184,7 @@ class ConsumeQueues:
     def close(self) -> None:
         """Close every file."""
         for queue in self:
-            queue.close()
+            queue.log.close()
 
 
 def check_directory_name(topic: str) -> str:

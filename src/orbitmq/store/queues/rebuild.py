@@ -14,6 +14,7 @@ from orbitmq.store.disk import Disk, write_whole
 from orbitmq.store.dispatch import dispatched_of
 from orbitmq.store.lmq import lmq_forms
 from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.log.scanning import whole_records
 from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey, is_directory_name
 from orbitmq.store.queues.deletions import Deletions
@@ -77,7 +78,7 @@ class Rebuild:
             queue = self._queues.get(*key)
             if queue is not None:
                 queue.discard()
-        for record in commit_log.whole_records(commit_log.min_offset, commit_log.end):
+        for record in whole_records(commit_log, commit_log.min_offset, commit_log.end):
             on_read(record.size)
             for form in (record, *lmq_forms(record)):
                 if (form.topic, form.queue_id) in self._ends and not deletions.covers(form.topic, form.physical_offset):

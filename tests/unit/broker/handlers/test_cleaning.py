@@ -18,7 +18,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.topic import SCHEDULE_TOPIC
 from orbitmq.store import Draft
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.retention.retention import Retention
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.header import decode_header

@@ -10,7 +10,7 @@ import pytest
 
 from orbitmq.broker.sending.answers import refusal_of
 from orbitmq.errors import StoreBusy, StoreUnavailable
-from orbitmq.store.disk import LocalFile
+from orbitmq.store.local_disk import LocalFile
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import SendResponse
 from waiting import until

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.queues.rebuild import Rebuild
 
 from .conftest import Call

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from orbitmq.store.disk import LocalDisk
 from orbitmq.store.inspection import salvage as repair
+from orbitmq.store.local_disk import LocalDisk
 
 from .conftest import Call, config_of
 

@@ -22,7 +22,8 @@ from orbitmq.spark.reading.record_batches import decode_records, parse_records
 from orbitmq.spark.schema import COLUMN_NAMES, arrow_schema
 from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.messages.properties import parse_properties
-from orbitmq.wire.messages.record import format_record, iter_records, to_stored_message
+from orbitmq.wire.messages.record import format_record, iter_records
+from orbitmq.wire.messages.stored_messages import to_stored_message
 
 COMPRESSED_ZLIB = 0x301
 TIMES = ("bornTimestamp", "storeTimestamp")

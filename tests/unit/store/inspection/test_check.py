@@ -10,9 +10,9 @@ from random import Random
 import pytest
 
 from orbitmq.store import Draft, Store
-from orbitmq.store.disk import LocalDisk
 from orbitmq.store.inspection.check import StoreCheck
 from orbitmq.store.inspection.issues import Severity
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.sync.checkpoint import format_checkpoint, parse_checkpoint
 from orbitmq.testing import FakeClock
 

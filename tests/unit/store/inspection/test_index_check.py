@@ -9,12 +9,12 @@ import pytest
 
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, Store, StoreConfig
-from orbitmq.store.disk import LocalDisk
 from orbitmq.store.index.layout import HEADER, IndexSizes, format_note, parse_note
 from orbitmq.store.inspection import check as module
 from orbitmq.store.inspection.check import Sizes, StoreCheck
 from orbitmq.store.inspection.issues import Issue, Severity
 from orbitmq.store.inspection.rebuild import rebuild_store
+from orbitmq.store.local_disk import LocalDisk
 
 SIZES = Sizes(segment_size=64 * 1024, queue_file_size=2000, index=IndexSizes(8, 30))
 

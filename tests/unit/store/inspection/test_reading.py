@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from orbitmq.store.disk import LocalDisk
 from orbitmq.store.inspection.reading import NotAFile, ReadOnlyFile, is_running, read_small
+from orbitmq.store.local_disk import LocalDisk
 
 MIB = 1 << 20
 

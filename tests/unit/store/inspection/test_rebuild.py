@@ -12,9 +12,9 @@ from orbitmq.errors import InvalidArgument, StoreError
 from orbitmq.model.delay_levels import parse_delay_levels
 from orbitmq.model.topic import SCHEDULE_TOPIC
 from orbitmq.store import Draft
-from orbitmq.store.disk import LocalDisk
 from orbitmq.store.inspection.check import Sizes
 from orbitmq.store.inspection.rebuild import rebuild_store
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 from unit.store.inspection.parts import SEGMENT_SIZE, UNITS, issues, make_store, open_store, stop_like_kill_9, wrong
 

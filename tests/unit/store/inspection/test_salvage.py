@@ -11,10 +11,10 @@ import pytest
 
 from orbitmq.errors import InvalidArgument, StoreError
 from orbitmq.store import Draft, Store
-from orbitmq.store.disk import LocalDisk
 from orbitmq.store.inspection.salvage import plan_salvage, salvage
 from orbitmq.store.inspection.salvage_rules import Classification
 from orbitmq.store.inspection.small_files import check_quarantine, quarantined
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.record import format_record, iter_records
 from unit.store.inspection.parts import config_of, files_of, open_store, stop_like_kill_9, wrong

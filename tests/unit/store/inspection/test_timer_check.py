@@ -10,12 +10,12 @@ import pytest
 
 from orbitmq.model.topic import TIMER_TOPIC
 from orbitmq.store import Draft
-from orbitmq.store.disk import LocalDisk
 from orbitmq.store.inspection.check import Sizes, StoreCheck
 from orbitmq.store.inspection.issues import Issue, Severity
 from orbitmq.store.inspection.layout import log_files
 from orbitmq.store.inspection.rebuild import rebuild_store
 from orbitmq.store.inspection.timer_check import UnitFiles
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.timers.checkpoint import TimerCheckpoint, format_timer_checkpoint_file
 from orbitmq.store.timers.files import TimerFiles
 from orbitmq.store.timers.log import TimerLog

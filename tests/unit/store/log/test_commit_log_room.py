@@ -6,7 +6,7 @@ import pytest
 
 from orbitmq.errors import StoreUnavailable
 from orbitmq.model.message import Host
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.log.commit_log import RESERVE_SIZE, CommitLog
 from orbitmq.store.values import Draft
 from orbitmq.testing.fake_disk import SECTOR_SIZE, FakeDisk

@@ -5,7 +5,7 @@ import resource
 
 import pytest
 
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.log.open_files import OpenFiles, affordable_files, allowed_descriptors, allowed_maps
 from orbitmq.store.log.segment import Segment
 

@@ -3,7 +3,7 @@
 import pytest
 
 from orbitmq.errors import NotWritten
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue
 from orbitmq.store.queues.validation import Shares, has_hole, is_rising
 from orbitmq.testing.fake_disk import FakeDisk

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from orbitmq.errors import DamagedLog, FileCut
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, UNIT, ConsumeQueue
 from orbitmq.testing.fake_disk import FakeDisk
 

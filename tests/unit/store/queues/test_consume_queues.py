@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.queues import consume_queues
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.values import Dispatched

@@ -15,7 +15,7 @@ from orbitmq.errors import StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.model.topic import SCHEDULE_TOPIC
 from orbitmq.store import Boundary, ReadStatus, Store, StoreConfig
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.log.segment import segment_name
 from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.retention.retention import local_hour

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint, parse_checkpoint
 from orbitmq.store.sync.delivery_progress import (
     DeliveryProgress,

@@ -11,7 +11,7 @@ import pytest
 
 from orbitmq.errors import StoreBusy
 from orbitmq.store import FlushMode, StoreIssueKind
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 from orbitmq.testing.fake_disk import FakeDisk
 from waiting import until
@@ -201,13 +201,13 @@ def test_a_broker_without_a_descriptor_left_keeps_its_store_writable_and_syncs_w
 
     async def scenario(store):
         await waiting(store)
-        monkeypatch.setattr("orbitmq.store.disk.os.open", open_none)
+        monkeypatch.setattr("orbitmq.store.local_disk.os.open", open_none)
         await until(lambda: len(refused) > 1 or not store.is_writable)
         assert store.is_writable
         assert await waiting(store), "who sends is answered all the same"
         assert "Too many open files" in store.warnings[0]
         assert store.issues[0].kind is StoreIssueKind.UNSYNCED
-        monkeypatch.setattr("orbitmq.store.disk.os.open", opened)
+        monkeypatch.setattr("orbitmq.store.local_disk.os.open", opened)
         await until(lambda: store.warnings == [])
 
     async def run():

@@ -1,14 +1,12 @@
 """The message record: layout, checks, conversions."""
 
 from struct import calcsize, pack_into
-from typing import Any
 from zlib import crc32
 
 import pytest
 
 from orbitmq.errors import CorruptRecord, InvalidArgument
 from orbitmq.model.message import Host, SysFlag
-from orbitmq.wire.messages.compression import DECOMPRESSED_SIZE_MAX, CompressionType, compress
 from orbitmq.wire.messages.record import (
     BODY_AT,
     BORN_HOST_AT,
@@ -36,38 +34,8 @@ from orbitmq.wire.messages.record import (
     properties_in,
     queue_offset_in,
     queue_offsets_in,
-    to_stored_message,
 )
-
-V4 = Host("10.0.0.1", 1234)
-V6 = Host("2001:db8::7", 4321)
-FIELDS: dict[str, Any] = {
-    "topic": "orders",
-    "body": b"hello",
-    "properties": b"TAGS\x01new\x02KEYS\x01a b\x02",
-    "queue_id": 3,
-    "flag": -7,
-    "queue_offset": 11,
-    "physical_offset": 2**33,
-    "sys_flag": SysFlag.MULTI_TAGS,
-    "born_at_ms": 1_700_000_000_000,
-    "born_host": V4,
-    "stored_at_ms": 1_700_000_000_001,
-    "store_host": Host("10.0.0.2", 10911),
-    "reconsume_times": 2,
-    "prepared_transaction_offset": 5,
-}
-
-
-def record(**changes: Any) -> bytes:
-    return format_record(**{**FIELDS, **changes})
-
-
-def parsed_record(encoded: bytes | memoryview, physical_offset: int | None = None) -> Record:
-    """Parse what is a record, and not the filler at a segment's end."""
-    found = parse_record(encoded, physical_offset)
-    assert isinstance(found, Record)
-    return found
+from unit.wire.messages.parts import FIELDS, V4, V6, parsed_record, record
 
 
 def changed(encoded, at, layout, value):
@@ -253,49 +221,6 @@ def test_an_answer_that_ends_in_something_else_is_damaged(tail):
     assert next(records).topic == "orders"
     with pytest.raises(CorruptRecord):
         next(records)
-
-
-def test_a_stored_message_is_decoded_for_users():
-    message = to_stored_message(parsed_record(memoryview(record())), "broker-a")
-    assert message.tag == "new"
-    assert message.keys == ("a", "b")
-    assert message.body == b"hello"
-    assert (message.queue_offset, message.physical_offset, message.store_size) == (11, 2**33, len(record()))
-    assert message.broker_name == "broker-a"
-
-
-def test_a_compressed_body_is_decompressed_unless_asked_otherwise():
-    packed = compress(b"z" * 100)
-    parsed = parsed_record(record(body=packed, sys_flag=CompressionType.ZLIB.sys_flag))
-    assert to_stored_message(parsed).body == b"z" * 100
-    assert to_stored_message(parsed, decompress=False).body == packed
-
-
-def test_properties_that_are_no_utf8_are_what_java_makes_of_them():
-    message = to_stored_message(parsed_record(record(properties=b"a\x01\xff\x02TAGS\x01new\x02")))
-    assert (message.properties, message.decode_error) == ({"a": "\ufffd", "TAGS": "new"}, None)
-
-
-ROTTEN = record()[:89] + b"E" + record()[90:]
-BOMB = compress(bytes(DECOMPRESSED_SIZE_MAX + 1))
-
-
-@pytest.mark.parametrize(
-    ("encoded", "body", "reason"),
-    [
-        (record(sys_flag=SysFlag.COMPRESSED), b"hello", "ZLIB data"),
-        (record(sys_flag=SysFlag.COMPRESSED | 0x700), b"hello", "compression type 0 to 3"),
-        (record(body=BOMB, sys_flag=SysFlag.COMPRESSED), BOMB, f"at most {DECOMPRESSED_SIZE_MAX} decompressed"),
-        (ROTTEN, b"hEllo", "checksum"),
-        (record(properties=b"DECODE_ERROR\x01checksum\x02"), b"hello", "checksum"),
-    ],
-)
-def test_a_body_that_cannot_be_decoded_stays_as_it_is_stored_and_says_why(encoded, body, reason):
-    parsed = parse_record(encoded, check_crc=False)
-    assert isinstance(parsed, Record)
-    message = to_stored_message(parsed)
-    assert (message.body, message.message_id) == (body, to_stored_message(parsed_record(record())).message_id)
-    assert reason in str(message.decode_error)
 
 
 @pytest.mark.parametrize(

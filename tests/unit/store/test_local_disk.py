@@ -18,11 +18,10 @@ import pytest
 
 from children import environment
 from orbitmq.errors import DescriptorShortage, NotWritten, StoreError
-from orbitmq.store import bulk_sync
-from orbitmq.store import disk as store_disk
+from orbitmq.store import bulk_sync, local_disk
 from orbitmq.store.bulk_sync import kernel_version, sync_file_system, tells_of_lost_writes
-from orbitmq.store.disk import LocalDisk, LocalFile
 from orbitmq.store.disk_usage import DiskUsage, ask_aside, disk_usage
+from orbitmq.store.local_disk import LocalDisk, LocalFile
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 
 
@@ -250,7 +249,7 @@ def test_a_write_that_the_disk_refuses_leaves_nothing_to_be_synced(tmp_path, mon
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as broken:
-        broken.setattr("orbitmq.store.disk.os.pwrite", refuse)
+        broken.setattr("orbitmq.store.local_disk.os.pwrite", refuse)
         with pytest.raises(NotWritten) as caught:
             file.write(0, b"abc")
     assert caught.value.errno == errno.ENOSPC
@@ -260,7 +259,7 @@ def test_a_write_that_the_disk_refuses_leaves_nothing_to_be_synced(tmp_path, mon
 def test_a_write_is_whole_although_the_system_takes_it_in_parts(tmp_path, monkeypatch):
     file = LocalDisk().open(tmp_path / "file", 4096, is_one_of_many=True)
     pwrite = os.pwrite
-    monkeypatch.setattr("orbitmq.store.disk.os.pwrite", lambda fd, data, at: pwrite(fd, data[:2], at))
+    monkeypatch.setattr("orbitmq.store.local_disk.os.pwrite", lambda fd, data, at: pwrite(fd, data[:2], at))
     file.write(7, b"abcde")
     assert file.read(6, 7) == b"\0abcde\0"
     file.close()
@@ -341,7 +340,7 @@ def test_where_the_file_system_cannot_tell_of_holes_no_file_is_told(tmp_path, mo
 
 
 def test_a_bulk_sync_syncs_what_was_written_since(disk, tmp_path, monkeypatch):
-    monkeypatch.setattr(store_disk, "tells_of_lost_writes", lambda descriptor: True)
+    monkeypatch.setattr(local_disk, "tells_of_lost_writes", lambda descriptor: True)
     bulk = disk.bulk_sync(tmp_path / "queues")
     files = [disk.open(tmp_path / "queues" / name, 4096, is_one_of_many=True) for name in "abc"]
     for file in files:
@@ -355,8 +354,8 @@ def test_a_bulk_sync_syncs_what_was_written_since(disk, tmp_path, monkeypatch):
 def bulk_synced(monkeypatch):
     """What is synced, in order: `all`, or one file."""
     seen = []
-    monkeypatch.setattr(store_disk, "tells_of_lost_writes", lambda descriptor: True)
-    monkeypatch.setattr(store_disk, "sync_file_system", lambda descriptor: seen.append("all"))
+    monkeypatch.setattr(local_disk, "tells_of_lost_writes", lambda descriptor: True)
+    monkeypatch.setattr(local_disk, "sync_file_system", lambda descriptor: seen.append("all"))
     monkeypatch.setattr(LocalFile, "sync", lambda file: seen.append(file))
     return seen
 
@@ -381,7 +380,7 @@ def test_a_failing_bulk_sync_is_reported(tmp_path, bulk_synced, monkeypatch):
     def fail(_descriptor):
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(store_disk, "sync_file_system", fail)
+    monkeypatch.setattr(local_disk, "sync_file_system", fail)
     bulk = LocalDisk().bulk_sync(tmp_path)
     with pytest.raises(OSError, match="Input/output error"):
         bulk.run([LocalDisk().open(tmp_path / "a", 4096)])
@@ -395,7 +394,7 @@ def test_where_lost_writes_may_go_untold_there_is_no_bulk_sync(tmp_path, monkeyp
         closed.append(descriptor)
         close(descriptor)
 
-    monkeypatch.setattr(store_disk, "tells_of_lost_writes", asked.append)
+    monkeypatch.setattr(local_disk, "tells_of_lost_writes", asked.append)
     monkeypatch.setattr(os, "close", closing)
     assert LocalDisk().bulk_sync(tmp_path / "queues") is None
     assert set(asked) <= set(closed)
@@ -495,7 +494,7 @@ def test_a_removal_is_synced_in_the_directory_that_held_the_name(tmp_path, monke
     synced = []
     disk = LocalDisk()
     disk.write(tmp_path / "topic" / "file", b"1")
-    monkeypatch.setattr("orbitmq.store.disk.sync_directory", synced.append)
+    monkeypatch.setattr("orbitmq.store.local_disk.sync_directory", synced.append)
     disk.remove(tmp_path / "topic" / "file")
     disk.remove(tmp_path / "topic")
     assert synced == [tmp_path / "topic", tmp_path]
@@ -565,7 +564,7 @@ def test_a_name_that_could_not_be_synced_is_synced_again(tmp_path, monkeypatch):
         if len(seen) == 2:
             raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr("orbitmq.store.disk.sync_directory", fail_once)
+    monkeypatch.setattr("orbitmq.store.local_disk.sync_directory", fail_once)
     with pytest.raises(OSError, match="Input/output error"):
         file.sync()
     file.sync()
@@ -697,14 +696,14 @@ def test_the_hole_at_a_files_end_is_known(tmp_path):
 
 def test_a_file_whose_opening_failed_half_way_is_synced_with_its_name_by_the_next_open(tmp_path, monkeypatch):
     synced: list[Path] = []
-    monkeypatch.setattr("orbitmq.store.disk.sync_directory", synced.append)
+    monkeypatch.setattr("orbitmq.store.local_disk.sync_directory", synced.append)
     disk, path = LocalDisk(), tmp_path / "log" / "file"
 
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOMEM, "Cannot allocate memory")
 
     with monkeypatch.context() as broken:
-        broken.setattr("orbitmq.store.disk.mmap.mmap", refuse)
+        broken.setattr("orbitmq.store.local_disk.mmap.mmap", refuse)
         with pytest.raises(OSError, match="Cannot allocate"):
             disk.open(path, 4096)
     assert path.exists()
@@ -721,7 +720,7 @@ def test_a_file_that_cannot_be_opened_to_be_synced_was_not_refused_by_the_disk(n
 
     file = LocalDisk().open(tmp_path / "file", 4096, is_one_of_many=True)
     with monkeypatch.context() as broken:
-        broken.setattr("orbitmq.store.disk.os.open", refuse)
+        broken.setattr("orbitmq.store.local_disk.os.open", refuse)
         with pytest.raises(DescriptorShortage) as caught:
             file.sync()
     assert caught.value.errno == number
@@ -739,7 +738,7 @@ def test_two_threads_that_sync_a_new_file_at_the_same_time_both_succeed(tmp_path
         if len(synced) == 1:
             file.sync()  # as the other thread would, at this very moment
 
-    monkeypatch.setattr("orbitmq.store.disk.sync_directory", sync)
+    monkeypatch.setattr("orbitmq.store.local_disk.sync_directory", sync)
     file.sync()
     assert set(synced) == {tmp_path, tmp_path / "new", tmp_path / "new" / "log"}
     file.sync()
