@@ -20,9 +20,10 @@ from orbitmq.store.availability import ENTRIES_BEHIND, Availability, Refusal, St
 from orbitmq.store.disk import Disk
 from orbitmq.store.dispatch import Dispatch, dispatched_of, is_queued, tag_code_of
 from orbitmq.store.files import FoundStore, StoreFiles
-from orbitmq.store.index.index import Answer, Index
+from orbitmq.store.index.index import Index
 from orbitmq.store.index.keys import NotedKeys
 from orbitmq.store.index.layout import IndexSizes
+from orbitmq.store.index.queries import Answer
 from orbitmq.store.index.search import IndexQuery
 from orbitmq.store.lmq import NAMES, lmq_forms
 from orbitmq.store.local_disk import LocalDisk

@@ -212,11 +212,11 @@ class Life:
         assert index is not None
         while index._builder.unsealed:
             writer = index._builder.unsealed[0]
-            index._seal(writer)
+            index._commits.seal(writer)
             index._sealed(writer, None)
         mark = index._builder.newest_mark(store.durable_offset)
         if mark is not None and mark[1] is index._writer():
-            index._commit(mark, [] if mark[1] is None else mark[1].take_changes())
+            index._commits.commit(mark, [] if mark[1] is None else mark[1].take_changes())
 
     def look(self, store: Store) -> None:
         found = [numbers(store, f"r{rest}", 10_000) for rest in range(3)]

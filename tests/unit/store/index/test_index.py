@@ -17,6 +17,7 @@ from orbitmq.admin.client import AdminClient
 from orbitmq.errors import StoreBusy, StoreError, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.store import FlushMode, Store, StoreConfig
+from orbitmq.store.index import committing
 from orbitmq.store.index import index as module
 from orbitmq.store.index.builder import SLICE_SIZE
 from orbitmq.store.index.index_file import IndexFile
@@ -122,7 +123,7 @@ async def test_full_files_get_to_the_disk_and_the_checkpoint_tells_it() -> None:
 
 
 async def test_what_is_indexed_is_noted_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_COMMIT_S", 0.0)
+    monkeypatch.setattr(committing, "_COMMIT_S", 0.0)
     async with attached() as (store, disk):
         end = store.append(keyed(1)).end
         await until(lambda: (note := parse_note(disk.read(ROOT / "indexed"))) is not None and note.position == end)
@@ -309,7 +310,7 @@ async def test_a_search_is_answered_in_time_while_the_thread_that_counts_slots_w
     async with attached(disk) as (store, disk):
         index = store.index
         assert index is not None
-        index._submit(wait, lambda error: None)
+        index._commits.submit(wait, lambda error: None)
         try:
             refused = await asyncio.wait_for(ask_later(store, "k"), 60)
         finally:

@@ -71,7 +71,7 @@ def killed(tmp_path: Path) -> Iterator[Path]:
     index = store.index
     assert index is not None
     index._catch_up()
-    index._commit((index._builder.position, index._writer(), index._files.files[-1].header), None)
+    index._commits.commit((index._builder.position, index._writer(), index._files.files[-1].header), None)
     append(store, range(26, 28))
     index._catch_up()
     writer = index._writer()

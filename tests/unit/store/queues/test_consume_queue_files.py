@@ -86,15 +86,14 @@ def test_files_of_a_queue_are_among_many():
     assert set(seen) == {True}
 
 
-@pytest.mark.parametrize("end", ["close", "forget"])
-def test_a_queue_that_ends_closes_its_files(tmp_path, end):
+def test_a_queue_that_is_forgotten_closes_its_files(tmp_path):
     queue = ConsumeQueue(LocalDisk(), tmp_path, 4, "orders", 0)
     for offset in range(5):
         queue.replay(offset, offset * 100, 100, 0)
     queue.sync()
     files = [segment.file for segment in queue.log.segments]
     assert len(files) == 2
-    getattr(queue, end)()
+    queue.forget()
     for file in files:
         with pytest.raises(OSError, match="Bad file descriptor"):
             file.read(0, 1)

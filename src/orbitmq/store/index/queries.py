@@ -1,0 +1,145 @@
+"""Queries by key that are not answered yet: those that wait for the index, searches under way, and blocked ones."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+from orbitmq.errors import IndexDamaged, StoreBusy, StoreError, StoreUnavailable
+from orbitmq.store.index.index_file import IndexFile
+from orbitmq.store.index.search import IndexQuery, IndexQueryResult, Search
+from orbitmq.wire.messages.record import Record
+
+Answer = Callable[[IndexQueryResult | StoreError], None]
+"""Called on the loop with what a query found, or why that is unknown."""
+ReadAt = Callable[[int], tuple[Record, bytes] | None]
+_ENTRIES_PER_STEP = 1000
+
+
+class Query(NamedTuple):
+    """A question, whom to answer, and until when on the loop's clock."""
+
+    question: IndexQuery
+    answer: Answer
+    until_s: float
+
+
+class Queries:
+    """The queries of one index.
+
+    Args:
+        files: the index's files, oldest first.
+        read: reads the message at a place of the log.
+        damaged: told of a file that a search found damaged; returns what is answered.
+    """
+
+    def __init__(
+        self,
+        files: Callable[[], list[IndexFile]],
+        read: ReadAt,
+        damaged: Callable[[IndexFile | None, IndexDamaged], StoreError],
+    ) -> None:
+        self._files = files
+        self._read = read
+        self._damaged = damaged
+        self._waiting: deque[tuple[int, Query]] = deque()
+        """Queries that wait until everything before a place of the log has its entries."""
+        self._searches: deque[tuple[Search, Query]] = deque()
+        self._blocked: list[tuple[Search, Query]] = []
+        """Searches that wait until the slots of a file are counted."""
+
+    def __len__(self) -> int:
+        """Count the queries that are not answered."""
+        return len(self._waiting) + len(self._searches) + len(self._blocked)
+
+    @property
+    def are_waiting(self) -> bool:
+        """Say whether some wait for the index to catch up."""
+        return bool(self._waiting)
+
+    @property
+    def are_searching(self) -> bool:
+        """Say whether searches are under way."""
+        return bool(self._searches)
+
+    @property
+    def blocking_file(self) -> IndexFile | None:
+        """The file whose slots the first blocked search waits for, None without one."""
+        return self._blocked[0][0].file if self._blocked else None
+
+    def wait(self, position: int, query: Query) -> None:
+        """Let a query wait until everything before a place of the log has its entries."""
+        self._waiting.append((position, query))
+
+    def search_waiting(self, now_s: float, has: Callable[[int], bool], busy: Callable[[], StoreError]) -> None:
+        """Begin the searches for which the index has caught up, and refuse those whose time is over."""
+        self._refuse_blocked(now_s)
+        while self._waiting:
+            position, query = self._waiting[0]
+            if has(position):
+                self._waiting.popleft()
+                self.search(query)
+            elif now_s >= query.until_s:
+                self._waiting.popleft()
+                query.answer(busy())
+            else:
+                return
+
+    def search(self, query: Query) -> None:
+        """Do the first step of a search."""
+        search = Search(query.question, self._files(), self._read)
+        if not self._step(search, query):
+            self._searches.append((search, query))
+
+    def step(self) -> None:
+        """Do one step of the search whose turn it is."""
+        if self._searches:
+            search, query = self._searches.popleft()
+            if not self._step(search, query):
+                self._searches.append((search, query))
+
+    def take_blocked(self, files: Collection[IndexFile]) -> list[Query]:
+        """Take out the searches that waited for these files' slots."""
+        taken = [query for search, query in self._blocked if search.file in files]
+        self._blocked = [blocked for blocked in self._blocked if blocked[0].file not in files]
+        return taken
+
+    def refuse(self, error: StoreError) -> None:
+        """Answer all with this error."""
+        while self._waiting:
+            self._waiting.popleft()[1].answer(error)
+        self.refuse_searches(error)
+
+    def refuse_searches(self, error: StoreError) -> None:
+        """Answer those that have begun with this error."""
+        refused = [*self._searches, *self._blocked]
+        self._searches.clear()
+        self._blocked.clear()
+        for _search, query in refused:
+            query.answer(error)
+
+    def _refuse_blocked(self, now_s: float) -> None:
+        """Answer searches whose slots are not counted in time: the thread may wait for the disk."""
+        late = [query for _search, query in self._blocked if now_s >= query.until_s]
+        if late:
+            self._blocked = [blocked for blocked in self._blocked if now_s < blocked[1].until_s]
+        for query in late:
+            query.answer(StoreBusy("the slots of an index file are being counted; ask again later"))
+
+    def _step(self, search: Search, query: Query) -> bool:
+        """Go on with a search; True: it was answered, or waits for slots to be counted."""
+        try:
+            if not search.step(_ENTRIES_PER_STEP):
+                if search.is_waiting:
+                    self._blocked.append((search, query))
+                return search.is_waiting
+            found: IndexQueryResult | StoreError = search.result()
+        except OSError as error:
+            found = StoreUnavailable(f"the index cannot be read: {error}")
+        except IndexDamaged as error:
+            found = self._damaged(search.file, error)
+        except StoreUnavailable as error:
+            found = error
+        query.answer(found)
+        return True
