@@ -299,32 +299,32 @@ async def _live(run: Run, simulation: int) -> None:
     pop = PopMessage(**place, count_max=2, invisible_ms=600_000, poll_ms=0, init_mode=0, order=True)
     assert (await wire.ask(pop)).code == 0 or simulation  # they stay out
     service.access.change(create_user(service.access.directory, f"user{simulation}", UserChange(f"secret{simulation}")))
-    service.request_modes.set(RequestMode("orders", f"g{simulation}", "POP", 0))
+    service.tables.request_modes.set(RequestMode("orders", f"g{simulation}", "POP", 0))
     mapping = QueueMapping(topic=f"static{simulation}", broker_name="a", queue_count=1, epoch=1)
-    service.topics.update_static(TopicConfig(topic=mapping.topic), mapping, 0, lambda: None, is_forced=False)
-    await until(lambda: service.timers.timers.queue_behind == 0, 0.01)
+    service.tables.topics.update_static(TopicConfig(topic=mapping.topic), mapping, 0, lambda: None, is_forced=False)
+    await until(lambda: service.sends.timers.timers.queue_behind == 0, 0.01)
     # The delay is counted from when the broker sees the message: its task has had a turn of its own before time goes by.
-    while service.delays.backlog()[1]:
+    while service.sends.delays.backlog()[1]:
         await asyncio.sleep(0.15)
         run.monotonic.advance(1_500)
     service.store.flush()
     running.offset_file.save_now()
-    service.pop.batch_file.save_now()
-    service.delays.save()
+    service.delivery.pop.batch_file.save_now()
+    service.sends.delays.save()
     running.table_notes.save_now()
 
 
 def _state(broker: Broker) -> State:
     service = broker.service
     return State(
-        dict(service.topics.table.all),
-        dict(service.groups.configs.all),
-        {key: dict(queues) for key, queues in service.offsets.all.items() if not key.startswith("rmq_sys")},
-        service.delays.backlog(),
-        sorted(service.request_modes.all),
-        sorted(service.pop.ordered.batches, key=repr),
+        dict(service.tables.topics.table.all),
+        dict(service.tables.groups.configs.all),
+        {key: dict(queues) for key, queues in service.tables.offsets.all.items() if not key.startswith("rmq_sys")},
+        service.sends.delays.backlog(),
+        sorted(service.tables.request_modes.all),
+        sorted(service.delivery.pop.ordered.batches, key=repr),
         dict(service.access.directory.users),
-        dict(service.topics.static.mappings),
+        dict(service.tables.topics.static.mappings),
     )
 
 
@@ -333,7 +333,7 @@ async def _derived(broker: Broker) -> Derived:
     derived = Derived(0, 0)
     for _ in range(_TRIES):
         found = await _ask(broker)
-        pending = broker.service.timers.timers.pending_count
+        pending = broker.service.sends.timers.timers.pending_count
         if isinstance(found, IndexQueryResult):
             derived = Derived(sum(1 for _ in iter_records(found.body)), pending)
         else:

@@ -24,8 +24,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from children import environment
-from orbitmq.broker.app import store_config
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.settings.store_settings import store_config
 from orbitmq.broker.timers.opening import open_timers
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.broker.topics.table import TopicTable
@@ -105,7 +105,7 @@ async def serve(place: Place) -> None:
     while True:
         await asyncio.sleep(1)
         peak = max(peak, memory()["anonymous_mb"])
-        timers = broker.service.timers.timers
+        timers = broker.service.sends.timers.timers
         print(
             json.dumps({"pending": timers.pending_count, "delivered": timers.delivered_count, "peak_mb": peak}),
             flush=True,

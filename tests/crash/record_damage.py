@@ -102,7 +102,7 @@ class History:
             for number in range(COUNT):
                 await made._live(run, number)
             store = run.service.store
-            await until(lambda: run.service.timers.timers.queue_behind == 0, 0.01)
+            await until(lambda: run.service.sends.timers.timers.queue_behind == 0, 0.01)
             for kind, topic in TOPICS.items():
                 queue_id, offset = PLACES.get(kind, (0, BAD))
                 record = store.message_at(topic, queue_id, offset)

@@ -107,7 +107,7 @@ async def test_answers_for_deaf_pullers_stay_within_their_budget_and_an_honest_o
         for _ in range(12):
             await (await harness.come()).send(pull_frame("full", 0) * 20)
         waiting = harness.broker.running.server._endpoint.waiting_answers
-        pulls = harness.broker.service.pulls
+        pulls = harness.broker.service.delivery.pulls
         await until(lambda: waiting.size > 4 * MIB or pulls.held_count)
         for number in range(20):
             assert (await honest.ask(send_frame("honest", b"%d" % number))).code == 0
@@ -122,7 +122,7 @@ async def test_a_crowd_of_held_pulls_is_answered_while_others_are_served_in_betw
             await honest.ask(send_frame(topic))
         count = 5_000
         await crowd.send(pull_frame("crowd", 1, suspend_ms=30_000) * count)
-        pulls = harness.broker.service.pulls
+        pulls = harness.broker.service.delivery.pulls
         await until(lambda: pulls.held_count == count)
         await honest.ask(send_frame("crowd"))
         assert (await honest.ask(send_frame("honest"))).code == 0
@@ -138,7 +138,7 @@ async def test_pulls_that_found_nothing_are_held_up_to_the_limit(tmp_path: Path)
         await client.ask(pull_frame("t", 0))
         await client.send(pull_frame("t", 1, suspend_ms=30_000) * 80)
         assert [answer.code for answer in await client.receive(5)] == [19] * 5
-        assert harness.broker.service.pulls.held_count == 75
+        assert harness.broker.service.delivery.pulls.held_count == 75
         assert harness.refused == {"parkedPullsMax": 5}
 
 
@@ -147,7 +147,7 @@ async def test_what_one_client_pipelines_is_served_in_turns(tmp_path: Path):
         greedy, honest = await harness.come(), await harness.come()
         await honest.ask(send_frame("t", bytes(100_000)))
         await greedy.send(pull_frame("t", 0) * 500)
-        sent = harness.broker.service.stats
+        sent = harness.broker.service.monitoring.stats
         await until(lambda: sent.found_count > 0)
         assert (await honest.ask(send_frame("honest"))).code == 0
         assert sent.found_count < 500, "the others' requests wait until their client reads"
@@ -159,7 +159,7 @@ async def test_a_batch_of_as_many_messages_as_a_frame_holds_is_stored_while_othe
         for client in (greedy, honest):
             assert (await client.ask(send_frame("honest"))).code == 0
         await greedy.send(batch_frame("batches", MIB // 8))
-        stats = harness.broker.service.stats
+        stats = harness.broker.service.monitoring.stats
         served = 0
         while stats.put_count < MIB // 8 // 22:
             assert (await honest.ask(send_frame("honest"))).code == 0

@@ -191,7 +191,7 @@ def test_no_message_waits_longer_in_a_directory_of_javas_than_by_the_levels_of_t
     with JavaNameServer(tmp_path) as name_server:
         with our_broker_on(tmp_path / "copy", name_server.address, message_delay_level="1s 0s 1s", **OURS) as ours:
             assert bodies(read_all(name_server.address, name, 2)) == [b"level 3", b"level 4"]
-            assert ours.service.delays.backlog().keys() == {1, 2, 3, 4}
+            assert ours.service.sends.delays.backlog().keys() == {1, 2, 3, 4}
     assert wrong_timers(tmp_path / "copy") == []
 
 
@@ -226,7 +226,7 @@ def test_timers_go_from_java_to_us_and_back_again(java, jars, tmp_path_factory, 
         theirs.kill()
 
         with our_broker_on(theirs.store, address, **OURS) as ours:
-            timers = ours.service.timers
+            timers = ours.service.sends.timers
             assert timers.timers.pending_count >= 1
             assert bodies(read_all(address, name, 3)) == [b"java soon 0", b"java soon 1", b"java soon 2"]
             with Producer("changing-timers", address) as sender:

@@ -6,9 +6,11 @@ One that sends is a writer. What is not named here, now or by mistake later, is 
 
 from __future__ import annotations
 
+from orbitmq.broker.access.settings import parse_own_credentials
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.codes import RequestCode
 from orbitmq.net.security.accounts import AccountRole
+from orbitmq.net.security.client_security import ClientSecurity, load_security
 from orbitmq.net.security.server_security import ServerSecurity
 
 _READING = (
@@ -98,3 +100,14 @@ def make_server_security(config: BrokerConfig) -> ServerSecurity:
     return ServerSecurity(
         config, role_for, danger="read, send and delete messages", has_guard=config.authentication_enabled
     )
+
+
+def make_client_security(config: BrokerConfig) -> ClientSecurity:
+    """Return what a broker connects to NameServers and other brokers with.
+
+    Raises:
+        ConfigError: the file or the credentials cannot be used.
+    """
+    security = load_security(config.security_file)
+    own = security.credentials or parse_own_credentials(config.inner_client_authentication_credentials)
+    return security._replace(credentials=own)

@@ -9,61 +9,84 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
 from orbitmq.broker.access.control import AccessControl
-from orbitmq.broker.access.settings import parse_own_credentials
-from orbitmq.broker.acl import make_server_security
-from orbitmq.broker.config import CONSUME_QUEUE_UNIT_SIZE, BrokerConfig
+from orbitmq.broker.acl import make_client_security, make_server_security
+from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.fast_path.paths import FastPaths, broker_fast_path
-from orbitmq.broker.handlers import HANDLERS, pop_tables
+from orbitmq.broker.handlers import HANDLERS
+from orbitmq.broker.handlers.consumer_handlers import pop_tables
 from orbitmq.broker.health.monitor import BrokerMonitor
-from orbitmq.broker.housekeeping import TURN_MS, Housekeeping, PeriodicJob
-from orbitmq.broker.limits import port_limits
+from orbitmq.broker.health.pages import start_http
+from orbitmq.broker.housekeeping import Housekeeping
+from orbitmq.broker.limits import descriptor_warnings, port_limits
+from orbitmq.broker.parts.context import BrokerContext, BrokerLinks
+from orbitmq.broker.parts.tables import StoredTables
+from orbitmq.broker.periodic_jobs import broker_housekeeping
 from orbitmq.broker.persistence import ConfigFiles, OffsetFile, TableNotes
 from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, ha_port, reserved_port, vip_port
-from orbitmq.broker.registration.other_servers import NameServers, OtherBrokers
-from orbitmq.broker.registration.registrar import PART_TOPICS_MAX, Identity, Registrar, encode_parts
-from orbitmq.broker.service import BrokerService, StoredTables
+from orbitmq.broker.registration.other_servers import OtherServers
+from orbitmq.broker.service import BrokerService
 from orbitmq.broker.settings.changes import with_kept_changes
-from orbitmq.broker.topics.attributes import missing_attribute
-from orbitmq.broker.topics.system_topics import system_topics
+from orbitmq.broker.settings.store_settings import retention_rules, store_config
 from orbitmq.clock import Clock, monotonic_ms, now_ms
-from orbitmq.errors import ConfigError, StoreError
+from orbitmq.errors import ConfigError
 from orbitmq.net.http import HttpServer
-from orbitmq.net.limits import Limits, descriptor_limit, tell_of_few_descriptors
 from orbitmq.net.loop import do_all, failure_of
-from orbitmq.net.pool import ConnectionPool
-from orbitmq.net.security.client_security import load_security
 from orbitmq.net.server import Server
-from orbitmq.store import FlushMode, Store, StoreConfig
-from orbitmq.store.retention.rules import HOUR_MS, RetentionRules, parse_hours
+from orbitmq.store import Store
 
 log = logging.getLogger(__name__)
 
 DRAIN_MS = 3_000
-SWEEP_MS = 5_000
-"""How often held pulls (Java: PullRequestHoldService), accounts and certificates are looked through."""
-CLIENT_SCAN_MS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
     """The parts of a broker between start and stop."""
 
     service: BrokerService
     fast_path: FastPaths
     server: Server[BrokerService]
-    registrar: Registrar
-    name_servers: NameServers
+    others: OtherServers
     housekeeping: Housekeeping
     offset_file: OffsetFile
     table_notes: TableNotes
     monitor: BrokerMonitor
     http: HttpServer | None
     tasks: Sequence[asyncio.Task[None]]
+
+    def endings(self) -> Sequence[Callable[[], object]]:
+        """Return the steps of a stop up to the store, in order; opening goes the other way round."""
+        service = self.service
+        return (
+            *([self.http.close] if self.http is not None else []),
+            self.end_tasks,
+            self.others.registrar.leave,
+            self.fast_path.close,
+            service.delivery.pulls.close,
+            service.delivery.pop.close,
+            service.clients.routes.close,
+            service.tables.topics.static.close,
+            lambda: self.server.drain(DRAIN_MS),
+            self.server.close,
+            service.slave_listener.close,
+            service.sends.transaction_service.stop,
+        )
+
+    def saves(self) -> Sequence[Callable[[], object]]:
+        """Return the steps behind the store's: what says how far its messages were consumed and delivered."""
+        service = self.service
+        return (
+            service.sends.transaction_service.save,
+            service.delivery.pop.batch_file.save_now,
+            self.offset_file.save_now,
+            service.sends.delays.save,
+        )
 
     async def end_tasks(self) -> None:
         """Cancel the tasks that run next to the server, and wait for them.
@@ -97,9 +120,7 @@ class Broker:
         self._clock = clock
         self._monotonic = monotonic
         self._random = random or Random()
-        security = load_security(config.security_file)
-        own = security.credentials or parse_own_credentials(config.inner_client_authentication_credentials)
-        self._client_security = security._replace(credentials=own)
+        self._client_security = make_client_security(config)
         self._server_security = make_server_security(config)
         self._running: Running | None = None
 
@@ -136,8 +157,8 @@ class Broker:
         has_vip, has_ha = config.vip_channel_enable, config.has_slaves and config.ha_listen_port <= 0
         with reserved_port(config.bind_address, config.listen_port, has_vip=has_vip, has_ha=has_ha) as port:
             running = self._running = await self._open(broker_address(self.config, port))
-        await running.name_servers.look_up()
-        await running.registrar.wait_told()
+        await running.others.name_servers.look_up()
+        await running.others.registrar.wait_told()
         for warning in self._server_security.warnings:
             log.warning("%s", warning)
         log.info(
@@ -159,31 +180,12 @@ class Broker:
         if self._running is None:
             return
         running, self._running = self._running, None
-        service, server = running.service, running.server
-        failures = await do_all(
-            *([running.http.close] if running.http is not None else []),
-            running.end_tasks,
-            running.registrar.leave,
-            running.fast_path.close,
-            service.pulls.close,
-            service.pop.close,
-            service.routes.close,
-            service.topics.static.close,
-            lambda: server.drain(DRAIN_MS),
-            server.close,
-            service.slave_listener.close,
-            service.transaction_service.stop,
-        )
-        not_closed = await do_all(service.store.close)
+        failures = await do_all(*running.endings())
+        not_closed = await do_all(running.service.store.close)
         # The store is closed, so everything is durable: how far it was consumed and delivered may be kept as it is.
-        saves = (
-            service.transaction_service.save,
-            service.pop.batch_file.save_now,
-            running.offset_file.save_now,
-            service.delays.save,
-        )
-        failures += not_closed or await do_all(*saves)
-        failures += await do_all(service.delays.close, service.timers.close, running.table_notes.save_now)
+        failures += not_closed or await do_all(*running.saves())
+        sends = running.service.sends
+        failures += await do_all(sends.delays.close, sends.timers.close, running.table_notes.save_now)
         log.info("broker %s stopped", self.config.broker_name)
         if failures:
             raise failure_of(failures)
@@ -195,7 +197,7 @@ class Broker:
             ConfigError: one of them is no host:port.
         """
         self.config = replace(self.config, namesrv_addr=addresses)
-        self.running.name_servers.replace(self.config.name_servers)
+        self.running.others.name_servers.replace(self.config.name_servers)
 
     def _use(self, config: BrokerConfig, then: Callable[[], None]) -> None:
         """Let settings that were changed count everywhere, and call back when NameServers know what concerns them."""
@@ -207,169 +209,130 @@ class Broker:
         service = running.service
         service.use(config)
         service.store.retention.use(retention_rules(config))
-        running.fast_path.use(broker_fast_path(service.sending, pop_tables(service), self._clock))
+        running.fast_path.use(broker_fast_path(service.sends.sending, pop_tables(service), self._clock))
         running.server.rebind()
+        running.others.permission = config.broker_permission
         if config.broker_permission == before.broker_permission:
             then()
         else:
-            service.topics.announce_again(self._clock(), then)
+            service.tables.topics.announce_again(self._clock(), then)
 
     async def _open(self, address: BrokerAddress) -> Running:
-        """Load the tables, recover the store, listen, and start the background tasks."""
-        config = self.config
-        files = ConfigFiles(config.store_path_root_dir / "config", has_lmq=config.enable_lmq)
-        table_notes = TableNotes(config.store_path_root_dir / "config")
+        """Open one part after another; where one fails, those that are open are closed again, the last one first."""
+        config, path = self.config, self.config.store_path_root_dir / "config"
+        files, table_notes = ConfigFiles(path, has_lmq=config.enable_lmq), TableNotes(path)
         table_notes.check()
-        tables = StoredTables(
-            files.load_topics(
-                auto_create_enable=config.auto_create_topic_enable and not config.is_slave, count_max=config.topics_max
-            ),
-            files.load_groups(auto_create_enable=config.auto_create_subscription_group, count_max=config.groups_max),
-            files.load_offsets(),
-            files.load_mappings(),
-        )
-        store = Store.open(
-            store_config(config),
-            store_host=address.host,
-            clock=self._clock,
-            monotonic=self._monotonic,
-            retention=retention_rules(config),
-        )
-        server: Server[BrokerService] | None = None
-        service: BrokerService | None = None
-        try:
-            self._fit_tables(tables, store, files)
-            pool = ConnectionPool(name=f"broker {config.broker_name}", **self._client_security._asdict())
-            # The service needs the registrar, and the registrar what it tells: it is looked up when it is told.
-            registrar = self._make_registrar(
-                address,
-                tables,
-                pool,
-                lambda ha, broker: service.follower.learn(ha, broker) if service is not None else None,
-            )
-            other_brokers = OtherBrokers(registrar.ask_route, pool, timeout_ms=config.forward_timeout)
-            service = BrokerService(
-                config,
-                tables,
-                store,
-                access=AccessControl(config, files.access_path, store),
-                address=address,
-                files=files,
-                announce=registrar.announce,
-                # The monitor needs the server, and the server the service: it is looked up when it is asked.
-                health=lambda: monitor.health(),
-                ask_route=registrar.ask_queues,
-                ask_broker=other_brokers.ask,
-                ask_master=registrar.ask_master,
-                use_settings=self._use,
-                security=self._server_security,
-                clock=self._clock,
-                monotonic=self._monotonic,
-                random=self._random,
-            )
+        stored = StoredTables.load(files, config)
+        async with AsyncExitStack() as undo:
+            store = self._open_store(address)
+            undo.callback(store.close)
+            stored.fit(store, files, config, self._clock())
+            others = OtherServers(config, address, stored.topics, stored.mappings, self._client_security)
+            service = self._make_service(address, files, stored, store, others)
+            undo.push_async_callback(service.slave_listener.close)
             if store.max_physical_offset:  # before the first message nothing can be missed
                 table_notes.save_now()
             store.attach(asyncio.get_running_loop())
-            fast_path = broker_fast_path(service.sending, pop_tables(service), self._clock)
-            descriptors = descriptor_limit()
-            limits = port_limits(config, descriptors)
-            server = self._make_server(service, fast_path, limits)
-            few_descriptors = tell_of_few_descriptors(config.connections_max, limits.connections_max, descriptors)
-            await server.start(config.bind_address, address.host.port)
-            if config.vip_channel_enable:
-                await self._listen_for_vip(server, vip_port(address.host.port))
-            if config.has_slaves:
-                await service.slave_listener.start(config.bind_address, ha_port(config, address.host.port))
-            warnings = [*self._server_security.warnings, *few_descriptors]
-            monitor = BrokerMonitor(
-                service,
-                server,
-                registrar,
-                clock=self._clock,
-                tls=lambda: self._server_security.tls_description,
-                warnings=warnings,
-            )
-            http = await self._start_http(service, server, registrar, monitor)
-        except BaseException:
-            if server is not None:
-                await server.close()
-            if service is not None:
-                await service.slave_listener.close()
-            store.close()
-            raise
+            fast_path = broker_fast_path(service.sends.sending, pop_tables(service), self._clock)
+            server = self._make_server(service, fast_path)
+            undo.push_async_callback(server.close)
+            await self._listen(server, service)
+            monitor = self._make_monitor(service, server, others)
+            http = await start_http(config, service, server, others.registrar, monitor)
+            undo.pop_all()
         offset_file = OffsetFile(
             files.offsets_path,
-            tables.offsets,
+            stored.offsets,
             self._clock,
             lambda: store.durable_offset,
             is_lmq=config.enable_lmq,
         )
-        return self._begin(service, fast_path, server, registrar, offset_file, table_notes, monitor, http)
-
-    def _fit_tables(self, tables: StoredTables, store: Store, files: ConfigFiles) -> None:
-        """Bring the tables in line with the settings and with the store, which a crash may have cut."""
-        if store.max_physical_offset and not tables.topics.all:
-            log.warning("%s is missing, or empty: the topics of the stored messages are not known", files.topics_path)
-        for config in tables.topics.all.values():
-            if config.attributes and (attribute := missing_attribute(config.attributes)) is not None:
-                log.warning("the topic %s has %s, which has no effect here", config.topic, attribute)
-        loaded_version = tables.topics.version
-        tables.topics.add_missing(system_topics(self.config), self._clock())
-        for cut in tables.offsets.cut_to(store.max_offset):
-            log.warning("a committed offset lay beyond its queue's end and was pulled back: %s", cut)
-        if tables.topics.version != loaded_version:
-            try:
-                files.save_topics(tables.topics)
-            except OSError as error:
-                raise StoreError(f"{files.topics_path} cannot be written: {error}") from error
-            tables.topics.keep()
-
-    def _make_registrar(
-        self,
-        address: BrokerAddress,
-        tables: StoredTables,
-        pool: ConnectionPool,
-        on_master: Callable[[str | None, str | None], None],
-    ) -> Registrar:
-        config, topics, mappings = self.config, tables.topics, tables.mappings.all
-        identity = Identity(
-            config.broker_cluster_name,
-            config.broker_name,
-            config.broker_id,
-            address.announced,
-            ha_address=address.replication,
+        security = self._server_security
+        housekeeping = broker_housekeeping(service, offset_file, table_notes, security, self._clock, self._monotonic)
+        jobs = (
+            others.name_servers.run(),
+            housekeeping.run(),
+            *self._own_jobs(service),
+            store.retention.run(),
+            monitor.run(),
         )
-        part_size = config.split_registration_size if config.enable_split_registration else PART_TOPICS_MAX
-        return Registrar(
-            identity,
-            lambda: encode_parts(topics.version, topics.masked(self.config.broker_permission), part_size, mappings),
-            period_ms=config.register_name_server_period,
-            heartbeat_ms=config.broker_heartbeat_interval if config.heartbeat_enable else None,
-            lease_ms=config.broker_not_active_timeout_millis if config.heartbeat_enable else None,
-            timeout_ms=config.register_broker_timeout_mills,
-            pool=pool,
-            on_master=on_master,
+        tasks = [asyncio.get_running_loop().create_task(job) for job in jobs]
+        return Running(
+            service=service,
+            fast_path=fast_path,
+            server=server,
+            others=others,
+            housekeeping=housekeeping,
+            offset_file=offset_file,
+            table_notes=table_notes,
+            monitor=monitor,
+            http=http,
+            tasks=tasks,
         )
 
-    def _make_server(self, service: BrokerService, fast_path: FastPaths, limits: Limits) -> Server[BrokerService]:
+    def _open_store(self, address: BrokerAddress) -> Store:
+        return Store.open(
+            store_config(self.config),
+            store_host=address.host,
+            clock=self._clock,
+            monotonic=self._monotonic,
+            retention=retention_rules(self.config),
+        )
+
+    def _make_service(
+        self, address: BrokerAddress, files: ConfigFiles, stored: StoredTables, store: Store, others: OtherServers
+    ) -> BrokerService:
+        config, registrar = self.config, others.registrar
+        context = BrokerContext(
+            config=config,
+            store=store,
+            files=files,
+            address=address,
+            access=AccessControl(config, files.access_path, store),
+            security=self._server_security,
+            clock=self._clock,
+            monotonic=self._monotonic,
+            random=self._random,
+        )
+        links = BrokerLinks(
+            announce=registrar.announce,
+            ask_route=registrar.ask_queues,
+            ask_broker=others.brokers.ask,
+            ask_master=registrar.ask_master,
+            use_settings=self._use,
+        )
+        service = BrokerService(context, links, stored)
+        registrar.on_master = service.following.log.learn
+        return service
+
+    def _make_server(self, service: BrokerService, fast_path: FastPaths) -> Server[BrokerService]:
         security, guard = self._server_security, service.access.guard
         admission = security.admission if guard is None else guard.admit
         server = Server(
             HANDLERS,
             service,
             name="broker",
-            limits=limits,
+            limits=port_limits(self.config),
             clock=self._clock,
             # The fast path checks no access: where sends need a signature they take the slow path.
             fast_path=fast_path if admission is None else None,
             admission=admission,
             tls=security.tls,
         )
-        server.on_connection_lost(service.pulls.drop_connection)
-        server.on_connection_lost(service.pop.drop_connection)
-        server.on_connection_lost(service.membership.drop_connection)
-        server.on_connection_lost(service.admissions.drop_connection)
+        server.on_connection_lost(service.delivery.pulls.drop_connection)
+        server.on_connection_lost(service.delivery.pop.drop_connection)
+        server.on_connection_lost(service.clients.membership.drop_connection)
+        server.on_connection_lost(service.tables.auto_creation.drop_connection)
         return server
+
+    async def _listen(self, server: Server[BrokerService], service: BrokerService) -> None:
+        """Listen on the port, for Java clients on the VIP port, and for slaves."""
+        config, port = self.config, service.address.host.port
+        await server.start(config.bind_address, port)
+        if config.vip_channel_enable:
+            await self._listen_for_vip(server, vip_port(port))
+        if config.has_slaves:
+            await service.slave_listener.start(config.bind_address, ha_port(config, port))
 
     async def _listen_for_vip(self, server: Server[BrokerService], port: int) -> None:
         """Listen on the VIP port, too; another broker there would be sent what is meant for this one."""
@@ -384,121 +347,23 @@ class Broker:
             )
             raise ConfigError("listenPort", port + 2, expected) from error
 
-    def _begin(
-        self,
-        service: BrokerService,
-        fast_path: FastPaths,
-        server: Server[BrokerService],
-        registrar: Registrar,
-        offset_file: OffsetFile,
-        table_notes: TableNotes,
-        monitor: BrokerMonitor,
-        http: HttpServer | None,
-    ) -> Running:
-        """Start the tasks that run next to the server."""
-        loop = asyncio.get_running_loop()
-        name_servers = NameServers(registrar, self.config.name_servers)
-        housekeeping = self._make_housekeeping(service, offset_file, table_notes)
-        jobs = (
-            name_servers.run(),
-            housekeeping.run(),
-            *self._own_jobs(service),
-            service.store.retention.run(),
-            monitor.run(),
-        )
-        tasks = [loop.create_task(job) for job in jobs]
-        return Running(
+    def _make_monitor(
+        self, service: BrokerService, server: Server[BrokerService], others: OtherServers
+    ) -> BrokerMonitor:
+        monitor = BrokerMonitor(
             service,
-            fast_path,
             server,
-            registrar,
-            name_servers,
-            housekeeping,
-            offset_file,
-            table_notes,
-            monitor,
-            http,
-            tasks,
+            others.registrar,
+            clock=self._clock,
+            tls=lambda: self._server_security.tls_description,
+            warnings=[*self._server_security.warnings, *descriptor_warnings(self.config)],
         )
+        service.monitoring.health = monitor.health
+        return monitor
 
     def _own_jobs(self, service: BrokerService) -> list[Coroutine[Any, Any, None]]:
         """Return what a master does with its messages, or a slave for its master's."""
         if self.config.is_slave:
-            return [service.follower.run(), service.metadata.run()]
-        jobs = [service.delays.run(), service.transaction_service.run(), service.pop.revival.run()]
-        return [*jobs, service.timers.run()] if self.config.timer_wheel_enable else jobs
-
-    async def _start_http(
-        self, service: BrokerService, server: Server[BrokerService], registrar: Registrar, monitor: BrokerMonitor
-    ) -> HttpServer | None:
-        if self.config.metrics_port < 0:
-            return None
-        # Imported here: a broker without the port starts faster.
-        from orbitmq.broker.health.metrics import BrokerMetrics
-        from orbitmq.monitoring.pages import server_pages
-
-        metrics = BrokerMetrics(service, server, registrar, monitor, self._clock)
-        http = HttpServer(server_pages(metrics.collect, monitor.health, "not ready"))
-        await http.start(self.config.metrics_address, self.config.metrics_port)
-        return http
-
-    def _make_housekeeping(
-        self, service: BrokerService, offset_file: OffsetFile, table_notes: TableNotes
-    ) -> Housekeeping:
-        clock = self._clock
-        return Housekeeping(
-            [
-                PeriodicJob(TURN_MS, lambda: service.stats.sample(clock())),
-                PeriodicJob(TURN_MS, lambda: service.stats.sample_flows(self._monotonic())),
-                PeriodicJob(TURN_MS, lambda: service.pulls.answer_expired(self._monotonic())),
-                PeriodicJob(SWEEP_MS, service.pulls.answer_overtaken),
-                PeriodicJob(SWEEP_MS, service.pop.wake_overtaken),
-                PeriodicJob(SWEEP_MS, self._server_security.reload_if_changed),
-                PeriodicJob(CLIENT_SCAN_MS, service.membership.expire),
-                PeriodicJob(CLIENT_SCAN_MS, lambda: service.locks.expire(self._monotonic())),
-                PeriodicJob(self.config.flush_consumer_offset_interval, offset_file.save),
-                PeriodicJob(self.config.flush_consumer_offset_interval, service.pop.batch_file.save),
-                PeriodicJob(self.config.flush_consumer_offset_interval, table_notes.save),
-            ]
-        )
-
-
-def store_config(config: BrokerConfig) -> StoreConfig:
-    """Return the store's part of the settings."""
-    return StoreConfig(
-        path=config.store_path_root_dir,
-        segment_size=config.mapped_file_size_commit_log,
-        consume_queue_units=config.mapped_file_size_consume_queue // CONSUME_QUEUE_UNIT_SIZE,
-        flush=FlushMode(config.flush_disk_type),
-        flush_interval_ms=config.flush_interval_commit_log,
-        sync_timeout_ms=config.sync_flush_timeout,
-        waiting_size_max=(
-            config.sync_flush_waiting_max if config.flush_disk_type == "SYNC_FLUSH" else config.async_flush_waiting_max
-        ),
-        open_files_max=config.open_files_max,
-        entries_size_max=config.queue_entries_max,
-        record_crc=config.enabled_append_prop_crc,
-        is_copy=config.is_slave,
-        has_index=config.message_index_enable,
-        index_slots=config.max_hash_slot_num,
-        index_entries=config.max_index_num,
-        delay_levels=config.delay_levels,
-        lmq_max=config.max_lmq_consume_queue_num if config.enable_lmq and config.enable_multi_dispatch else 0,
-        accept_log_end=None if config.accept_log_end < 0 else config.accept_log_end,
-    )
-
-
-def retention_rules(config: BrokerConfig) -> RetentionRules:
-    """Return when old files are deleted."""
-    return RetentionRules(
-        reserved_ms=config.file_reserved_time * HOUR_MS,
-        delete_hours=parse_hours(config.delete_when),
-        high_ratio=config.disk_max_used_space_ratio / 100,
-        forcing_ratio=config.disk_space_clean_forcibly_ratio / 100,
-        full_ratio=config.disk_space_warning_level_ratio / 100,
-        may_force=config.clean_file_forcibly_enable,
-        batch_max=config.delete_file_batch_max,
-        segment_pause_ms=config.delete_commit_log_files_interval,
-        queue_pause_ms=config.delete_consume_queue_files_interval,
-        round_ms=config.clean_resource_interval,
-    )
+            return [service.following.log.run(), service.following.tables.run()]
+        jobs = [service.sends.delays.run(), service.sends.transaction_service.run(), service.delivery.pop.revival.run()]
+        return [*jobs, service.sends.timers.run()] if self.config.timer_wheel_enable else jobs

@@ -9,7 +9,7 @@ from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.service import BrokerService
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.net.counters import Counters
-from orbitmq.net.limits import Limits, affordable_connections
+from orbitmq.net.limits import Limits, affordable_connections, descriptor_limit, tell_of_few_descriptors
 
 _DISK_LIMITS = {"SYNC_FLUSH": "syncFlushWaitingMax", "ASYNC_FLUSH": "asyncFlushWaitingMax"}
 _SENDS = (
@@ -20,13 +20,21 @@ _SENDS = (
 )
 
 
-def port_limits(config: BrokerConfig, descriptors: int) -> Limits:
+def descriptor_warnings(config: BrokerConfig) -> list[str]:
+    """Return in words that the process may open fewer files and connections than its settings ask for, if so."""
+    limits = port_limits(config)
+    return list(tell_of_few_descriptors(config.connections_max, limits.connections_max, descriptor_limit()))
+
+
+def port_limits(config: BrokerConfig, descriptors: int | None = None) -> Limits:
     """Return the limits of the port.
 
     Args:
-        descriptors: how many files and connections the process may have open; 0: any number. Clients get half,
-            the store's files a quarter.
+        descriptors: how many files and connections the process may have open; 0: any number; None: so many as it
+            is allowed. Clients get half, the store's files a quarter.
     """
+    if descriptors is None:
+        descriptors = descriptor_limit()
     return Limits(
         idle_ms=config.server_channel_max_idle_time_seconds * 1000,
         frame_ms=config.frame_deadline_seconds * 1000,
@@ -47,7 +55,7 @@ def limit_refusals(service: BrokerService, counters: Counters) -> dict[str, int]
         counters: of the broker's port.
     """
     ended = counters.closed_by_us
-    by_address, batches = counters.connections_refused_by_address, service.sending.large_batches.over_count
+    by_address, batches = counters.connections_refused_by_address, service.sends.sending.large_batches.over_count
     return {
         "connectionsMax": counters.connections_refused - by_address,
         "connectionsPerAddressMax": by_address,
@@ -56,20 +64,21 @@ def limit_refusals(service: BrokerService, counters: Counters) -> dict[str, int]
         "partialFramesMax": ended.get("partial frames", 0),
         "writeBufferMax": ended.get("write buffer", 0),
         "waitingAnswersMax": ended.get("waiting answers", 0),
-        "maxPopPollingSize": service.pop.waiting.held.over_count + service.pop.notices.held.over_count,
-        "popCheckpointsMax": service.pop.pops.over_checkpoints,
-        "popInflightMessageThreshold": service.pop.pops.over_in_flight,
-        "parkedPullsMax": service.pulls.held.over_count,
-        "parkedPullsSizeMax": service.pulls.held.over_size,
-        "waitTimeMillsInSendQueue": service.stats.fast_failure_count,
+        "maxPopPollingSize": service.delivery.pop.waiting.held.over_count
+        + service.delivery.pop.notices.held.over_count,
+        "popCheckpointsMax": service.delivery.pop.pops.over_checkpoints,
+        "popInflightMessageThreshold": service.delivery.pop.pops.over_in_flight,
+        "parkedPullsMax": service.delivery.pulls.held.over_count,
+        "parkedPullsSizeMax": service.delivery.pulls.held.over_size,
+        "waitTimeMillsInSendQueue": service.monitoring.stats.fast_failure_count,
         "largeBatchesMax": batches,
         _DISK_LIMITS[service.config.flush_disk_type]: _busy_count(counters)
-        - service.stats.fast_failure_count
+        - service.monitoring.stats.fast_failure_count
         - batches,
-        "replyPushesMax": service.reply_pushes.over_count,
-        "replyPushesSizeMax": service.reply_pushes.over_size,
-        "topicsMax": service.topics.table.refused_count,
-        "groupsMax": service.groups.configs.refused_count,
+        "replyPushesMax": service.sends.reply_pushes.over_count,
+        "replyPushesSizeMax": service.sends.reply_pushes.over_size,
+        "topicsMax": service.tables.topics.table.refused_count,
+        "groupsMax": service.tables.groups.configs.refused_count,
     }
 
 

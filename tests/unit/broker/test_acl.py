@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.acl import role_for
-from orbitmq.broker.app import SWEEP_MS, Broker
+from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.handlers import HANDLERS
 from orbitmq.broker.monitoring.runtime_info import WARNINGS
+from orbitmq.broker.periodic_jobs import SWEEP_MS
 from orbitmq.errors import ConfigError, ConnectionFailed
 from orbitmq.net.security.accounts import AccountRole
 from orbitmq.net.security.tls import TlsFiles, client_context
@@ -120,7 +121,7 @@ async def test_a_held_pull_is_answered_over_tls(serve: Any, tmp_path: Path):
         assert (await sending.request(harness.broker.address, send_header("orders"), b"first")).code == 0
         header = pull_header("orders", queue_offset=1, sys_flag=6, suspend_timeout_ms=20_000)
         pull = asyncio.ensure_future(waiting.request(harness.broker.address, header, timeout_ms=30_000))
-        await until(lambda: harness.broker.service.pulls.held_count == 1)
+        await until(lambda: harness.broker.service.delivery.pulls.held_count == 1)
         assert (await sending.request(harness.broker.address, send_header("orders"), b"second")).code == 0
         assert [record.body for record in iter_records((await pull).body)] == [b"second"]
 

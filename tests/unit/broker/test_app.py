@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from orbitmq.address import parse_address
-from orbitmq.broker.app import Broker, retention_rules, store_config
+from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.health.monitor import BrokerMonitor
 from orbitmq.broker.persistence import ConfigFiles, format_offsets
 from orbitmq.broker.registration.registrar import Registrar
+from orbitmq.broker.settings.store_settings import retention_rules, store_config
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import ConfigError, HeaderError, StoreError
@@ -135,7 +136,7 @@ async def test_a_broker_has_no_more_topics_and_groups_than_it_may(tmp_path: Path
     await broker.start()
     try:
         service = broker.service
-        assert (service.topics.table.count_max, service.groups.configs.count_max) == (107, 108)
+        assert (service.tables.topics.table.count_max, service.tables.groups.configs.count_max) == (107, 108)
     finally:
         await broker.stop()
 
@@ -143,7 +144,7 @@ async def test_a_broker_has_no_more_topics_and_groups_than_it_may(tmp_path: Path
 async def test_a_crowd_of_connections_leaves_a_broker_its_descriptors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("orbitmq.broker.app.descriptor_limit", lambda: 6)
+    monkeypatch.setattr("orbitmq.broker.limits.descriptor_limit", lambda: 6)
     broker = Broker(config_of(tmp_path, connections_max=40_000))
     await broker.start()
     server, address = broker.running.server, parse_address(broker.address)
@@ -248,7 +249,7 @@ async def test_offsets_survive_an_orderly_stop(serve: Serve) -> None:
         await harness.make_group()
         await harness.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
     async with serve() as harness:
-        assert harness.broker.service.offsets.query("g", "t", 0) == 1
+        assert harness.broker.service.tables.offsets.query("g", "t", 0) == 1
 
 
 async def test_name_servers_can_be_changed_while_the_broker_runs(tmp_path: Path) -> None:
@@ -256,7 +257,7 @@ async def test_name_servers_can_be_changed_while_the_broker_runs(tmp_path: Path)
     await broker.start()
     try:
         broker.set_name_servers("127.0.0.1:1;127.0.0.1:2")
-        assert broker.running.registrar.name_servers == ("127.0.0.1:1", "127.0.0.1:2")
+        assert broker.running.others.registrar.name_servers == ("127.0.0.1:1", "127.0.0.1:2")
         with pytest.raises(ConfigError):
             broker.set_name_servers("host:99999")
         assert broker.config.name_servers == ("127.0.0.1:1", "127.0.0.1:2")
@@ -271,7 +272,7 @@ async def test_a_broker_that_stops_answers_the_pulls_that_wait(tmp_path: Path) -
         await pool.request(broker.address, send_header("t"), b"x", timeout_ms=20_000)
         header = pull_header("t", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000)
         waiting = asyncio.create_task(pool.request(broker.address, header, timeout_ms=60_000))
-        await until(lambda: broker.service.pulls.held_count == 1)
+        await until(lambda: broker.service.delivery.pulls.held_count == 1)
         await broker.stop()
         assert (await waiting).code == 19
     finally:
@@ -288,11 +289,11 @@ async def test_the_pulls_and_members_of_a_connection_that_closed_are_forgotten(t
         await pool.request(broker.address, HeartbeatRequest(), beat, timeout_ms=20_000)
         header = pull_header("t", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000)
         waiting = asyncio.create_task(pool.request(broker.address, header, timeout_ms=60_000))
-        await until(lambda: broker.service.pulls.held_count == 1)
+        await until(lambda: broker.service.delivery.pulls.held_count == 1)
         await pool.close()
         await asyncio.gather(waiting, return_exceptions=True)
-        await until(lambda: broker.service.pulls.held_count == 0)
-        await until(lambda: broker.service.membership.members.consumer_ids("g") == [])
+        await until(lambda: broker.service.delivery.pulls.held_count == 0)
+        await until(lambda: broker.service.clients.membership.members.consumer_ids("g") == [])
     finally:
         await broker.stop()
         await pool.close()
@@ -315,7 +316,7 @@ async def test_a_stop_that_cannot_write_one_file_writes_the_others(
         def fail() -> None:
             raise OSError("no such disk")
 
-        monkeypatch.setattr(broker.service.pop.batch_file, "save_now", fail)
+        monkeypatch.setattr(broker.service.delivery.pop.batch_file, "save_now", fail)
         with pytest.raises(OSError, match="no such disk"):
             await broker.stop()
     assert b'"t@g"' in (tmp_path / "config" / "consumerOffset.json").read_bytes()
@@ -326,7 +327,7 @@ async def test_topics_of_the_system_are_stored_at_the_first_start(tmp_path: Path
     await broker.start()
     try:
         stored = ConfigFiles(tmp_path / "config").load_topics(auto_create_enable=True)
-        assert stored.all == broker.service.topics.table.all
+        assert stored.all == broker.service.tables.topics.table.all
         assert "TBW102" in stored.all
     finally:
         await broker.stop()
@@ -339,7 +340,7 @@ async def test_a_topic_that_a_full_disk_refuses_is_made_and_kept_by_the_first_se
         raise OSError(28, "No space left on device", str(path))
 
     async with serve() as harness:
-        topics = harness.broker.service.topics.table
+        topics = harness.broker.service.tables.topics.table
         before = set(topics.all)
         with monkeypatch.context() as patch:
             patch.setattr("orbitmq.broker.groups.table_file.replace_file", refuse)

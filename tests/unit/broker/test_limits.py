@@ -49,14 +49,14 @@ async def test_every_limit_has_a_setting_and_a_count_of_its_own(tmp_path: Path) 
         counters.closed_by_us.update(
             {"frame deadline": 6, "partial frames": 7, "write buffer": 8, "waiting answers": 11, "idle": 99}
         )
-        service.topics.table.refused_count, service.groups.configs.refused_count = 9, 10
-        service.stats.fast_failure_count = 14
-        service.sending.large_batches.over_count = 3
+        service.tables.topics.table.refused_count, service.tables.groups.configs.refused_count = 9, 10
+        service.monitoring.stats.fast_failure_count = 14
+        service.sends.sending.large_batches.over_count = 3
         counters.refusals.update({(310, 2): 20, (36, 2): 9, (310, 1): 99, (324, 2): 99})
-        service.pulls.held.over_count, service.pulls.held.over_size = 12, 13
-        service.pop.waiting.held.over_count, service.pop.notices.held.over_count = 18, 2
-        service.pop.pops.over_checkpoints, service.pop.pops.over_in_flight = 21, 22
-        service.reply_pushes.over_count, service.reply_pushes.over_size = 16, 17
+        service.delivery.pulls.held.over_count, service.delivery.pulls.held.over_size = 12, 13
+        service.delivery.pop.waiting.held.over_count, service.delivery.pop.notices.held.over_count = 18, 2
+        service.delivery.pop.pops.over_checkpoints, service.delivery.pop.pops.over_in_flight = 21, 22
+        service.sends.reply_pushes.over_count, service.sends.reply_pushes.over_size = 16, 17
         assert limit_refusals(service, counters) == {
             "connectionsMax": 3, "connectionsPerAddressMax": 2, "requestsPerSecondMax": 4, "frameDeadlineSeconds": 6,
             "partialFramesMax": 7, "writeBufferMax": 8, "waitingAnswersMax": 11, "topicsMax": 9, "parkedPullsMax": 12, "parkedPullsSizeMax": 13, "waitTimeMillsInSendQueue": 14,

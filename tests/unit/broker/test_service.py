@@ -17,9 +17,11 @@ from orbitmq.broker.delivery.delay import format_delay_offsets, schedule
 from orbitmq.broker.groups.members import HeartbeatSource
 from orbitmq.broker.handlers.queue_locks import LockTables, lock_queues, unlock_queues
 from orbitmq.broker.housekeeping import Housekeeping, PeriodicJob
+from orbitmq.broker.parts.context import BrokerContext, BrokerLinks
+from orbitmq.broker.parts.tables import StoredTables
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.registration.addresses import BrokerAddress
-from orbitmq.broker.service import BrokerService, StoredTables
+from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.registry import Announced
 from orbitmq.errors import StoreError
 from orbitmq.files import replace_file
@@ -56,21 +58,23 @@ class Harness:
         self.monotonic = FakeClock(50)
         self.store = store or memory_store(clock=self.clock)
         self.announced: list[Announced | None] = []
-        tables = StoredTables(
-            self.files.load_topics(auto_create_enable=True),
-            self.files.load_groups(auto_create_enable=True),
-            self.files.load_offsets(),
-            self.files.load_mappings(),
+        context = BrokerContext(
+            config=self.config,
+            store=self.store,
+            files=self.files,
+            address=ADDRESS,
+            access=AccessControl(self.config, self.files.access_path, self.store),
+            security=make_server_security(self.config),
+            clock=self.clock,
+            monotonic=self.monotonic,
+            random=Random(7),
         )
-        self.service = BrokerService(
-            self.config, tables, self.store, access=AccessControl(self.config, self.files.access_path, self.store), address=ADDRESS, files=self.files, announce=self.announced.append,
-            security=make_server_security(self.config), clock=self.clock, monotonic=self.monotonic,
-            random=Random(7), ask_route=_no_route,
-        )  # fmt: skip
+        links = BrokerLinks(announce=self.announced.append, ask_route=_no_route)
+        self.service = BrokerService(context, links, StoredTables.load(self.files, self.config))
 
     def join(self, client_id: str, peer: FakePeer) -> None:
         heartbeat = Heartbeat(client_id=client_id, consumers=(ConsumerInfo(group="g"),))
-        self.service.membership.heartbeat(heartbeat, HeartbeatSource(peer))
+        self.service.clients.membership.heartbeat(heartbeat, HeartbeatSource(peer))
 
 
 @pytest.mark.parametrize(
@@ -82,12 +86,12 @@ def test_a_broker_is_read_and_written_as_far_as_its_permission_says(
 ) -> None:
     service = Harness(tmp_path, broker_permission=permission).service
     assert (service.is_readable, service.is_writable) == (is_readable, is_writable)
-    assert service.sending.queue_resolver.is_writable is is_writable
+    assert service.sends.sending.queue_resolver.is_writable is is_writable
 
 
 def test_a_changed_topic_is_in_its_file_and_announced(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
-    harness.service.topics.update(TopicConfig(topic="orders"), 1)
+    harness.service.tables.topics.update(TopicConfig(topic="orders"), 1)
     assert harness.files.load_topics(auto_create_enable=True).get("orders") == TopicConfig(topic="orders")
     assert harness.announced == [None]
 
@@ -95,31 +99,31 @@ def test_a_changed_topic_is_in_its_file_and_announced(tmp_path: Path) -> None:
 async def test_a_new_group_is_in_its_file_and_its_retry_topic_in_the_topics_of_the_same_broker(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     told: list[object] = []
-    harness.service.admissions.admit(FakePeer(), ["g"], 1, told.append)
+    harness.service.tables.auto_creation.admit(FakePeer(), ["g"], 1, told.append)
     await until(lambda: told == [None])
     assert harness.files.load_groups(auto_create_enable=False).get("g") is not None
-    assert harness.service.topics.get("%RETRY%g") is not None
+    assert harness.service.tables.topics.get("%RETRY%g") is not None
 
 
 def test_tables_that_were_stored_are_served(tmp_path: Path) -> None:
     first = Harness(tmp_path).service
-    first.topics.update(TopicConfig(topic="orders"), 1)
-    first.groups.update(GroupConfig(group="g", retry_times_max=3), 1)
+    first.tables.topics.update(TopicConfig(topic="orders"), 1)
+    first.tables.groups.update(GroupConfig(group="g", retry_times_max=3), 1)
     again = Harness(tmp_path).service
-    assert again.topics.get("orders") == TopicConfig(topic="orders")
-    assert (again.groups.configs.all["g"].retry_times_max, again.offsets.all) == (3, {})
+    assert again.tables.topics.get("orders") == TopicConfig(topic="orders")
+    assert (again.tables.groups.configs.all["g"].retry_times_max, again.tables.offsets.all) == (3, {})
 
 
 def test_delayed_messages_go_on_where_the_file_says(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     for body in (b"delivered before", b"still waiting"):
         harness.store.append(schedule(Draft("t", 0, body), {}, 1))
-    harness.service.topics.update(TopicConfig(topic="t"), 1)
+    harness.service.tables.topics.update(TopicConfig(topic="t"), 1)
     replace_file(harness.files.delays_path, format_delay_offsets({1: 1}, DataVersion()))
     again = Harness(tmp_path, harness.store)
     again.clock.advance(10_000)
     again.monotonic.advance(10_000)
-    again.service.delays.wake()
+    again.service.sends.delays.wake()
     assert harness.store.max_offset(SCHEDULE_TOPIC, 0) == 2
     assert run_once(again) == [b"still waiting"]
 
@@ -130,7 +134,7 @@ def run_once(harness: Harness) -> list[bytes]:
     async def scenario() -> None:
         arrived = asyncio.Event()
         harness.store.on_arrived.append(lambda topic, *_: arrived.set() if topic == "t" else None)
-        task = asyncio.create_task(harness.service.delays.run())
+        task = asyncio.create_task(harness.service.sends.delays.run())
         await arrived.wait()
         task.cancel()
 
@@ -149,12 +153,12 @@ def test_offsets_of_delayed_messages_that_cannot_be_read_stop_the_start(tmp_path
 
 @pytest.mark.parametrize(("mode", "is_sync"), [("SYNC_FLUSH", True), ("ASYNC_FLUSH", False)])
 def test_sends_wait_for_the_disk_in_sync_flush_alone(tmp_path: Path, mode: str, is_sync: bool) -> None:
-    assert Harness(tmp_path, flush_disk_type=mode).service.sending.is_sync is is_sync
+    assert Harness(tmp_path, flush_disk_type=mode).service.sends.sending.is_sync is is_sync
 
 
 def test_sends_are_answered_and_stored_under_the_brokers_own_names(tmp_path: Path) -> None:
     harness = Harness(tmp_path, broker_cluster_name="c", region_id="r", trace_on=False, max_message_size=77)
-    sending = harness.service.sending
+    sending = harness.service.sends.sending
     assert sending.body_size_max == 77
     assert sending.properties.plain(b"") == b"MSG_REGION\x01r\x02TRACE_ON\x01false\x02CLUSTER\x01c\x02"
     assert sending.answers.host == HOST
@@ -163,8 +167,8 @@ def test_sends_are_answered_and_stored_under_the_brokers_own_names(tmp_path: Pat
     )
     assert (sending.store, sending.stats, sending.delays) == (
         harness.store,
-        harness.service.stats,
-        harness.service.delays,
+        harness.service.monitoring.stats,
+        harness.service.sends.delays,
     )
 
 
@@ -177,7 +181,7 @@ def test_pulls_keep_the_brokers_limits(tmp_path: Path) -> None:
         size = harness.store.append(Draft("t", 0, b"x")).size
     for _ in range(5):
         large = harness.store.append(Draft("t", 1, bytes(600))).size
-    pulls = harness.service.pulls
+    pulls = harness.service.delivery.pulls
     assert len(pulls.read(pull_header("t"), None).body) == 2 * size
     assert len(pulls.read(pull_header("t", queue_id=1), None).body) == large
     waiting = call(pull_header("t", queue_offset=5), now_ms=0)
@@ -187,9 +191,9 @@ def test_pulls_keep_the_brokers_limits(tmp_path: Path) -> None:
 
 def test_an_arrival_wakes_the_pulls_of_the_same_broker(tmp_path: Path) -> None:
     harness, peer = Harness(tmp_path), FakePeer()
-    harness.service.pulls.hold(call(pull_header("t"), peer=peer), None, 1_000)
+    harness.service.delivery.pulls.hold(call(pull_header("t"), peer=peer), None, 1_000)
     harness.store.append(Draft("t", 1, b"another queue"))
-    harness.service.pulls.answer_overtaken()
+    harness.service.delivery.pulls.answer_overtaken()
     assert peer.replies == []
     asyncio.run(arrive(harness))
     assert [len(reply.body) > 0 for reply in peer.replies] == [True]
@@ -214,15 +218,15 @@ def test_a_client_leaves_after_the_silence_and_its_locks_after_the_time_of_the_s
     harness = Harness(tmp_path, channel_expired_timeout=5_000, rebalance_lock_max_live_time=2_000)
     service, queue = harness.service, MessageQueue("t", "a", 0)
     harness.join("c1", FakePeer())
-    service.locks.lock("g", "c1", [queue], harness.clock())
-    assert service.locks.lock("g", "c2", [queue], harness.clock() + 1_999) == []
-    assert service.locks.lock("g", "c2", [queue], harness.clock() + 2_000) == [queue]
+    service.clients.locks.lock("g", "c1", [queue], harness.clock())
+    assert service.clients.locks.lock("g", "c2", [queue], harness.clock() + 1_999) == []
+    assert service.clients.locks.lock("g", "c2", [queue], harness.clock() + 2_000) == [queue]
     harness.monotonic.advance(4_999)
-    service.membership.expire()
-    assert service.membership.members.consumer_ids("g") == ["c1"]
+    service.clients.membership.expire()
+    assert service.clients.membership.members.consumer_ids("g") == ["c1"]
     harness.monotonic.advance(1)
-    service.membership.expire()
-    assert service.membership.members.consumer_ids("g") == []
+    service.clients.membership.expire()
+    assert service.clients.membership.members.consumer_ids("g") == []
 
 
 def test_no_client_leaves_and_no_lock_ends_because_the_wall_clock_is_set(tmp_path: Path) -> None:
@@ -232,27 +236,27 @@ def test_no_client_leaves_and_no_lock_ends_because_the_wall_clock_is_set(tmp_pat
     for client in ("c1", "c2"):
         body = encode_queue_lock(QueueLock(group="g", client_id=client, queues=(queue,)))
         reply = lock_queues(
-            LockTables(harness.service.locks, harness.service.monotonic),
+            LockTables(locks=harness.service.clients.locks, clock=harness.service.context.monotonic),
             call(LockQueues(), body, now_ms=harness.clock()),
         )
         assert isinstance(reply, Reply)
         locks.append(decode_locked_queues(reply.body))
         harness.clock.advance(3_600_000)
-        harness.service.membership.expire()
+        harness.service.clients.membership.expire()
     assert locks == [(queue,), ()]
-    assert harness.service.membership.members.consumer_ids("g") == ["c1"]
+    assert harness.service.clients.membership.members.consumer_ids("g") == ["c1"]
 
 
 def test_locks_of_many_queues_wait_for_the_turn_of_their_connection(tmp_path: Path) -> None:
     harness, peer = Harness(tmp_path), FakePeer()
     queues = tuple(MessageQueue("t", "a", number) for number in range(3_500))
     body = encode_queue_lock(QueueLock(group="g", client_id="c", queues=queues))
-    tables = LockTables(harness.service.locks, harness.service.monotonic)
+    tables = LockTables(locks=harness.service.clients.locks, clock=harness.service.context.monotonic)
     assert lock_queues(tables, call(LockQueues(), body, peer=peer)) is LATER
     assert decode_locked_queues(peer.replies.pop().body) == queues
     assert unlock_queues(tables, call(UnlockQueues(), body, peer=peer)) is LATER
     assert [reply.code for reply in peer.replies] == [0]
-    assert not harness.service.locks.is_ordered("g", harness.service.monotonic())
+    assert not harness.service.clients.locks.is_ordered("g", harness.service.context.monotonic())
 
 
 def test_the_brokers_chance_chooses_queues(tmp_path: Path) -> None:
@@ -260,7 +264,8 @@ def test_the_brokers_chance_chooses_queues(tmp_path: Path) -> None:
         harness = Harness(tmp_path)
         topic = TopicConfig(topic="t", read_queue_count=16, write_queue_count=16)
         return [
-            harness.service.sending.queue_resolver.choose_queue(topic, send_header("t", queue_id=-1)) for _ in range(20)
+            harness.service.sends.sending.queue_resolver.choose_queue(topic, send_header("t", queue_id=-1))
+            for _ in range(20)
         ]
 
     assert chosen() == chosen()
@@ -268,7 +273,7 @@ def test_the_brokers_chance_chooses_queues(tmp_path: Path) -> None:
 
 def test_figures_begin_when_the_service_does(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
-    assert harness.service.stats.started_at_ms == 1_000
+    assert harness.service.monitoring.stats.started_at_ms == 1_000
     assert harness.service.address.host == Host("127.0.0.1", 10911)
 
 
@@ -276,16 +281,16 @@ def test_settings_of_transactions_reach_them_and_a_damaged_file_of_counts_stops_
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "transactionMetrics").write_bytes(b"{")
     harness = Harness(tmp_path, transaction_time_out=7, transaction_check_max=2, file_reserved_time=1)
-    rules = harness.service.transactions.rules
+    rules = harness.service.sends.transactions.rules
     assert (rules.timeout_ms, rules.check_max, rules.reserved_ms) == (7, 2, 3_600_000)
-    assert harness.service.transactions.counts.open == {}
-    assert harness.service.sending.transactions is harness.service.transactions
-    assert Harness(tmp_path, reject_transaction_message=True).service.sending.transactions is None
+    assert harness.service.sends.transactions.counts.open == {}
+    assert harness.service.sends.sending.transactions is harness.service.sends.transactions
+    assert Harness(tmp_path, reject_transaction_message=True).service.sends.sending.transactions is None
 
 
 def test_counts_of_open_transactions_are_read_again(tmp_path: Path) -> None:
     replace_file(tmp_path / "config" / "transactionMetrics", b'{"transactionCount":{"t":{"count":3,"timeStamp":1}}}')
-    assert Harness(tmp_path).service.transactions.counts.open == {"t": 3}
+    assert Harness(tmp_path).service.sends.transactions.counts.open == {"t": 3}
 
 
 async def turns(*jobs: PeriodicJob, count: int) -> None:

@@ -9,9 +9,14 @@ from pathlib import Path
 
 from orbitmq.broker.delivery.delay import DelayQueues, parse_delay_offsets, schedule
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
+from orbitmq.broker.persistence import ConfigFiles
+from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.clock import Clock
-from orbitmq.files import replace_file
-from orbitmq.store import Draft
+from orbitmq.files import read_table, replace_file
+from orbitmq.model.delay_levels import DelayLevels
+from orbitmq.store import Draft, Store
+from orbitmq.store.local_disk import LocalDisk
+from orbitmq.store.sync.delivery_progress import DeliveryProgress
 
 log = logging.getLogger(__name__)
 
@@ -136,3 +141,17 @@ class DelayService:
             log.exception("how far delayed messages are delivered cannot be kept, trying again")
         finally:
             self._saving = None
+
+
+def open_delays(
+    store: Store, topics: TopicRegistry, files: ConfigFiles, levels: DelayLevels, clock: Clock, monotonic: Clock
+) -> DelayService:
+    """Go on with the delayed messages where the broker's files say.
+
+    Raises:
+        StoreError: delayOffset.json cannot be read.
+    """
+    delivered = read_table(files.delays_path, parse_delay_offsets) or ()
+    notes = DeliveryProgress(LocalDisk(), files.delivered_path)
+    queues = DelayQueues(store, topics, levels, *delivered, notes=notes, wall_ms=clock(), now_ms=monotonic())
+    return DelayService(queues, files.delays_path, clock, monotonic)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.monitoring.runtime_info import RuntimeInfo
+from orbitmq.broker.parts.monitoring import Monitoring
 from orbitmq.broker.persistence import format_offsets
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.document import encode_kv_table
@@ -23,14 +22,14 @@ from orbitmq.wire.headers import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AdminTables:
     """What administrators look at."""
 
     runtime_info: RuntimeInfo
     offsets: GroupOffsets
     delays: DelayService
-    health: Callable[[], dict[str, Any]]
+    monitoring: Monitoring
 
 
 handlers: Handlers[AdminTables] = Handlers()
@@ -60,4 +59,4 @@ def get_all_delay_offsets(tables: AdminTables, call: Call[GetAllDelayOffsets]) -
 @handlers.on(GetHealth)
 def get_health(tables: AdminTables, call: Call[GetHealth]) -> Reply:
     """Say how the broker is doing."""
-    return Reply(body=orjson.dumps(tables.health()))
+    return Reply(body=orjson.dumps(tables.monitoring.health()))

@@ -17,7 +17,7 @@ from orbitmq.wire.bodies.topics import encode_topic_list
 from orbitmq.wire.headers import GetAllProducers, QuerySubscription, QueryTopicsOfGroup
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientInsight:
     """The connected clients, and what groups have read.
 

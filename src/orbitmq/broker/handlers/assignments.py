@@ -37,7 +37,7 @@ from orbitmq.wire.pop.assignments import (
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentTables:
     """What assignments are computed from.
 

@@ -20,7 +20,7 @@ from orbitmq.wire.headers import CleanExpiredConsumeQueues, CleanUnusedTopics, D
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningTables:
     """What is cleaned, and by what it is known to be in use."""
 

@@ -28,11 +28,11 @@ from orbitmq.wire.headers import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTables:
     """What clients come, go and are asked for in."""
 
-    admissions: AutoCreation
+    auto_creation: AutoCreation
     membership: Membership
     filters: Filters
 
@@ -48,13 +48,13 @@ def heartbeat(tables: ClientTables, call: Call[HeartbeatRequest]) -> Reply | Lat
     beat = decode_heartbeat(call.command.body)
     _check_names(beat)
     groups = [consumer.group for consumer in beat.consumers]
-    if tables.admissions.are_known(groups):
+    if tables.auto_creation.are_known(groups):
         return _join(tables, call, beat)
 
     def answer(refusal: Rejected | None) -> None:
         call.answer(_join(tables, call, beat) if refusal is None else Reply(refusal.code, remark=refusal.remark))
 
-    tables.admissions.admit(call.connection, groups, call.now_ms, answer, size=len(call.command.body))
+    tables.auto_creation.admit(call.connection, groups, call.now_ms, answer, size=len(call.command.body))
     return LATER
 
 

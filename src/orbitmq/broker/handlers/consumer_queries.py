@@ -30,7 +30,7 @@ from orbitmq.wire.messages.message_id import parse_offset_message_id
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerQueryTables:
     """What questions need.
 

@@ -38,12 +38,12 @@ from orbitmq.wire.headers import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTables:
     """What is kept of a group that has no members: its settings, its offsets, and what it popped in order."""
 
     groups: GroupRegistry
-    admissions: AutoCreation
+    auto_creation: AutoCreation
     offsets: GroupOffsets
     ordered: OrderedQueues
     topics: TopicRegistry
@@ -154,7 +154,7 @@ def get_group(tables: GroupTables, call: Call[GetSubscriptionGroup]) -> Reply | 
         # Where the disk does not take it, it has what every new group has.
         return call.answer(Reply(body=encode_group_config(configs.get(group) or GroupConfig(group=group))))
 
-    tables.admissions.admit(call.connection, [group], call.now_ms, admitted, needs_retries=False)
+    tables.auto_creation.admit(call.connection, [group], call.now_ms, admitted, needs_retries=False)
     return LATER
 
 

@@ -37,7 +37,7 @@ from orbitmq.wire.headers import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetTables:
     """Where offsets come from: the groups' commits, and the queues themselves; and what groups popped behind them.
 

@@ -50,7 +50,7 @@ AskingCall = Call[PopMessage] | Call[PopNotification] | Call[GetPollingCount] | 
 _READ = int(Perm.READ)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PopTables:
     """What pops need.
 
@@ -65,7 +65,7 @@ class PopTables:
     filters: Filters
     topics: TopicRegistry
     groups: GroupRegistry
-    admissions: AutoCreation
+    auto_creation: AutoCreation
     broker_name: str
     ip: str
     is_readable: bool
@@ -93,7 +93,7 @@ def with_group(tables: PopTables, call: AskingCall, answer: Callable[[], Reply |
         if reply is not LATER:
             call.answer(reply)
 
-    tables.admissions.admit(call.connection, [name], call.now_ms, admitted, needs_retries=False)
+    tables.auto_creation.admit(call.connection, [name], call.now_ms, admitted, needs_retries=False)
     return LATER
 
 

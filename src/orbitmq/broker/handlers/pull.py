@@ -27,7 +27,7 @@ from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import LitePullMessage, PullMessage, PullSysFlag
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PullTables:
     """What pulls need.
 
@@ -42,7 +42,7 @@ class PullTables:
     filters: Filters
     topics: TopicRegistry
     groups: GroupRegistry
-    admissions: AutoCreation
+    auto_creation: AutoCreation
     members: GroupMembers[Peer]
     offsets: GroupOffsets
     ip: str
@@ -87,7 +87,7 @@ def _admit(tables: PullTables, call: Call[PullMessage]) -> Later:
             call.answer(reply)
 
     group = call.header.consumer_group
-    tables.admissions.admit(call.connection, [group], call.now_ms, answer, needs_retries=False)
+    tables.auto_creation.admit(call.connection, [group], call.now_ms, answer, needs_retries=False)
     return LATER
 
 

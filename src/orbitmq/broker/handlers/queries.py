@@ -21,7 +21,7 @@ _ENTRIES_MAX = 10_000
 """Entries of a consume queue that one answer holds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTables:
     """What queries look at.
 

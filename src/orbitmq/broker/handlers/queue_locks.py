@@ -12,7 +12,7 @@ from orbitmq.wire.bodies.heartbeat import decode_queue_lock, encode_locked_queue
 from orbitmq.wire.headers import LockQueues, UnlockQueues
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LockTables:
     """The locks, and the monotonic clock that says when they run out: setting the wall clock ends none of them."""
 

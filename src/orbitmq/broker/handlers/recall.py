@@ -25,7 +25,7 @@ _TAG = "_RECALL_TAG_"
 _BODY = b"0"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecallTables:
     """What recalls need.
 

@@ -20,7 +20,7 @@ from orbitmq.wire.headers import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationTables:
     """A master as slaves see it.
 

@@ -28,7 +28,7 @@ from orbitmq.wire.messages.properties import format_properties, parse_properties
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyTables:
     """What replies need.
 

@@ -24,7 +24,7 @@ from orbitmq.wire.bodies.offsets import encode_offset_list, encode_offset_table
 from orbitmq.wire.headers import ResetClientOffset, ResetGroupOffset
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResetTables:
     """Everything that knows where groups are.
 

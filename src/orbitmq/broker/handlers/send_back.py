@@ -31,7 +31,7 @@ from orbitmq.wire.messages.record import Record
 from orbitmq.wire.pop.handles import normal_topic
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SendBackTables:
     """What it takes to store a message again.
 

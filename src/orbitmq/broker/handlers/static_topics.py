@@ -21,7 +21,7 @@ from orbitmq.wire.bodies.static_topics import decode_mapping
 from orbitmq.wire.headers import CreateStaticTopic
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StaticTopicTables:
     """What static topics are made in.
 

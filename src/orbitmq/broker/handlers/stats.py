@@ -29,7 +29,7 @@ QUEUES_MAX = 50_000
 """Ours: queues that one answer holds; each is some 160 bytes of it, and a frame has at most 16 MiB."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatsTables:
     """What figures are taken from.
 

@@ -56,7 +56,7 @@ from orbitmq.wire.headers import (
 from orbitmq.wire.pop.handles import RETRY_V1, RETRY_V2, pop_retry_topic
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicTables:
     """Everything that knows of topics.
 

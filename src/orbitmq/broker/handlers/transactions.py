@@ -19,7 +19,7 @@ from orbitmq.wire.headers import EndTransaction, ResumeCheckHalfMessage
 from orbitmq.wire.messages.message_id import parse_offset_message_id
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionTables:
     """What it takes to end transactions."""
 

@@ -16,11 +16,11 @@ KINDS = {
 
 def bad_records(service: BrokerService) -> dict[str, int]:
     """Return the counts since the start, by kind; docs/explain/durability.md says what becomes of each."""
-    pop = service.pop
+    pop = service.delivery.pop
     counts = (
-        service.delays.undeliverable_count,
-        service.timers.timers.lost_count,
-        service.transactions.unreadable_count,
+        service.sends.delays.undeliverable_count,
+        service.sends.timers.timers.lost_count,
+        service.sends.transactions.unreadable_count,
         pop.revive_log.unreadable_count,
         pop.revival.unreadable_count,
     )

@@ -48,14 +48,14 @@ class DeliveryMetrics:
 
     def _of_waiting(self) -> Iterator[Metric]:
         own, service = self._own, self._service
-        yield own.gauge("parked_pulls", "Pulls that wait for messages", service.pulls.held_count)
-        yield own.gauge("parked_pulls_bytes", "Memory that they take, estimated", service.pulls.held.size)
-        waiting = [((str(level),), count) for level, count in service.delays.backlog().items()]
+        yield own.gauge("parked_pulls", "Pulls that wait for messages", service.delivery.pulls.held_count)
+        yield own.gauge("parked_pulls_bytes", "Memory that they take, estimated", service.delivery.pulls.held.size)
+        waiting = [((str(level),), count) for level, count in service.sends.delays.backlog().items()]
         yield from self._of_pop()
         yield from own.gauges("delayed_messages", "Messages that wait for their time, by level", ("level",), waiting)
 
     def _of_timers(self) -> Iterator[Metric]:
-        own, service = self._own, self._service.timers
+        own, service = self._own, self._service.sends.timers
         timers, waited_ms = service.timers, look(lambda: service.enqueue_behind_ms)
         for name, text, value in (
             ("enqueue_lag", "Timed messages that are not in the wheel yet", timers.queue_behind),
@@ -74,7 +74,7 @@ class DeliveryMetrics:
         yield own.counter("timer_lost_messages", text, timers.lost_count)
 
     def _due_counts(self) -> Series:
-        for found in self._service.timers.due_counts(TIMER_BOUNDS_S):
+        for found in self._service.sends.timers.due_counts(TIMER_BOUNDS_S):
             if found is None:
                 yield None
             else:
@@ -82,7 +82,7 @@ class DeliveryMetrics:
                 yield (*STORAGE, str(bound)), count
 
     def _of_timed_topics(self) -> Iterator[Metric]:
-        java, metrics = self._java, self._service.timers.metrics
+        java, metrics = self._java, self._service.sends.timers.metrics
         labels = (*STORAGE_LABELS, "topic")
         text = "Messages that wait for a time of their own"
         yield from java.gauges("timing_messages", text, labels, self._stored(metrics.counts))
@@ -100,7 +100,7 @@ class DeliveryMetrics:
 
     def _of_transactions(self) -> Iterator[Metric]:
         java, own, service = self._java, self._own, self._service
-        counts, checks = service.transactions.counts, service.transaction_checks
+        counts, checks = service.sends.transactions.counts, service.sends.transaction_checks
         for name, text, table in (
             ("commit_messages", "Transactions that were committed", counts.commits),
             ("rollback_messages", "Transactions that were rolled back", counts.rollbacks),
@@ -117,7 +117,7 @@ class DeliveryMetrics:
         yield own.counter("transaction_checks_unsent", text, checks.unsent_count)
 
     def _of_pop(self) -> Iterator[Metric]:
-        java, own, pop = self._java, self._own, self._service.pop
+        java, own, pop = self._java, self._own, self._service.delivery.pop
         log, checkpoints = pop.revive_log, pop.revive_log.checkpoints
         written = [(("CK",), log.checkpoint_count), (("ACK",), log.ack_count)]
         text = "Checkpoints and acks of popped messages"

@@ -151,7 +151,7 @@ class GroupMetrics:
         """Yield the lags, and keep all that was found for the families to come."""
         work = SeriesWork()
         stored: dict[Place, int] = {}
-        for key, offsets in first_of(self._service.offsets.all, self._series_max):
+        for key, offsets in first_of(self._service.tables.offsets.all, self._series_max):
             topic, _, group = key.partition(SEPARATOR)
             known = len(stored)
             standing = self._standing(topic, group, dict(offsets), stored)
@@ -164,8 +164,8 @@ class GroupMetrics:
         self._stored = stored
 
     def _standing(self, topic: str, group: str, offsets: Mapping[int, int], stored: dict[Place, int]) -> GroupLag:
-        store, pulled = self._service.store, self._service.stats.pulled
-        popped = self._service.pop.revive_log.checkpoints.in_flight
+        store, pulled = self._service.store, self._service.monitoring.stats.pulled
+        popped = self._service.delivery.pop.revive_log.checkpoints.in_flight
         lag = in_flight = ready = 0
         lag_since: list[int] = []
         ready_since: list[int] = []

@@ -81,7 +81,7 @@ class BrokerMetrics:
         yield from self._server_metrics.process(self._monitor.find_alerts())
 
     def _of_messages(self) -> Iterator[Metric]:
-        stats, own = self._service.stats, self._own
+        stats, own = self._service.monitoring.stats, self._own
         text = "Messages that the topic's queues have had"
         yield from self._java.counters("messages_in", text, ("topic", "is_system"), self._messages_by_topic())
         yield own.counter("messages_sent", "Messages that clients have sent", stats.put_count)
@@ -97,7 +97,7 @@ class BrokerMetrics:
 
     def _of_topics(self) -> Iterator[Metric]:
         """Yield what went in and out since the start."""
-        java, stats = self._java, self._service.stats
+        java, stats = self._java, self._service.monitoring.stats
         sent = (
             ((topic, truth(is_system_topic(topic))), flow.size)
             for topic, flow in first_of(stats.puts.all, self._series_max)
@@ -118,7 +118,7 @@ class BrokerMetrics:
     def _messages_by_topic(self) -> Series:
         max_offset = self._service.store.max_offset
         work = SeriesWork()
-        for topic, config in first_of(self._service.topics.table.all, self._series_max):
+        for topic, config in first_of(self._service.tables.topics.table.all, self._series_max):
             queues = max(config.read_queue_count, config.write_queue_count)
             count = sum(max_offset(topic, queue_id) for queue_id in range(queues))
             yield (topic, truth(is_system_topic(topic))), count
@@ -128,7 +128,7 @@ class BrokerMetrics:
     def _dead_letters(self) -> Series:
         max_offset = self._service.store.max_offset
         work = SeriesWork()
-        for topic, config in first_of(self._service.topics.table.all, self._series_max):
+        for topic, config in first_of(self._service.tables.topics.table.all, self._series_max):
             if topic.startswith(DLQ_PREFIX):
                 group = topic.removeprefix(DLQ_PREFIX)
                 queues = max(config.read_queue_count, config.write_queue_count)
@@ -152,7 +152,7 @@ class BrokerMetrics:
     def _producers(self) -> Series:
         found: dict[tuple[str, str], int] = {}
         work = SeriesWork()
-        for _, members in tuple(self._service.membership.members.producers.items()):
+        for _, members in tuple(self._service.clients.membership.members.producers.items()):
             for member in members.values():
                 _count(found, (member.language.lower(), version_name(member.version)))
             if work.is_a_part_done(len(members)):
@@ -161,7 +161,7 @@ class BrokerMetrics:
 
     def _consumers(self) -> Series:
         work = SeriesWork()
-        for name, group in first_of(self._service.membership.members.consumers, self._series_max):
+        for name, group in first_of(self._service.clients.membership.members.consumers, self._series_max):
             found: dict[tuple[str, str], int] = {}
             for member in group.members.values():
                 _count(found, (member.language.lower(), version_name(member.version)))
@@ -241,9 +241,14 @@ class BrokerMetrics:
     def _of_broker(self) -> Iterator[Metric]:
         java, own, service = self._java, self._own, self._service
         yield java.gauge("broker_permission", "2: may be written, 4: may be read", service.config.broker_permission)
-        yield java.gauge("topic_number", "Topics", len(service.topics.table.all))
-        yield java.gauge("consumer_group_number", "Consumer groups with settings", len(service.groups.configs.all))
-        for name, creations in (("topic", service.topic_creations), ("consumer_group", service.group_creations)):
+        yield java.gauge("topic_number", "Topics", len(service.tables.topics.table.all))
+        yield java.gauge(
+            "consumer_group_number", "Consumer groups with settings", len(service.tables.groups.configs.all)
+        )
+        for name, creations in (
+            ("topic", service.monitoring.topic_creations),
+            ("consumer_group", service.monitoring.group_creations),
+        ):
             times = (((end,), found) for end, found in creations.times_ms.items())
             text = "How long it took to make what administrators asked for, in ms"
             name = f"{name}_create_execution_time_milliseconds"
@@ -262,10 +267,10 @@ class BrokerMetrics:
     def _left_out(self) -> Iterator[Metric]:
         service = self._service
         tables: dict[str, Mapping[Any, Any]] = {
-            "rocketmq_messages_in_total": service.topics.table.all,
-            "rocketmq_consumer_lag_messages": service.offsets.all,
-            "rocketmq_messages_out_total": service.stats.gets.all,
-            "rocketmq_consumer_connections": service.membership.members.consumers,
+            "rocketmq_messages_in_total": service.tables.topics.table.all,
+            "rocketmq_consumer_lag_messages": service.tables.offsets.all,
+            "rocketmq_messages_out_total": service.monitoring.stats.gets.all,
+            "rocketmq_consumer_connections": service.clients.membership.members.consumers,
         }
         left = [((name,), max(0, len(table) - self._series_max)) for name, table in tables.items()]
         text = "Series that metricsOtelCardinalityLimit leaves out"

@@ -8,11 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
-from orbitmq.broker.registration.registrar import Registrar
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.registration.addresses import BrokerAddress
+from orbitmq.broker.registration.registrar import PART_TOPICS_MAX, Identity, Registrar, encode_parts
+from orbitmq.broker.topics.static_topic_table import StaticTopicTable
+from orbitmq.broker.topics.table import TopicTable
 from orbitmq.errors import ConnectionFailed, RequestTimeout, RouteNotFound
 from orbitmq.model.route import MASTER_ID, TopicRoute
 from orbitmq.net.name_lookup import resolve
 from orbitmq.net.pool import ConnectionPool
+from orbitmq.net.security.client_security import ClientSecurity
 from orbitmq.wire.command import Command
 
 LOOK_UP_MS = 30_000
@@ -87,3 +92,42 @@ class OtherBrokers:
         if broker_name not in self._addresses:
             raise RouteNotFound(f"the master of broker {broker_name} is in no route of topic {topic}")
         return self._addresses[broker_name]
+
+
+class OtherServers:
+    """The NameServers that a broker registers with, and the brokers that it asks.
+
+    Args:
+        security: what it connects to them with.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        address: BrokerAddress,
+        topics: TopicTable,
+        mappings: StaticTopicTable,
+        security: ClientSecurity,
+    ) -> None:
+        pool = ConnectionPool(name=f"broker {config.broker_name}", **security._asdict())
+        identity = Identity(
+            config.broker_cluster_name,
+            config.broker_name,
+            config.broker_id,
+            address.announced,
+            ha_address=address.replication,
+        )
+        self.permission = config.broker_permission
+        """What topics are announced with at most (`Perm`)."""
+        part_size = config.split_registration_size if config.enable_split_registration else PART_TOPICS_MAX
+        self.registrar = Registrar(
+            identity,
+            lambda: encode_parts(topics.version, topics.masked(self.permission), part_size, mappings.all),
+            period_ms=config.register_name_server_period,
+            heartbeat_ms=config.broker_heartbeat_interval if config.heartbeat_enable else None,
+            lease_ms=config.broker_not_active_timeout_millis if config.heartbeat_enable else None,
+            timeout_ms=config.register_broker_timeout_mills,
+            pool=pool,
+        )
+        self.name_servers = NameServers(self.registrar, config.name_servers)
+        self.brokers = OtherBrokers(self.registrar.ask_route, pool, timeout_ms=config.forward_timeout)

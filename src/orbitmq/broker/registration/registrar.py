@@ -80,7 +80,6 @@ class Registrar:
         period_ms: between two registrations when nothing happens.
         heartbeat_ms: between two heartbeats, which renew a lease of `lease_ms`; None: registrations alone do.
         timeout_ms: for one NameServer's answer.
-        on_master: called with the addresses that a slave is told of its master, HA and broker.
     """
 
     def __init__(
@@ -93,9 +92,9 @@ class Registrar:
         lease_ms: int | None = None,
         timeout_ms: int = 6_000,
         pool: ConnectionPool | None = None,
-        on_master: Callable[[str | None, str | None], None] = lambda ha_address, address: None,
     ) -> None:
-        self._on_master = on_master
+        self.on_master: Callable[[str | None, str | None], None] = lambda ha_address, address: None
+        """Called with the addresses that a slave is told of its master, HA and broker."""
         self._identity = identity
         self._encode = encode
         self._period_ms = period_ms
@@ -262,7 +261,7 @@ class Registrar:
         expect(answer, entry.address)
         if identity.broker_id:
             told = decode_header(RegisterBrokerResponse, answer.ext_fields)
-            self._on_master(told.ha_server_addr, told.master_addr)
+            self.on_master(told.ha_server_addr, told.master_addr)
 
     async def _wait_told(self, generation: int, timeout_ms: int) -> None:
         def is_told() -> bool:

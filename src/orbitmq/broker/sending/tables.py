@@ -27,7 +27,7 @@ _ILLEGAL_REMARK = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SendTables:
     """What sends need.
 
@@ -49,7 +49,7 @@ class SendTables:
     is_sync: bool
     wait_ms_max: int | None
     large_batches: LargeBatches
-    admissions: AutoCreation
+    auto_creation: AutoCreation
     transactions: Transactions | None = None
 
     @property

@@ -92,7 +92,7 @@ def _line(document: dict[str, object]) -> bytes:
 
 def _store_config(directory: Path, settings: BrokerConfig | None) -> StoreConfig:
     """Return how the store is opened: as the broker does, or with files of the size that most of them have."""
-    from orbitmq.broker.app import store_config
+    from orbitmq.broker.settings.store_settings import store_config
     from orbitmq.store.inspection.layout import log_files
     from orbitmq.store.queues.consume_queue import UNIT
     from orbitmq.store.values import FlushMode, StoreConfig

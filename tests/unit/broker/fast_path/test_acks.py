@@ -79,7 +79,10 @@ async def test_the_fast_path_notes_acks_as_the_slow_path_does(harness: Any) -> N
 
     for _ in range(5):
         await harness.send("t", queue_id=0)
-    fast_path, checkpoints = harness.broker.running.fast_path, harness.broker.service.pop.revive_log.checkpoints
+    fast_path, checkpoints = (
+        harness.broker.running.fast_path,
+        harness.broker.service.delivery.pop.revive_log.checkpoints,
+    )
     seen: list[list[Any]] = []
     for is_fast in (True, False):
         outcomes: list[Any] = []
@@ -111,7 +114,7 @@ async def test_acks_of_one_checkpoint_become_one_record_which_a_start_reads(serv
         assert harness.broker.running.fast_path.answer(data + frames[0][:-1], answers, connection) == len(data)
         assert len(answers) == 5
         assert harness.broker.running.server.counters.requests[RequestCode.ACK_MESSAGE] == 5
-        log, store = harness.broker.service.pop.revive_log, harness.broker.service.store
+        log, store = harness.broker.service.delivery.pop.revive_log, harness.broker.service.store
         assert log.ack_count == 2
         acks = [
             decode_ack(one.body, "a").offsets
@@ -123,7 +126,7 @@ async def test_acks_of_one_checkpoint_become_one_record_which_a_start_reads(serv
     async with serve() as harness:
         left = {
             key.group: one.offsets_left
-            for key, one in harness.broker.service.pop.revive_log.checkpoints._by_key.items()
+            for key, one in harness.broker.service.delivery.pop.revive_log.checkpoints._by_key.items()
         }
         assert left == {"g": [3, 4], "h": [1, 2, 3, 4]}
 
@@ -136,7 +139,7 @@ async def test_a_read_notes_no_more_checkpoints_than_a_turn_has_room_for(harness
     handles = [handle for _ in range(TURN_COUNT + 2) for handle in await popped(harness, "g", count=1)]
     connection = next(iter(harness.broker.running.server.connections))
     frames = ack_frames(handles, "g", [{}] * len(handles))
-    fast_path, log = harness.broker.running.fast_path, harness.broker.service.pop.revive_log
+    fast_path, log = harness.broker.running.fast_path, harness.broker.service.delivery.pop.revive_log
     assert fast_path.answer(b"".join(frames), [], connection) == sum(map(len, frames[:TURN_COUNT]))
     assert log.checkpoints.count == 2
     got = await asyncio.to_thread(exchange_together, harness.broker.address, frames)
@@ -149,7 +152,7 @@ async def test_an_unforeseen_failure_is_answered_by_the_slow_path(harness: Any) 
     await harness.send("t", queue_id=0)
     (good,) = ack_frames(await popped(harness, "g", 1), "g", [{}])
     (bad,) = ack_frames(await popped(harness, "g", 1), "g", [{}])
-    log = harness.broker.service.pop.revive_log
+    log = harness.broker.service.delivery.pop.revive_log
     acknowledge, left = log.acknowledge, [1]
 
     def fail(*arguments: Any) -> Any:
@@ -171,7 +174,7 @@ async def test_acks_whose_answer_fails_after_they_were_noted_are_noted_once(
         await harness.send("t", queue_id=0)
         (frame,) = ack_frames(await popped(harness, "g", 1), "g", [{}])
         service = harness.broker.service
-        log = service.pop.revive_log
+        log = service.delivery.pop.revive_log
         acknowledge, calls = log.acknowledge, []
 
         def noting(*given: Any) -> Any:
@@ -182,7 +185,7 @@ async def test_acks_whose_answer_fails_after_they_were_noted_are_noted_once(
             raise RuntimeError("odd")
 
         monkeypatch.setattr(log, "acknowledge", noting)
-        monkeypatch.setattr(type(service.stats), "acknowledged", fails)
+        monkeypatch.setattr(type(service.monitoring.stats), "acknowledged", fails)
         (answer,) = await asyncio.to_thread(exchange_together, harness.broker.address, [frame])
         assert (answer.code, answer.remark, len(calls)) == (1, "RuntimeError: odd", 1)
 

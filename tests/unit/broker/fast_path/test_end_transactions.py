@@ -70,7 +70,7 @@ async def test_the_fast_path_ends_transactions_as_the_slow_path_does(harness: An
     """Every variant goes both ways, each twice: the second finds what the first has ended."""
 
     service, fast_path = harness.broker.service, harness.broker.running.fast_path
-    counts = service.transactions.counts
+    counts = service.sends.transactions.counts
     seen: list[list[Any]] = []
     for is_fast in (True, False):
         outcomes: list[Any] = []
@@ -118,7 +118,7 @@ async def test_decisions_in_one_read_go_the_fast_path_up_to_one_that_is_refused(
     assert (len(answers), requests[RequestCode.END_TRANSACTION]) == (2, 2)
     assert fast_path.answer(frames[0], answers, connection) == 0
     assert fast_path.answer(frames[2][:-1], answers, connection) == 0
-    counts = harness.broker.service.transactions.counts
+    counts = harness.broker.service.sends.transactions.counts
     assert (counts.open, counts.commits, counts.rollbacks) == ({"t": 2}, {"t": 1}, {"t": 1})
     got = await asyncio.to_thread(exchange_together, harness.broker.address, [frames[2], frames[0], frames[3]])
     assert [(one.code, one.opaque) for one in got] == [(0, 2), (1, 0), (0, 3)]
@@ -152,7 +152,7 @@ async def test_a_read_commits_no_more_bytes_than_a_turn_has_room_for(harness: An
 async def test_an_unforeseen_failure_is_answered_by_the_slow_path(harness: Any) -> None:
     sent = [await prepare(harness, HALF) for _ in range(2)]
     frames = [end_frame(end_fields(one, {}), number) for number, one in enumerate(sent)]
-    transactions = harness.broker.service.transactions
+    transactions = harness.broker.service.sends.transactions
     end, left = transactions.end, [1]
 
     def fail(*arguments: Any) -> Any:

@@ -190,7 +190,7 @@ async def test_the_fast_path_stores_and_answers_what_the_slow_path_does(harness:
     seen: dict[str, tuple[list[Any], list[Any], list[Any], int]] = {}
     for topic in ("fast", "long"):
         await harness.send(topic, queue_id=0)
-        service.random.seed(1)
+        service.context.random.seed(1)
         fast_path.is_open = topic == "fast"
         counts = {name: service.store.max_offset(name, queue_id) for name, queue_id in WAITING.items()}
         frames = all_frames(topic) * 3  # a form is known from the third time on
@@ -212,7 +212,7 @@ async def test_the_fast_path_stores_and_answers_what_the_slow_path_does(harness:
                 for one in (one._replace(properties=one.properties.replace(topic.encode(), b"TOPIC")) for one in found)
             ]
         outcomes = [outcome(answer, topic, places) for answer in answers]
-        seen[topic] = outcomes, records, waiting, service.transactions.counts.open[topic]
+        seen[topic] = outcomes, records, waiting, service.sends.transactions.counts.open[topic]
     assert seen["fast"] == seen["long"]
     assert len(seen["fast"][1]) > 15
     kinds = Counter(name for name, *_ in seen["fast"][2])
@@ -263,8 +263,8 @@ async def test_plain_sends_go_the_fast_path(harness: Any) -> None:
     assert fast_path.answer(one + one[:-1], answers, connection) == len(one)
     assert fast_path.answer(one[:-1], answers, connection) == 0
     service = harness.broker.service
-    assert service.stats.put_count == 5
-    assert service.stats.put_size == service.store.max_physical_offset
+    assert service.monitoring.stats.put_count == 5
+    assert service.monitoring.stats.put_size == service.store.max_physical_offset
     assert harness.broker.running.server.counters.requests[310] == 5
 
 
@@ -274,7 +274,7 @@ async def test_half_messages_go_the_fast_path(harness: Any) -> None:
     one = encode_command(Command(310, 9, 0, None, header("t", {"i": HALF, "f": "4"}), b"body", "JAVA"))
     assert fast_path.answer(one * 3, [], connection) == 3 * len(one)
     service = harness.broker.service
-    assert service.transactions.counts.open == {"t": 3}
+    assert service.sends.transactions.counts.open == {"t": 3}
     assert service.store.max_offset(HALF_TOPIC, 0) == 3
 
 
@@ -355,14 +355,14 @@ async def test_a_message_whose_answer_fails_after_it_was_stored_is_stored_once(
 async def test_the_fast_path_forgets_a_topic_when_it_changes(harness: Any) -> None:
     assert (await harness.send("t", queue_id=3)).code == 0
     service = harness.broker.service
-    config = service.topics.get("t")
+    config = service.tables.topics.get("t")
     import dataclasses
 
-    service.topics.table.update(dataclasses.replace(config, read_queue_count=2, write_queue_count=2), now_ms=1)
+    service.tables.topics.table.update(dataclasses.replace(config, read_queue_count=2, write_queue_count=2), now_ms=1)
     assert (await harness.send("t", queue_id=3)).code == 29
-    service.topics.table.update(dataclasses.replace(config, perm=4), now_ms=1)
+    service.tables.topics.table.update(dataclasses.replace(config, perm=4), now_ms=1)
     assert (await harness.send("t", queue_id=1)).code == 16
-    service.topics.table.delete("t", now_ms=2)
+    service.tables.topics.table.delete("t", now_ms=2)
     assert (await harness.send("t", queue_id=1, default_topic="none")).code == 17
 
 

@@ -60,8 +60,8 @@ class Harness:
         delays = DelayService(delay_queues(self.store, registries.topics), Path("unused"), clock, clock)
         files = ConfigFiles(Path("unused"))
         tables = SendTables(
-            self.store,
-            QueueResolver(
+            store=self.store,
+            queue_resolver=QueueResolver(
                 registries.topics,
                 registries.groups,
                 ip="ip",
@@ -69,16 +69,16 @@ class Harness:
                 random=Random(7),
                 is_ordered=lambda _group: False,
             ),
-            StoredProperties("c", region_id="r", trace_on=True),
-            SendAnswers(self.store, host=HOST, region_id="r", trace_on=True),
-            delays,
-            timer_service(self.store, registries.topics, clock=clock),
-            self.stats,
-            BODY_SIZE_MAX,
-            flush is FlushMode.SYNC if is_sync is None else is_sync,
-            200,
-            LargeBatches(1),
-            AutoCreation(registries.groups, registries.topics, files.topic_ticket, files.group_ticket),
+            properties=StoredProperties("c", region_id="r", trace_on=True),
+            answers=SendAnswers(self.store, host=HOST, region_id="r", trace_on=True),
+            delays=delays,
+            timers=timer_service(self.store, registries.topics, clock=clock),
+            stats=self.stats,
+            body_size_max=BODY_SIZE_MAX,
+            is_sync=flush is FlushMode.SYNC if is_sync is None else is_sync,
+            wait_ms_max=200,
+            large_batches=LargeBatches(1),
+            auto_creation=AutoCreation(registries.groups, registries.topics, files.topic_ticket, files.group_ticket),
         )
         self.fast_path = SendFastPath(tables)
         self.answers: list[bytes] = []

@@ -28,7 +28,9 @@ class World:
         self.files = ConfigFiles(path)
         self.writes: list[str] = []
         self.harness = Registries(**settings)
-        self.admissions = AutoCreation(self.harness.groups, self.harness.topics, self._topic_ticket, self._group_ticket)
+        self.auto_creation = AutoCreation(
+            self.harness.groups, self.harness.topics, self._topic_ticket, self._group_ticket
+        )
         self.told: list[tuple[str, int | None]] = []
 
     def _topic_ticket(self, topics: Any) -> Any:
@@ -43,7 +45,7 @@ class World:
         def tell(refusal: Rejected | None) -> None:
             self.told.append((groups[0], None if refusal is None else refusal.code))
 
-        self.admissions.admit(peer or FakePeer(), groups, 1, tell, **settings)
+        self.auto_creation.admit(peer or FakePeer(), groups, 1, tell, **settings)
 
     async def all_told(self, count: int) -> list[tuple[str, int | None]]:
         await until(lambda: len(self.told) == count)
@@ -80,7 +82,7 @@ async def test_no_client_sees_a_new_group_before_its_file_is_on_the_disk(
     world.come("g")
     assert await world.all_told(1) == [("g", None)]
     assert seen == [(None, None, [])] * 2
-    assert world.admissions.are_known(["g"])
+    assert world.auto_creation.are_known(["g"])
 
 
 async def test_who_comes_during_a_write_shares_the_next_one(world: World) -> None:
@@ -162,12 +164,12 @@ async def test_groups_that_a_full_disk_refuses_are_not_there_but_their_clients_a
         world.come("no name")
         assert await world.all_told(2) == [("g", None), ("no name", 26)]
     assert "cannot be saved" in caplog.text
-    assert world.admissions.failure_count == 1
-    assert not world.admissions.are_known(["g"])
+    assert world.auto_creation.failure_count == 1
+    assert not world.auto_creation.are_known(["g"])
     assert world.harness.groups.configs.version is version
     world.come("g")
     assert (await world.all_told(3))[2] == ("g", None)
-    assert world.admissions.are_known(["g"])
+    assert world.auto_creation.are_known(["g"])
 
 
 async def test_a_stranger_is_refused_and_keeps_no_other_client_out(world: World) -> None:
@@ -184,8 +186,8 @@ async def test_retry_topics_are_as_many_as_the_groups_want(world: World) -> None
     await world.all_told(2)
     counts = {name: config.read_queue_count for name, config in world.harness.topics.table.all.items()}
     assert counts == {"%RETRY%a": 1, "%RETRY%three": 3}
-    assert world.admissions.are_known(["a", "no retries", "three"])
-    assert not world.admissions.are_known(["a", "pulled"])
+    assert world.auto_creation.are_known(["a", "no retries", "three"])
+    assert not world.auto_creation.are_known(["a", "pulled"])
 
 
 @pytest.mark.parametrize("is_under_way", [False, True])
@@ -195,7 +197,7 @@ async def test_a_client_that_has_left_does_not_join(tmp_path: Path, is_under_way
     world.come("stays")
     if is_under_way:
         await until(lambda: bool(world.writes), pause_s=0)
-    world.admissions.drop_connection(gone)
+    world.auto_creation.drop_connection(gone)
     assert await world.all_told(1) == [("stays", None)]
 
 
@@ -206,7 +208,7 @@ async def test_a_client_that_cannot_be_answered_does_not_delay_the_answers_of_ot
         raise RuntimeError("a client's own fault")
 
     world = World(tmp_path)
-    world.admissions.admit(FakePeer(), ["a"], 1, fail)
+    world.auto_creation.admit(FakePeer(), ["a"], 1, fail)
     world.come("b")
     assert await world.all_told(1) == [("b", None)]
     assert "cannot be answered" in caplog.text
@@ -222,7 +224,7 @@ def topic(world: World, name: str, *, peer: FakePeer | None = None, size: int = 
     def tell(refusal: Rejected | None) -> None:
         world.told.append((name, None if refusal is None else refusal.code))
 
-    world.admissions.admit_topic(peer or FakePeer(), make, tell, size=size)
+    world.auto_creation.admit_topic(peer or FakePeer(), make, tell, size=size)
 
 
 async def test_a_thousand_new_topics_cost_one_write_on_a_thread(
@@ -284,13 +286,13 @@ async def test_what_waits_for_a_disk_that_hangs_is_bounded_in_number_and_in_byte
     await world.all_told(3)
     topic(world, "c", size=SIZE_MAX)
     await world.all_told(4)
-    assert (world.admissions.count, world.admissions.size) == (0, 0)
+    assert (world.auto_creation.count, world.auto_creation.size) == (0, 0)
 
 
 async def test_what_was_sent_by_a_client_that_has_left_is_stored_all_the_same(tmp_path: Path) -> None:
     world, gone = World(tmp_path), FakePeer()
     topic(world, "t", peer=gone)
-    world.admissions.drop_connection(gone)
+    world.auto_creation.drop_connection(gone)
     assert await world.all_told(1) == [("t", None)]
 
 

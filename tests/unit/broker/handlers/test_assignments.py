@@ -43,7 +43,13 @@ def tables(tmp_path: Path, *members: str, found: Found = QUEUES) -> handlers.Ass
         beat = Heartbeat(client_id=member, consumers=(ConsumerInfo(group="g"),))
         groups.heartbeat(beat, HeartbeatSource(FakePeer(), "JAVA", 479), 0)
     modes = RequestModes(tmp_path / "messageRequestMode.json", default="PULL", share_queue_count=-1)
-    return handlers.AssignmentTables(modes, Routes(found), groups, registries.topics, registries.groups)  # type: ignore[arg-type]
+    return handlers.AssignmentTables(
+        modes=modes,
+        routes=Routes(found),  # type: ignore[arg-type]
+        members=groups,
+        topics=registries.topics,
+        groups=registries.groups,
+    )
 
 
 def query(parts: handlers.AssignmentTables, client: str = "m", **fields: str) -> Any:
@@ -103,10 +109,7 @@ def test_a_mode_needs_a_topic_and_a_group(tmp_path: Path) -> None:
         with pytest.raises(Rejected) as refused:
             set_mode(tables(tmp_path), topic, group)
         assert refused.value.code == code
-    parts = tables(tmp_path)
-    parts = handlers.AssignmentTables(
-        parts.modes, parts.routes, parts.members, parts.topics, Registries(auto_create_groups=False).groups
-    )
+    parts = replace(tables(tmp_path), groups=Registries(auto_create_groups=False).groups)
     with pytest.raises(Rejected) as refused:
         set_mode(parts)
     assert refused.value.code == 26

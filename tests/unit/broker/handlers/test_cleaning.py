@@ -50,7 +50,7 @@ class Answered:
 
 
 def tables_of(disk: FakeDisk | None = None) -> CleaningTables:
-    return CleaningTables(memory_store(disk), Registries().topics, Answered())  # type: ignore[arg-type]
+    return CleaningTables(store=memory_store(disk), topics=Registries().topics, pulls=Answered())  # type: ignore[arg-type]
 
 
 def test_queues_of_topics_that_are_not_in_the_table_are_deleted_and_no_other() -> None:

@@ -87,9 +87,9 @@ async def test_a_heartbeat_makes_the_retry_topic_and_keeps_the_group(serve: Serv
     async with serve() as harness:
         response = await harness.answer(HeartbeatRequest(), HeartbeatResponse, beat("c1"))
         assert response == HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=True)
-        assert harness.broker.service.topics.get("%RETRY%g").read_queue_count == 1
+        assert harness.broker.service.tables.topics.get("%RETRY%g").read_queue_count == 1
     async with serve() as harness:
-        assert "g" in harness.broker.service.groups.configs.all
+        assert "g" in harness.broker.service.tables.groups.configs.all
         assert await ids(harness) == ()
 
 
@@ -114,8 +114,8 @@ async def test_a_bare_heartbeat_of_a_stranger_asks_for_its_subscriptions(harness
 )
 async def test_a_bad_heartbeat_is_refused_and_changes_nothing(harness: Harness, body: bytes, code: int) -> None:
     assert await harness.code(HeartbeatRequest(), body) == code
-    assert not harness.broker.service.membership.members.consumers
-    assert not harness.broker.service.membership.members.producers
+    assert not harness.broker.service.clients.membership.members.consumers
+    assert not harness.broker.service.clients.membership.members.producers
 
 
 async def test_where_groups_are_not_made_by_themselves_a_strangers_heartbeat_is_refused(serve: Serve) -> None:

@@ -38,19 +38,19 @@ async def test_group_settings_are_made_listed_and_forgotten(harness: Harness) ->
     assert await harness.code(UpdateSubscriptionGroup(), b'{"groupName":"g","retryQueueNums":-1}') == 29
     await harness.send("t")
     await harness.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
-    ordered = harness.broker.service.pop.ordered
+    ordered = harness.broker.service.delivery.pop.ordered
     ordered.give(("t", "g", 0), [0], 1, 60_000, None)
     assert await harness.code(DeleteSubscriptionGroup(group_name="g", clean_offset=True)) == 0
     assert ordered.count == 0
-    assert harness.broker.service.groups.configs.get("g") is None
-    assert harness.broker.service.offsets.query("g", "t", 0) == -1
+    assert harness.broker.service.tables.groups.configs.get("g") is None
+    assert harness.broker.service.tables.offsets.query("g", "t", 0) == -1
 
 
 async def test_who_asks_for_a_new_groups_settings_makes_it_where_groups_are_made_by_asking(
     harness: Harness, serve: Serve, tmp_path: Path
 ) -> None:
     assert decode_group_config((await harness.ask(GetSubscriptionGroup(group="new"))).body).group == "new"
-    assert harness.broker.service.groups.configs.get("new") is not None
+    assert harness.broker.service.tables.groups.configs.get("new") is not None
     assert await harness.code(GetSubscriptionGroup(group="a b")) == 26
     async with serve(auto_create_subscription_group=False, store_path_root_dir=tmp_path / "other") as other:
         assert await other.code(GetSubscriptionGroup(group="new")) == 26
@@ -58,12 +58,12 @@ async def test_who_asks_for_a_new_groups_settings_makes_it_where_groups_are_made
 
 async def test_groups_made_by_asking_share_their_writes(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     service = harness.broker.service
-    monkeypatch.setattr(service.groups, "_save", lambda configs: pytest.fail("written while the loop waits"))
-    version = service.groups.configs.version.counter
+    monkeypatch.setattr(service.tables.groups, "_save", lambda configs: pytest.fail("written while the loop waits"))
+    version = service.tables.groups.configs.version.counter
     names = [f"new-{number}" for number in range(50)]
     answers = await asyncio.gather(*(harness.ask(GetSubscriptionGroup(group=name)) for name in names))
     assert [decode_group_config(answer.body).group for answer in answers] == names
-    assert service.groups.configs.version.counter == version + len(names)
+    assert service.tables.groups.configs.version.counter == version + len(names)
 
 
 async def test_a_group_that_the_disk_does_not_take_is_answered_with_what_a_new_one_has(
@@ -75,7 +75,7 @@ async def test_a_group_that_the_disk_does_not_take_is_answered_with_what_a_new_o
     monkeypatch.setattr("orbitmq.broker.groups.table_file.replace_file", refuse)
     answer = await harness.ask(GetSubscriptionGroup(group="new"))
     assert (answer.code, decode_group_config(answer.body).retry_times_max) == (0, 16)
-    assert harness.broker.service.groups.configs.get("new") is None
+    assert harness.broker.service.tables.groups.configs.get("new") is None
 
 
 async def test_a_groups_retries_may_have_from_no_queue_to_a_thousand(harness: Harness) -> None:
@@ -87,19 +87,19 @@ async def test_a_groups_retries_may_have_from_no_queue_to_a_thousand(harness: Ha
 async def test_many_groups_are_made_together_or_none(harness: Harness) -> None:
     groups = {"groupConfigList": [{"groupName": "g", "retryMaxTimes": 3}, {"groupName": "h"}]}
     assert await harness.code(UpdateSubscriptionGroups(), orjson.dumps(groups)) == 0
-    configs = harness.broker.service.groups.configs
+    configs = harness.broker.service.tables.groups.configs
     assert configs.get("g").retry_times_max == 3
     assert configs.get("h").retry_times_max == 16
     groups["groupConfigList"] = [{"groupName": "new"}, {"groupName": "a b"}]
     assert await harness.code(UpdateSubscriptionGroups(), orjson.dumps(groups)) == 29
     assert configs.get("new") is None
-    times = harness.broker.service.group_creations.times_ms
+    times = harness.broker.service.monitoring.group_creations.times_ms
     assert {end: found.count for end, found in times.items()} == {"success": 1, "failure": 1}
 
 
 async def test_of_too_many_groups_in_one_request_none_is_made(serve: Serve) -> None:
     async with serve(groups_max=100) as harness:
-        configs = harness.broker.service.groups.configs
+        configs = harness.broker.service.tables.groups.configs
         before, version = dict(configs.all), configs.version
         groups = {"groupConfigList": [{"groupName": f"g{number}"} for number in range(101)]}
         assert await harness.code(UpdateSubscriptionGroups(), orjson.dumps(groups)) == 1
@@ -140,7 +140,7 @@ async def test_a_group_can_be_forbidden_to_read_a_topic(serve: Serve) -> None:
         for bad in ("a b", "x" * 128):
             assert await harness.code(forbid(bad, False)) == 29
     async with serve() as harness:
-        assert harness.broker.service.groups.configs.forbidden == {"g": {"u": 4}}
+        assert harness.broker.service.tables.groups.configs.forbidden == {"g": {"u": 4}}
 
 
 async def test_a_group_gets_a_copy_of_anothers_offsets(harness: Harness) -> None:
@@ -148,7 +148,7 @@ async def test_a_group_gets_a_copy_of_anothers_offsets(harness: Harness) -> None
     for topic in ("t", "u"):
         await harness.send(topic)
         await harness.ask(UpdateConsumerOffset(consumer_group="g", topic=topic, queue_id=0, commit_offset=1))
-    offsets = harness.broker.service.offsets
+    offsets = harness.broker.service.tables.offsets
     assert await harness.code(CloneGroupOffsets(src_group="g", dest_group="twin", topic="t")) == 0
     assert [offsets.query("twin", topic, 0) for topic in ("t", "u")] == [1, -1]
     assert await harness.code(CloneGroupOffsets(src_group="g", dest_group="all")) == 0
@@ -168,4 +168,4 @@ async def test_a_topic_that_a_group_has_given_up_is_copied_when_it_is_said_to_be
     consumer = ConsumerInfo(group="g", subscriptions=(Subscription(topic="u"),))
     await harness.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(consumer,))))
     await harness.ask(CloneGroupOffsets(src_group="g", dest_group="twin", topic="t", offline=offline))
-    assert harness.broker.service.offsets.query("twin", "t", 0) == offset
+    assert harness.broker.service.tables.offsets.query("twin", "t", 0) == offset

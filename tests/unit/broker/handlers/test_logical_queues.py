@@ -100,7 +100,7 @@ async def test_a_pull_waits_at_the_leaders_end_for_a_message(harness: Harness) -
     waiting = asyncio.create_task(
         pulled(harness, 20_000, sys_flag=int(PullSysFlag.SUSPEND | 4), suspend_timeout_ms=60_000)
     )
-    await until(lambda: harness.broker.service.pulls.held_count == 1)
+    await until(lambda: harness.broker.service.delivery.pulls.held_count == 1)
     await harness.send("t", b"new", queue_id=7)
     code, found, bodies = await waiting
     assert (code, found.next_begin_offset, found.offset_delta, bodies) == (0, 20_001, 20_000, [b"new"])
@@ -113,7 +113,7 @@ async def test_what_a_pull_commits_is_kept_in_the_queues_own_offsets(harness: Ha
     await make(harness, OLD, MOVED_BACK)
     for _ in range(3):
         await harness.send("t", queue_id=7)
-    offsets = harness.broker.service.offsets
+    offsets = harness.broker.service.tables.offsets
     await pulled(harness, 20_002, sys_flag=5, commit_offset=20_002)
     assert (offsets.query("g", "t", 0), offsets.query("g", "t", 1)) == (2, -1)
     await pulled(harness, 20_002, sys_flag=5, commit_offset=3)  # of the older item: its reader tells of it by itself
@@ -170,7 +170,7 @@ async def test_what_another_broker_has_is_asked_of_it_without_waiting_there(
         fields = {"suggestWhichBrokerId": "0", "nextBeginOffset": "9", "minOffset": "2", "maxOffset": "30"}
         return Command(0, ext_fields=fields)
 
-    monkeypatch.setattr(harness.broker.service.topics.static, "_ask", ask)
+    monkeypatch.setattr(harness.broker.service.tables.topics.static, "_ask", ask)
     code, found, _ = await pulled(harness, 10_005, sys_flag=7, commit_offset=10_005, suspend_timeout_ms=60_000)
     assert (code, found.next_begin_offset, found.min_offset, found.max_offset) == (0, 10_009, 10_002, 20_000)
     ((topic, broker_name, forwarded, number),) = heard

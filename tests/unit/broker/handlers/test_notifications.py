@@ -39,7 +39,7 @@ async def test_a_notification_says_whether_there_are_messages_and_takes_none(har
 async def test_a_notification_waits_for_a_message_next_to_the_pops(harness: Harness) -> None:
     await harness.send()
     await pop(harness)
-    service = harness.broker.service.pop
+    service = harness.broker.service.delivery.pop
     told = asyncio.ensure_future(harness.answer(notice(poll_ms=60_000), PopNotificationResponse))
     while not service.notices.held.count:
         await asyncio.sleep(0)
@@ -59,7 +59,7 @@ async def test_waiting_pops_are_counted(harness: Harness) -> None:
     await harness.send()
     await pop(harness)
     waiting = asyncio.ensure_future(harness.ask(pop_header(poll_ms=60_000)))
-    while not harness.broker.service.pop.waiting.held.count:
+    while not harness.broker.service.delivery.pop.waiting.held.count:
         await asyncio.sleep(0)
     count = GetPollingCount(consumer_group="g", topic="t", queue_id=-1)
     assert await harness.answer(count, PollingCountResponse) == PollingCountResponse(polling_count=1)
@@ -77,7 +77,7 @@ async def test_in_order_a_notification_says_nothing_of_a_queue_that_is_blocked(h
     assert not (await harness.answer(notice(**order), PopNotificationResponse)).has_message
     assert (await harness.answer(notice(**order, attempt_id="a"), PopNotificationResponse)).has_message
     told = asyncio.ensure_future(harness.answer(notice(**order, poll_ms=60_000), PopNotificationResponse))
-    while not harness.broker.service.pop.notices.held.count:
+    while not harness.broker.service.delivery.pop.notices.held.count:
         await asyncio.sleep(0)
     assert (await harness.ask(change_header(message, 30))).code == 0
     assert (await told).has_message
@@ -92,7 +92,7 @@ async def test_in_order_the_second_notification_of_the_attempt_that_holds_the_qu
     order: dict[str, Any] = {"order": True, "attempt_id": "a"}
     asked = notice(**order, poll_ms=60_000)
     both = [asyncio.ensure_future(harness.answer(asked, PopNotificationResponse)) for _ in range(2)]
-    notices = harness.broker.service.pop.notices
+    notices = harness.broker.service.delivery.pop.notices
     while notices.held.count < 2:
         await asyncio.sleep(0)
     await harness.send()

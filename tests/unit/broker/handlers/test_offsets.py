@@ -44,7 +44,9 @@ def tables_of(store: Store) -> handlers.OffsetTables:
     registries = Registries()
     registries.topics.update(TopicConfig(topic="t", read_queue_count=1, write_queue_count=1), 0)
     pops: Any = None  # nothing is set here
-    return handlers.OffsetTables(store, registries.topics, GroupOffsets(), registries.groups, pops)
+    return handlers.OffsetTables(
+        store=store, topics=registries.topics, offsets=GroupOffsets(), groups=registries.groups, pop=pops
+    )
 
 
 async def test_a_committed_offset_comes_back_after_a_restart(serve: Serve) -> None:
@@ -184,4 +186,4 @@ async def test_the_slowest_group_is_the_correction_unless_the_compared_one_is_sl
     assert await corrections("fast") == b'{"correctionOffsets":{0:1}}'
     largest = b'{"correctionOffsets":{0:%d}}' % (2**63 - 1)
     assert await corrections("left-out", "left-out") == largest
-    assert harness.broker.service.offsets.query("left-out", "t", 0) == 1  # left out is not forgotten
+    assert harness.broker.service.tables.offsets.query("left-out", "t", 0) == 1  # left out is not forgotten

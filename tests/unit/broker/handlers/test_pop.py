@@ -53,7 +53,7 @@ async def test_a_topic_that_may_not_be_read_gives_nothing(harness: Harness, head
 
 
 async def held(harness: Any, count: int = 1) -> None:
-    while harness.broker.service.pop.waiting.held.count < count:
+    while harness.broker.service.delivery.pop.waiting.held.count < count:
         await asyncio.sleep(0)
 
 
@@ -116,7 +116,7 @@ async def test_more_than_one_answer_holds_wakes_the_next_who_waits(harness: Any)
     service = harness.broker.service
     # Two messages in one batch of the loop: one wake-up may stand for both.
     for body in (b"0", b"1"):
-        service.sending.store.append(service.sending.store.message_at("t", 0, 0) and _draft(body))
+        service.sends.sending.store.append(service.sends.sending.store.message_at("t", 0, 0) and _draft(body))
     answers = await asyncio.gather(*asked)
     assert [answer.code for answer in answers] == [0, 0]
 
@@ -230,7 +230,7 @@ async def test_in_order_a_pop_waits_until_the_messages_before_are_acknowledged(h
 async def test_in_order_a_pop_waits_until_the_time_of_those_before_is_over(harness: Any) -> None:
     await harness.send(body=b"0")
     order: dict[str, Any] = {"order": True, "count_max": 1}
-    harness.broker.service.pop.waiting.wake_overtaken = lambda: None  # the net under lost wake-ups
+    harness.broker.service.delivery.pop.waiting.wake_overtaken = lambda: None  # the net under lost wake-ups
     (first,) = await pop(harness, **order, invisible_ms=40)
     waiting = asyncio.ensure_future(harness.ask(pop_header(**order, poll_ms=10_000)))
     await held(harness)
@@ -268,7 +268,7 @@ async def test_in_order_an_offset_that_was_set_is_not_moved_by_acks_of_what_was_
     await held(harness)
     place: dict[str, Any] = {"consumer_group": "g", "topic": "t", "queue_id": second.queue_id}
     assert await harness.code(UpdateConsumerOffset(**place, commit_offset=1)) == 0  # where it is: nothing is set
-    assert harness.broker.service.pop.ordered.count == 1
+    assert harness.broker.service.delivery.pop.ordered.count == 1
     assert await harness.code(UpdateConsumerOffset(**place, commit_offset=0)) == 0
     assert await harness.code(ack_header(second)) == 0
     again = decode_popped(await waiting, "t", "a")[0]
@@ -284,7 +284,7 @@ async def test_in_order_a_batch_with_messages_that_a_power_cut_took_is_out_no_lo
     content = format_ordered_batches([(("t", "g", 0), lost), (("t", "h", 0), kept)])
     (tmp_path / "store" / "config" / "consumerOrderInfo.json").write_bytes(content)
     async with serve() as harness:
-        assert harness.broker.service.pop.ordered.count == 1
+        assert harness.broker.service.delivery.pop.ordered.count == 1
         (found,) = await pop(harness, order=True)
         assert found.body == b"0"
 

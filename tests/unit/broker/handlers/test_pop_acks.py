@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orbitmq.broker.handlers import pop_tables
+from orbitmq.broker.handlers.consumer_handlers import pop_tables
 from orbitmq.broker.handlers.pop_acks import acknowledge_batch
 from orbitmq.model.message import StoredMessage
 from orbitmq.net.dispatch.handlers import LATER
@@ -21,7 +21,7 @@ from unit.broker.parts import FakePeer, Serve, call
 
 async def revived(harness: Any) -> None:
     """Let all times be over, and revive what is left."""
-    service = harness.broker.service.pop
+    service = harness.broker.service.delivery.pop
     for entry in list(service.revive_log.checkpoints._due):
         entry[2].due_at_ms = 0
     service.revive_log.checkpoints._due = [
@@ -58,7 +58,7 @@ async def test_handles_with_the_commit_log_offset_behind_them_are_taken(harness:
         assert await harness.code(ack_header(message, handle=handle)) == 0
     changed = await harness.answer(change_header(messages[2], 5_000, handle=longer[2]), ChangeInvisibleTimeResponse)
     assert changed.invisible_ms == 5_000
-    assert harness.broker.service.pop.revive_log.checkpoints.in_flight == {("t", "g", 0): 1}
+    assert harness.broker.service.delivery.pop.revive_log.checkpoints.in_flight == {("t", "g", 0): 1}
 
 
 async def test_acks_outlast_a_restart(serve: Serve) -> None:
@@ -69,7 +69,7 @@ async def test_acks_outlast_a_restart(serve: Serve) -> None:
         assert await harness.code(ack_header(first)) == 0
     async with serve() as harness:
         assert await harness.code(pop_header()) == 210
-        assert harness.broker.service.pop.revive_log.checkpoints.count == 1
+        assert harness.broker.service.delivery.pop.revive_log.checkpoints.count == 1
         await revived(harness)
         assert [message.body for message in await pop(harness)] == [b"1"]
 
@@ -107,7 +107,7 @@ async def test_hostile_handles_are_refused_by_name(harness: Any) -> None:
         own._replace(revive_queue_id=10**9),
     ):
         assert await harness.code(ack_header(message, handle=format_handle(handle), consumer_group="h")) == 0
-    assert harness.broker.service.pop.revive_log.checkpoints.count == 1
+    assert harness.broker.service.delivery.pop.revive_log.checkpoints.count == 1
 
 
 async def test_a_batch_acknowledges_messages_of_many_checkpoints(harness: Any) -> None:
@@ -140,7 +140,7 @@ async def test_a_batch_of_retries_names_the_topic_that_was_popped(harness: Any) 
     handle = parse_handle(handle_of(message))
     ack = BatchAck("g", "t", "1", handle.start_offset, 0, handle.revive_queue_id, handle.pop_time_ms, 1, [0])
     assert await harness.code(BatchAckMessages(), encode_batch_acks("a", [ack])) == 0
-    assert harness.broker.service.pop.revive_log.checkpoints.count == 0
+    assert harness.broker.service.delivery.pop.revive_log.checkpoints.count == 0
 
 
 async def test_a_batch_that_says_nothing_or_nonsense_is_refused(harness: Any) -> None:
@@ -195,7 +195,7 @@ async def test_acks_and_checkpoints_are_counted_whichever_way_they_come(harness:
     nobodys = BatchAck("g", "nobody", "0", 0, 0, 0, 1, 1, [0])
     assert await harness.code(BatchAckMessages(), encode_batch_acks("a", [nobodys, ack])) == 0
     assert await harness.code(change_header(fourth, 60_000)) == 0
-    stats = harness.broker.service.stats
+    stats = harness.broker.service.monitoring.stats
     assert (stats.acks.total(("t", "g")), stats.ack_count) == (4, 4)
     assert (stats.checkpoints.total(("t", "g")), stats.checkpoint_count) == (2, 2)
 

@@ -35,7 +35,7 @@ def bodies(records: list[Record]) -> list[bytes]:
 
 
 async def held(harness: Any, count: int) -> None:
-    await until(lambda: harness.broker.service.pulls.held_count == count)
+    await until(lambda: harness.broker.service.delivery.pulls.held_count == count)
 
 
 async def beat(harness: Any, *subscriptions: Subscription, **fields: Any) -> None:
@@ -199,7 +199,7 @@ async def test_retries_are_filtered_once_more_where_that_is_asked_for(serve: Ser
 
 async def test_permissions_of_broker_topic_and_group_are_looked_at(serve: Serve) -> None:
     async with serve() as harness:
-        topics = harness.broker.service.topics
+        topics = harness.broker.service.tables.topics
         await harness.send()
         await harness.ask(
             UpdateSubscriptionGroup(), encode_group_config(GroupConfig(group="shut", consume_enable=False))
@@ -239,7 +239,7 @@ async def test_a_pull_waits_for_the_message_it_wants(harness: Harness) -> None:
     await held(harness, 2)
     await harness.send(properties="TAGS\x01a\x02", body=b"A")
     assert bodies((await anything)[1]) == [b"A"]
-    assert harness.broker.service.pulls.held_count == 1
+    assert harness.broker.service.delivery.pulls.held_count == 1
     await harness.send(properties="TAGS\x01b\x02", body=b"B")
     assert bodies((await wanted)[1]) == [b"B"]
 
@@ -268,13 +268,13 @@ async def test_a_waiting_pull_is_answered_in_time_though_the_wall_clock_is_set_a
 
     async with serve(clocks={"clock": wall, "monotonic": monotonic}) as harness:
         await harness.send()
-        pulls = harness.broker.service.pulls
+        pulls = harness.broker.service.delivery.pulls
         wall.set(wall() + ahead_ms)
         waiting = asyncio.create_task(harness.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=3_000))
         await held(harness, 1)
         wall.set(wall() - ahead_ms)
         monotonic.advance(2_999)
-        pulls.answer_expired(harness.broker.service.monotonic())
+        pulls.answer_expired(harness.broker.service.context.monotonic())
         assert pulls.held_count == 1
         monotonic.advance(1)
         answer, _ = await asyncio.wait_for(waiting, 20)
@@ -327,11 +327,11 @@ async def test_waiting_pulls_are_answered_when_their_topic_or_the_broker_goes(ha
 async def test_a_pull_can_commit_an_offset_on_its_way(harness: Harness) -> None:
     await harness.send()
     await harness.pull(commit_offset=1, sys_flag=4)
-    assert harness.broker.service.offsets.query("g", "t", 0) == -1
+    assert harness.broker.service.tables.offsets.query("g", "t", 0) == -1
     await harness.pull(commit_offset=1, sys_flag=5)
-    assert harness.broker.service.offsets.query("g", "t", 0) == 1
+    assert harness.broker.service.tables.offsets.query("g", "t", 0) == 1
     await harness.pull(commit_offset=99, sys_flag=5)
-    assert harness.broker.service.offsets.query("g", "t", 0) == 1
+    assert harness.broker.service.tables.offsets.query("g", "t", 0) == 1
 
 
 async def test_issue_8239_in_sync_flush_nothing_is_seen_before_it_is_on_the_disk(serve: Serve) -> None:
@@ -365,7 +365,7 @@ async def test_a_new_group_reads_from_a_broker_whose_disk_is_full(serve: Any, mo
             for _ in range(2):
                 _, (record,) = await harness.pull(consumer_group="new")
                 assert bytes(record.body) == b"one"
-            groups = harness.broker.service.groups.configs
+            groups = harness.broker.service.tables.groups.configs
             assert groups.get("new") is None
         await harness.pull(consumer_group="new")
         assert groups.get("new") is not None

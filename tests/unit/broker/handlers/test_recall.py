@@ -178,7 +178,7 @@ async def test_without_a_wheel_and_with_too_many_at_one_time_a_timer_is_refused(
         due_ms = int(time.time() * 1000) + 50_000
         for _ in range(2):
             assert (await harness.send(properties=f"TIMER_DELIVER_MS\x01{due_ms}\x02")).code == 0
-        timers = harness.broker.service.timers
+        timers = harness.broker.service.sends.timers
         timers.timers.enqueue(int(time.time() * 1000))
         answer = await harness.send(properties=f"TIMER_DELIVER_MS\x01{due_ms}\x02")
         assert answer.code == 1
@@ -192,7 +192,7 @@ async def test_the_timers_topic_itself_takes_no_sends(harness: Harness) -> None:
 async def test_the_checkpoint_and_the_counts_are_told(serve: Serve) -> None:
     async with serve() as harness:
         assert (await harness.send(properties="TIMER_DELAY_SEC\x01500\x02")).code == 0
-        harness.broker.service.timers.timers.enqueue(int(time.time() * 1000))
+        harness.broker.service.sends.timers.timers.enqueue(int(time.time() * 1000))
         counts = orjson.loads((await harness.ask(GetTimerMetrics())).body)
         assert counts["timingCount"]["t"]["count"] == 1
         assert len((await harness.ask(GetTimerCheckpoint())).body) == 56
@@ -205,7 +205,7 @@ async def test_the_checkpoint_and_the_counts_are_told(serve: Serve) -> None:
 async def test_a_deleted_topic_takes_its_counts_along(harness: Harness) -> None:
     for topic in ("t", "u"):
         assert (await harness.send(topic, properties="TIMER_DELAY_SEC\x01500\x02")).code == 0
-    timers = harness.broker.service.timers
+    timers = harness.broker.service.sends.timers
     timers.timers.enqueue(int(time.time() * 1000))
     assert await harness.code(DeleteTopicInBroker(topic="t")) == 0
     counts = orjson.loads((await harness.ask(GetTimerMetrics())).body)["timingCount"]

@@ -173,7 +173,7 @@ async def test_a_client_that_never_confirms_fills_its_own_share_and_frees_it_whe
     async with serve(reply_pushes_max=4) as harness:
         asker = Asker(harness, code=None)
         await asker.beat()
-        pushes = harness.broker.service.reply_pushes
+        pushes = harness.broker.service.sends.reply_pushes
         first = asyncio.ensure_future(harness.ask(reply_header(), b"x"))
         await until(lambda: asker.got)
         assert pushes.count == 1

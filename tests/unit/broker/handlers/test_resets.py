@@ -104,10 +104,10 @@ async def test_a_reader_that_waits_at_the_end_hears_of_it_immediately_and_others
     other = asyncio.ensure_future(
         stranger.request(harness.broker.address, pull_header("t", consumer_group="h", **waiting), timeout_ms=60_000)
     )
-    await until(lambda: harness.broker.service.pulls.held_count == 2)
+    await until(lambda: harness.broker.service.delivery.pulls.held_count == 2)
     assert await harness.code(reset()) == 0
     assert (await held).code == 19
-    assert harness.broker.service.pulls.held_count == 1
+    assert harness.broker.service.delivery.pulls.held_count == 1
     other.cancel()
 
 
@@ -135,7 +135,7 @@ async def test_what_is_deleted_is_not_reset_any_more(harness: Harness) -> None:
     await begin(harness)
     await harness.ask(reset())
     assert await harness.code(DeleteSubscriptionGroup(group_name="g", clean_offset=True)) == 0
-    assert harness.broker.service.offsets.resets == {}
+    assert harness.broker.service.tables.offsets.resets == {}
 
 
 class Client:

@@ -49,7 +49,7 @@ async def test_a_send_that_waited_too_long_for_its_turn_is_refused_and_not_store
     harness: Any, header_type: Any
 ) -> None:
     assert await harness.code(send_header()) == 0
-    tables, peer = harness.broker.service.sending, FakePeer()
+    tables, peer = harness.broker.service.sends.sending, FakePeer()
     header = header_type(**{field.name: getattr(send_header(), field.name) for field in fields(header_type)})
     handlers: dict[Any, Any] = {SendMessage: send_message, SendMessageV2: send_message_v2, SendBatch: send_batch}
     store = handlers[header_type]
@@ -69,7 +69,7 @@ async def test_a_send_that_waited_too_long_for_its_turn_is_refused_and_not_store
 @pytest.mark.parametrize("is_enabled", [False, True])
 async def test_how_long_a_send_may_wait_is_a_setting(serve: Serve, is_enabled: bool) -> None:
     async with serve(broker_fast_failure_enable=is_enabled, wait_time_mills_in_send_queue=7) as harness:
-        assert harness.broker.service.sending.wait_ms_max == (7 if is_enabled else None)
+        assert harness.broker.service.sends.sending.wait_ms_max == (7 if is_enabled else None)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ async def test_a_batch_becomes_single_messages_with_their_own_keys(harness: Any)
         {"UNIQ_KEY": "A", "OWN": "shared", **parse_properties(ADDED)},
         {"UNIQ_KEY": "B", "TAGS": "x", "OWN": "shared", **parse_properties(ADDED)},
     ]
-    stats = harness.broker.service.stats
+    stats = harness.broker.service.monitoring.stats
     assert (stats.put_count, stats.put_size) == (2, sum(record.size for record in records))
     assert await harness.code(header, b"") == 13
     assert await harness.code(header, body[:-1]) == 1
@@ -132,10 +132,10 @@ async def test_a_batch_becomes_single_messages_with_their_own_keys(harness: Any)
 async def test_an_automatic_topic_gets_the_lesser_number_of_queues_and_is_kept(serve: Serve) -> None:
     async with serve() as harness:
         await harness.send("new")
-        config = harness.broker.service.topics.get("new")
+        config = harness.broker.service.tables.topics.get("new")
         assert (config.read_queue_count, config.write_queue_count, config.perm) == (4, 4, 6)
     async with serve() as harness:
-        assert harness.broker.service.topics.get("new") is not None
+        assert harness.broker.service.tables.topics.get("new") is not None
         assert (await harness.pull("new"))[1]
 
 
@@ -172,11 +172,11 @@ async def test_a_send_that_is_not_allowed_is_refused_with_its_code(
         answer = await harness.send(**fields)
         assert answer.code == code
         assert bool(answer.remark) == bool(code)
-        assert harness.broker.service.stats.put_count == (0 if code else 1)
+        assert harness.broker.service.monitoring.stats.put_count == (0 if code else 1)
 
 
 async def test_a_negative_queue_id_leaves_the_choice_to_the_broker(harness: Any) -> None:
-    harness.broker.service.random.seed(7)
+    harness.broker.service.context.random.seed(7)
     answers = [decode_header(SendResponse, (await harness.send(queue_id=-1)).ext_fields) for _ in range(60)]
     assert {answer.queue_id for answer in answers} == {0, 1, 2, 3}
 
@@ -285,7 +285,7 @@ async def test_a_send_to_a_new_topic_is_refused_while_the_disk_is_full(
             full.setattr("orbitmq.broker.groups.table_file.replace_file", refuse)
             answer = await harness.send("new")
             assert (answer.code, answer.remark) == (14, "the topic table cannot be saved: No space left on device")
-            assert harness.broker.service.topics.get("new") is None
+            assert harness.broker.service.tables.topics.get("new") is None
         assert (await harness.send("new")).code == 0
 
 

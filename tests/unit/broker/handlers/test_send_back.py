@@ -52,7 +52,7 @@ async def test_a_dead_letter_that_was_popped_names_the_topic_it_was_sent_to(
 ) -> None:
     await harness.send()
     store = harness.broker.service.store
-    assert harness.broker.service.topics.create_retry_topic(topic, 1, now_ms=1) is not None
+    assert harness.broker.service.tables.topics.create_retry_topic(topic, 1, now_ms=1) is not None
     offset = store.append(Draft(topic, 0, b"x", properties)).physical_offset
     assert await harness.code(ConsumerSendBack(physical_offset=offset, group="g", delay_level=-1)) == 0
     assert parse_properties(store.message_at("%DLQ%g", 0, 0).properties)["DLQ_ORIGIN_TOPIC"] == "t"
@@ -115,7 +115,7 @@ async def test_a_message_is_not_sent_back_into_a_store_that_takes_nothing(harnes
 
 async def test_dead_letters_are_in_the_one_queue_of_their_topic_even_where_there_are_more(harness: Any) -> None:
     topic = TopicConfig(topic="%DLQ%g", read_queue_count=8, write_queue_count=8)
-    harness.broker.service.topics.update(topic, now_ms=1)
+    harness.broker.service.tables.topics.update(topic, now_ms=1)
     await harness.send()
     for _ in range(20):
         assert await harness.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=-1)) == 0
@@ -162,7 +162,7 @@ async def test_topics_of_a_group_are_refused_where_there_are_too_many_or_they_ma
 ) -> None:
 
     await harness.send()
-    topics = harness.broker.service.topics
+    topics = harness.broker.service.tables.topics
     back = ConsumerSendBack(physical_offset=0, group="g", delay_level=0)
     with monkeypatch.context() as patch:
         patch.setattr(topics.table, "count_max", 1)

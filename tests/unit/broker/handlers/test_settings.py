@@ -50,7 +50,7 @@ async def test_a_change_counts_immediately_and_after_a_restart(serve: Serve, tmp
         assert (await harness.send("TBW102", body=b"x" * 11)).code == 13
         assert (await harness.send("new", body=b"x")).code == 17
         assert harness.broker.service.config.file_reserved_time == 1
-        assert harness.broker.service.transactions.rules.reserved_ms == 3_600_000
+        assert harness.broker.service.sends.transactions.rules.reserved_ms == 3_600_000
 
     async with serve() as harness:
         assert (await change(harness, "maxMessageSize=10\nautoCreateTopicEnable=false\nfileReservedTime=1")).code == 0

@@ -36,7 +36,7 @@ async def test_a_static_topic_is_made_shown_and_kept_until_it_is_deleted(serve: 
         plain = await harness.ask(GetTopicConfig(topic="t"))
         assert "mappingDetail" not in fastjson.loads(plain.body)
     async with serve() as harness:
-        static = harness.broker.service.topics.static
+        static = harness.broker.service.tables.topics.static
         assert static.mappings == {"t": mapping()}
         table = fastjson.loads((await harness.ask(GetAllTopicConfig())).body)
         assert decode_mapping(fastjson.dumps_loose(table["topicQueueMappingDetailMap"]["t"])) == mapping()
@@ -44,7 +44,7 @@ async def test_a_static_topic_is_made_shown_and_kept_until_it_is_deleted(serve: 
         assert await harness.code(DeleteTopicInBroker(topic="t")) == 0
         assert not static.mappings
     async with serve() as harness:
-        assert not harness.broker.service.topics.static.mappings
+        assert not harness.broker.service.tables.topics.static.mappings
         assert "topicQueueMappingDetailMap" not in fastjson.loads((await harness.ask(GetAllTopicConfig())).body)
 
 
@@ -78,7 +78,7 @@ async def test_a_static_topic_that_is_no_good_leaves_nothing(
     harness: Harness, change: dict[str, Any], body: QueueMapping | None, code: int
 ) -> None:
 
-    topics = harness.broker.service.topics
+    topics = harness.broker.service.tables.topics
     before = topics.table.version
     assert await harness.code(header(**change), b"{" if body is None else encode_mapping(body)) == code
     assert not topics.static.mappings
@@ -88,7 +88,7 @@ async def test_a_static_topic_that_is_no_good_leaves_nothing(
 async def test_pulls_that_wait_are_answered_when_the_mapping_changes(harness: Harness) -> None:
     assert await harness.code(header(), encode_mapping(mapping())) == 0
     waiting = asyncio.create_task(harness.pull("t", sys_flag=6, suspend_timeout_ms=60_000))
-    await until(lambda: harness.broker.service.pulls.held_count == 1)
+    await until(lambda: harness.broker.service.delivery.pulls.held_count == 1)
     moved = mapping(epoch=2, queues={0: (ITEM, MappingItem(1, 0, "b", -1))})
     assert await harness.code(header(), encode_mapping(moved)) == 0
     answer, _ = await waiting

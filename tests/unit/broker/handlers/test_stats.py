@@ -14,7 +14,7 @@ async def test_what_was_counted_of_a_topic_is_told(harness: Any) -> None:
     for topic in ("t", "t", "u"):
         await harness.send(topic, body=b"x" * 100)
     await harness.send("t", properties="KEYS\x01k\x02")  # the slow path
-    harness.broker.service.stats.sample_flows(harness.broker.service.monotonic() + 10_000)
+    harness.broker.service.monitoring.stats.sample_flows(harness.broker.service.context.monotonic() + 10_000)
     answer = await harness.ask(ViewBrokerStats(stats_name="TOPIC_PUT_NUMS", stats_key="t"))
     stats_of = decode_stats(answer.body)
     assert (stats_of.minute.sum, stats_of.minute.mean) == (3, 1.0)

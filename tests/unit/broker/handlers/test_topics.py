@@ -57,11 +57,11 @@ async def test_a_topic_is_made_changed_listed_and_kept(serve: Serve) -> None:
         assert table.topics["orders"] == config
         assert await harness.code(GetTopicConfig(topic="none")) == 17
     async with serve() as harness:
-        assert harness.broker.service.topics.get("orders").read_queue_count == 4
+        assert harness.broker.service.tables.topics.get("orders").read_queue_count == 4
 
 
 async def test_attributes_that_no_topic_has_are_refused_as_javas_broker_does(harness: Harness) -> None:
-    before = harness.broker.service.topics.table.version
+    before = harness.broker.service.tables.topics.table.version
     for attributes in ("x=y", "+x=y", "-message.type"):
         assert await harness.code(create(attributes=attributes)) == 1
     for attribute, reason in (
@@ -72,7 +72,7 @@ async def test_attributes_that_no_topic_has_are_refused_as_javas_broker_does(har
         answer = await harness.ask(create(attributes=f"+{attribute}"))
         remark = answer.remark or ""
         assert (answer.code, attribute in remark, reason in remark) == (1, True, True)
-    assert harness.broker.service.topics.table.version == before
+    assert harness.broker.service.tables.topics.table.version == before
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ async def test_attributes_that_no_topic_has_are_refused_as_javas_broker_does(har
     ],
 )
 async def test_a_topic_change_that_is_not_allowed_is_refused(harness: Harness, header: object) -> None:
-    before = harness.broker.service.topics.table.version
+    before = harness.broker.service.tables.topics.table.version
     assert await harness.code(header) == 29
-    assert harness.broker.service.topics.table.version == before
+    assert harness.broker.service.tables.topics.table.version == before
 
 
 async def test_a_deleted_topic_is_gone_with_its_messages_and_offsets(harness: Harness) -> None:
@@ -101,7 +101,7 @@ async def test_a_deleted_topic_is_gone_with_its_messages_and_offsets(harness: Ha
     assert await harness.code(DeleteTopicInBroker(topic="orders")) == 0
     assert (await harness.pull("orders"))[0].code == 17
     service = harness.broker.service
-    assert service.offsets.query("g", "orders", 0) == -1
+    assert service.tables.offsets.query("g", "orders", 0) == -1
     assert service.store.max_offset("orders", 0) == 0
     await harness.send("orders", body=b"new life")
     _, (record,) = await harness.pull("orders")
@@ -111,7 +111,7 @@ async def test_a_deleted_topic_is_gone_with_its_messages_and_offsets(harness: Ha
 @pytest.mark.parametrize("clears", [True, False])
 async def test_a_deleted_topic_takes_the_retries_of_its_popped_messages_along(serve: Serve, clears: bool) -> None:
     async with serve(clear_retry_topic_when_delete_topic=clears) as harness:
-        topics = harness.broker.service.topics
+        topics = harness.broker.service.tables.topics
         retries = ["%RETRY%g_orders", "%RETRY%g+orders"]
         others = ["%RETRY%g", "%RETRY%g_bills", "%RETRY%h_orders"]
         await harness.make_group()
@@ -130,7 +130,7 @@ async def test_a_deleted_topic_takes_the_retries_of_its_popped_messages_along(se
 async def test_topics_of_the_broker_itself_are_neither_made_nor_changed_nor_deleted(
     harness: Harness, topic: str
 ) -> None:
-    before = harness.broker.service.topics.get(topic)
+    before = harness.broker.service.tables.topics.get(topic)
     refusal = (29, f"The topic[{topic}] is conflict with system topic.")
     body = encode_topic_configs([TopicConfig(topic=topic)])
     for header, content in (
@@ -141,7 +141,7 @@ async def test_topics_of_the_broker_itself_are_neither_made_nor_changed_nor_dele
     ):
         answer = await harness.ask(header, content)
         assert (answer.code, answer.remark) == refusal
-    assert harness.broker.service.topics.get(topic) == before
+    assert harness.broker.service.tables.topics.get(topic) == before
 
 
 @pytest.mark.parametrize(
@@ -257,10 +257,10 @@ async def test_a_group_that_is_there_is_asked_about_its_topics_alone(harness: Ha
 
 async def test_a_topic_of_which_nothing_more_is_said_is_a_plain_one(harness: Harness) -> None:
     assert await harness.code(create(topic_filter_type="", topic_sys_flag=None)) == 0
-    config = harness.broker.service.topics.get("orders")
+    config = harness.broker.service.tables.topics.get("orders")
     assert (config.topic_filter_type, config.topic_sys_flag) == ("SINGLE_TAG", 0)
     assert await harness.code(create(topic_filter_type="MULTI_TAG", topic_sys_flag=2)) == 0
-    config = harness.broker.service.topics.get("orders")
+    config = harness.broker.service.tables.topics.get("orders")
     assert (config.topic_filter_type, config.topic_sys_flag) == ("MULTI_TAG", 2)
 
 
@@ -282,7 +282,7 @@ async def test_times_are_those_of_the_last_message_stored_and_the_last_consumed(
 async def test_pulls_of_a_deleted_topic_wait_no_longer(harness: Harness) -> None:
     await harness.send("orders")
     waiting = asyncio.create_task(harness.pull("orders", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000))
-    await until(lambda: harness.broker.service.pulls.held_count == 1)
+    await until(lambda: harness.broker.service.delivery.pulls.held_count == 1)
     assert await harness.code(DeleteTopicInBroker(topic="orders")) == 0
     answer, _ = await waiting
     assert answer.code == 21
@@ -296,7 +296,7 @@ async def test_many_topics_are_made_or_changed_in_one_request(harness: Harness) 
     ]
     assert await harness.code(CreateTopics(), encode_topic_configs(configs)) == 0
     assert await harness.code(CreateTopics(), encode_topic_configs(configs[:1])) == 0
-    topics = harness.broker.service.topics
+    topics = harness.broker.service.tables.topics
     assert topics.get("old").read_queue_count == 4
     assert topics.get("new").attributes == {"message.type": "FIFO"}
 
@@ -313,10 +313,10 @@ async def test_many_topics_are_made_or_changed_in_one_request(harness: Harness) 
     ids=str,
 )
 async def test_one_bad_topic_of_many_refuses_all(harness: Harness, config: TopicConfig, code: int) -> None:
-    version = harness.broker.service.topics.table.version
+    version = harness.broker.service.tables.topics.table.version
     assert await harness.code(CreateTopics(), encode_topic_configs([TopicConfig(topic="good"), config])) == code
-    assert harness.broker.service.topics.get("good") is None
-    assert harness.broker.service.topics.table.version == version
+    assert harness.broker.service.tables.topics.get("good") is None
+    assert harness.broker.service.tables.topics.table.version == version
 
 
 async def test_topics_for_messages_of_every_type_need_a_setting(serve: Serve) -> None:
@@ -335,8 +335,8 @@ async def test_stats_say_how_many_messages_come_and_go_per_second(harness: Harne
         await harness.send("t")
     await harness.pull("t")
     await harness.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=6))
-    stats = harness.broker.service.stats
-    stats.sample_flows(harness.broker.service.monotonic() + 60_000)
+    stats = harness.broker.service.monitoring.stats
+    stats.sample_flows(harness.broker.service.context.monotonic() + 60_000)
     assert 0 < float((await harness.ask(GetTopicStats(topic="t"))).body.rpartition(b":")[2].rstrip(b"}")) <= 0.6
     consumed = (await harness.ask(GetConsumeStats(consumer_group="g"))).body
     assert b'"consumeTps":0.0,' not in consumed

@@ -47,7 +47,7 @@ async def test_a_transaction_is_committed_or_rolled_back_over_the_wire(serve: Se
         _, records = await harness.pull(queue_id=2)
         assert [bytes(record.body) for record in records] == [b"x"]
         assert (await harness.ask(end_header(first))).remark == "the transaction has ended before, or was discarded"
-        counts = harness.broker.service.transactions.counts
+        counts = harness.broker.service.sends.transactions.counts
         assert (counts.open, counts.commits, counts.rollbacks) == ({"t": 0}, {"t": 1}, {"t": 1})
 
 
@@ -99,7 +99,7 @@ async def test_what_is_open_is_open_after_a_restart(serve: Serve) -> None:
     async with serve() as harness:
         sent.append(await prepare(harness))
     async with serve() as harness:
-        assert harness.broker.service.transactions.counts.open == {"t": 1}
+        assert harness.broker.service.sends.transactions.counts.open == {"t": 1}
         assert await harness.code(end_header(sent[0])) == 0
         assert len((await harness.pull(queue_id=2))[1]) == 1
 
@@ -127,7 +127,7 @@ class Ends:
     ],
 )
 def test_what_the_store_refuses_is_told_as_for_sends(error: Exception, code: int) -> None:
-    tables = TransactionTables(None, Ends(error))  # type: ignore[arg-type]
+    tables = TransactionTables(answers=None, transactions=Ends(error))  # type: ignore[arg-type]
     sent = SendResponse(message_id=offset_message_id(HOST, 5), queue_id=0, queue_offset=0)
     with pytest.raises(Rejected) as refused:
         end_transaction(tables, call(end_header(sent)))
@@ -138,7 +138,7 @@ async def test_a_message_that_was_given_up_is_resumed_by_its_id(serve: Serve) ->
     async with serve(transaction_check_max=1) as harness:
         await prepare(harness)
         service = harness.broker.service
-        transactions, store = service.transactions, service.store
+        transactions, store = service.sends.transactions, service.store
         for _ in range(2):
             transactions.begin_round()
             transactions.check_some(harness.broker._clock() + 10**7, lambda renewed: None)
@@ -153,7 +153,7 @@ async def test_a_message_that_was_given_up_is_resumed_by_its_id(serve: Serve) ->
 
 @pytest.mark.parametrize(("error", "code"), [(StoreUnavailable("full"), 14), (StoreBusy("busy"), 2)])
 def test_nothing_is_resumed_while_the_store_takes_nothing(error: Exception, code: int) -> None:
-    tables = TransactionTables(None, Ends(error))  # type: ignore[arg-type]
+    tables = TransactionTables(answers=None, transactions=Ends(error))  # type: ignore[arg-type]
     with pytest.raises(Rejected) as refused:
         resume_check_half_message(tables, call(ResumeCheckHalfMessage(message_id=offset_message_id(HOST, 5))))
     assert refused.value.code == code
@@ -180,5 +180,5 @@ def test_an_end_is_answered_when_it_is_as_safe_as_a_send(safety: ResponseCode, c
 
     sent = SendResponse(message_id=offset_message_id(HOST, 5), queue_id=0, queue_offset=0)
     asked = call(end_header(sent), peer=(peer := FakePeer()))
-    assert end_transaction(TransactionTables(Waiting(), Ended()), asked) is LATER  # type: ignore[arg-type]
+    assert end_transaction(TransactionTables(answers=Waiting(), transactions=Ended()), asked) is LATER  # type: ignore[arg-type]
     assert [reply.code for reply in peer.replies] == [code]

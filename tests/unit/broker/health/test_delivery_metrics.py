@@ -16,7 +16,7 @@ async def test_timed_messages_are_told_by_topic_and_by_the_time_that_is_left(ser
     async with serve(metrics_port=0) as harness:
         for delay in (10, 500, 500):
             assert (await harness.send("t", properties=f"TIMER_DELAY_SEC\x01{delay}\x02")).code == 0
-        timers = harness.broker.service.timers.timers
+        timers = harness.broker.service.sends.timers.timers
         await until(lambda: timers.pending_count == 3)
         found = await scrape(harness)
         assert found["rocketmq_timer_enqueue_total", *STORAGE, "t"] == 3

@@ -79,9 +79,11 @@ class World:
             store=SimpleNamespace(
                 max_offset=self.store.max_offset, min_offset=self.store.min_offset, stored_at_ms=self._look
             ),
-            offsets=self.offsets,
-            stats=self.stats,
-            pop=SimpleNamespace(revive_log=SimpleNamespace(checkpoints=SimpleNamespace(in_flight=self.popped))),
+            tables=SimpleNamespace(offsets=self.offsets),
+            monitoring=SimpleNamespace(stats=self.stats),
+            delivery=SimpleNamespace(
+                pop=SimpleNamespace(revive_log=SimpleNamespace(checkpoints=SimpleNamespace(in_flight=self.popped)))
+            ),
         )
         self.metrics = GroupMetrics(Families("rocketmq"), service, self.clock, 100)
 

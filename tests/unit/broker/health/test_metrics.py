@@ -60,7 +60,7 @@ async def test_a_scrape_tells_how_far_timers_are(serve: Serve) -> None:
     async with serve(metrics_port=0) as harness:
         for _ in range(2):
             assert (await harness.send("t", properties="TIMER_DELAY_SEC\x01500\x02")).code == 0
-        timers = harness.broker.service.timers
+        timers = harness.broker.service.sends.timers
         await until(lambda: timers.timers.pending_count == 2)
         timers.timers.lost_count = 3
         found = await scrape(harness)
@@ -126,7 +126,7 @@ async def test_a_pull_that_waits_and_a_frame_that_is_not_whole_are_seen(serve: S
     async with serve(metrics_port=0) as harness:
         await harness.send("t")
         waiting = asyncio.create_task(harness.pull("t", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000))
-        await until(lambda: harness.broker.service.pulls.held_count == 1)
+        await until(lambda: harness.broker.service.delivery.pulls.held_count == 1)
         _, writer = await asyncio.open_connection(*parse_address(harness.broker.address))
         writer.write((1 << 20).to_bytes(4, "big") + bytes(100_000))
         server = harness.broker.running.server
@@ -185,11 +185,12 @@ def many(topics: int, queues: int, *, limit: int = 50_000) -> BrokerMetrics:
             min_offset=lambda topic, queue_id: 0,
             stored_at_ms=lambda topic, queue_id, queue_offset: 1,
         ),
-        topics=SimpleNamespace(table=SimpleNamespace(all=table)),
-        offsets=offsets,
-        stats=BrokerStats(0),
-        pop=SimpleNamespace(revive_log=SimpleNamespace(checkpoints=SimpleNamespace(in_flight={}))),
-        membership=SimpleNamespace(members=SimpleNamespace(consumers={}, producers={})),
+        tables=SimpleNamespace(topics=SimpleNamespace(table=SimpleNamespace(all=table)), offsets=offsets),
+        monitoring=SimpleNamespace(stats=BrokerStats(0)),
+        delivery=SimpleNamespace(
+            pop=SimpleNamespace(revive_log=SimpleNamespace(checkpoints=SimpleNamespace(in_flight={})))
+        ),
+        clients=SimpleNamespace(membership=SimpleNamespace(members=SimpleNamespace(consumers={}, producers={}))),
     )
     server: Any = SimpleNamespace()
     monitor: Any = SimpleNamespace(process_stats=None)
@@ -230,9 +231,9 @@ def test_topics_and_groups_that_come_during_a_scrape_do_no_harm() -> None:
     metrics = many(2_000, 8)
     parts = metrics.collect()
     first = next(parts)
-    topics: Any = metrics._service.topics.table.all
+    topics: Any = metrics._service.tables.topics.table.all
     topics["new"] = TopicConfig(topic="new")
-    metrics._service.offsets.commit("g", "new", 0, 1, offset_max=1)
+    metrics._service.tables.offsets.commit("g", "new", 0, 1, offset_max=1)
     assert [part.name for part, _ in zip(parts, range(10), strict=False)] == [first.name] * 10
 
 

@@ -48,16 +48,22 @@ class Parts:
             config=config,
             store=self.store,
             address=SimpleNamespace(announced="h:10911"),
-            stats=SimpleNamespace(started_at_ms=1_000),
-            timers=SimpleNamespace(warnings=[], timers=SimpleNamespace(lost_count=0)),
-            delays=SimpleNamespace(undeliverable_count=0),
-            transactions=SimpleNamespace(unreadable_count=0),
-            pop=SimpleNamespace(
-                revive_log=SimpleNamespace(unreadable_count=0), revival=SimpleNamespace(unreadable_count=0)
+            monitoring=SimpleNamespace(stats=SimpleNamespace(started_at_ms=1_000)),
+            sends=SimpleNamespace(
+                timers=SimpleNamespace(warnings=[], timers=SimpleNamespace(lost_count=0)),
+                delays=SimpleNamespace(undeliverable_count=0),
+                transactions=SimpleNamespace(unreadable_count=0),
             ),
-            topics=SimpleNamespace(table=SimpleNamespace(all={"t": 1, "u": 2})),
-            groups=SimpleNamespace(configs=SimpleNamespace(all={"g": 1})),
-            pulls=SimpleNamespace(held_count=4),
+            delivery=SimpleNamespace(
+                pop=SimpleNamespace(
+                    revive_log=SimpleNamespace(unreadable_count=0), revival=SimpleNamespace(unreadable_count=0)
+                ),
+                pulls=SimpleNamespace(held_count=4),
+            ),
+            tables=SimpleNamespace(
+                topics=SimpleNamespace(table=SimpleNamespace(all={"t": 1, "u": 2})),
+                groups=SimpleNamespace(configs=SimpleNamespace(all={"g": 1})),
+            ),
         )
         registrar: Any = SimpleNamespace(name_servers=("n:1", "n:2"), told=("n:1",), unreachable=())
         server: Any = SimpleNamespace(connections=[1, 2, 3])

@@ -17,7 +17,7 @@ async def test_a_stop_answers_all_waiters(serve: Serve) -> None:
         pop = PopMessage(**place, count_max=1, invisible_ms=1, poll_ms=60_000, init_mode=0)
         notice = PopNotification(**place, poll_ms=60_000)
         asked = [asyncio.ensure_future(harness.ask(header)) for header in (pop, notice)]
-        service = harness.broker.service.pop
+        service = harness.broker.service.delivery.pop
         while not (service.waiting.held.count and service.notices.held.count):
             await asyncio.sleep(0)
         service.wake_overtaken()

@@ -46,7 +46,7 @@ async def broker(path: Path, **settings: Any) -> AsyncIterator[Harness]:
 async def slave(path: Path, master: Harness, **settings: Any) -> AsyncIterator[Harness]:
     async with broker(path, broker_role="SLAVE", broker_id=1, **settings) as harness:
         address = master.broker.service.address
-        harness.broker.service.follower.learn(address.replication, address.announced)
+        harness.broker.service.following.log.learn(address.replication, address.announced)
         yield harness
 
 
@@ -77,7 +77,7 @@ async def test_a_slave_has_its_masters_log_and_its_readers_find_the_messages(tmp
             await master.send(body=b"%d" % number + b"x" * 30_000)
         await copied(master, copy)
         assert len(log_of(copy)) > 1
-        await copy.broker.service.metadata.take_over(master.broker.address)
+        await copy.broker.service.following.tables.take_over(master.broker.address)
         _, records = await copy.pull()
         assert [bytes(record.body)[:1] for record in records] == [b"0", b"1", b"2"]
         assert records == (await master.pull())[1]
@@ -92,7 +92,7 @@ async def test_a_slave_goes_on_after_either_stopped(tmp_path: Path) -> None:
             await master.send(body=b"b%d" % round_)
     async with broker(tmp_path / "m", ha_listen_port=0) as master, slave(tmp_path / "s", master) as copy:
         await copied(master, copy)
-        await copy.broker.service.metadata.take_over(master.broker.address)
+        await copy.broker.service.following.tables.take_over(master.broker.address)
         assert [bytes(record.body) for record in (await copy.pull())[1]] == [b"a0", b"b0", b"a1", b"b1"]
 
 
@@ -106,7 +106,7 @@ async def test_an_empty_slave_begins_with_the_last_file_and_opens_again(tmp_path
                 await reached(copy, end)
                 assert copy.broker.service.store.min_physical_offset == 2 * SEGMENT_SIZE
                 assert list(log_of(copy).items()) == list(log_of(master).items())[2:]
-                await copy.broker.service.metadata.take_over(master.broker.address)
+                await copy.broker.service.following.tables.take_over(master.broker.address)
                 _, records = await copy.pull(queue_offset=4)
                 assert records[0].queue_offset == 4
             await master.send(body=b"more")
@@ -116,7 +116,7 @@ async def test_a_slave_takes_messages_from_its_master_alone(tmp_path: Path) -> N
     async with broker(tmp_path / "m", ha_listen_port=0) as master, slave(tmp_path / "s", master) as copy:
         await master.send()
         await copied(master, copy)
-        await copy.broker.service.metadata.take_over(master.broker.address)
+        await copy.broker.service.following.tables.take_over(master.broker.address)
         answer = await copy.send()
         assert (answer.code, "slave" in (answer.remark or "")) == (14, True)
         assert (await copy.ask(send_header("unheard-of"), b"x")).code != 0
@@ -134,7 +134,7 @@ async def test_a_slave_that_is_started_as_a_master_goes_on_with_what_it_copied(t
     async with broker(tmp_path / "m", ha_listen_port=0) as master, slave(tmp_path / "s", master) as copy:
         await master.send(body=b"copied")
         await copied(master, copy)
-        await copy.broker.service.metadata.take_over(master.broker.address)
+        await copy.broker.service.following.tables.take_over(master.broker.address)
     async with broker(tmp_path / "s") as promoted:
         assert (await promoted.answer(send_header(), SendResponse, b"new")).queue_offset == 1
         assert [bytes(record.body) for record in (await promoted.pull())[1]] == [b"copied", b"new"]
@@ -147,17 +147,17 @@ async def test_a_promoted_slave_repeats_no_delayed_and_no_timed_message(tmp_path
             await master.send(body=b"delayed", properties="DELAY\x011\x02")
             await master.send(body=b"much later", properties="DELAY\x012\x02")
             await master.send(body=b"timed", properties="TIMER_DELAY_MS\x011000\x02")
-            store, timers = master.broker.service.store, master.broker.service.timers
+            store, timers = master.broker.service.store, master.broker.service.sends.timers
             await until(lambda: store.max_offset("t", 0) == 2)
             await until(lambda: not timers.timers.is_changed)
             await copied(master, copy)
-            metadata = copy.broker.service.metadata
+            metadata = copy.broker.service.following.tables
             await metadata.take_over(master.broker.address)
             await metadata._progress.look(master.broker.address)
             await metadata.take_over_progress()
-            assert copy.broker.service.delays.backlog()[1] == 0
+            assert copy.broker.service.sends.delays.backlog()[1] == 0
     async with broker(tmp_path / "s", **levels) as promoted:
-        assert promoted.broker.service.delays.backlog() == {1: 0, 2: 1}
+        assert promoted.broker.service.sends.delays.backlog() == {1: 0, 2: 1}
         await promoted.send(body=b"new", properties="DELAY\x011\x02")
         await promoted.send(body=b"new, too", properties="TIMER_DELAY_MS\x011000\x02")
         store = promoted.broker.service.store
@@ -178,7 +178,7 @@ async def test_a_slave_goes_to_a_new_master_though_the_old_one_is_silent(tmp_pat
     async with broker(tmp_path / "m", ha_listen_port=0) as master, silent:
         long = {"broker_role": "SLAVE", "broker_id": 1, "ha_housekeeping_interval": 600_000}
         async with broker(tmp_path / "s", **long) as copy:
-            follower = copy.broker.service.follower
+            follower = copy.broker.service.following.log
             follower.learn(address, None)
             await connected.wait()
             await master.send()
@@ -235,14 +235,14 @@ async def test_topics_groups_and_offsets_are_taken_over_and_kept(tmp_path: Path)
     async with broker(tmp_path / "m", ha_listen_port=0) as master:
         await master.send(topic="orders")
         await master.make_group("billing")
-        master.broker.service.offsets.commit("billing", "orders", 0, 1, offset_max=1)
+        master.broker.service.tables.offsets.commit("billing", "orders", 0, 1, offset_max=1)
         async with slave(tmp_path / "s", master) as copy:
             await copied(master, copy)
-            await copy.broker.service.metadata.take_over(master.broker.address)
-            assert copy.broker.service.offsets.query("billing", "orders", 0) == 1
+            await copy.broker.service.following.tables.take_over(master.broker.address)
+            assert copy.broker.service.tables.offsets.query("billing", "orders", 0) == 1
     async with broker(tmp_path / "s", broker_role="SLAVE", broker_id=1) as copy:
-        assert copy.broker.service.topics.table.get("orders") is not None
-        assert copy.broker.service.groups.configs.get("billing") is not None
+        assert copy.broker.service.tables.topics.table.get("orders") is not None
+        assert copy.broker.service.tables.groups.configs.get("billing") is not None
 
 
 async def test_a_slave_of_files_of_another_size_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

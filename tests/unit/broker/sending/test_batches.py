@@ -46,7 +46,7 @@ async def test_a_batch_of_any_size_is_stored_in_order_and_the_answer_names_every
         for number in (0, 1, PART_COUNT - 2, count - 2):
             message = store.message_at("t", 0, number)
             assert (bytes(message.body), message.physical_offset) == (b"%d" % number, offsets[number])
-        assert harness.broker.service.stats.put_count == count
+        assert harness.broker.service.monitoring.stats.put_count == count
 
 
 class CountingPeer(FakePeer):
@@ -66,7 +66,7 @@ async def test_a_large_batch_is_checked_and_stored_in_small_steps(harness: Any) 
     assert await harness.code(send_header()) == 0
     service = harness.broker.service
     peer = CountingPeer(lambda: service.store.max_offset("t", 0) - 1)
-    assert send_batch(service.sending, call(SendBatch(**FIELDS), batch_of(LARGE), peer=peer)) is LATER
+    assert send_batch(service.sends.sending, call(SendBatch(**FIELDS), batch_of(LARGE), peer=peer)) is LATER
     assert peer.counts.count(0) > LARGE // 300, "all is checked first"
     assert sorted(set(peer.counts)) == [0, PART_COUNT, 2 * PART_COUNT, 3 * PART_COUNT, LARGE]
     assert [reply.code for reply in peer.replies] == [0]
@@ -109,8 +109,8 @@ async def test_a_topic_that_is_deleted_meanwhile_does_not_come_back_with_the_res
     assert await harness.code(send_header()) == 0
     service = harness.broker.service
     sent = asyncio.ensure_future(harness.ask(SendBatch(**FIELDS), batch_of(LARGE)))
-    await until(lambda: service.stats.put_count > PART_COUNT)
-    service.topics.delete("t", 0, lambda: service.store.delete_topic("t"))
+    await until(lambda: service.monitoring.stats.put_count > PART_COUNT)
+    service.tables.topics.delete("t", 0, lambda: service.store.delete_topic("t"))
     assert (await sent).code == 17
     assert service.store.queue_ids("t") == []
 

@@ -197,7 +197,7 @@ async def _cleaned(harness: Any) -> None:
 
 async def test_a_pull_waits_for_an_lmq_that_has_no_message_yet(serve: Serve) -> None:
     async with serve(**LIGHT) as harness:
-        pulls = harness.broker.service.pulls
+        pulls = harness.broker.service.delivery.pulls
         waiting = asyncio.ensure_future(harness.pull(A, sys_flag=6, suspend_timeout_ms=30_000))
         await until(lambda: pulls.held_count == 1)
         assert (await harness.send(properties=naming(B))).code == 0
@@ -260,7 +260,7 @@ async def test_offsets_of_lmqs_and_of_light_groups_are_kept(serve: Serve) -> Non
             for topic in (A, "%LMQ%none"):
                 header = UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=0, commit_offset=1)
                 assert await harness.code(header) == 0
-        assert not [key for key in harness.broker.service.offsets.all if "none" in key]
+        assert not [key for key in harness.broker.service.tables.offsets.all if "none" in key]
     async with serve(**LIGHT) as harness:
         for group in groups:
             answer = await harness.ask(QueryConsumerOffset(consumer_group=group, topic=A, queue_id=0))

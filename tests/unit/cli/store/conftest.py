@@ -64,17 +64,17 @@ async def run_broker(root: Path) -> None:
     await broker.start()
     service = broker.service
     for topic in ("orders", "bills"):
-        service.topics.update(TopicConfig(topic=topic), 1)
+        service.tables.topics.update(TopicConfig(topic=topic), 1)
     for group in ("g", "h"):
-        service.groups.find(group, 1)
+        service.tables.groups.find(group, 1)
     for number in range(40):
         service.store.append(
             Draft("orders" if number % 3 else "bills", number % 2, b"body %d" % number, b"KEYS\x01k\x02")
         )
     for topic in ("orders", "bills"):
-        service.offsets.commit("g", topic, 0, 3, offset_max=9)
+        service.tables.offsets.commit("g", topic, 0, 3, offset_max=9)
     await broker.running.offset_file.save()
-    service.offsets.commit("g", "bills", 1, 2, offset_max=9)
+    service.tables.offsets.commit("g", "bills", 1, 2, offset_max=9)
     await broker.stop()
 
 

@@ -1,0 +1,26 @@
+"""The clients that are there: members of groups, their locks on queues, and what is asked about them."""
+
+from __future__ import annotations
+
+from orbitmq.broker.groups.consumer_queries import ConsumerQueries
+from orbitmq.broker.groups.members import GroupMembers
+from orbitmq.broker.groups.membership import Membership
+from orbitmq.broker.groups.queue_locks import QueueLocks
+from orbitmq.broker.groups.topic_routes import RouteLookup
+from orbitmq.broker.parts.context import BrokerContext, BrokerLinks
+
+
+class Clients:
+    """The clients of a broker."""
+
+    def __init__(self, context: BrokerContext, links: BrokerLinks) -> None:
+        config = context.config
+        self.membership = Membership(
+            GroupMembers(),
+            silence_ms=config.channel_expired_timeout,
+            clock=context.monotonic,
+            is_notifying=config.notify_consumer_ids_changed_enable,
+        )
+        self.queries = ConsumerQueries(self.membership.members)
+        self.locks = QueueLocks(config.rebalance_lock_max_live_time)
+        self.routes = RouteLookup(links.ask_route, context.monotonic)

@@ -1,0 +1,48 @@
+"""Copies of the log: what serves slaves, and what a slave follows its master with."""
+
+from __future__ import annotations
+
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.parts.context import BrokerContext, BrokerLinks
+from orbitmq.broker.parts.sends import Sends
+from orbitmq.broker.parts.tables import Tables
+from orbitmq.broker.replication.follower import Follower
+from orbitmq.broker.replication.listener import FollowRules
+from orbitmq.broker.replication.metadata import MasterProgress, MasterTables
+
+
+class Following:
+    """Of a slave: what copies the master's log, and what takes over its tables."""
+
+    def __init__(self, context: BrokerContext, links: BrokerLinks, tables: Tables, sends: Sends) -> None:
+        config, store = context.config, context.store
+        self.log = Follower(
+            store,
+            config.mapped_file_size_commit_log,
+            master=config.ha_master_address,
+            heartbeat_ms=config.ha_send_heartbeat_interval,
+            silence_ms=config.ha_housekeeping_interval,
+        )
+        self.tables = MasterTables(
+            links.ask_master,
+            lambda: self.log.master_broker,
+            tables.topics,
+            tables.groups,
+            tables.offsets,
+            store.max_offset,
+            context.clock,
+            MasterProgress(links.ask_master, lambda: store.max_physical_offset, sends.delays, sends.timers),
+        )
+
+
+def follow_rules(config: BrokerConfig) -> FollowRules:
+    """Return how slaves are served."""
+    return FollowRules(
+        config.mapped_file_size_commit_log,
+        heartbeat_ms=config.ha_send_heartbeat_interval,
+        silence_ms=config.ha_housekeeping_interval,
+        run_size_max=config.ha_transfer_batch_size,
+        gap_max=config.ha_max_gap_not_in_sync,
+        slave_count=max(config.in_sync_replicas - 1, 1),
+        timeout_ms=config.slave_timeout,
+    )
