@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Mapping, Sequence
-from os import getpid
+from collections.abc import Iterable, Sequence
+from functools import partial
 from random import Random
 from typing import NamedTuple
 
@@ -18,14 +18,15 @@ from orbitmq.client.send import requests
 from orbitmq.client.send.accumulator import Accumulator, InFlight
 from orbitmq.client.send.attempts import FaultTolerance
 from orbitmq.client.send.batch import check_batch, fits_batch, split
+from orbitmq.client.send.encoder import MessageEncoder
 from orbitmq.client.send.queue_selector import QueueSelector, Target
 from orbitmq.client.send.recall import Recaller
 from orbitmq.client.send.replies import Replier
-from orbitmq.client.send.request import COMPRESS_OVER, DEFAULT_QUEUE_COUNT, EncodedMessage, encode_message
+from orbitmq.client.send.request import COMPRESS_OVER, DEFAULT_QUEUE_COUNT
 from orbitmq.client.send.requests import PendingRequests, Requester
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.send.sender import RETRIES, SEND_TIMEOUT_MS, SENDS_MAX, Sender
-from orbitmq.client.session.client_id import unique_instance, unique_key_seed
+from orbitmq.client.session.client_id import unique_instance
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
 from orbitmq.client.session.validation import INTERVAL_MS, PAUSE_MS, check_send, checked
@@ -33,14 +34,12 @@ from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
 from orbitmq.client.transactions import checks
 from orbitmq.client.transactions.checks import Check, CheckAnswers
 from orbitmq.client.transactions.decision import JAVA_STATES, Decision
-from orbitmq.clock import now_ms
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import Heartbeat
 from orbitmq.model.message import BODY_SIZE_MAX, Message, StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.wire.headers.groups import UnregisterClient
-from orbitmq.wire.messages.message_id import UniqueKeys
 from orbitmq.wire.signature import Credentials
 
 BATCH_SIZE_MAX = 1024 * 1024
@@ -118,7 +117,6 @@ class Producer(Client):
         check: Check | None = None,
     ) -> None:
         self.group = group
-        self._compress_over = compress_over
         self._batch_size_max = batch_size_max
         pending = PendingRequests(requests_max)
         self._checks = CheckAnswers(self.group, check, on_answer=self._note_answer)
@@ -149,6 +147,7 @@ class Producer(Client):
             sends_max=sends_max,
             on_sent=None if self._tracer is None else self._tracer.sent,
         )
+        self._encoder = MessageEncoder(session, compress_over)
         self._requester = Requester(session, self._sender, pending)
         self._replier = Replier(self._selector, self._sender)
         self._recaller = Recaller(
@@ -161,13 +160,11 @@ class Producer(Client):
         self._accumulator = Accumulator(
             self._sender, self._selector, self._in_flight, session.tasks, batch_size_max=batch_size_max
         )
-        self._message_ids = UniqueKeys("127.0.0.1", getpid(), 0)
         self._oneway_count = 0
 
     async def open(self) -> None:
         """Begin. No server is asked before the first send."""
         self._session.open()
-        self._message_ids = UniqueKeys(self._session.ip, getpid(), unique_key_seed())
         if self._tracer is not None:
             self._tracer.open()
 
@@ -216,10 +213,10 @@ class Producer(Client):
             timeout_ms = PAUSE_MS("timeout_ms", timeout_ms)
         self._check_open()
         if message.in_reply_to is not None and queue is None:
-            return await self._replier.send(self._encode(message), message.in_reply_to, timeout_ms)
+            return await self._replier.send(self._encoder.encode(message), message.in_reply_to, timeout_ms)
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
         # Encoded when its turn comes: of thousands that are sent at the same time, the first do not wait for the last's encoding.
-        return (await self._sender.send(lambda: (self._encode(message),), target, timeout_ms))[0]
+        return (await self._sender.send(lambda: (self._encoder.encode(message),), target, timeout_ms))[0]
 
     async def request(
         self,
@@ -246,11 +243,7 @@ class Producer(Client):
         if message.in_reply_to is not None:
             raise InvalidArgument("message", "a reply", "no reply: a reply gets none")
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
-
-        def encode(properties: Mapping[str, str]) -> EncodedMessage:
-            return encode_message(message, self._message_ids.next(now_ms()), self._compress_over, properties)
-
-        return await self._requester.request(encode, target, timeout_ms)
+        return await self._requester.request(partial(self._encoder.encode, message), target, timeout_ms)
 
     async def recall(self, handle: str, *, timeout_ms: int | None = None) -> str:
         """Take a delayed message back before its time.
@@ -289,7 +282,7 @@ class Producer(Client):
         self._check_open()
         check_batch(messages)
         queue = check_send(messages[0], queue=queue, key=key)
-        batch = [self._encode(message, compress_over=BODY_SIZE_MAX) for message in messages]
+        batch = [self._encoder.encode(message, compress_over=BODY_SIZE_MAX) for message in messages]
         target = Target(messages[0].topic, queue, key if key is not None else messages[0].sharding_key)
         found: list[SendResult] = []
         for run in split(batch, self._batch_size_max):
@@ -310,8 +303,8 @@ class Producer(Client):
         """
         queue = check_send(message, queue=queue, key=key)
         self._check_open()
-        is_single = len(message.body) > self._compress_over
-        encoded = self._encode(message)
+        is_single = len(message.body) > self._encoder.compress_over
+        encoded = self._encoder.encode(message)
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
         is_batchable = not is_single and fits_batch(encoded, message, self._batch_size_max)
         if not self._in_flight.has_room:
@@ -335,7 +328,7 @@ class Producer(Client):
             await self.send(message, queue=queue, key=key)
             return
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
-        await self._sender.send_oneway(self._encode(message), target)
+        await self._sender.send_oneway(self._encoder.encode(message), target)
 
     async def flush(self) -> None:
         """Wait until everything that `send_soon` queued is answered.
@@ -353,10 +346,6 @@ class Producer(Client):
         """
         self._check_open()
         return await self._selector.queues(topic)
-
-    def _encode(self, message: Message, compress_over: int | None = None, half_of: str | None = None) -> EncodedMessage:
-        limit = self._compress_over if compress_over is None else compress_over
-        return encode_message(message, self._message_ids.next(now_ms()), limit, half_of=half_of)
 
     def _note_answer(self, message: StoredMessage, message_id: str, broker: str, decision: Decision) -> None:
         """Trace what a broker was told that had asked about a transaction."""
