@@ -26,7 +26,6 @@ from orbitmq.client.send.request import COMPRESS_OVER, DEFAULT_QUEUE_COUNT
 from orbitmq.client.send.requests import PendingRequests, Requester
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.send.sender import RETRIES, SEND_TIMEOUT_MS, SENDS_MAX, Sender
-from orbitmq.client.session.client_id import unique_instance
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
 from orbitmq.client.session.validation import INTERVAL_MS, PAUSE_MS, check_send, checked
@@ -122,7 +121,6 @@ class Producer(Client):
         self._checks = CheckAnswers(self.group, check, on_answer=self._note_answer)
         session = ClientSession(
             name_servers,
-            instance=unique_instance(),
             describe=self._describe,
             handlers=handlers,
             service=Pushed(pending, self._checks),

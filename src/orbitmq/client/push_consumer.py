@@ -39,7 +39,7 @@ from orbitmq.client.send.replies import ConsumerReplies
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.send.sender import SEND_TIMEOUT_MS
 from orbitmq.client.session.arguments import function
-from orbitmq.client.session.client_id import DEFAULT_INSTANCE, unique_instance
+from orbitmq.client.session.client_id import DEFAULT_INSTANCE
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
 from orbitmq.client.session.validation import INTERVAL_MS, checked
@@ -174,7 +174,7 @@ class PushConsumer(Client):
         self._locks_queues = ordered and not is_broadcasting
         session = ClientSession(
             name_servers,
-            instance=instance or (DEFAULT_INSTANCE if is_broadcasting else unique_instance()),
+            instance=instance or (DEFAULT_INSTANCE if is_broadcasting else None),
             describe=self._describe,
             handlers=handlers,
             service=self,

@@ -28,7 +28,6 @@ from orbitmq.client.consume.send_backs import TO_DEAD_LETTERS, SendBacks
 from orbitmq.client.consume.subscriptions import subscribe, wants
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
 from orbitmq.client.session.arguments import choice, one_or_more, whole
-from orbitmq.client.session.client_id import unique_instance
 from orbitmq.client.session.session import REQUEST_TIMEOUT_MS, ClientSession
 from orbitmq.client.session.validation import STORED, checked
 from orbitmq.client.trace.settlers import TracedReceipts
@@ -144,7 +143,6 @@ class SimpleConsumer(Client):
         # No heartbeats: they would make this a member of the group, and its push consumers would leave queues to it.
         session = ClientSession(
             name_servers,
-            instance=unique_instance(),
             poll_interval_ms=poll_interval_ms,
             credentials=credentials,
             tls=tls,

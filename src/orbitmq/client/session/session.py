@@ -13,7 +13,7 @@ from typing import Any
 
 from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS, Routes
-from orbitmq.client.session.client_id import client_id, local_ip
+from orbitmq.client.session.client_id import client_id, local_ip, unique_instance
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS, Heartbeats
 from orbitmq.client.session.owning_loop import BackgroundTasks, OwningLoop
 from orbitmq.codes import ResponseCode
@@ -36,7 +36,7 @@ class ClientSession:
 
     Args:
         name_servers: `["host:port", ...]` or `"host:port;host:port"`.
-        instance: the second half of the client id.
+        instance: the second half of the client id; one that no other client has when left out.
         describe: returns what heartbeats say, by client id; None for a client that sends none.
         handlers: answers to what brokers ask.
         service: the first argument of every handler.
@@ -50,7 +50,7 @@ class ClientSession:
         self,
         name_servers: str | Iterable[str],
         *,
-        instance: str,
+        instance: str | None = None,
         describe: Callable[[str], Heartbeat] | None = None,
         handlers: Handlers[Any] | None = None,
         service: Any = None,
@@ -70,7 +70,7 @@ class ClientSession:
         self._was_opened = False
         self._is_closed = False
         self._closing = asyncio.Lock()
-        self._instance = instance
+        self._instance = instance or unique_instance()
         self._unreachable: set[str] = set()
         self._heartbeats = (
             None

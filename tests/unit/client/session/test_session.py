@@ -255,6 +255,7 @@ def test_without_a_peer_that_can_be_reached_it_is_the_loopback():
 
 def test_every_client_object_has_a_name_of_its_own():
     assert len({unique_instance() for _ in range(100)}) == 100
+    assert ClientSession("ns.example:1").id != ClientSession("ns.example:1").id
     assert client_id("10.0.0.1", "x") == "10.0.0.1@x"
 
 
