@@ -38,7 +38,6 @@ from orbitmq.model.group import Heartbeat
 from orbitmq.model.message import BODY_SIZE_MAX, Message, StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.handlers import Handlers
-from orbitmq.wire.headers.groups import UnregisterClient
 from orbitmq.wire.signature import Credentials
 
 BATCH_SIZE_MAX = 1024 * 1024
@@ -182,7 +181,7 @@ class Producer(Client):
         finally:
             if self._tracer is not None:
                 await self._tracer.close()
-            await self._session.close([UnregisterClient(client_id=self._session.id, producer_group=self.group)])
+            await self._session.close()
 
     async def send(
         self,

@@ -52,7 +52,7 @@ from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import RETRY_PREFIX
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
-from orbitmq.wire.headers import NotifyConsumerIdsChanged, UnregisterClient
+from orbitmq.wire.headers import NotifyConsumerIdsChanged
 from orbitmq.wire.signature import Credentials
 
 BATCH_COUNT_MAX = 32
@@ -337,7 +337,7 @@ class PushConsumer(Client):
             await self._assignment.close()
             if self._tracer is not None:
                 await self._tracer.close()
-            await self._session.close([UnregisterClient(client_id=self._session.id, consumer_group=self.group)])
+            await self._session.close()
 
     def _settler_of(self, queue: Settler) -> Settler:
         return queue if self._tracer is None else TracedSettler(queue, self._tracer)

@@ -23,7 +23,6 @@ from orbitmq.model.route import MASTER_ID, MessageQueue
 from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.command import Command
-from orbitmq.wire.headers.groups import UnregisterClient
 from orbitmq.wire.signature import Credentials
 
 log = logging.getLogger(__name__)
@@ -103,25 +102,21 @@ class ClientSession:
         if self._heartbeats is not None:
             self._heartbeats.start()
 
-    async def close(self, groups: Iterable[UnregisterClient] = ()) -> None:
-        """Take leave of every broker and close the connections. A second call returns when that is done.
-
-        Args:
-            groups: the memberships that end.
-        """
+    async def close(self) -> None:
+        """Take leave of every broker and close the connections. A second call returns when that is done."""
         self.is_open = False
         async with self._closing:
             if not self._is_closed:
-                await self._leave(groups)
+                await self._leave()
             self._is_closed = True
             self.owning_loop.leave()
 
-    async def _leave(self, groups: Iterable[UnregisterClient]) -> None:
+    async def _leave(self) -> None:
         if self._heartbeats is not None:
             self._heartbeats.stop()
         await self.tasks.close()
         if self._heartbeats is not None:
-            await self._heartbeats.unregister(groups)
+            await self._heartbeats.unregister()
         await self.routes.close()
         await self.name_servers.close()
         await self.pool.close()

@@ -14,7 +14,7 @@ from orbitmq.client.session.session import ClientSession
 from orbitmq.errors import ClientError, ConnectionBroken, ConnectionFailed, RequestTimeout, RouteNotFound
 from orbitmq.model.group import Heartbeat
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.headers import GetMaxOffset, HeartbeatRequest, SendMessageV2, UnregisterClient
+from orbitmq.wire.headers import GetMaxOffset, HeartbeatRequest, SendMessageV2
 from unit.client.support import describe, open_session
 from waiting import until
 
@@ -70,7 +70,7 @@ async def test_every_broker_gets_a_heartbeat_and_a_farewell(cluster):
     await found.send_heartbeats()
     for broker in (cluster.a, cluster.b):
         assert list(broker.members["g"]) == [found.id]
-    await found.close([UnregisterClient(client_id=found.id, consumer_group="g")])
+    await found.close()
     for broker in (cluster.a, cluster.b):
         assert broker.members["g"] == {}
 
@@ -134,7 +134,7 @@ async def test_without_heartbeats_there_is_no_client_to_announce(cluster):
     await found.routes.find("orders")
     await found.send_heartbeats()
     found.note_answer("broker-a")
-    await found.close([UnregisterClient(client_id=found.id, consumer_group="g")])
+    await found.close()
     assert cluster.a.heartbeats == cluster.a.unregistered == []
 
 
