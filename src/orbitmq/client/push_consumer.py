@@ -27,7 +27,7 @@ from orbitmq.client.consume.offset_stores import BrokerOffsets, LocalOffsets
 from orbitmq.client.consume.pull_request import PULL_COUNT_MAX, PullSettings
 from orbitmq.client.consume.queue_allocator import QueueAllocator
 from orbitmq.client.consume.queue_locks import HeldQueueLocks
-from orbitmq.client.consume.rebalancer import REBALANCE_INTERVAL_MS, Rebalancer
+from orbitmq.client.consume.rebalancer import REBALANCE_INTERVAL_MS, Rebalancer, RebalanceRequests
 from orbitmq.client.consume.redelivery import MAX_ATTEMPTS, RETRY_DELAY_MS, RedeliveryPolicy
 from orbitmq.client.consume.send_backs import Drops, SendBacks
 from orbitmq.client.consume.start_offsets import QueueOffsets, StartOffsets, check_start
@@ -189,10 +189,11 @@ class PushConsumer(Client):
         policy = RedeliveryPolicy(
             is_in_place=ordered or is_broadcasting, max_attempts=max_attempts, retry_delay_ms=retry_delay_ms
         )
+        self._rebalance_requests = RebalanceRequests(self._retry_topic)
         send_backs = (
             Drops(self.group)
             if is_broadcasting
-            else SendBacks(session, self.group, policy, on_retry=lambda: self._rebalancer.require_all())
+            else SendBacks(session, self.group, policy, on_retry=self._rebalance_requests.require_all)
         )
         self._handlers: HandlerPool | MessagePool | None = None
         if handler is not None:
@@ -248,14 +249,14 @@ class PushConsumer(Client):
             ),
             commits_with_pulls=not is_broadcasting,
             locks=HeldQueueLocks(session, self.group) if self._locks_queues else None,
-            on_lost=lambda: self._rebalancer.request(),
+            on_lost=self._rebalance_requests.add,
         )
         self._rebalancer = Rebalancer(
             session,
             QueueAllocator(session, self.group, self._message_model, strategy),
             self._assignment,
             self._subscriptions,
-            optional_topic=self._retry_topic,
+            self._rebalance_requests,
             interval_ms=rebalance_interval_ms,
         )
 
@@ -372,13 +373,13 @@ class PushConsumer(Client):
         self._was_subscribed |= topic != self._retry_topic
         self._assignment.subscribe(subscription)
         self._session.routes.watch(topic)
-        self._rebalancer.note_subscriptions()
+        self._rebalance_requests.note_subscriptions()
 
     def unsubscribe(self, topic: str) -> None:
         """Consume `topic` no more."""
         self._subscriptions.pop(topic, None)
         self._session.routes.unwatch(topic)
-        self._rebalancer.note_subscriptions()
+        self._rebalance_requests.note_subscriptions()
 
     @property
     def client_id(self) -> str:
@@ -491,7 +492,7 @@ class PushConsumer(Client):
 @handlers.on(NotifyConsumerIdsChanged)
 def _group_changed(consumer: PushConsumer, call: Call[NotifyConsumerIdsChanged]) -> Reply:
     if call.header.consumer_group == consumer.group:
-        consumer._rebalancer.request()
+        consumer._rebalance_requests.add()
     return Reply()
 
 
