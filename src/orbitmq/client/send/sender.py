@@ -126,18 +126,9 @@ class Sender:
                 left_ms = int(attempts.left_s(loop.time()) * 1000)
                 if left_ms <= 0:
                     break
-                try:
-                    if queue.broker_name in attempts.cut:
-                        left_ms = await self._greet(queue, left_ms)
-                    return await self._attempt(encoded, queue, left_ms)
-                except RemoteRefused as error:
-                    if error.code not in RETRY_CODES:
-                        raise
-                    attempts.record(error, queue.broker_name)
-                    if error.code == ResponseCode.NOT_LEADER_FOR_QUEUE:
-                        await self._refresh(queue.topic)
-                except ClientError as error:
-                    attempts.record(error, queue.broker_name)
+                results = await self._try(encoded, queue, attempts, left_ms)
+                if results is not None:
+                    return results
             finally:
                 self._places.leave()
             if not _misses_client(encoded, attempts.causes[-1]):
@@ -230,6 +221,22 @@ class Sender:
                 f"a message to topic {target.topic} was not sent: the time was over before a NameServer told the route "
                 f"({', '.join(self._session.name_servers.configured)})"
             ) from None
+
+    async def _try(self, batch: Load, queue: MessageQueue, attempts: Attempts, left_ms: int) -> list[SendResult] | None:
+        """Make one attempt; None when it has failed, which is recorded, and another one may succeed."""
+        try:
+            if queue.broker_name in attempts.cut:
+                left_ms = await self._greet(queue, left_ms)
+            return await self._attempt(batch, queue, left_ms)
+        except RemoteRefused as error:
+            if error.code not in RETRY_CODES:
+                raise
+            attempts.record(error, queue.broker_name)
+            if error.code == ResponseCode.NOT_LEADER_FOR_QUEUE:
+                await self._refresh(queue.topic)
+        except ClientError as error:
+            attempts.record(error, queue.broker_name)
+        return None
 
     async def _attempt(self, batch: Load, queue: MessageQueue, left_ms: int) -> list[SendResult]:
         if first_of(batch).kind in (SendKind.REQUEST, SendKind.HALF):
