@@ -129,30 +129,24 @@ class Producer(Client):
             tls=tls,
         )
         super().__init__(session)
-        self._tracer = Tracer(session, group=self.group, kind="PRODUCE", topic=trace_topic) if trace else None
+        tracer = self._tracer = Tracer(session, group=group, kind="PRODUCE", topic=trace_topic) if trace else None
         fault_tolerance = FaultTolerance() if avoid_slow_brokers else None
         self._selector = QueueSelector(session.routes, fault_tolerance, random=Random(), queue_count=queue_count)
         self._sender = Sender(
             session,
             self._selector,
-            fault_tolerance,
-            group=self.group,
+            group=group,
             timeout_ms=send_timeout_ms,
             attempt_timeout_ms=attempt_timeout_ms,
             retries=retries,
-            queue_count=queue_count,
             sends_max=sends_max,
-            on_sent=None if self._tracer is None else self._tracer.sent,
+            on_sent=None if tracer is None else tracer.sent,
         )
         self._encoder = MessageEncoder(session, compress_over)
         self._requester = Requester(session, self._sender, pending)
         self._replier = Replier(self._selector, self._sender)
-        self._recaller = Recaller(
-            session,
-            group=self.group,
-            timeout_ms=send_timeout_ms,
-            on_answer=None if self._tracer is None else self._tracer.recalled,
-        )
+        on_recalled = None if tracer is None else tracer.recalled
+        self._recaller = Recaller(session, group=group, timeout_ms=send_timeout_ms, on_answer=on_recalled)
         self._in_flight = InFlight(count_max=soon_count_max, size_max=soon_size_max)
         self._accumulator = Accumulator(
             self._sender, self._selector, self._in_flight, session.tasks, batch_size_max=batch_size_max

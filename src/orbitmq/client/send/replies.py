@@ -54,12 +54,10 @@ class ConsumerReplies:
         sender = Sender(
             session,
             selector,
-            None,
             group=group,
             timeout_ms=SEND_TIMEOUT_MS,
             attempt_timeout_ms=None,
             retries=RETRIES,
-            queue_count=DEFAULT_QUEUE_COUNT,
         )
         self._replier = Replier(selector, sender)
         self._encoder = MessageEncoder(session)

@@ -68,12 +68,10 @@ class Tracer:
         self._sender = Sender(
             session,
             selector,
-            None,
             group=f"{_GROUP_PREFIX}-{group}-{kind}-1",
             timeout_ms=SEND_TIMEOUT_MS,
             attempt_timeout_ms=None,
             retries=1,
-            queue_count=DEFAULT_QUEUE_COUNT,
         )
         self._encoder = MessageEncoder(session)
         self._lost_count = 0
