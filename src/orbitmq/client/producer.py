@@ -117,7 +117,7 @@ class Producer(Client):
         self.group = group
         self._batch_size_max = batch_size_max
         pending = PendingRequests(requests_max)
-        self._checks = CheckAnswers(self.group, check, on_answer=self._note_answer)
+        self._checks = CheckAnswers(group, check, on_answer=self._note_answer)
         session = ClientSession(
             name_servers,
             describe=self._describe,
@@ -130,11 +130,11 @@ class Producer(Client):
         )
         super().__init__(session)
         tracer = self._tracer = Tracer(session, group=group, kind="PRODUCE", topic=trace_topic) if trace else None
-        fault_tolerance = FaultTolerance() if avoid_slow_brokers else None
-        self._selector = QueueSelector(session.routes, fault_tolerance, random=Random(), queue_count=queue_count)
-        self._sender = Sender(
+        faults = FaultTolerance() if avoid_slow_brokers else None
+        selector = self._selector = QueueSelector(session.routes, faults, random=Random(), queue_count=queue_count)
+        sender = self._sender = Sender(
             session,
-            self._selector,
+            selector,
             group=group,
             timeout_ms=send_timeout_ms,
             attempt_timeout_ms=attempt_timeout_ms,
@@ -143,14 +143,12 @@ class Producer(Client):
             on_sent=None if tracer is None else tracer.sent,
         )
         self._encoder = MessageEncoder(session, compress_over)
-        self._requester = Requester(session, self._sender, pending)
-        self._replier = Replier(self._selector, self._sender)
+        self._requester = Requester(session, sender, pending)
+        self._replier = Replier(selector, sender)
         on_recalled = None if tracer is None else tracer.recalled
         self._recaller = Recaller(session, group=group, timeout_ms=send_timeout_ms, on_answer=on_recalled)
         self._in_flight = InFlight(count_max=soon_count_max, size_max=soon_size_max)
-        self._accumulator = Accumulator(
-            self._sender, self._selector, self._in_flight, session.tasks, batch_size_max=batch_size_max
-        )
+        self._accumulator = Accumulator(sender, selector, self._in_flight, session.tasks, batch_size_max=batch_size_max)
         self._oneway_count = 0
 
     async def open(self) -> None:
