@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import orbitmq.broker.handlers
+import orbitmq.client.group_member
 import orbitmq.client.producer
-import orbitmq.client.push_consumer
 import orbitmq.controller.handlers
 import orbitmq.nameserver.handlers
 import orbitmq.wire.headers
@@ -21,7 +21,7 @@ from orbitmq.wire.header import bound_codes
 PAGE = Path(__file__).parents[1] / "docs" / "compatibility.md"
 ROW = re.compile(r"^\| (\d+) \| (\w+) \| (yes|sent|not yet|no) \|", re.MULTILINE)
 _CLIENTS: Handlers[Any] = Handlers()
-for _handlers in (orbitmq.client.push_consumer.handlers, orbitmq.client.producer.handlers):
+for _handlers in (orbitmq.client.group_member.handlers, orbitmq.client.producer.handlers):
     _CLIENTS.include(_handlers)
 HANDLERS: Mapping[str, Handlers[Any]] = {
     "NameServer": orbitmq.nameserver.handlers.handlers,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Mapping, Sequence
-from os import getpid
+from collections.abc import Iterable, Sequence
+from functools import partial
 from random import Random
 from typing import NamedTuple
 
@@ -18,14 +18,14 @@ from orbitmq.client.send import requests
 from orbitmq.client.send.accumulator import Accumulator, InFlight
 from orbitmq.client.send.attempts import FaultTolerance
 from orbitmq.client.send.batch import check_batch, fits_batch, split
+from orbitmq.client.send.encoder import MessageEncoder
 from orbitmq.client.send.queue_selector import QueueSelector, Target
 from orbitmq.client.send.recall import Recaller
 from orbitmq.client.send.replies import Replier
-from orbitmq.client.send.request import COMPRESS_OVER, DEFAULT_QUEUE_COUNT, EncodedMessage, encode_message
+from orbitmq.client.send.request import COMPRESS_OVER, DEFAULT_QUEUE_COUNT
 from orbitmq.client.send.requests import PendingRequests, Requester
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.send.sender import RETRIES, SEND_TIMEOUT_MS, SENDS_MAX, Sender
-from orbitmq.client.session.client_id import unique_instance, unique_key_seed
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
 from orbitmq.client.session.validation import INTERVAL_MS, PAUSE_MS, check_send, checked
@@ -33,14 +33,11 @@ from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
 from orbitmq.client.transactions import checks
 from orbitmq.client.transactions.checks import Check, CheckAnswers
 from orbitmq.client.transactions.decision import JAVA_STATES, Decision
-from orbitmq.clock import now_ms
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import Heartbeat
 from orbitmq.model.message import BODY_SIZE_MAX, Message, StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.handlers import Handlers
-from orbitmq.wire.headers.groups import UnregisterClient
-from orbitmq.wire.messages.message_id import UniqueKeys
 from orbitmq.wire.signature import Credentials
 
 BATCH_SIZE_MAX = 1024 * 1024
@@ -118,13 +115,11 @@ class Producer(Client):
         check: Check | None = None,
     ) -> None:
         self.group = group
-        self._compress_over = compress_over
         self._batch_size_max = batch_size_max
         pending = PendingRequests(requests_max)
-        self._checks = CheckAnswers(self.group, check, on_answer=self._note_answer)
+        self._checks = CheckAnswers(group, check, on_answer=self._note_answer)
         session = ClientSession(
             name_servers,
-            instance=unique_instance(),
             describe=self._describe,
             handlers=handlers,
             service=Pushed(pending, self._checks),
@@ -134,40 +129,31 @@ class Producer(Client):
             tls=tls,
         )
         super().__init__(session)
-        self._tracer = Tracer(session, group=self.group, kind="PRODUCE", topic=trace_topic) if trace else None
-        fault_tolerance = FaultTolerance() if avoid_slow_brokers else None
-        self._selector = QueueSelector(session.routes, fault_tolerance, random=Random(), queue_count=queue_count)
-        self._sender = Sender(
+        tracer = self._tracer = Tracer(session, group=group, kind="PRODUCE", topic=trace_topic) if trace else None
+        faults = FaultTolerance() if avoid_slow_brokers else None
+        selector = self._selector = QueueSelector(session.routes, faults, random=Random(), queue_count=queue_count)
+        sender = self._sender = Sender(
             session,
-            self._selector,
-            fault_tolerance,
-            group=self.group,
+            selector,
+            group=group,
             timeout_ms=send_timeout_ms,
             attempt_timeout_ms=attempt_timeout_ms,
             retries=retries,
-            queue_count=queue_count,
             sends_max=sends_max,
-            on_sent=None if self._tracer is None else self._tracer.sent,
+            on_sent=None if tracer is None else tracer.sent,
         )
-        self._requester = Requester(session, self._sender, pending)
-        self._replier = Replier(self._selector, self._sender)
-        self._recaller = Recaller(
-            session,
-            group=self.group,
-            timeout_ms=send_timeout_ms,
-            on_answer=None if self._tracer is None else self._tracer.recalled,
-        )
+        self._encoder = MessageEncoder(session, compress_over)
+        self._requester = Requester(session, sender, pending)
+        self._replier = Replier(selector, sender)
+        on_recalled = None if tracer is None else tracer.recalled
+        self._recaller = Recaller(session, group=group, timeout_ms=send_timeout_ms, on_answer=on_recalled)
         self._in_flight = InFlight(count_max=soon_count_max, size_max=soon_size_max)
-        self._accumulator = Accumulator(
-            self._sender, self._selector, self._in_flight, session.tasks, batch_size_max=batch_size_max
-        )
-        self._message_ids = UniqueKeys("127.0.0.1", getpid(), 0)
+        self._accumulator = Accumulator(sender, selector, self._in_flight, session.tasks, batch_size_max=batch_size_max)
         self._oneway_count = 0
 
     async def open(self) -> None:
         """Begin. No server is asked before the first send."""
         self._session.open()
-        self._message_ids = UniqueKeys(self._session.ip, getpid(), unique_key_seed())
         if self._tracer is not None:
             self._tracer.open()
 
@@ -187,7 +173,7 @@ class Producer(Client):
         finally:
             if self._tracer is not None:
                 await self._tracer.close()
-            await self._session.close([UnregisterClient(client_id=self._session.id, producer_group=self.group)])
+            await self._session.close()
 
     async def send(
         self,
@@ -216,10 +202,10 @@ class Producer(Client):
             timeout_ms = PAUSE_MS("timeout_ms", timeout_ms)
         self._check_open()
         if message.in_reply_to is not None and queue is None:
-            return await self._replier.send(self._encode(message), message.in_reply_to, timeout_ms)
+            return await self._replier.send(self._encoder.encode(message), message.in_reply_to, timeout_ms)
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
         # Encoded when its turn comes: of thousands that are sent at the same time, the first do not wait for the last's encoding.
-        return (await self._sender.send(lambda: (self._encode(message),), target, timeout_ms))[0]
+        return (await self._sender.send(lambda: (self._encoder.encode(message),), target, timeout_ms))[0]
 
     async def request(
         self,
@@ -246,11 +232,7 @@ class Producer(Client):
         if message.in_reply_to is not None:
             raise InvalidArgument("message", "a reply", "no reply: a reply gets none")
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
-
-        def encode(properties: Mapping[str, str]) -> EncodedMessage:
-            return encode_message(message, self._message_ids.next(now_ms()), self._compress_over, properties)
-
-        return await self._requester.request(encode, target, timeout_ms)
+        return await self._requester.request(partial(self._encoder.encode, message), target, timeout_ms)
 
     async def recall(self, handle: str, *, timeout_ms: int | None = None) -> str:
         """Take a delayed message back before its time.
@@ -289,7 +271,7 @@ class Producer(Client):
         self._check_open()
         check_batch(messages)
         queue = check_send(messages[0], queue=queue, key=key)
-        batch = [self._encode(message, compress_over=BODY_SIZE_MAX) for message in messages]
+        batch = [self._encoder.encode(message, compress_over=BODY_SIZE_MAX) for message in messages]
         target = Target(messages[0].topic, queue, key if key is not None else messages[0].sharding_key)
         found: list[SendResult] = []
         for run in split(batch, self._batch_size_max):
@@ -310,8 +292,8 @@ class Producer(Client):
         """
         queue = check_send(message, queue=queue, key=key)
         self._check_open()
-        is_single = len(message.body) > self._compress_over
-        encoded = self._encode(message)
+        is_single = len(message.body) > self._encoder.compress_over
+        encoded = self._encoder.encode(message)
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
         is_batchable = not is_single and fits_batch(encoded, message, self._batch_size_max)
         if not self._in_flight.has_room:
@@ -335,7 +317,7 @@ class Producer(Client):
             await self.send(message, queue=queue, key=key)
             return
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
-        await self._sender.send_oneway(self._encode(message), target)
+        await self._sender.send_oneway(self._encoder.encode(message), target)
 
     async def flush(self) -> None:
         """Wait until everything that `send_soon` queued is answered.
@@ -353,10 +335,6 @@ class Producer(Client):
         """
         self._check_open()
         return await self._selector.queues(topic)
-
-    def _encode(self, message: Message, compress_over: int | None = None, half_of: str | None = None) -> EncodedMessage:
-        limit = self._compress_over if compress_over is None else compress_over
-        return encode_message(message, self._message_ids.next(now_ms()), limit, half_of=half_of)
 
     def _note_answer(self, message: StoredMessage, message_id: str, broker: str, decision: Decision) -> None:
         """Trace what a broker was told that had asked about a transaction."""

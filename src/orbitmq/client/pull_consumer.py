@@ -21,7 +21,6 @@ from orbitmq.client.consume.subscriptions import subscribe
 from orbitmq.client.consume.window import COUNT_MAX, SIZE_MAX
 from orbitmq.client.routing.route_queues import readable_queues
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
-from orbitmq.client.session.client_id import unique_instance
 from orbitmq.client.session.session import ClientSession
 from orbitmq.client.session.validation import checked
 from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
@@ -96,7 +95,6 @@ class PullConsumer(Client):
         # No heartbeats: they would make this a member of the group, and its push consumers would leave queues to it.
         session = ClientSession(
             name_servers,
-            instance=unique_instance(),
             poll_interval_ms=poll_interval_ms,
             credentials=credentials,
             tls=tls,

@@ -10,49 +10,31 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-import time
 from collections.abc import AsyncIterator, Iterable, Mapping
-from operator import attrgetter
 from pathlib import Path
 
 from orbitmq.client.base import Client
-from orbitmq.client.consume import inspection
 from orbitmq.client.consume.allocation import Strategy, allocate_average
-from orbitmq.client.consume.assigned_queue import Consumption
-from orbitmq.client.consume.assignment import Assignment
-from orbitmq.client.consume.batch import Batch, BatchIterator, Settler
-from orbitmq.client.consume.handler_pools import Handler, HandlerPool, KeyOf, MessageHandler, MessagePool, ReadyQueues
-from orbitmq.client.consume.inspection import DirectConsumption, Inspection
-from orbitmq.client.consume.offset_stores import BrokerOffsets, LocalOffsets
-from orbitmq.client.consume.pull_request import PULL_COUNT_MAX, PullSettings
-from orbitmq.client.consume.queue_allocator import QueueAllocator
-from orbitmq.client.consume.queue_locks import HeldQueueLocks
-from orbitmq.client.consume.rebalancer import REBALANCE_INTERVAL_MS, Rebalancer
-from orbitmq.client.consume.redelivery import MAX_ATTEMPTS, RETRY_DELAY_MS, RedeliveryPolicy
-from orbitmq.client.consume.send_backs import Drops, SendBacks
-from orbitmq.client.consume.start_offsets import QueueOffsets, StartOffsets, check_start
-from orbitmq.client.consume.statistics import ConsumeStatistics
-from orbitmq.client.consume.subscriptions import subscribe
+from orbitmq.client.consume.batch import Batch, BatchIterator
+from orbitmq.client.consume.handler_pools import Handler, KeyOf, MessageHandler
+from orbitmq.client.consume.pull_request import PULL_COUNT_MAX
+from orbitmq.client.consume.rebalancer import REBALANCE_INTERVAL_MS
+from orbitmq.client.consume.redelivery import MAX_ATTEMPTS, RETRY_DELAY_MS
+from orbitmq.client.consume.settings import ConsumerSettings
 from orbitmq.client.consume.window import COUNT_MAX, SIZE_MAX, SPAN_MAX
+from orbitmq.client.group_member import GroupMember
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
 from orbitmq.client.send.replies import ConsumerReplies
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.send.sender import SEND_TIMEOUT_MS
 from orbitmq.client.session.arguments import function
-from orbitmq.client.session.client_id import DEFAULT_INSTANCE, unique_instance
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
-from orbitmq.client.session.session import ClientSession
 from orbitmq.client.session.validation import INTERVAL_MS, checked
-from orbitmq.client.trace.settlers import TracedSettler
-from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
-from orbitmq.clock import now_ms
-from orbitmq.errors import ClientError, InvalidArgument
-from orbitmq.model.group import ConsumeFrom, ConsumerInfo, Heartbeat, MessageModel, Subscription
+from orbitmq.client.trace.tracer import TRACE_TOPIC
+from orbitmq.errors import ClientError
+from orbitmq.model.group import ConsumeFrom, MessageModel
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
-from orbitmq.model.topic import RETRY_PREFIX
-from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
-from orbitmq.wire.headers import NotifyConsumerIdsChanged, UnregisterClient
 from orbitmq.wire.signature import Credentials
 
 BATCH_COUNT_MAX = 32
@@ -65,8 +47,6 @@ SILENCE_MS = 2_000
 """After so long a consumer without a handler or an iteration is a mistake."""
 
 log = logging.getLogger(__name__)
-
-handlers: Handlers[PushConsumer] = Handlers()
 
 
 @checked(init={"key": function}, reply={"timeout_ms": INTERVAL_MS})
@@ -156,140 +136,26 @@ class PushConsumer(Client):
         trace: bool = False,
         trace_topic: str = TRACE_TOPIC,
     ) -> None:
-        if handler is not None and message_handler is not None:
-            raise InvalidArgument("message_handler", message_handler, "none next to handler")
-        if key is not None and message_handler is None:
-            raise InvalidArgument("key", key, "none without message_handler: batches keep their queue's order")
+        settings = ConsumerSettings(
+            group=group, name_servers=name_servers, handler=handler, message_handler=message_handler, key=key,
+            ordered=ordered, max_attempts=max_attempts, consume_timeout_ms=consume_timeout_ms,
+            message_model=MessageModel(message_model), consume_from=ConsumeFrom(consume_from),
+            consume_from_ms=consume_from_ms, batch_count_max=batch_count_max, concurrency=concurrency,
+            pull_count_max=pull_count_max, window_count_max=window_count_max, window_size_max=window_size_max,
+            window_span_max=window_span_max, retry_delay_ms=retry_delay_ms, commit_interval_ms=commit_interval_ms,
+            rebalance_interval_ms=rebalance_interval_ms, heartbeat_interval_ms=heartbeat_interval_ms,
+            poll_interval_ms=poll_interval_ms, instance=instance, offset_dir=offset_dir, strategy=strategy,
+            credentials=credentials, tls=tls, trace=trace, trace_topic=trace_topic,
+        )  # fmt: skip
         self.group = group
-        self._retry_topic = RETRY_PREFIX + self.group
-        self._message_model = MessageModel(message_model)
-        self._consume_from = check_start(consume_from, consume_from_ms)
-        self._commit_interval_ms = commit_interval_ms
-        self._subscriptions: dict[str, Subscription] = {}
+        self._settings = settings
+        self._member = GroupMember(settings)
+        super().__init__(self._member.session)
+        self._replies = ConsumerReplies(self._session, group)
         self._was_subscribed = self._was_asked = False
         self._closed = asyncio.Event()
         self._closing = asyncio.Lock()
         self._loops: list[asyncio.Task[None]] = []
-        is_broadcasting = self._message_model is MessageModel.BROADCASTING
-        self._locks_queues = ordered and not is_broadcasting
-        session = ClientSession(
-            name_servers,
-            instance=instance or (DEFAULT_INSTANCE if is_broadcasting else unique_instance()),
-            describe=self._describe,
-            handlers=handlers,
-            service=self,
-            heartbeat_interval_ms=heartbeat_interval_ms,
-            poll_interval_ms=poll_interval_ms,
-            credentials=credentials,
-            tls=tls,
-        )
-        super().__init__(session)
-        self._tracer = Tracer(session, group=self.group, kind="CONSUME", topic=trace_topic) if trace else None
-        self._ready = ReadyQueues(batch_count_max if message_handler is None else 1)
-        policy = RedeliveryPolicy(
-            is_in_place=ordered or is_broadcasting, max_attempts=max_attempts, retry_delay_ms=retry_delay_ms
-        )
-        send_backs = (
-            Drops(self.group)
-            if is_broadcasting
-            else SendBacks(session, self.group, policy, on_retry=lambda: self._rebalancer.require_all())
-        )
-        self._handlers: HandlerPool | MessagePool | None = None
-        if handler is not None:
-            self._handlers = HandlerPool(
-                self.group,
-                self._ready,
-                handler,
-                concurrency=concurrency,
-                timeout_ms=consume_timeout_ms,
-                tasks=session.tasks,
-            )
-        elif message_handler is not None:
-            self._handlers = MessagePool(
-                self.group,
-                self._ready,
-                message_handler,
-                key=key if key is not None or ordered else attrgetter("sharding_key"),
-                policy=policy,
-                send_backs=send_backs,
-                concurrency=concurrency,
-                timeout_ms=consume_timeout_ms,
-                tasks=session.tasks,
-            )
-        statistics = ConsumeStatistics(time.monotonic())
-        self._replies = ConsumerReplies(session, self.group)
-        directory = Path(offset_dir) if offset_dir is not None else Path.home() / ".orbitmq" / "offsets"
-        self._local_offsets = LocalOffsets(directory, self.group) if is_broadcasting else None
-        store = self._local_offsets or BrokerOffsets(
-            session, self.group, in_memory_queue_at_zero=self._consume_from is ConsumeFrom.LAST
-        )
-        self._assignment = Assignment(
-            session,
-            self.group,
-            store,
-            StartOffsets(store, QueueOffsets(session), self._consume_from, consume_from_ms, stores=True),
-            Consumption(
-                policy=policy,
-                send_backs=send_backs,
-                tasks=session.tasks,
-                on_ready=self._ready.put,
-                statistics=statistics.topics,
-                is_shared=message_handler is not None,
-                settler_of=self._settler_of,
-                expires_ms=None if policy.is_in_place or self._handlers is not None else consume_timeout_ms,
-                deferred_ms=None if policy.is_in_place else consume_timeout_ms,
-                check_loop=session.owning_loop.check,
-            ),
-            settings=PullSettings(
-                pull_count_max=pull_count_max,
-                window_count_max=window_count_max,
-                window_size_max=window_size_max,
-                window_span_max=None if message_handler is None else window_span_max,
-            ),
-            commits_with_pulls=not is_broadcasting,
-            locks=HeldQueueLocks(session, self.group) if self._locks_queues else None,
-            on_lost=lambda: self._rebalancer.request(),
-        )
-        self._rebalancer = Rebalancer(
-            session,
-            QueueAllocator(session, self.group, self._message_model, strategy),
-            self._assignment,
-            self._subscriptions,
-            optional_topic=self._retry_topic,
-            interval_ms=rebalance_interval_ms,
-        )
-
-        self._inspection = Inspection(
-            session,
-            self.group,
-            self._assignment,
-            self._subscriptions,
-            direct=DirectConsumption(handler, message_handler, timeout_ms=consume_timeout_ms, is_ordered=ordered),
-            statistics=statistics,
-            properties={
-                "PROP_CLIENT_VERSION": "V5_3_3",
-                "PROP_CONSUMEORDERLY": str(ordered).lower(),
-                "PROP_CONSUMER_START_TIMESTAMP": str(now_ms()),
-                "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
-                "PROP_THREADPOOL_CORE_SIZE": str(concurrency),
-                "consumeConcurrentlyMaxSpan": str(window_span_max),
-                "consumeFromWhere": self._consume_from.value,
-                "consumeMessageBatchMaxSize": str(batch_count_max),
-                "consumeThreadMax": str(concurrency),
-                "consumeTimeout": str(consume_timeout_ms // 60_000),
-                "consumerGroup": self.group,
-                "heartbeatBrokerInterval": str(heartbeat_interval_ms),
-                "language": "PYTHON",
-                "maxReconsumeTimes": str(-1 if max_attempts is None else max_attempts - 1),
-                "messageModel": self._message_model.value,
-                "persistConsumerOffsetInterval": str(commit_interval_ms),
-                "pollNameServerInterval": str(poll_interval_ms),
-                "pullBatchSize": str(pull_count_max),
-                "pullThresholdForQueue": str(window_count_max),
-                "pullThresholdSizeForQueue": str(window_size_max >> 20),
-                "suspendCurrentQueueTimeMillis": str(retry_delay_ms),
-            },
-        )
 
     async def open(self) -> None:
         """Begin to consume.
@@ -297,27 +163,28 @@ class PushConsumer(Client):
         Raises:
             NoNameServer: none of them answers.
         """
-        self._session.open()
+        member, session = self._member, self._session
+        session.open()
         try:
-            if self._local_offsets is not None:
-                self._local_offsets.open(self._session.id)
+            if member.local_offsets is not None:
+                member.local_offsets.open(session.id)
             else:
-                self.subscribe(self._retry_topic)  # where Java members of the group send what they could not do
-            await self._rebalancer.find_routes()
+                member.subscribe(self._settings.retry_topic)  # where Java members send what they could not do
+            await member.rebalancer.find_routes()
         except BaseException:
-            await self._session.close()
+            await session.close()
             raise
         self._loops = [
-            self._session.tasks.spawn(self._rebalancer.run(), "rebalancer"),
-            self._session.tasks.spawn(self._store_offsets(), "offsets"),
-            self._session.tasks.spawn(self._warn_of_silence(), "warning"),
+            session.tasks.spawn(member.rebalancer.run(), "rebalancer"),
+            session.tasks.spawn(self._store_offsets(), "offsets"),
+            session.tasks.spawn(self._warn_of_silence(), "warning"),
         ]
-        if self._tracer is not None:
-            self._tracer.open()
-        if self._locks_queues:
-            self._loops.append(self._session.tasks.spawn(self._assignment.keep_locks(), "locks"))
-        if self._handlers is not None:
-            self._handlers.start()
+        if member.tracer is not None:
+            member.tracer.open()
+        if self._settings.locks_queues:
+            self._loops.append(session.tasks.spawn(member.assignment.keep_locks(), "locks"))
+        if member.pool is not None:
+            member.pool.start()
 
     async def close(self) -> None:
         """Let running handlers end (for 5 s at most), store the offsets, leave the group and close the connections.
@@ -327,20 +194,18 @@ class PushConsumer(Client):
         async with self._closing:
             if not self._session.is_open:
                 return
+            member = self._member
             self._closed.set()
-            self._ready.close()
+            member.ready.close()
             for loop in self._loops:
                 loop.cancel()
             await asyncio.gather(*self._loops, return_exceptions=True)
-            if self._handlers is not None:
-                await self._handlers.drain(DRAIN_MS)
-            await self._assignment.close()
-            if self._tracer is not None:
-                await self._tracer.close()
-            await self._session.close([UnregisterClient(client_id=self._session.id, consumer_group=self.group)])
-
-    def _settler_of(self, queue: Settler) -> Settler:
-        return queue if self._tracer is None else TracedSettler(queue, self._tracer)
+            if member.pool is not None:
+                await member.pool.drain(DRAIN_MS)
+            await member.assignment.close()
+            if member.tracer is not None:
+                await member.tracer.close()
+            await self._session.close()
 
     async def run(self) -> None:
         """Wait until the consumer is closed; for programs whose handler does the work.
@@ -367,18 +232,12 @@ class PushConsumer(Client):
             ClientError: the consumer is closed.
         """
         self._check_not_over()
-        subscription = subscribe(topic, tag, sql, now_ms())
-        self._subscriptions[topic] = subscription
-        self._was_subscribed |= topic != self._retry_topic
-        self._assignment.subscribe(subscription)
-        self._session.routes.watch(topic)
-        self._rebalancer.note_subscriptions()
+        self._member.subscribe(topic, tag, sql)
+        self._was_subscribed |= topic != self._settings.retry_topic
 
     def unsubscribe(self, topic: str) -> None:
         """Consume `topic` no more."""
-        self._subscriptions.pop(topic, None)
-        self._session.routes.unwatch(topic)
-        self._rebalancer.note_subscriptions()
+        self._member.unsubscribe(topic)
 
     @property
     def client_id(self) -> str:
@@ -388,7 +247,7 @@ class PushConsumer(Client):
     @property
     def assignment(self) -> frozenset[MessageQueue]:
         """The queues that this consumer reads now, the group's retry queues aside."""
-        return frozenset(queue for queue in self._assignment.queues if queue.topic != self._retry_topic)
+        return frozenset(queue for queue in self._member.assignment.queues if queue.topic != self._settings.retry_topic)
 
     async def assigned(self) -> frozenset[MessageQueue]:
         """Wait for the first assignment, and return it.
@@ -398,7 +257,7 @@ class PushConsumer(Client):
         """
         self._check_open()
         self._check_subscribed()
-        await self._rebalancer.first_assignment()
+        await self._member.rebalancer.first_assignment()
         return self.assignment
 
     def __aiter__(self) -> AsyncIterator[Batch]:
@@ -421,12 +280,12 @@ class PushConsumer(Client):
             self._check_open()
             self._check_subscribed()
             self._was_asked = True
-            if self._handlers is not None:
+            if self._settings.has_handler:
                 raise ClientError("this consumer's handler gets its messages: iterate over one without a handler")
         if timeout_ms is None:
-            return await self._ready.next_batch()
+            return await self._member.ready.next_batch()
         try:
-            return await asyncio.wait_for(self._ready.next_batch(), timeout_ms / 1000)
+            return await asyncio.wait_for(self._member.ready.next_batch(), timeout_ms / 1000)
         except TimeoutError:
             return None
 
@@ -455,7 +314,7 @@ class PushConsumer(Client):
 
     async def commit_offsets(self) -> None:
         """Store the group's offsets now; errors are logged, the next round tries again."""
-        await self._assignment.store_offsets()
+        await self._member.assignment.store_offsets()
 
     def _check_subscribed(self) -> None:
         if not self._was_subscribed:
@@ -463,7 +322,7 @@ class PushConsumer(Client):
 
     async def _store_offsets(self) -> None:
         while True:
-            await asyncio.sleep(self._commit_interval_ms / 1000)
+            await asyncio.sleep(self._settings.commit_interval_ms / 1000)
             await self.commit_offsets()
 
     async def _warn_of_silence(self) -> None:
@@ -473,26 +332,7 @@ class PushConsumer(Client):
             log.warning(
                 "group %s: nothing comes: this consumer subscribes to nothing, subscribe() is missing", self.group
             )
-        elif self._handlers is None and not self._was_asked:
+        elif not self._settings.has_handler and not self._was_asked:
             log.warning(
                 "group %s: the messages are not taken: give a handler, or iterate over the consumer", self.group
             )
-
-    def _describe(self, client_id: str) -> Heartbeat:
-        consumer = ConsumerInfo(
-            group=self.group,
-            message_model=self._message_model,
-            consume_from=self._consume_from,
-            subscriptions=tuple(self._subscriptions.values()),
-        )
-        return Heartbeat(client_id=client_id, consumers=(consumer,))
-
-
-@handlers.on(NotifyConsumerIdsChanged)
-def _group_changed(consumer: PushConsumer, call: Call[NotifyConsumerIdsChanged]) -> Reply:
-    if call.header.consumer_group == consumer.group:
-        consumer._rebalancer.request()
-    return Reply()
-
-
-handlers.include(inspection.handlers)

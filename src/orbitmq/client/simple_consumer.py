@@ -1,6 +1,6 @@
 """The SimpleConsumer: messages are its own for a time, and acknowledged one by one. No queues are assigned.
 
-Source: Java's POP consumers (MQClientAPIImpl.popMessageAsync), RocketMQ's SimpleConsumer.
+Source: Java's POP consumers, RocketMQ's SimpleConsumer.
 """
 
 from __future__ import annotations
@@ -10,54 +10,28 @@ import logging
 import ssl
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, NamedTuple
-from uuid import uuid4
 
 from orbitmq.client.base import Client
-from orbitmq.client.consume.absent_brokers import AbsentBrokers
-from orbitmq.client.consume.popped_messages import (
-    NOTHING,
-    AckRequest,
-    ack_requests,
-    decode_popped,
-    handle_of,
-    with_new_time,
-)
+from orbitmq.client.consume.pop_targets import PopTargets
+from orbitmq.client.consume.popped_messages import AckRequest, ack_requests, handle_of, with_new_time
+from orbitmq.client.consume.popper import Popper
 from orbitmq.client.consume.redelivery import MAX_ATTEMPTS, RedeliveryPolicy
 from orbitmq.client.consume.send_backs import TO_DEAD_LETTERS, SendBacks
 from orbitmq.client.consume.subscriptions import subscribe, wants
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
 from orbitmq.client.session.arguments import choice, one_or_more, whole
-from orbitmq.client.session.client_id import unique_instance
-from orbitmq.client.session.session import REQUEST_TIMEOUT_MS, ClientSession
+from orbitmq.client.session.session import ClientSession
 from orbitmq.client.session.validation import STORED, checked
 from orbitmq.client.trace.settlers import TracedReceipts
 from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
 from orbitmq.clock import now_ms
-from orbitmq.codes import ResponseCode
-from orbitmq.errors import (
-    ClientError,
-    ConnectionFailed,
-    InvalidArgument,
-    OrbitError,
-    RemoteRefused,
-    RequestTimeout,
-    RouteNotFound,
-)
+from orbitmq.errors import ClientError, OrbitError
 from orbitmq.model.group import ConsumeFrom, Subscription
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
-from orbitmq.model.topic import Perm
 from orbitmq.net.pool import expect
-from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import (
-    ChangeInvisibleTime,
-    ChangeInvisibleTimeResponse,
-    PopMessage,
-    PopNotification,
-    PopNotificationResponse,
-)
+from orbitmq.wire.headers import ChangeInvisibleTime, ChangeInvisibleTimeResponse
 from orbitmq.wire.messages.traces import ConsumeReturnType
 from orbitmq.wire.pop.handles import format_handle, pop_retry_topic
 from orbitmq.wire.pop.revive_log import COUNT_MAX
@@ -65,22 +39,10 @@ from orbitmq.wire.signature import Credentials
 
 INVISIBLE_MS = 60_000
 RECEIVE_TIMEOUT_MS = 15_000
-_POLL_MS_MAX = 10_000
-"""A broker holds one request no longer: a Java broker does not wake waiting requests for messages that come again."""
 _PAUSE_S = 0.2
 """Between two attempts where a broker holds no request."""
-_ROUTE_PAUSE_S = 1.0
-"""Between two questions for a topic without a route while others have messages."""
-_INIT_MIN, _INIT_MAX = 0, 1
 
 log = logging.getLogger(__name__)
-
-
-class _PopTarget(NamedTuple):
-    """A broker that has messages of a subscription."""
-
-    subscription: Subscription
-    broker_name: str
 
 
 @checked(
@@ -136,15 +98,10 @@ class SimpleConsumer(Client):
         trace_topic: str = TRACE_TOPIC,
     ) -> None:
         self.group = group
-        self._init_mode = _INIT_MIN if consume_from == ConsumeFrom.FIRST else _INIT_MAX
         self._invisible_ms = invisible_ms
-        self._is_ordered = ordered
-        self._attempts: dict[_PopTarget, str] = {}
-        """In order: attempts whose answers never came. The same attempt gets the same messages from its broker."""
         # No heartbeats: they would make this a member of the group, and its push consumers would leave queues to it.
         session = ClientSession(
             name_servers,
-            instance=unique_instance(),
             poll_interval_ms=poll_interval_ms,
             credentials=credentials,
             tls=tls,
@@ -155,11 +112,15 @@ class SimpleConsumer(Client):
         self._tracer = Tracer(session, group=self.group, kind="CONSUME", topic=trace_topic) if trace else None
         self._receipts = None if self._tracer is None else TracedReceipts(self._tracer)
         self._subscriptions: dict[str, Subscription] = {}
-        self._absent = AbsentBrokers(session)
-        self._unknown: set[str] = set()
-        """Topics without a route that were told of."""
-        self._asks_again_s = 0.0
-        self._turn = 0
+        self._targets = PopTargets(session, self._subscriptions)
+        self._popper = Popper(
+            session,
+            group,
+            consume_from=consume_from,
+            is_ordered=ordered,
+            keep=self._keep,
+            check_open=self._check_open,
+        )
 
     async def open(self) -> None:
         """Begin."""
@@ -193,7 +154,7 @@ class SimpleConsumer(Client):
     def unsubscribe(self, topic: str) -> None:
         """Receive no more messages of a topic."""
         self._subscriptions.pop(topic, None)
-        self._unknown.discard(topic)
+        self._targets.forget(topic)
         self._session.routes.unwatch(topic)
 
     async def receive(
@@ -221,20 +182,15 @@ class SimpleConsumer(Client):
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         while True:
-            places = await self._places()
-            names = [place.broker_name for place in places]
-            if len(places) > 1 or self._absent.returns(names):
-                found = await self._receive_any(places, count_max, invisible, deadline)
-            else:
-                poll_ms = min(_left_ms(deadline), _POLL_MS_MAX)
-                found = await self._pop_if_there(places[0], count_max, invisible, poll_ms)
-            if found and self._receipts is not None:
-                self._receipts.received(found)
+            targets = await self._targets.find()
+            found = await self._popper.pop(targets, count_max, invisible, deadline)
             if found:
+                if self._receipts is not None:
+                    self._receipts.received(found)
                 return found
             left_s = deadline - loop.time()
             if left_s <= 0:
-                if (error := self._absent.error(names)) is not None:
+                if (error := self._popper.absence(targets)) is not None:
                     raise error
                 return []
             await asyncio.sleep(min(_PAUSE_S, left_s))
@@ -319,156 +275,11 @@ class SimpleConsumer(Client):
         except OrbitError as error:
             log.warning("group %s: message %s is not given up yet: %s", self.group, message.message_id, error)
 
-    async def _places(self) -> list[_PopTarget]:
-        """Return every broker of every subscription, in an order that gives each its turn to be asked first."""
-        if not self._subscriptions:
-            raise InvalidArgument("subscriptions", "none", "at least one; subscribe() comes first")
-        unknown = await self._find_routes()
-        found = []
-        for topic, subscription in self._subscriptions.items():
-            if (route := self._session.routes.known.routes.get(topic)) is None:
-                continue
-            names = sorted(data.broker_name for data in route.queues if data.perm & Perm.READ and data.read_queue_count)
-            found += [_PopTarget(subscription, name) for name in names]
-        if not found:
-            raise unknown or ClientError(f"no broker allows reading of {', '.join(self._subscriptions)}")
-        self._turn = (self._turn + 1) % len(found)
-        return found[self._turn :] + found[: self._turn]
-
-    async def _find_routes(self) -> RouteNotFound | None:
-        """Look for the routes that are missing, now and then while others are known; return why one is still missing."""
-        known = self._session.routes.known.routes
-        missing = [topic for topic in self._subscriptions if topic not in known]
-        now_s = asyncio.get_running_loop().time()
-        if len(missing) < len(self._subscriptions) and now_s < self._asks_again_s:
-            return None
-        error = None
-        for topic in missing:
-            try:
-                await self._session.routes.find(topic)
-            except RouteNotFound as not_found:
-                error = not_found
-                self._asks_again_s = now_s + _ROUTE_PAUSE_S
-                log.log(logging.DEBUG if topic in self._unknown else logging.WARNING, "%s", error)
-                self._unknown.add(topic)
-        return error
-
-    async def _receive_any(
-        self, places: list[_PopTarget], count_max: int, invisible_ms: int, deadline: float
-    ) -> list[StoredMessage]:
-        """Ask one broker after another; when none has messages, wait for the first one that gets some, or comes back."""
-        asked = [place for place in places if place.broker_name not in self._absent]
-        errors: list[ClientError] = []
-        for place in asked:
-            try:
-                found = await self._pop_if_there(place, count_max, invisible_ms, 0)
-            except ClientError as error:
-                errors.append(error)
-                continue
-            if found:
-                return found
-        if errors and len(errors) == len(asked):
-            raise errors[0]
-        left_ms = _left_ms(deadline)
-        if left_ms > 0 and (ready := await self._first_with_messages(places, min(left_ms, _POLL_MS_MAX))) is not None:
-            return await self._pop_if_there(ready, count_max, invisible_ms, 0)
-        return []
-
-    async def _first_with_messages(self, places: list[_PopTarget], poll_ms: int) -> _PopTarget | None:
-        back = self._absent.returns(place.broker_name for place in places)
-        asked = [place for place in places if place.broker_name not in self._absent]
-        waiting = {asyncio.ensure_future(self._has_messages(place, poll_ms)): place for place in asked}
-        pending: set[asyncio.Task[Any]] = {*waiting, *back}
-        end = asyncio.get_running_loop().time() + poll_ms / 1000
-        try:
-            while waiting.keys() & pending or (pending and _left_ms(end)):
-                timeout_s = None if waiting.keys() & pending else _left_ms(end) / 1000
-                done, pending = await asyncio.wait(pending, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-                if done & back:
-                    return None
-                for task in done:
-                    if task.result():
-                        return waiting[task]
-            return None
-        finally:
-            for task in pending - back:
-                task.cancel()
-
-    async def _pop_if_there(
-        self, place: _PopTarget, count_max: int, invisible_ms: int, poll_ms: int
-    ) -> list[StoredMessage]:
-        """Pop of a broker; nothing when it does not answer, which is noted."""
-        try:
-            return await self._pop(place, count_max, invisible_ms, poll_ms)
-        except (ConnectionFailed, RequestTimeout) as error:
-            self._note_absence(place, error)
-            return []
-
-    def _note_absence(self, place: _PopTarget, error: ClientError) -> None:
-        self._check_open()  # its connections break where the consumer is closed meanwhile
-        self._absent.note(place.broker_name, error, self._notification(place, 0))
-
-    def _notification(self, place: _PopTarget, poll_ms: int) -> PopNotification:
-        return PopNotification(
-            consumer_group=self.group, topic=place.subscription.topic, queue_id=-1, poll_ms=poll_ms,
-            order=self._is_ordered, attempt_id=self._attempts.get(place), broker_name=place.broker_name,
-        )  # fmt: skip
-
-    async def _has_messages(self, place: _PopTarget, poll_ms: int) -> bool:
-        header = self._notification(place, poll_ms)
-        try:
-            answer = await self._session.call(place.broker_name, header, timeout_ms=poll_ms + REQUEST_TIMEOUT_MS)
-        except (ConnectionFailed, RequestTimeout) as error:
-            self._note_absence(place, error)
-            return False
-        except ClientError as error:
-            self._session.note_failure(place.broker_name, error)
-            return False
-        if answer.code != ResponseCode.SUCCESS:
-            return False
-        return decode_header(PopNotificationResponse, answer.ext_fields).has_message
-
-    async def _pop(self, place: _PopTarget, count_max: int, invisible_ms: int, poll_ms: int) -> list[StoredMessage]:
-        subscription, broker_name = place
-        # Two receives at a time are two attempts: of the same name, the second would get the first one's messages.
-        attempt_id = (self._attempts.pop(place, None) or uuid4().hex) if self._is_ordered else None
-        header = PopMessage(
-            consumer_group=self.group,
-            topic=subscription.topic,
-            queue_id=-1,
-            count_max=count_max,
-            invisible_ms=invisible_ms,
-            poll_ms=poll_ms,
-            init_mode=self._init_mode,
-            expression_type=subscription.expression_type,
-            expression=subscription.expression,
-            order=self._is_ordered,
-            attempt_id=attempt_id,
-            broker_name=broker_name,
-        )
-        timeout_ms = poll_ms + REQUEST_TIMEOUT_MS
-        try:
-            answer = await self._session.call(broker_name, header, timeout_ms=timeout_ms, only_this=True)
-        except BaseException:
-            if attempt_id is not None:
-                self._attempts[place] = attempt_id
-            raise
-        return await self._take(answer, place)
-
-    async def _take(self, answer: Command, place: _PopTarget) -> list[StoredMessage]:
-        """Return the messages of an answer that are wanted; others, whose tag's hash clashes, are done.
+    async def _keep(self, subscription: Subscription, messages: list[StoredMessage]) -> list[StoredMessage]:
+        """Return the messages that are wanted; others, whose tag's hash clashes, are done.
 
         Those that were tried often enough are given up.
         """
-        subscription, broker_name = place
-        self._session.note_answer(broker_name)
-        if answer.code in NOTHING:
-            return []
-        if answer.code != ResponseCode.SUCCESS:
-            raise RemoteRefused(answer.code, answer.remark, self._session.routes.address(broker_name))
-        messages, errors = decode_popped(answer, subscription.topic, broker_name)
-        for error in errors:
-            log.error("group %s: a message from %s cannot be read: %s", self.group, broker_name, error)
         unwanted = [message for message in messages if not wants(subscription, message.tag)]
         if unwanted:
             await self.ack(unwanted)
@@ -487,8 +298,3 @@ class SimpleConsumer(Client):
     async def _send(self, request: AckRequest) -> None:
         answer = await self._session.call(request.broker_name, request.header, request.body, only_this=True)
         expect(answer, self._session.routes.address(request.broker_name))
-
-
-def _left_ms(deadline: float) -> int:
-    """Return how many ms are left until a time of the running loop, 0 when it is over."""
-    return max(0, int((deadline - asyncio.get_running_loop().time()) * 1000))

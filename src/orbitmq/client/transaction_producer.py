@@ -134,7 +134,7 @@ class TransactionProducer(Producer):
                 raise InvalidArgument(name, time, "nothing for a message in a transaction: its commit delivers it")
         if message.in_reply_to is not None:
             raise InvalidArgument("message", "a reply", "no reply: no requester waits for a transaction's end")
-        (sent,) = await self._sender.send((self._encode(message, half_of=self.group),), target, timeout_ms)
+        (sent,) = await self._sender.send((self._encoder.encode(message, half_of=self.group),), target, timeout_ms)
         if sent.status is not SendStatus.SEND_OK:
             # As Java: what is done may not rest on a message that could be lost.
             await self._end(message, sent, Decision.ROLLBACK)

@@ -113,7 +113,7 @@ async def test_a_receive_goes_on_when_its_broker_is_back():
         await reader.ack(before)
         await cluster.stop_broker()
         receiving = asyncio.ensure_future(reader.receive(timeout_ms=600_000))
-        await until(lambda: "broker-a" in reader._absent or receiving.done(), 0.001)
+        await until(lambda: "broker-a" in reader._popper._absent or receiving.done(), 0.001)
         await cluster.start_broker()
         await producer.send(Message("orders", b"x"))
         assert [message.body for message in await receiving] == [b"x"]
@@ -154,7 +154,7 @@ async def test_an_unknown_topic_keeps_no_message_of_the_others(caplog):
         (message,) = await reader.receive(timeout_ms=600_000)
         assert message.body == b"x"
         assert "topic nowhere has no route" in caplog.text
-        reader._asks_again_s = 0
+        reader._targets._asks_again_s = 0
         await create(cluster, "nowhere")
         await producer.send(Message("nowhere", b"y"))
         assert [one.body for one in await reader.receive(timeout_ms=600_000)] == [b"y"]
@@ -182,7 +182,7 @@ async def test_routes_of_what_it_subscribes_to_are_kept_up_to_date():
 
 async def test_a_new_group_may_begin_at_the_end():
     async with LocalCluster() as cluster, consumer(cluster, consume_from=ConsumeFrom.LAST) as reader:
-        assert reader._init_mode == 1
+        assert reader._popper._init_mode == 1
     with pytest.raises(InvalidArgument, match=r"expected one of ConsumeFrom\.FIRST, ConsumeFrom\.LAST$"):
         SimpleConsumer("g", "127.0.0.1:9876", consume_from=ConsumeFrom.TIMESTAMP)
 

@@ -18,8 +18,10 @@ from orbitmq.client.consume.assignment import Assignment
 from orbitmq.client.consume.batch import Batch
 from orbitmq.client.consume.handler_call import call_handler
 from orbitmq.client.consume.handler_pools import Handler, MessageHandler
+from orbitmq.client.consume.settings import ConsumerSettings
 from orbitmq.client.consume.statistics import ConsumeStatistics
 from orbitmq.client.session.session import ClientSession
+from orbitmq.clock import now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import CorruptRecord, HeaderError, Rejected
 from orbitmq.model.group import Subscription
@@ -46,32 +48,32 @@ class Inspection:
 
     Args:
         session: has the client's id and its tasks.
-        group: the consumer group.
+        settings: the consumer's.
         assignment: the queues that are read.
         subscriptions: by topic.
-        direct: consumes a message on request.
         statistics: sums of the work.
-        properties: the consumer's settings, by Java's names.
     """
 
     def __init__(
         self,
         session: ClientSession,
-        group: str,
+        settings: ConsumerSettings,
         assignment: Assignment,
         subscriptions: Mapping[str, Subscription],
-        *,
-        direct: DirectConsumption,
         statistics: ConsumeStatistics,
-        properties: Mapping[str, str],
     ) -> None:
         self.session = session
-        self.group = group
+        self.group = settings.group
         self.assignment = assignment
-        self.direct = direct
+        self.direct = DirectConsumption(
+            settings.handler,
+            settings.message_handler,
+            timeout_ms=settings.consume_timeout_ms,
+            is_ordered=settings.ordered,
+        )
         self._subscriptions = subscriptions
         self._statistics = statistics
-        self._properties = properties
+        self._properties = java_properties(settings, now_ms())
 
     def running_info(self, *, with_stacks: bool) -> RunningInfo:
         """Return what the consumer says of itself."""
@@ -95,10 +97,38 @@ class Inspection:
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"The Consumer Group <{group:.260}> not exist in this consumer")
 
 
+def java_properties(settings: ConsumerSettings, started_at_ms: int) -> dict[str, str]:
+    """Return a consumer's settings by the names that Java's consumers have for them."""
+    max_attempts = settings.max_attempts
+    return {
+        "PROP_CLIENT_VERSION": "V5_3_3",
+        "PROP_CONSUMEORDERLY": str(settings.ordered).lower(),
+        "PROP_CONSUMER_START_TIMESTAMP": str(started_at_ms),
+        "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
+        "PROP_THREADPOOL_CORE_SIZE": str(settings.concurrency),
+        "consumeConcurrentlyMaxSpan": str(settings.window_span_max),
+        "consumeFromWhere": settings.consume_from.value,
+        "consumeMessageBatchMaxSize": str(settings.batch_count_max),
+        "consumeThreadMax": str(settings.concurrency),
+        "consumeTimeout": str(settings.consume_timeout_ms // 60_000),
+        "consumerGroup": settings.group,
+        "heartbeatBrokerInterval": str(settings.heartbeat_interval_ms),
+        "language": "PYTHON",
+        "maxReconsumeTimes": str(-1 if max_attempts is None else max_attempts - 1),
+        "messageModel": settings.message_model.value,
+        "persistConsumerOffsetInterval": str(settings.commit_interval_ms),
+        "pollNameServerInterval": str(settings.poll_interval_ms),
+        "pullBatchSize": str(settings.pull_count_max),
+        "pullThresholdForQueue": str(settings.window_count_max),
+        "pullThresholdSizeForQueue": str(settings.window_size_max >> 20),
+        "suspendCurrentQueueTimeMillis": str(settings.retry_delay_ms),
+    }
+
+
 class Inspected(Protocol):
     """A consumer that can be asked; its connections are made before its parts are."""
 
-    _inspection: Inspection
+    inspection: Inspection
 
 
 handlers: Handlers[Any] = Handlers()
@@ -107,7 +137,7 @@ handlers: Handlers[Any] = Handlers()
 @handlers.on(ResetClientOffset)
 def reset_offset(owner: Inspected, call: Call[ResetClientOffset]) -> Reply:
     """Go on where the broker says in the queues that are read here, and store that."""
-    consumer = owner._inspection
+    consumer = owner.inspection
     consumer.check_group(call.header.group)
     offsets = decode_offset_table(call.command.body) if call.command.body else {}
     mine = {queue: offsets[queue] for queue in consumer.assignment.queues if queue in offsets}
@@ -121,7 +151,7 @@ def reset_offset(owner: Inspected, call: Call[ResetClientOffset]) -> Reply:
 @handlers.on(GetClientOffsets)
 def get_offsets(owner: Inspected, call: Call[GetClientOffsets]) -> Reply:
     """Answer with how far each queue of a topic is done."""
-    consumer = owner._inspection
+    consumer = owner.inspection
     consumer.check_group(call.header.group)
     offsets = {
         queue: consumer.assignment[queue].describe().commit_offset
@@ -135,7 +165,7 @@ def get_offsets(owner: Inspected, call: Call[GetClientOffsets]) -> Reply:
 @handlers.on(GetRunningInfo)
 def get_running_info(owner: Inspected, call: Call[GetRunningInfo]) -> Reply:
     """Answer with what the consumer does."""
-    consumer = owner._inspection
+    consumer = owner.inspection
     consumer.check_group(call.header.consumer_group)
     return Reply(body=encode_running_info(consumer.running_info(with_stacks=call.header.jstack_enable)))
 
@@ -143,7 +173,7 @@ def get_running_info(owner: Inspected, call: Call[GetRunningInfo]) -> Reply:
 @handlers.on(ConsumeMessageDirectly)
 def consume_directly(owner: Inspected, call: Call[ConsumeMessageDirectly]) -> Later:
     """Give the handler one message, and answer with what came of it."""
-    consumer = owner._inspection
+    consumer = owner.inspection
     consumer.check_group(call.header.consumer_group)
     if not consumer.direct.has_handler:
         raise Rejected(

@@ -27,6 +27,34 @@ LOCKED_INTERVAL_MS = 500
 """While other consumers still hold the locks of queues that are to be read here (Java: rebalanceLater)."""
 
 
+class RebalanceRequests:
+    """The reasons to rebalance before the interval has passed; the rebalancer reads them in its next round.
+
+    Args:
+        optional_topic: a topic that may be missing: the group's retry topic, until `require_all` is called.
+    """
+
+    def __init__(self, optional_topic: str) -> None:
+        self.optional_topic: str | None = optional_topic
+        self.due = asyncio.Event()
+        self.is_heartbeat_due = True
+
+    def add(self) -> None:
+        """Rebalance soon."""
+        self.due.set()
+
+    def note_subscriptions(self) -> None:
+        """Tell the brokers of changed subscriptions, and rebalance soon."""
+        self.is_heartbeat_due = True
+        self.due.set()
+
+    def require_all(self) -> None:
+        """Look for the topic that was optional until it is there: something is in it now."""
+        if self.optional_topic is not None:
+            self.optional_topic = None
+            self.due.set()
+
+
 class Rebalancer:
     """Brings the assignment in line with the subscriptions, the routes and the group.
 
@@ -34,8 +62,8 @@ class Rebalancer:
         session: carries the requests.
         allocator: computes the queues.
         assignment: reads them.
-        subscriptions: by topic; the consumer changes them and calls `note_subscriptions` then.
-        optional_topic: a topic that may be missing: the group's retry topic, until `require_all` is called.
+        subscriptions: by topic; the consumer changes them and calls the requests' `note_subscriptions` then.
+        requests: ask for the next round.
         interval_ms: between two looks when nothing happens.
     """
 
@@ -45,36 +73,19 @@ class Rebalancer:
         allocator: QueueAllocator,
         assignment: Assignment,
         subscriptions: Mapping[str, Subscription],
+        requests: RebalanceRequests,
         *,
-        optional_topic: str,
         interval_ms: int,
     ) -> None:
         self._session = session
         self._allocator = allocator
         self._assignment = assignment
         self._subscriptions = subscriptions
-        self._optional_topic: str | None = optional_topic
+        self._requests = requests
         self._interval_ms = interval_ms
-        self._due = asyncio.Event()
         self._assigned = asyncio.Event()
-        self._is_heartbeat_due = True
         self._is_locked_out = False
         session.routes.add_listener(self._route_changed)
-
-    def request(self) -> None:
-        """Rebalance soon."""
-        self._due.set()
-
-    def note_subscriptions(self) -> None:
-        """Tell the brokers of changed subscriptions, and rebalance soon."""
-        self._is_heartbeat_due = True
-        self._due.set()
-
-    def require_all(self) -> None:
-        """Look for the topic that was optional until it is there: something is in it now."""
-        if self._optional_topic is not None:
-            self._optional_topic = None
-            self._due.set()
 
     async def first_assignment(self) -> None:
         """Wait until every subscribed topic has been assigned once."""
@@ -99,23 +110,23 @@ class Rebalancer:
         """Rebalance for ever."""
         pause_ms = UNBALANCED_INTERVAL_MS
         while True:
-            self._due.clear()
+            self._requests.due.clear()
             is_balanced = await self._rebalance()
             limit_ms = self._interval_ms if is_balanced else min(pause_ms, self._interval_ms)
             if self._is_locked_out:
                 limit_ms = min(limit_ms, LOCKED_INTERVAL_MS)
             try:
                 async with asyncio.timeout(limit_ms / 1000):
-                    await self._due.wait()
+                    await self._requests.due.wait()
             except TimeoutError:
                 pass
-            is_news = is_balanced or self._due.is_set()
+            is_news = is_balanced or self._requests.due.is_set()
             pause_ms = UNBALANCED_INTERVAL_MS if is_news else min(2 * pause_ms, REBALANCE_INTERVAL_MS)
 
     async def _rebalance(self) -> bool:
         """Assign this consumer's queues; False when they could not be told for some topic."""
-        if self._is_heartbeat_due:
-            self._is_heartbeat_due = False
+        if self._requests.is_heartbeat_due:
+            self._requests.is_heartbeat_due = False
             await self.find_routes(raises=False)
             await self._session.send_heartbeats()
         wanted = await self._allocator.allocate(tuple(self._subscriptions))
@@ -124,11 +135,12 @@ class Rebalancer:
         for topic, queues in wanted.items():
             if queues is not None and not await self._assignment.assign(topic, self._subscriptions.get(topic), queues):
                 self._is_locked_out = True
-        is_complete = all(queues is not None for topic, queues in wanted.items() if topic != self._optional_topic)
-        if is_complete and wanted.keys() - {self._optional_topic}:
+        optional_topic = self._requests.optional_topic
+        is_complete = all(queues is not None for topic, queues in wanted.items() if topic != optional_topic)
+        if is_complete and wanted.keys() - {optional_topic}:
             self._assigned.set()
         return is_complete
 
     def _route_changed(self, topic: str, _route: TopicRoute) -> None:
         if topic in self._subscriptions:
-            self._due.set()
+            self._requests.due.set()

@@ -52,10 +52,10 @@ class QueueSelector:
     def __init__(
         self, routes: Routes, fault_tolerance: FaultTolerance | None, *, random: Random, queue_count: int
     ) -> None:
+        self.fault_tolerance = fault_tolerance
+        self.queue_count = queue_count
         self._routes = routes
-        self._fault_tolerance = fault_tolerance
         self._random = random
-        self._queue_count = queue_count
         self._topics: dict[str, _TopicQueues] = {}
         routes.add_listener(self._route_changed)
 
@@ -94,15 +94,15 @@ class QueueSelector:
     def _choose(self, topic: _TopicQueues, target: Target, failed: frozenset[str]) -> MessageQueue:
         if target.key is not None:
             return choose_by_key(topic.queues, target.key)
-        if self._fault_tolerance is None:
+        if self.fault_tolerance is None:
             return topic.turns.choose(topic.queues, failed)
-        avoided = self._fault_tolerance.avoided(int(asyncio.get_running_loop().time() * 1000))
+        avoided = self.fault_tolerance.avoided(int(asyncio.get_running_loop().time() * 1000))
         if failed:
             avoided |= failed
         if avoided and avoided >= topic.broker_names:
             # No broker is left: rather the broker that is avoided for the shortest time than a random one, and one that
             # has not failed in this very send before one that has.
-            avoided -= {self._fault_tolerance.soonest(sorted(topic.broker_names - failed or topic.broker_names))}
+            avoided -= {self.fault_tolerance.soonest(sorted(topic.broker_names - failed or topic.broker_names))}
         return topic.turns.choose(topic.queues, avoided)
 
     async def _find(self, topic: str) -> _TopicQueues:
@@ -120,7 +120,7 @@ class QueueSelector:
         return self._keep(topic, route, is_template)
 
     def _keep(self, topic: str, route: TopicRoute, is_template: bool) -> _TopicQueues:
-        queues = writable_queues(topic, route, queue_count_max=self._queue_count if is_template else None)
+        queues = writable_queues(topic, route, queue_count_max=self.queue_count if is_template else None)
         if not queues:
             perms = ", ".join(f"{data.broker_name} perm {data.perm}" for data in route.queues) or "no queues at all"
             raise RouteNotFound(

@@ -9,7 +9,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from orbitmq.client.send.attempts import Attempts, FaultTolerance
+from orbitmq.client.send.attempts import Attempts
 from orbitmq.client.send.batch import EncodedBatch, Load, batch_body, batch_header, first_of
 from orbitmq.client.send.permits import Permits
 from orbitmq.client.send.queue_selector import QueueSelector, Target
@@ -42,15 +42,13 @@ class Sender:
 
     Args:
         session: carries the requests.
-        selector: chooses the queues.
-        fault_tolerance: is told how brokers did; None: not needed.
+        selector: chooses the queues; what it knows of brokers that fail is noted here.
         group: the producer group.
         timeout_ms: over all attempts.
         attempt_timeout_ms: for one attempt, None for all the time that is left.
         sends_max: sends that are under way at the same time; further ones wait for their turn, which is when their time
             begins. Sends that pause before they try an absent broker again are not counted.
         retries: attempts after the first one, of those that count; see `Attempts`.
-        queue_count: queues per broker of a topic that is yet to be created.
         on_sent: is called with messages that a broker has stored; None: not needed.
     """
 
@@ -58,25 +56,21 @@ class Sender:
         self,
         session: ClientSession,
         selector: QueueSelector,
-        fault_tolerance: FaultTolerance | None,
         *,
         group: str,
         timeout_ms: int,
         attempt_timeout_ms: int | None,
         retries: int,
-        queue_count: int,
         sends_max: int = SENDS_MAX,
         on_sent: OnSent | None = None,
     ) -> None:
         self._session = session
         self._places = Permits(sends_max)
         self._selector = selector
-        self._fault_tolerance = fault_tolerance
         self._group = group
         self._timeout_ms = timeout_ms
         self._attempt_timeout_ms = attempt_timeout_ms
         self._retries = retries
-        self._queue_count = queue_count
         self._on_sent = on_sent
         self._pauses: defaultdict[str, dict[asyncio.Future[None], None]] = defaultdict(dict)
         session.routes.add_listener(self._route_changed)
@@ -126,18 +120,9 @@ class Sender:
                 left_ms = int(attempts.left_s(loop.time()) * 1000)
                 if left_ms <= 0:
                     break
-                try:
-                    if queue.broker_name in attempts.cut:
-                        left_ms = await self._greet(queue, left_ms)
-                    return await self._attempt(encoded, queue, left_ms)
-                except RemoteRefused as error:
-                    if error.code not in RETRY_CODES:
-                        raise
-                    attempts.record(error, queue.broker_name)
-                    if error.code == ResponseCode.NOT_LEADER_FOR_QUEUE:
-                        await self._refresh(queue.topic)
-                except ClientError as error:
-                    attempts.record(error, queue.broker_name)
+                results = await self._try(encoded, queue, attempts, left_ms)
+                if results is not None:
+                    return results
             finally:
                 self._places.leave()
             if not _misses_client(encoded, attempts.causes[-1]):
@@ -152,7 +137,7 @@ class Sender:
             RouteNotFound, NoNameServer: there is no queue to send to.
         """
         queue = await self._selector.choose(target)
-        header = send_header(message, self._group, queue, now_ms(), self._queue_count)
+        header = send_header(message, self._group, queue, now_ms(), self._selector.queue_count)
         broker_name = self._session.routes.broker_of(queue)
         address = self._session.routes.address(broker_name, only_this=True)
         try:
@@ -231,14 +216,30 @@ class Sender:
                 f"({', '.join(self._session.name_servers.configured)})"
             ) from None
 
+    async def _try(self, batch: Load, queue: MessageQueue, attempts: Attempts, left_ms: int) -> list[SendResult] | None:
+        """Make one attempt; None when it has failed, which is recorded, and another one may succeed."""
+        try:
+            if queue.broker_name in attempts.cut:
+                left_ms = await self._greet(queue, left_ms)
+            return await self._attempt(batch, queue, left_ms)
+        except RemoteRefused as error:
+            if error.code not in RETRY_CODES:
+                raise
+            attempts.record(error, queue.broker_name)
+            if error.code == ResponseCode.NOT_LEADER_FOR_QUEUE:
+                await self._refresh(queue.topic)
+        except ClientError as error:
+            attempts.record(error, queue.broker_name)
+        return None
+
     async def _attempt(self, batch: Load, queue: MessageQueue, left_ms: int) -> list[SendResult]:
         if first_of(batch).kind in (SendKind.REQUEST, SendKind.HALF):
             left_ms = await self._announce(queue, left_ms)
         if not isinstance(batch, EncodedBatch) and len(batch) == 1:
-            header: object = send_header(batch[0], self._group, queue, now_ms(), self._queue_count)
+            header: object = send_header(batch[0], self._group, queue, now_ms(), self._selector.queue_count)
             body = batch[0].body
         else:
-            header = batch_header(first_of(batch).topic, self._group, queue, now_ms(), self._queue_count)
+            header = batch_header(first_of(batch).topic, self._group, queue, now_ms(), self._selector.queue_count)
             body = batch_body(batch)
         timeout_ms = left_ms if self._attempt_timeout_ms is None else min(left_ms, self._attempt_timeout_ms)
         loop = asyncio.get_running_loop()
@@ -250,8 +251,8 @@ class Sender:
             address = self._session.routes.address(broker_name)
             raise RemoteRefused(answer.code, answer.remark, f"broker {broker_name} at {address}")
         ended = loop.time()
-        if self._fault_tolerance is not None:
-            self._fault_tolerance.record_answer(queue.broker_name, int((ended - began) * 1000), int(ended * 1000))
+        if (faults := self._selector.fault_tolerance) is not None:
+            faults.record_answer(queue.broker_name, int((ended - began) * 1000), int(ended * 1000))
         self._session.note_answer(broker_name)
         if self._on_sent is not None and not isinstance(batch, EncodedBatch):  # each message is told of, or none
             address = self._session.routes.address(broker_name)
@@ -281,8 +282,8 @@ class Sender:
 
     def _note_failure(self, queue: MessageQueue) -> None:
         """Avoid the broker for a while, and see whether the route has changed."""
-        if self._fault_tolerance is not None:
-            self._fault_tolerance.record_failure(queue.broker_name, int(asyncio.get_running_loop().time() * 1000))
+        if (faults := self._selector.fault_tolerance) is not None:
+            faults.record_failure(queue.broker_name, int(asyncio.get_running_loop().time() * 1000))
         self._session.tasks.spawn(self._refresh(queue.topic), f"route of {queue.topic}")
 
     async def _refresh(self, topic: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from orbitmq.client.routing.routes import Routes
 from orbitmq.client.session.owning_loop import BackgroundTasks
@@ -124,12 +124,17 @@ class Heartbeats:
         """Send a heartbeat with the broker's next answer: it may have been restarted in between."""
         self.announced.discard(address)
 
-    async def unregister(self, headers: Iterable[UnregisterClient]) -> None:
-        """Take leave of every connected broker; those that do not answer in time find out by themselves."""
+    async def unregister(self) -> None:
+        """End the client's groups at every connected broker; those that do not answer in time find out by themselves."""
+        client = self._describe()
+        ends = [
+            *(UnregisterClient(client_id=client.client_id, producer_group=group) for group in client.producer_groups),
+            *(UnregisterClient(client_id=client.client_id, consumer_group=member.group) for member in client.consumers),
+        ]
         requests = [
-            self._pool.request(address, header, timeout_ms=UNREGISTER_TIMEOUT_MS)
+            self._pool.request(address, end, timeout_ms=UNREGISTER_TIMEOUT_MS)
             for address in self.announced.intersection(self._pool.addresses)
-            for header in headers
+            for end in ends
         ]
         await asyncio.gather(*requests, return_exceptions=True)
 

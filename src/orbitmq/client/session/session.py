@@ -13,7 +13,7 @@ from typing import Any
 
 from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS, Routes
-from orbitmq.client.session.client_id import client_id, local_ip
+from orbitmq.client.session.client_id import client_id, local_ip, unique_instance
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS, Heartbeats
 from orbitmq.client.session.owning_loop import BackgroundTasks, OwningLoop
 from orbitmq.codes import ResponseCode
@@ -23,7 +23,6 @@ from orbitmq.model.route import MASTER_ID, MessageQueue
 from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.command import Command
-from orbitmq.wire.headers.groups import UnregisterClient
 from orbitmq.wire.signature import Credentials
 
 log = logging.getLogger(__name__)
@@ -36,7 +35,7 @@ class ClientSession:
 
     Args:
         name_servers: `["host:port", ...]` or `"host:port;host:port"`.
-        instance: the second half of the client id.
+        instance: the second half of the client id; one that no other client has when left out.
         describe: returns what heartbeats say, by client id; None for a client that sends none.
         handlers: answers to what brokers ask.
         service: the first argument of every handler.
@@ -50,7 +49,7 @@ class ClientSession:
         self,
         name_servers: str | Iterable[str],
         *,
-        instance: str,
+        instance: str | None = None,
         describe: Callable[[str], Heartbeat] | None = None,
         handlers: Handlers[Any] | None = None,
         service: Any = None,
@@ -70,7 +69,7 @@ class ClientSession:
         self._was_opened = False
         self._is_closed = False
         self._closing = asyncio.Lock()
-        self._instance = instance
+        self._instance = instance or unique_instance()
         self._unreachable: set[str] = set()
         self._heartbeats = (
             None
@@ -103,25 +102,21 @@ class ClientSession:
         if self._heartbeats is not None:
             self._heartbeats.start()
 
-    async def close(self, groups: Iterable[UnregisterClient] = ()) -> None:
-        """Take leave of every broker and close the connections. A second call returns when that is done.
-
-        Args:
-            groups: the memberships that end.
-        """
+    async def close(self) -> None:
+        """Take leave of every broker and close the connections. A second call returns when that is done."""
         self.is_open = False
         async with self._closing:
             if not self._is_closed:
-                await self._leave(groups)
+                await self._leave()
             self._is_closed = True
             self.owning_loop.leave()
 
-    async def _leave(self, groups: Iterable[UnregisterClient]) -> None:
+    async def _leave(self) -> None:
         if self._heartbeats is not None:
             self._heartbeats.stop()
         await self.tasks.close()
         if self._heartbeats is not None:
-            await self._heartbeats.unregister(groups)
+            await self._heartbeats.unregister()
         await self.routes.close()
         await self.name_servers.close()
         await self.pool.close()

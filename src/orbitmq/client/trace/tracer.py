@@ -10,21 +10,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from os import getpid
 from random import Random
 
+from orbitmq.client.send.encoder import MessageEncoder
 from orbitmq.client.send.queue_selector import QueueSelector, Target
-from orbitmq.client.send.request import COMPRESS_OVER, DEFAULT_QUEUE_COUNT, EncodedMessage, encode_message
+from orbitmq.client.send.request import DEFAULT_QUEUE_COUNT, EncodedMessage
 from orbitmq.client.send.result import SendResult, SendStatus
 from orbitmq.client.send.sender import Sender
-from orbitmq.client.session.client_id import unique_key_seed
 from orbitmq.client.session.session import ClientSession
 from orbitmq.client.trace.spool import PACK_COUNT_MAX, Pack, TraceSpool
 from orbitmq.clock import now_ms
 from orbitmq.errors import OrbitError
 from orbitmq.model.message import Message, PropertyName, StoredMessage
 from orbitmq.net.counters import is_worth_a_line
-from orbitmq.wire.messages.message_id import UniqueKeys
 from orbitmq.wire.messages.properties import find_property, parse_properties
 from orbitmq.wire.messages.traces import (
     ConsumeReturnType,
@@ -70,14 +68,12 @@ class Tracer:
         self._sender = Sender(
             session,
             selector,
-            None,
             group=f"{_GROUP_PREFIX}-{group}-{kind}-1",
             timeout_ms=SEND_TIMEOUT_MS,
             attempt_timeout_ms=None,
             retries=1,
-            queue_count=DEFAULT_QUEUE_COUNT,
         )
-        self._ids = UniqueKeys("127.0.0.1", getpid(), 0)
+        self._encoder = MessageEncoder(session)
         self._lost_count = 0
         self._on_way_count = 0
         self._is_closing = False
@@ -92,7 +88,6 @@ class Tracer:
 
     def open(self) -> None:
         """Tell traces from now on; the session is open."""
-        self._ids = UniqueKeys(self._session.ip, getpid(), unique_key_seed())
         self._is_closing = False
         self._task = self._session.tasks.spawn(self._run(), "traces")
 
@@ -193,7 +188,7 @@ class Tracer:
         if not traced:
             return None
         at_ms = now_ms()
-        request_id = self._ids.next(at_ms)
+        request_id = self._encoder.ids.next(at_ms)
         for message in traced:
             region = message.properties.get(PropertyName.MSG_REGION) or DEFAULT_REGION
             keys = " ".join(message.keys) or None
@@ -248,9 +243,7 @@ class Tracer:
         self._on_way_count = pack.body.count("\x02")
         try:
             message = Message(self._topic, pack.body.encode(), keys=pack.keys)
-            await self._sender.send(
-                (encode_message(message, self._ids.next(now_ms()), COMPRESS_OVER),), Target(self._topic)
-            )
+            await self._sender.send((self._encoder.encode(message),), Target(self._topic))
         except OrbitError as error:
             self._lost_count += self._on_way_count
             if is_worth_a_line(self._lost_count):

@@ -69,7 +69,7 @@ class RowProducer(Producer):
     async def open(self) -> None:
         """Begin."""
         await super().open()
-        self._encoder = RowEncoder(self._options, self._row_id_prefix, self._message_ids)
+        self._row_encoder = RowEncoder(self._options, self._row_id_prefix, self._encoder.ids)
 
     async def send_rows(self, batch: pa.RecordBatch) -> None:
         """Put rows on their way; waits only while too many are.
@@ -96,7 +96,7 @@ class RowProducer(Producer):
 
     async def _send_together(self, rows: pa.RecordBatch, topics: pa.Array) -> bool:
         """Send plain rows in batches; False: one of them has to be looked at by itself, and nothing is sent."""
-        encoded = self._encoder.encode(rows, self._builder.count, now_ms())
+        encoded = self._row_encoder.encode(rows, self._builder.count, now_ms())
         if encoded is None:
             return False
         self._builder.count += rows.num_rows

@@ -66,7 +66,7 @@ async def harness(*, handles=True, settings=None, **options):
 
 async def test_a_consumer_tells_its_settings_queues_and_figures():
     async with harness(max_attempts=5) as found:
-        await until(lambda: found.consumer._assignment[QUEUE].describe().commit_offset == 3)
+        await until(lambda: found.consumer._member.assignment[QUEUE].describe().commit_offset == 3)
         answer = await found.ask(
             GetRunningInfo(consumer_group="g", client_id=found.consumer.client_id, jstack_enable=True)
         )
@@ -84,9 +84,21 @@ async def test_a_consumer_tells_its_settings_queues_and_figures():
     assert "orbitmq handler" in info.stacks
 
 
+def test_settings_have_the_names_and_units_of_javas():
+    settings = PushConsumer(
+        "g", "127.0.0.1:1", ordered=True, max_attempts=None, consume_timeout_ms=125_000, window_size_max=3 << 20
+    )._settings
+    found = inspection.java_properties(settings, started_at_ms=7)
+    assert found["PROP_CONSUMEORDERLY"] == "true"
+    assert found["PROP_CONSUMER_START_TIMESTAMP"] == "7"
+    assert found["consumeTimeout"] == "2"
+    assert found["maxReconsumeTimes"] == "-1"
+    assert found["pullThresholdSizeForQueue"] == "3"
+
+
 async def test_a_consumer_tells_where_it_is():
     async with harness() as found:
-        await until(lambda: found.consumer._assignment[QUEUE].describe().commit_offset == 3)
+        await until(lambda: found.consumer._member.assignment[QUEUE].describe().commit_offset == 3)
         answer = await found.ask(GetClientsOffsets(group="g", topic="t"))
         assert decode_clients_offsets(answer.body) == {found.consumer.client_id: {QUEUE: 3}}
 
@@ -112,7 +124,7 @@ async def test_a_consumer_without_a_handler_refuses_a_message_on_request():
 async def test_clients_that_are_told_of_a_reset_go_back_and_commit_it():
     settings = {"use_server_side_reset_offset": False}
     async with harness(settings=settings) as found:
-        await until(lambda: found.consumer._assignment[QUEUE].describe().commit_offset == 3)
+        await until(lambda: found.consumer._member.assignment[QUEUE].describe().commit_offset == 3)
         await found.consumer.commit_offsets()
         answer = await found.ask(ResetGroupOffset(group="g", topic="t", timestamp_ms=0, is_force=True))
         assert decode_offset_table(answer.body) == {QUEUE: 0}

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from orbitmq.client.consume.rebalancer import Rebalancer
+from orbitmq.client.consume.rebalancer import Rebalancer, RebalanceRequests
 from orbitmq.client.consume.subscriptions import parse_subscription
 from orbitmq.errors import NoNameServer
 from orbitmq.model.route import MessageQueue
@@ -57,8 +57,9 @@ class Parts:
         self.allocator = cast(Any, FakeAllocator())
         self.assignment = cast(Any, FakeAssignment())
         self.subscriptions = {}
+        self.requests = RebalanceRequests(RETRY)
         self.rebalancer = Rebalancer(
-            session, self.allocator, self.assignment, self.subscriptions, optional_topic=RETRY, interval_ms=interval_ms
+            session, self.allocator, self.assignment, self.subscriptions, self.requests, interval_ms=interval_ms
         )
 
     def subscribe(self, *topics):
@@ -104,7 +105,7 @@ async def test_a_request_rebalances_immediately(cluster):
     async with rebalancer_of(cluster, "orders") as parts:
         parts.start()
         await parts.rounds(1)
-        parts.rebalancer.request()
+        parts.requests.add()
         await parts.rounds(2)
 
 
@@ -137,10 +138,10 @@ async def test_changed_subscriptions_are_told_to_brokers_and_assigned(cluster):
         count = len(cluster.a.heartbeats)
         parts.subscribe("bills")
         del parts.subscriptions["orders"]
-        parts.rebalancer.note_subscriptions()
+        parts.requests.note_subscriptions()
         await until(lambda: parts.assignment.queues == {"bills": queues("bills")})
         assert len(cluster.a.heartbeats) == count + 1
-        parts.rebalancer.request()  # no reason for another heartbeat
+        parts.requests.add()  # no reason for another heartbeat
         await idle()
         assert len(cluster.a.heartbeats) == count + 1
 
@@ -150,7 +151,7 @@ async def test_a_topic_that_cannot_be_told_stays_as_it_is(cluster):
         parts.start()
         await parts.rebalancer.first_assignment()
         parts.allocator.unknown = {"orders"}
-        parts.rebalancer.request()
+        parts.requests.add()
         await parts.rounds(2)
         assert parts.assignment.queues == {"orders": queues("orders"), "bills": queues("bills")}
 
@@ -222,7 +223,7 @@ async def test_while_others_hold_locks_they_are_asked_for_again_soon(cluster, mo
 async def test_a_retry_topic_that_must_be_there_is_looked_for_again_soon(cluster, monkeypatch):
     async with rebalancer_of(cluster, "orders", RETRY, interval_ms=7_000) as parts:
         parts.allocator.unknown = {RETRY}
-        parts.rebalancer.require_all()
+        parts.requests.require_all()
         assert await pauses_of(cluster, parts, monkeypatch, 3) == [1_000, 2_000, 4_000]
 
 
@@ -230,9 +231,9 @@ async def test_a_retry_topic_is_looked_for_immediately_and_asked_for_once(cluste
     async with rebalancer_of(cluster, "orders", RETRY) as parts:
         parts.start()
         await parts.rounds(1)
-        parts.rebalancer.require_all()
+        parts.requests.require_all()
         await parts.rounds(2)
-        parts.rebalancer.require_all()
+        parts.requests.require_all()
         await idle()
         assert len(parts.allocator.asked) == 2
 
@@ -245,7 +246,7 @@ async def test_news_make_the_pauses_short_again(cluster, monkeypatch):
         async def note(topics):
             rounds.append(1)
             if len(rounds) == 3:
-                parts.rebalancer.request()
+                parts.requests.add()
             return await allocate(topics)
 
         parts.allocator.allocate = note
@@ -271,5 +272,5 @@ async def test_an_outage_of_the_name_servers_does_not_end_the_rebalancing(cluste
     await cluster.name_server.stop()
     async with rebalancer_of(cluster, "orders", interval_ms=1) as parts:
         parts.start()
-        parts.rebalancer.note_subscriptions()
+        parts.requests.note_subscriptions()
         await parts.rounds(3)

@@ -360,7 +360,7 @@ async def replier_of(cluster, faults=None, retries=3):
     async with open_session(cluster) as session:
         selector = QueueSelector(session.routes, faults, random=Random(1), queue_count=4)
         sender = Sender(
-            session, selector, faults, group="g", timeout_ms=20_000, attempt_timeout_ms=None, retries=retries, queue_count=4
+            session, selector, group="g", timeout_ms=20_000, attempt_timeout_ms=None, retries=retries
         )  # fmt: skip
         yield Replier(selector, sender)
 

@@ -37,9 +37,9 @@ class Parts(NamedTuple):
 @asynccontextmanager
 async def sender_of(cluster, *, faults=None, describe=None, **settings):
     async with open_session(cluster, describe=describe) as session:
-        selector = QueueSelector(session.routes, faults, random=Random(1), queue_count=4)
-        fixed = {"group": "g", "timeout_ms": 20_000, "attempt_timeout_ms": None, "retries": 2, "queue_count": 3}
-        sender = Sender(session, selector, faults, **{**fixed, **settings})
+        selector = QueueSelector(session.routes, faults, random=Random(1), queue_count=3)
+        fixed = {"group": "g", "timeout_ms": 20_000, "attempt_timeout_ms": None, "retries": 2}
+        sender = Sender(session, selector, **{**fixed, **settings})
         yield Parts(sender, selector, session.routes, session.pool)
 
 

@@ -149,11 +149,11 @@ async def test_an_unreachable_broker_counts_as_one_that_knows_nothing(cluster):
 
 async def test_every_connected_broker_hears_the_end_of_each_group(cluster):
     cluster.topic("orders", cluster.a, cluster.b)
-    ends = [UnregisterClient(client_id="me", consumer_group="g"), UnregisterClient(client_id="me", producer_group="p")]
-    async with heartbeats_of(cluster) as (heartbeats, _routes):
+    ends = [UnregisterClient(client_id="me", producer_group="p"), UnregisterClient(client_id="me", consumer_group="g")]
+    async with heartbeats_of(cluster, says=replace(CONSUMER, producer_groups=("p",))) as (heartbeats, _routes):
         await heartbeats.send_to_all()
         await cluster.b.stop()
-        await heartbeats.unregister(ends)
+        await heartbeats.unregister()
     assert cluster.a.unregistered == ends
     assert cluster.b.unregistered == []
 
@@ -165,7 +165,7 @@ async def test_a_broker_that_does_not_answer_a_farewell_delays_no_other(cluster,
     async with heartbeats_of(cluster) as (heartbeats, _routes):
         await heartbeats.send_to_all()
         async with asyncio.timeout(1):
-            await heartbeats.unregister([UnregisterClient(client_id="me", consumer_group="g")])
+            await heartbeats.unregister()
     assert len(cluster.a.unregistered) == 1
 
 

@@ -14,7 +14,7 @@ from orbitmq.client.session.session import ClientSession
 from orbitmq.errors import ClientError, ConnectionBroken, ConnectionFailed, RequestTimeout, RouteNotFound
 from orbitmq.model.group import Heartbeat
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.headers import GetMaxOffset, HeartbeatRequest, SendMessageV2, UnregisterClient
+from orbitmq.wire.headers import GetMaxOffset, HeartbeatRequest, SendMessageV2
 from unit.client.support import describe, open_session
 from waiting import until
 
@@ -70,7 +70,7 @@ async def test_every_broker_gets_a_heartbeat_and_a_farewell(cluster):
     await found.send_heartbeats()
     for broker in (cluster.a, cluster.b):
         assert list(broker.members["g"]) == [found.id]
-    await found.close([UnregisterClient(client_id=found.id, consumer_group="g")])
+    await found.close()
     for broker in (cluster.a, cluster.b):
         assert broker.members["g"] == {}
 
@@ -134,7 +134,7 @@ async def test_without_heartbeats_there_is_no_client_to_announce(cluster):
     await found.routes.find("orders")
     await found.send_heartbeats()
     found.note_answer("broker-a")
-    await found.close([UnregisterClient(client_id=found.id, consumer_group="g")])
+    await found.close()
     assert cluster.a.heartbeats == cluster.a.unregistered == []
 
 
@@ -255,6 +255,7 @@ def test_without_a_peer_that_can_be_reached_it_is_the_loopback():
 
 def test_every_client_object_has_a_name_of_its_own():
     assert len({unique_instance() for _ in range(100)}) == 100
+    assert ClientSession("ns.example:1").id != ClientSession("ns.example:1").id
     assert client_id("10.0.0.1", "x") == "10.0.0.1@x"
 
 
