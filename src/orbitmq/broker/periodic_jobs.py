@@ -1,4 +1,4 @@
-"""What a running broker does from time to time."""
+"""The periodic jobs of a running broker."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ async def test_messages_are_received_acknowledged_and_kept():
         assert refused.value.code == 208
         await reader.ack([kept, *rest[1:]])
         assert await reader.receive(timeout_ms=1) == []
-        assert service_of(cluster).pop.revive_log.checkpoints.count == 0
+        assert service_of(cluster).delivery.pop.revive_log.checkpoints.count == 0
 
 
 async def test_what_is_given_back_comes_again():
@@ -83,7 +83,9 @@ async def test_a_waiter_gets_the_first_message_of_any_broker():
         found = set()
         for _ in range(4):
             receiving = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
-            while not any(service_of(cluster, name).pop.notices.held.count for name in ("broker-a", "broker-b")):
+            while not any(
+                service_of(cluster, name).delivery.pop.notices.held.count for name in ("broker-a", "broker-b")
+            ):
                 await asyncio.sleep(0.001)
             await producer.send(Message("orders", b"x"))
             (message,) = await receiving
@@ -166,7 +168,7 @@ async def test_a_receiver_gets_to_know_that_the_consumer_was_closed():
         async with consumer(cluster) as reader:
             reader.subscribe("orders")
             receiving = asyncio.ensure_future(reader.receive(timeout_ms=600_000))
-            await until(lambda: service_of(cluster).pop.waiting.held.count, 0.001)
+            await until(lambda: service_of(cluster).delivery.pop.waiting.held.count, 0.001)
         with pytest.raises(ClientError, match="SimpleConsumer is not open"):
             await receiving
 
@@ -222,7 +224,7 @@ async def test_a_tag_whose_hash_clashes_matches_nothing():
         await producer.send(Message("orders", b"wanted", tag="Aa"))
         found = await reader.receive()
         assert [message.body for message in found] == [b"wanted"]
-        assert service_of(cluster).pop.revive_log.checkpoints.message_count == 1
+        assert service_of(cluster).delivery.pop.revive_log.checkpoints.message_count == 1
 
 
 async def test_a_refusal_is_told():
@@ -252,7 +254,7 @@ async def test_in_order_no_consumer_gets_more_of_a_queue_until_all_before_is_ack
             again, third = await other.receive(2, timeout_ms=60_000)
             assert [(message.body, message.reconsume_times) for message in (again, third)] == [(b"1", 1), (b"2", 0)]
             waiting = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
-            while not service_of(cluster).pop.waiting.held.count:
+            while not service_of(cluster).delivery.pop.waiting.held.count:
                 await asyncio.sleep(0.001)
             await other.ack([again, third])
             assert [message.body for message in await waiting] == [b"3"]
@@ -262,12 +264,12 @@ async def test_in_order_a_receive_that_got_no_answer_asks_for_the_same_messages_
     async with harness(ordered=True) as (cluster, producer, reader):
         reader.subscribe("orders")
         waiting = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
-        while not service_of(cluster).pop.waiting.held.count:
+        while not service_of(cluster).delivery.pop.waiting.held.count:
             await asyncio.sleep(0.001)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         await producer.send(Message("orders", b"given to nobody"))
-        while not service_of(cluster).pop.ordered.count:
+        while not service_of(cluster).delivery.pop.ordered.count:
             await asyncio.sleep(0.001)
         found = await reader.receive(timeout_ms=60_000)
         assert [(message.body, message.reconsume_times) for message in found] == [(b"given to nobody", 0)]
@@ -277,7 +279,7 @@ async def test_in_order_receives_at_the_same_time_do_not_get_one_anothers_messag
     async with harness(ordered=True) as (cluster, producer, reader):
         reader.subscribe("orders")
         receiving = [asyncio.ensure_future(reader.receive(1, timeout_ms=60_000)) for _ in range(2)]
-        while service_of(cluster).pop.waiting.held.count < 2:
+        while service_of(cluster).delivery.pop.waiting.held.count < 2:
             await asyncio.sleep(0.001)
         await producer.send_batch([Message("orders", b"0"), Message("orders", b"1")])
         bodies = []
@@ -301,7 +303,7 @@ async def test_what_another_consumer_received_may_be_acknowledged():
         async with consumer(cluster) as other:
             kept = await other.change_invisible_time(second, 600_000)
             await other.ack(kept)
-        assert service_of(cluster).pop.revive_log.checkpoints.count == 0
+        assert service_of(cluster).delivery.pop.revive_log.checkpoints.count == 0
 
 
 async def test_a_message_of_a_broker_that_is_gone_keeps_no_other_from_being_acknowledged():
@@ -313,7 +315,7 @@ async def test_a_message_of_a_broker_that_is_gone_keeps_no_other_from_being_ackn
         gone = replace(lost, topic="nowhere", properties={**lost.properties, "POP_CK": format_handle(handle)})
         with pytest.raises(RouteNotFound, match="gone"):
             await reader.ack([first, gone, last])
-        (left,) = service_of(cluster).pop.revive_log.checkpoints._by_key.values()
+        (left,) = service_of(cluster).delivery.pop.revive_log.checkpoints._by_key.values()
         assert left.offsets_left == [lost.queue_offset]
 
 

@@ -11,20 +11,20 @@ It takes a third of the slow path's time per message: docs/adr/0010-send-fast-pa
 
 from __future__ import annotations
 
-from orbitmq.broker.fast_path.half_template import HalfTemplates
+from orbitmq.broker.fast_path.half_template import HalfTemplate, HalfTemplates
 from orbitmq.broker.fast_path.send_template import SendTemplates
 from orbitmq.broker.handlers.send import note_waiting, special_message
 from orbitmq.broker.sending.answers import NOT_DURABLE, SendAnswers, remark_of
 from orbitmq.broker.sending.tables import SendTables, host_of
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import OrbitError
-from orbitmq.model.message import PROPERTIES_SIZE_MAX, SysFlag
+from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host, SysFlag
 from orbitmq.model.topic import DataVersion
 from orbitmq.net.dispatch.fast_path import answer_to_failure
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.net.time_slices import TURN_COUNT
-from orbitmq.store import Draft
+from orbitmq.store import AppendResult, Draft
 from orbitmq.wire.command import Command, decode_command, encode_command
 from orbitmq.wire.frame import HEADER_SIZE_MASK, PREFIX, FrameDecoder
 from orbitmq.wire.messages.message_id import offset_message_id
@@ -44,6 +44,25 @@ _SPECIAL_COST = 3
 _new = tuple.__new__  # a named tuple's own constructor is a Python function
 
 
+class _Read:
+    """The sends of one read, as far as they are stored."""
+
+    __slots__ = ("at", "counted", "counted_size", "frame_end", "log_end", "opaques", "size_sum", "taken", "topic")
+
+    def __init__(self) -> None:
+        self.at = 0
+        """Bytes of the frames that are answered."""
+        self.frame_end = 0
+        self.taken: int | None = None
+        """The opaque of the send that is being stored."""
+        self.opaques: list[int] = []
+        self.log_end = 0
+        self.size_sum = 0
+        self.topic = ""
+        """What was sent to one topic is counted when another one comes, or at the end."""
+        self.counted = self.counted_size = 0
+
+
 class SendFastPath:
     """Serves plain sends straight from a read's bytes (a `net.dispatch.fast_path.FastPath`)."""
 
@@ -61,114 +80,118 @@ class SendFastPath:
         """Store the plain sends at the start of `data`; return how many bytes their frames take."""
         if not data.startswith(_START, 8):
             return 0
-        tables = self._tables
-        version = tables.queue_resolver.topics.table.version
+        version = self._tables.queue_resolver.topics.table.version
         # Every change of the table makes a new version: what was counted before may not be sent to any more.
         if version is not self._version:
             self._version = version
             self._queue_counts.clear()
-        # Bound once for each read: every attribute that the loop looks up costs a message some thirty nanoseconds.
-        append, read_template, format_answer = tables.store.append, self._templates.read, self._format
-        find_half = self._halves.find
-        note_key = tables.store.note_key
-        queue_counts, body_size_max = self._queue_counts, tables.body_size_max
-        put_bits = tables.stats.put_bits
-        host = host_of(connection.remote)
-        first, at, end, size_sum = len(answers), 0, len(data), 0
-        opaques: list[int] = []
-        log_end = 0
-        # What was sent to one topic is counted when another one comes, or at the end.
-        counted_topic, counted, counted_size = "", 0, 0
-        room = _TURN_ROOM
-        taken: int | None = None
+        read = _Read()
+        first = len(answers)
         failure: bytes | None = None
         try:
-            # Without room others have waited long enough: what is left takes the slow path, where connections take turns.
-            while room > 0 and end - at > _FRAME_SIZE_MIN and data.startswith(_START, at + 8):
-                size, mark = _unpack_prefix(data, at)
-                body_start = at + 8 + (mark & HEADER_SIZE_MASK)
-                frame_end = at + 4 + size
-                # A frame that the read cut off, or a binary header (mark >> 24): left to the frame decoder.
-                if frame_end > end or body_start > frame_end or mark >> 24 or frame_end - body_start > body_size_max:
-                    break
-                # The whole header: a known template gives its values by slices, without JSON.
-                read = read_template(data[at + 8 : body_start])
-                if read is None:
-                    break
-                (
-                    topic, queue_id, sys_flag, born_at_ms, flag, properties, opaque, stored, key, tag_code, words
-                ) = read  # fmt: skip
-                # Unknown topics, static topics and queues out of range are left to the slow path.
-                if not 0 <= queue_id < (queue_counts.get(topic) or self._count_queues(topic)):
-                    break
-                # From here on nothing is refused: append stores the message, or raises before it has stored anything.
-                body = data[body_start:frame_end]
-                recall_handle = None
-                if stored is None or sys_flag & _PREPARED:
-                    sent = _new(
-                        Draft, (topic, queue_id, body, properties, flag, sys_flag, born_at_ms, host, 0, 0, None)
-                    )
-                    # Of the unique key alone: only that differs between half messages of one template.
-                    template = find_half(sent, key) if sys_flag & _PREPARED and key and words == b"" else None
-                    special = self._special_message(sent) if template is None else template.fill(sent, key)
-                    if special is None:
-                        break
-                    taken = opaque
-                    result = queue_offset, physical_offset, record_size, stored_at_ms = append(special)
-                    at = frame_end
-                    if special.topic is not topic:
-                        recall_handle = note_waiting(tables, topic, special, stored_at_ms)
-                        topic = special.topic  # where it is counted, as on the slow path
-                    if template is not None:
-                        if template.ending is not None and tables.transactions is not None:
-                            tables.transactions.keep(special, result, key, template.ending)
-                        note_key((physical_offset, record_size, stored_at_ms, topic, key, b""))
-                    if template is None:
-                        room -= _SPECIAL_COST
-                elif len(stored) > PROPERTIES_SIZE_MAX:
-                    break
-                else:
-                    draft = (topic, queue_id, body, stored, flag, sys_flag, born_at_ms, host, 0, 0, tag_code)
-                    taken = opaque
-                    queue_offset, physical_offset, record_size, stored_at_ms = append(_new(Draft, draft))
-                    at = frame_end
-                    if words is not None:
-                        note_key((physical_offset, record_size, stored_at_ms, topic, key, words))
-                log_end = physical_offset + record_size
-                if topic != counted_topic:
-                    if counted_topic:
-                        count = len(opaques) - counted
-                        tables.stats.puts.add(counted_topic, count, size_sum - counted_size, count)
-                    counted_topic, counted, counted_size = topic, len(opaques), size_sum
-                size_sum += record_size
-                put_bits[(record_size - 1).bit_length()] += 1
-                if recall_handle is None:
-                    answers.append(format_answer(physical_offset, queue_id, queue_offset, opaque, key))
-                else:
-                    place = (f"{self._id_start}{physical_offset:016X}", queue_id, queue_offset, key.decode() or None)
-                    header = tables.answers.header(*place, recall_handle)
-                    answers.append(encode_reply(Command(_CODE, opaque), Reply(header=header)))
-                opaques.append(opaque)
-                room -= 1
-                taken = None
+            self._store_sends(data, answers, read, host_of(connection.remote))
         except Exception as error:
             # Before it is stored, the slow path says what is wrong. Afterwards, that would store it once more.
-            if taken is not None and (at == frame_end or not isinstance(error, OrbitError)):
-                at, failure = frame_end, answer_to_failure(error, taken, connection)
-        if opaques:
-            stats = tables.stats
-            count = len(opaques) - counted
-            stats.puts.add(counted_topic, count, size_sum - counted_size, count)
-            stats.put_count += len(opaques)
-            stats.put_size += size_sum
-            connection.counters.requests[_CODE] += len(opaques)
-            if tables.is_sync:
-                self._hold(answers, first, opaques, log_end, connection)
+            if read.taken is not None and (read.at == read.frame_end or not isinstance(error, OrbitError)):
+                read.at, failure = read.frame_end, answer_to_failure(error, read.taken, connection)
+        if read.opaques:
+            self._count(read, connection)
+            if self._tables.is_sync:
+                self._hold(answers, first, read.opaques, read.log_end, connection)
             else:
-                tables.store.bound_unsynced(log_end)
+                self._tables.store.bound_unsynced(read.log_end)
         if failure is not None:
             answers.append(failure)
-        return at
+        return read.at
+
+    def _store_sends(self, data: bytes, answers: list[bytes], read: _Read, host: Host) -> None:
+        """Store one send after another, up to the first that is not plain."""
+        # Bound once for each read: every attribute that the loop looks up costs a message some thirty nanoseconds.
+        tables = self._tables
+        append, read_template, format_answer = tables.store.append, self._templates.read, self._format
+        note_key, queue_counts, put_bits = tables.store.note_key, self._queue_counts, tables.stats.put_bits
+        body_size_max, opaques = tables.body_size_max, read.opaques
+        at, end, room = 0, len(data), _TURN_ROOM
+        # Without room others have waited long enough: what is left takes the slow path, where connections take turns.
+        while room > 0 and end - at > _FRAME_SIZE_MIN and data.startswith(_START, at + 8):
+            size, mark = _unpack_prefix(data, at)
+            body_start = at + 8 + (mark & HEADER_SIZE_MASK)
+            read.frame_end = frame_end = at + 4 + size
+            # A frame that the read cut off, or a binary header (mark >> 24): left to the frame decoder.
+            if frame_end > end or body_start > frame_end or mark >> 24 or frame_end - body_start > body_size_max:
+                break
+            # The whole header: a known template gives its values by slices, without JSON.
+            fields = read_template(data[at + 8 : body_start])
+            if fields is None:
+                break
+            topic, queue_id, sys_flag, born_at_ms, flag, properties, opaque, stored, key, tag_code, words = fields
+            # Unknown topics, static topics and queues out of range are left to the slow path.
+            if not 0 <= queue_id < (queue_counts.get(topic) or self._count_queues(topic)):
+                break
+            # From here on nothing is refused: append stores the message, or raises before it has stored anything.
+            body = data[body_start:frame_end]
+            recall_handle = None
+            if stored is None or sys_flag & _PREPARED:
+                sent = _new(Draft, (topic, queue_id, body, properties, flag, sys_flag, born_at_ms, host, 0, 0, None))
+                # Of the unique key alone: only that differs between half messages of one template.
+                template = self._halves.find(sent, key) if sys_flag & _PREPARED and key and words == b"" else None
+                special = self._special_message(sent) if template is None else template.fill(sent, key)
+                if special is None:
+                    break
+                read.taken = opaque
+                result = append(special)
+                read.at = at = frame_end
+                topic, recall_handle = self._note_special(topic, special, result, key, template)
+                if template is None:
+                    room -= _SPECIAL_COST
+                queue_offset, physical_offset, record_size, _stored_at_ms = result
+            elif len(stored) > PROPERTIES_SIZE_MAX:
+                break
+            else:
+                draft = (topic, queue_id, body, stored, flag, sys_flag, born_at_ms, host, 0, 0, tag_code)
+                read.taken = opaque
+                queue_offset, physical_offset, record_size, stored_at_ms = append(_new(Draft, draft))
+                read.at = at = frame_end
+                if words is not None:
+                    note_key((physical_offset, record_size, stored_at_ms, topic, key, words))
+            read.log_end = physical_offset + record_size
+            if topic != read.topic:
+                self._count_topic(read, topic)
+            read.size_sum += record_size
+            put_bits[(record_size - 1).bit_length()] += 1
+            answers.append(format_answer(physical_offset, queue_id, queue_offset, opaque, key, recall_handle))
+            opaques.append(opaque)
+            room -= 1
+            read.taken = None
+
+    def _note_special(
+        self, topic: str, special: Draft, result: AppendResult, key: bytes, template: HalfTemplate | None
+    ) -> tuple[str, str | None]:
+        """Take note of a stored message that waits for something; return where it is counted, and its recall handle."""
+        recall_handle = None
+        if special.topic is not topic:
+            recall_handle = note_waiting(self._tables, topic, special, result.stored_at_ms)
+            topic = special.topic  # where it is counted, as on the slow path
+        if template is not None:
+            if template.ending is not None and self._tables.transactions is not None:
+                self._tables.transactions.keep(special, result, key, template.ending)
+            noted = result.physical_offset, result.size, result.stored_at_ms, topic, key, b""
+            self._tables.store.note_key(noted)
+        return topic, recall_handle
+
+    def _count_topic(self, read: _Read, following: str) -> None:
+        """Count what was sent to one topic, since another one comes or the read ends."""
+        count = len(read.opaques) - read.counted
+        if count:
+            self._tables.stats.puts.add(read.topic, count, read.size_sum - read.counted_size, count)
+        read.topic, read.counted, read.counted_size = following, len(read.opaques), read.size_sum
+
+    def _count(self, read: _Read, connection: Peer) -> None:
+        self._count_topic(read, "")
+        stats = self._tables.stats
+        stats.put_count += len(read.opaques)
+        stats.put_size += read.size_sum
+        connection.counters.requests[_CODE] += len(read.opaques)
 
     def _count_queues(self, topic: str) -> int:
         """Return how many queues of a topic may be sent to without a second look; 0: none."""
@@ -188,7 +211,15 @@ class SendFastPath:
         is_taken = len(special.properties) <= PROPERTIES_SIZE_MAX and not special.sys_flag & SysFlag.FOR_THE_BROKER
         return special if is_taken else None
 
-    def _format(self, physical_offset: int, queue_id: int, queue_offset: int, opaque: int, key: bytes) -> bytes:
+    def _format(
+        self, physical_offset: int, queue_id: int, queue_offset: int, opaque: int, key: bytes, recall_handle: str | None
+    ) -> bytes:
+        if recall_handle is not None:
+            message_id = f"{self._id_start}{physical_offset:016X}"
+            answer = self._tables.answers.header(
+                message_id, queue_id, queue_offset, key.decode() or None, recall_handle
+            )
+            return encode_reply(Command(_CODE, opaque), Reply(header=answer))
         if key:
             header = self._answer % (physical_offset, queue_id, queue_offset, key, opaque)
         else:

@@ -1,4 +1,4 @@
-"""What every part of a broker is made from, and its ways to NameServers and other brokers."""
+"""The ground that every part of a broker is made from, and its ways to NameServers and other brokers."""
 
 from __future__ import annotations
 

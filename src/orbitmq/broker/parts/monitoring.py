@@ -1,4 +1,4 @@
-"""What is counted of a broker, and its health."""
+"""Counters of a broker, and its health."""
 
 from __future__ import annotations
 

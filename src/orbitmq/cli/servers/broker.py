@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from orbitmq.cli.servers.logging import LogLevel, configure_logging
 from orbitmq.cli.servers.options import PORT_MAX, STRICT_HELP, ConfigOption, LogLevelOption, MetricsPortOption
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format
+
+if TYPE_CHECKING:
+    from orbitmq.broker.config import BrokerConfig
 
 app = typer.Typer(rich_markup_mode=None)
 app.add_typer(config_app, name="config")
@@ -58,8 +61,6 @@ def broker(
         _refuse_options_before(context)
         return
     from orbitmq.broker.app import Broker
-    from orbitmq.broker.config import BrokerConfig
-    from orbitmq.broker.settings.file import check_keys
     from orbitmq.cli.servers.serving import serve_until_signal, show_ready
     from orbitmq.net.loop import run
 
@@ -73,17 +74,7 @@ def broker(
         "store_path_root_dir": data_dir,
         "metrics_port": metrics_port,
     }
-    overrides: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    if config:
-        check_keys(config, strict=strict)
-    settings = (
-        BrokerConfig.from_properties(config, **overrides) if config else BrokerConfig.from_mapping({}, **overrides)
-    )
-    if not settings.name_servers:
-        raise typer.BadParameter(
-            "no NameServer to register with; name one here, in NAMESRV_ADDR, or as namesrvAddr in the file",
-            param_hint="--name-servers",
-        )
+    settings = _read_settings(config, {key: value for key, value in given.items() if value is not None}, strict)
 
     def announce(service: Broker) -> None:
         metrics = {"metrics": service.metrics_address} if service.metrics_address else {}
@@ -108,3 +99,20 @@ def _refuse_options_before(context: typer.Context) -> None:
             raise typer.BadParameter(
                 f"it runs a broker; options of `{command}` stand behind that word", param=parameter
             )
+
+
+def _read_settings(config: Path | None, overrides: dict[str, Any], strict: bool) -> BrokerConfig:
+    from orbitmq.broker.config import BrokerConfig
+    from orbitmq.broker.settings.file import check_keys
+
+    if config:
+        check_keys(config, strict=strict)
+    settings = (
+        BrokerConfig.from_properties(config, **overrides) if config else BrokerConfig.from_mapping({}, **overrides)
+    )
+    if not settings.name_servers:
+        raise typer.BadParameter(
+            "no NameServer to register with; name one here, in NAMESRV_ADDR, or as namesrvAddr in the file",
+            param_hint="--name-servers",
+        )
+    return settings

@@ -83,8 +83,7 @@ class KeyReader:
             keys_max: about so many keys are collected.
 
         Returns:
-            How many bytes were read: up to the first record that does not end in `data`. A filler counts in full,
-            also where it ends behind `data`.
+            How many bytes were read: up to the first record that does not end in `data`; a filler counts in full.
 
         Raises:
             CorruptRecord: what begins there is no record; what stands before it was read.
@@ -141,9 +140,8 @@ class KeyReader:
                 continue
             words_end = find(b"\x02", keyed, record_end)
             if is_plain and words_end > keyed + 5 and (keyed == properties_at or data[keyed - 1] == 2):
-                self._add(
-                    [data[found + 9 : stop], *data[keyed + 5 : words_end].split(b" ")], start, own_place, stored_at_ms
-                )
+                words = [data[found + 9 : stop], *data[keyed + 5 : words_end].split(b" ")]
+                self._add(words, start, own_place, stored_at_ms)
             else:
                 self._take(data[properties_at:record_end], start, own_place, stored_at_ms)
         return at

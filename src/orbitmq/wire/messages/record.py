@@ -140,7 +140,7 @@ def parse_record(
     check_crc: bool = True,
     check_record_crc: bool = False,
 ) -> Record | Blank:
-    """Parse the record that starts at `view[0]`.
+    """Return the record that starts at `view[0]`, or Blank(size) when the rest of the segment is filler.
 
     Args:
         view: bytes from the record's start to the end of its segment, or of the answer it came in.
@@ -149,16 +149,11 @@ def parse_record(
         check_record_crc: compare the whole record's, too, where it carries one. Only for records of a broker that
             writes it (`enabledAppendPropCRC`): elsewhere it is a property like any other, which a client made up.
 
-    Returns:
-        The record, or Blank(size) when the rest of the segment is filler.
-
     Raises:
-        CorruptRecord: bad magic, a length that does not fit, offset or checksum mismatch, cut short, text that is
-            not UTF-8.
+        CorruptRecord: bad magic, a length that does not fit, offset or checksum mismatch, cut short, no UTF-8.
 
-    Source: docs/formats/commit_log.md. Every length is checked: the body's checksum says nothing about the rest
-    (apache/rocketmq#7437), and a checksum of 0 is as good as any other (apache/rocketmq#9121). Sectors that never reached the disk
-    read as zeros, which whole properties never end in and never hold a sector of.
+    Source: docs/formats/commit_log.md. Every length is checked: the body's checksum says nothing about the rest (apache/rocketmq#7437),
+    and 0 is a checksum like any other (#9121). Sectors that never reached the disk read as zeros, which properties never hold.
     """
     at = -1 if physical_offset is None else physical_offset
     if len(view) < PREFIX.size:
@@ -180,9 +175,8 @@ def parse_record(
         store_host, reconsume_times, prepared_transaction_offset, body_size,
     ) = head.unpack_from(view)  # fmt: skip
     if physical_offset is not None and own_offset != physical_offset:
-        raise CorruptRecord(
-            at, f"says that it lies at {own_offset}"
-        )  # a reused file's old record: apache/rocketmq#10017
+        # A reused file's old record: apache/rocketmq#10017.
+        raise CorruptRecord(at, f"says that it lies at {own_offset}")
     body_end = head.size + body_size
     topic_start = body_end + (1 if magic == MAGIC_V1 else 2)
     if body_size < 0 or topic_start > size:
