@@ -320,8 +320,6 @@ class BrokerConfig(ServerSecuritySettings):
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ConfigError(java_key(name), getattr(self, name), " or ".join(map(str, allowed)))
-        for name in ("broker_cluster_name", "broker_name"):
-            _check_config_name(name, getattr(self, name))
         if IndexSizes(self.max_hash_slot_num, self.max_index_num).file_size > _INDEX_FILE_SIZE_MAX:
             raise ConfigError("maxIndexNum", self.max_index_num, "index files of less than 2 GiB")
         parse_addresses("namesrvAddr", self.namesrv_addr)
@@ -334,6 +332,8 @@ class BrokerConfig(ServerSecuritySettings):
             hours = "hours from 00 to 23 with semicolons between them"
             raise ConfigError("deleteWhen", self.delete_when, hours) from None
         try:
+            for name in ("broker_cluster_name", "broker_name"):
+                check_name(java_key(name), getattr(self, name))
             parse_delay_levels(self.message_delay_level)
         except InvalidArgument as error:
             raise ConfigError(error.field, error.value, error.allowed) from None
@@ -494,10 +494,3 @@ IMPLIED_PATHS = {
 
 
 _FIELDS = fields_by_key(BrokerConfig)
-
-
-def _check_config_name(name: str, value: str) -> None:
-    try:
-        check_name(java_key(name), value)
-    except InvalidArgument as error:
-        raise ConfigError(error.field, error.value, error.allowed) from None

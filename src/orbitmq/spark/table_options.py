@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pyspark.sql.types import StructField, StructType
 
 from orbitmq.errors import ConfigError
-from orbitmq.spark.options import ALIASES, READ_OPTIONS, WRITE_OPTIONS
+from orbitmq.spark.given_options import ALIASES
+from orbitmq.spark.options import READ_OPTIONS, WRITE_OPTIONS
 
 _KEY = "rocketmq"
 _PREFIX = "option."

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orbitmq.errors import ConfigError
-from orbitmq.spark.options import GivenOptions, matches_pattern, parse_subscription, parse_timestamp, parse_topics
+from orbitmq.spark.given_options import GivenOptions, parse_timestamp
+from orbitmq.spark.options import matches_pattern, parse_subscription, parse_topics
 
 PATH_OPTION = "commitLogPath"
 FILE_OPTIONS = (

@@ -18,7 +18,6 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import (
     ClientError,
     ConfigError,
-    ConnectionFailed,
     InvalidArgument,
     NoNameServer,
     RemoteRefused,
@@ -477,15 +476,6 @@ def queue_addresses(topic: str, route: TopicRoute) -> QueueAddresses:
         for queue in readable_queues(topic, route)
         if (address := addresses.get(leading.get(queue, queue.broker_name))) is not None
     }
-
-
-def is_passing(error: ClientError) -> bool:
-    """Say whether the same question may be answered a little later: the server is away, or busy."""
-    if isinstance(error, QueuesNotTold):
-        error = error.error
-    if isinstance(error, RemoteRefused):
-        return error.code in PASSING_CODES
-    return isinstance(error, ConnectionFailed | RequestTimeout | NoNameServer)
 
 
 def _no_size(address: str, error: ClientError) -> None:

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from orbitmq.errors import ClientError
+from orbitmq.errors import ClientError, ConnectionFailed, NoNameServer, RemoteRefused, RequestTimeout
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.offsets import Bound, Offsets
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import Origin
 from orbitmq.spark.reading.fan_out import Rounds
-from orbitmq.spark.reading.metadata_client import ROUND_S, MetadataClient, QueueAddresses, is_passing
+from orbitmq.spark.reading.metadata_client import PASSING_CODES, ROUND_S, MetadataClient, QueueAddresses, QueuesNotTold
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def patiently(ask: Callable[[], T], options: ReadOptions, what: str) -> T:
         try:
             return ask()
         except ClientError as error:
-            if not is_passing(error) or time.monotonic() >= give_up_at:
+            if not _is_passing(error) or time.monotonic() >= give_up_at:
                 raise
             log.warning("%s: not known yet: %s", what, error)
         time.sleep(PAUSE_S)
@@ -260,3 +260,12 @@ class OffsetPoller:
         if now - self._logged_at.get(what, -float("inf")) >= LOG_EVERY_S:
             self._logged_at[what] = now
             log.warning("%s: %s", what, details)
+
+
+def _is_passing(error: ClientError) -> bool:
+    """Say whether the same question may be answered a little later: the server is away, or busy."""
+    if isinstance(error, QueuesNotTold):
+        error = error.error
+    if isinstance(error, RemoteRefused):
+        return error.code in PASSING_CODES
+    return isinstance(error, ConnectionFailed | RequestTimeout | NoNameServer)
