@@ -20,7 +20,6 @@ from orbitmq.files import replace_file
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.loop import run
 from orbitmq.net.security.client_security import load_security
-from orbitmq.spark.jobs.lag_plot import Point, draw_lag
 from orbitmq.spark.jobs.lag_samples import (
     SCHEMA,
     UNKNOWN,
@@ -29,6 +28,7 @@ from orbitmq.spark.jobs.lag_samples import (
     encode_sample,
     recover_samples,
 )
+from orbitmq.spark.jobs.plots import Point, draw_lag
 from orbitmq.spark.jobs.runtime.checks import CheckResult
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.runtime.directory import claimed

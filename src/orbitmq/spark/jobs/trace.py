@@ -24,7 +24,7 @@ from orbitmq.spark.jobs.latencies import (
     find_latencies,
     trace_rows,
 )
-from orbitmq.spark.jobs.latency_plot import draw_latencies
+from orbitmq.spark.jobs.plots import draw_latencies
 from orbitmq.spark.jobs.runtime.checks import CheckResult
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.runtime.directory import claimed

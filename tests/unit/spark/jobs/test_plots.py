@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from math import isnan
+
+from orbitmq.spark.jobs.latencies import Latency
+from orbitmq.spark.jobs.plots import Point, draw_lag, draw_latencies, plot_lag, plot_latencies
+
+
+def points(*lags):
+    return [Point(1000 * number, lag) for number, lag in enumerate(lags)]
+
+
+def texts(picture):
+    return [text.text for text in ET.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def shown_lags(figure):
+    (line,) = figure.axes[0].lines
+    return [None if isnan(lag) else lag for lag in line.get_ydata()]
+
+
+def marks(figure):
+    return [[float(x) for x, _y in marks.get_offsets()] for marks in figure.axes[0].collections]
+
+
+def test_the_line_of_a_lag_has_a_gap_where_it_is_unknown():
+    assert shown_lags(plot_lag("lag", points(1, 2, None, None, 3, 0))) == [1, 2, None, None, 3, 0]
+
+
+def test_a_lag_that_is_known_for_a_moment_has_a_mark():
+    figure = plot_lag("lag", points(None, 5, None))
+    assert figure.axes[0].lines[0].get_marker() == "."
+
+
+def test_the_scale_of_a_lag_begins_at_zero():
+    assert plot_lag("lag", points(50, 60)).axes[0].get_ylim()[0] == 0
+
+
+def test_titles_are_shown_as_they_are():
+    assert "<g> & $t$" in texts(draw_lag("<g> & $t$", points(1, 1500)))
+
+
+def test_without_points_there_is_a_picture_without_a_line():
+    assert shown_lags(plot_lag("lag", [])) == []
+    assert texts(draw_lag("lag", []))
+
+
+def test_latencies_stand_where_they_were_measured_and_never_left_of_a_millisecond():
+    figure = plot_latencies([Latency("t", "g", 9, 1, 10, 100, 1000), Latency("u", "g", 1, -5, 0, 1, 1)])
+    assert marks(figure) == [[1, 1], [10, 1], [100, 1]]
+    assert [list(line.get_xdata()) for line in figure.axes[0].lines] == [[1, 1000], [1, 1]]
+
+
+def test_each_line_of_latencies_has_the_names_of_its_topic_and_group():
+    assert "$t$ → a_b" in texts(draw_latencies([Latency("$t$", "a_b", 1, 1, 1, 1, 1)]))
+
+
+def test_without_latencies_there_is_a_picture():
+    assert texts(draw_latencies([]))
+
+
+def test_equal_measurements_make_equal_pictures():
+    assert draw_lag("lag", points(1, 2)) == draw_lag("lag", points(1, 2))
