@@ -148,10 +148,10 @@ class NameServerService:
             work += BROKER_WORK + (len(group.topics) if group is not None else 0)
 
     def _disconnecting(self, connection_id: int, trigger: Trigger) -> Slices[None]:
-        yield from self.route_table.disconnecting(connection_id, trigger)
+        yield from self.route_table.disconnect(connection_id, trigger)
 
     def _expiring(self, key: BrokerKey, trigger: Trigger, tell: Callable[[BrokerKey, Lease], None]) -> Slices[None]:
-        lease = yield from self.route_table.expiring(key, trigger, self.lease_clock())
+        lease = yield from self.route_table.expire(key, trigger, self.lease_clock())
         if lease is not None:
             tell(key, lease)
 

@@ -22,6 +22,7 @@ from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import code_of
 from orbitmq.wire.headers import UnregisterBroker, WipeWritePerm
+from orbitmq.wire.slices import finish
 
 from .persistence.saving import saved
 from .registration.peers import Peers, drain
@@ -53,7 +54,9 @@ class Listeners:
 
     def register(self, name: str = "a", *, owner: int = 1, at_ms: int = 0, **options: Any) -> None:
         trigger = Trigger(Cause.REGISTRATION, at_ms)
-        self.service.route_table.register(broker(name, "t", "u", **options), trigger, owner, now_ms=self.lease_ms)
+        finish(
+            self.service.route_table.register(broker(name, "t", "u", **options), trigger, owner, now_ms=self.lease_ms)
+        )
         self.service.route_table.publish()
 
     def expire(self, at_ms: int) -> list[BrokerKey]:
@@ -193,8 +196,10 @@ def test_other_settings_count_immediately(it: Listeners):
         {0: address_of("a", 1)},
     )
     assert it.service.registrations.tells_order_topics is False
-    it.service.route_table.register(
-        broker("a", "t", "v", version=2, broker_id=1, acting_master=True), Trigger(Cause.REGISTRATION, 0)
+    finish(
+        it.service.route_table.register(
+            broker("a", "t", "v", version=2, broker_id=1, acting_master=True), Trigger(Cause.REGISTRATION, 0)
+        )
     )
     assert set(it.service.tables.topics()) == {"t", "v"}
 
@@ -227,7 +232,7 @@ def test_silent_brokers_leave_immediately_as_long_as_that_is_little_work(
     monkeypatch.setattr(service_module, "BROKER_WORK", 50)
     it = Listeners(tmp_path)
     for name in "abc":
-        it.service.route_table.register(broker(name, lease_ms=10), Trigger(Cause.REGISTRATION, 0), 1)
+        finish(it.service.route_table.register(broker(name, lease_ms=10), Trigger(Cause.REGISTRATION, 0), 1))
     it.lease_ms = 11
     gone: list[BrokerKey] = []
     it.service.expire(5, lambda key, lease: gone.append(key))

@@ -149,8 +149,8 @@ class RegistrationPipeline:
         registration = _to_registration(header, body, queues)
         trigger = Trigger(Cause.REGISTRATION, call.now_ms, remote)
         table = self._route_table
-        registering = table.registering(registration, trigger, call.connection.id, now_ms=now_ms, is_partial=is_partial)
-        master = yield from table.publishing(registering)
+        slices = table.register(registration, trigger, call.connection.id, now_ms=now_ms, is_partial=is_partial)
+        master = yield from table.publishing(slices)
         if self._tables.lease_of(registration.key) is None:  # it was outdated, and lost the lease that it had
             self._bodies.forget(registration.key)
         # Settings that change between two slices drop all bodies: the first slices were done by the old ones.

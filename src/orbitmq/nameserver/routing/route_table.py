@@ -3,7 +3,8 @@
 In: registrations, un-registrations, administrative changes, the time. Out: what the asker is told, a `RouteChange` for
 everything that became different, and a `MinIdNotice` for every group whose smallest broker id is another one.
 
-Every operation is whole: it is refused before it touches anything, or it is applied to all tables.
+Every operation is whole: it is refused before it touches anything, or it is applied to all tables. Those that may change
+thousands of topics do it in slices; a caller that wants all of it immediately says `finish(table.register(...))`.
 
 Source: docs/explain/nameserver.md; Java RouteInfoManager.
 """
@@ -95,8 +96,11 @@ class RouteTable:
 
     def register(
         self, broker: Registration, trigger: Trigger, owner: int = 0, *, now_ms: int = 0, is_partial: bool = False
-    ) -> MasterAddresses:
-        """Enter a broker, its topics and its lease, or renew them.
+    ) -> Slices[MasterAddresses]:
+        """Enter a broker, its topics and its lease, or renew them; thousands of topics in slices.
+
+        After each slice every topic's queues on a broker name are either as before or as after. Nothing else may change
+        anything about the broker name until the last one, but for its lease, which may be renewed.
 
         Args:
             owner: the number of the connection that it came through.
@@ -105,16 +109,6 @@ class RouteTable:
 
         Raises:
             Rejected: a new broker id that lists exactly one topic: a broker that knows its topics lists more.
-        """
-        return finish(self.registering(broker, trigger, owner, now_ms=now_ms, is_partial=is_partial))
-
-    def registering(
-        self, broker: Registration, trigger: Trigger, owner: int = 0, *, now_ms: int = 0, is_partial: bool = False
-    ) -> Slices[MasterAddresses]:
-        """Do what `register` does, thousands of topics in slices.
-
-        After each slice every topic's queues on a broker name are either as before or as after. Nothing else may change
-        anything about the broker name until the last one, but for its lease, which may be renewed.
         """
         tables, name = self.tables, broker.broker_name
         known = tables.group_of(name)
@@ -130,7 +124,7 @@ class RouteTable:
         except Exception:
             # In the routes without a lease it would stay for ever: neither its time nor its connection's end takes it out.
             if tables.leases.get(broker.key) is None:
-                finish(self.unregistering(broker.key, trigger))
+                finish(self.unregister(broker.key, trigger))
             raise
         # The lease comes last: a broker lives when all its topics are there.
         lease = Lease(now_ms, broker.lease_ms, broker.data_version, broker.ha_address, (owner,))
@@ -140,12 +134,15 @@ class RouteTable:
         return tables.master_of(name, broker.broker_id, broker.cluster)
 
     def holds(self, broker: Registration, queues: Mapping[str, QueueData]) -> bool:
-        """Tell whether the table holds some of a registered broker's queues just as registering enters them."""
+        """Tell whether the table holds some of a registered broker's queues just as `register` enters them."""
         group = self.tables.group_of(broker.broker_name)
         return group is not None and self.tables.agrees_with(group.broker_name, _as_entered(broker, group, queues))
 
-    def unregister(self, key: BrokerKey, trigger: Trigger, owner: int | None = None) -> bool:
-        """Take a broker out of all tables.
+    def unregister(self, key: BrokerKey, trigger: Trigger, owner: int | None = None) -> Slices[bool]:
+        """Take a broker out of all tables, thousands of topics in slices.
+
+        With the first one the broker is gone from routes. Nothing else may change anything about the broker name until
+        the last one.
 
         Args:
             owner: the connection that asks; None: none. A late request through an older connection than the
@@ -153,14 +150,6 @@ class RouteTable:
 
         Returns:
             False when nothing was there, or the request came too late.
-        """
-        return finish(self.unregistering(key, trigger, owner))
-
-    def unregistering(self, key: BrokerKey, trigger: Trigger, owner: int | None = None) -> Slices[bool]:
-        """Do what `unregister` does, thousands of topics in slices.
-
-        With the first one the broker is gone from routes. Nothing else may change anything about the broker name until
-        the last one.
         """
         tables = self.tables
         lease = tables.leases.get(key)
@@ -174,54 +163,38 @@ class RouteTable:
         yield from self._leave_group(key, group, broker_id, trigger)
         return True
 
-    def disconnect(self, owner: int, trigger: Trigger) -> tuple[BrokerKey, ...]:
-        """Take out every broker whose lease goes with the connection `owner` (see `leases`); return them."""
-        return finish(self.disconnecting(owner, trigger))
+    def disconnect(self, owner: int, trigger: Trigger) -> Slices[tuple[BrokerKey, ...]]:
+        """Take out every broker whose lease goes with the connection `owner` (see `leases`); return them.
 
-    def disconnecting(self, owner: int, trigger: Trigger) -> Slices[tuple[BrokerKey, ...]]:
-        """Do what `disconnect` does in slices; nothing else may change anything about these brokers meanwhile."""
+        Nothing else may change anything about these brokers between two slices.
+        """
         gone = self.tables.leases.release(owner)
         for number, key in enumerate(gone):
             if number:
                 yield
-            yield from self.unregistering(key, trigger)
+            yield from self.unregister(key, trigger)
         return gone
 
-    def expire(self, trigger: Trigger, now_ms: int) -> list[tuple[BrokerKey, Lease]]:
-        """Take out every broker whose lease is over; return them, with the lease that each had.
+    def expire(self, key: BrokerKey, trigger: Trigger, now_ms: int) -> Slices[Lease | None]:
+        """Take out a broker if its lease is over; return the lease, None when it is not.
 
         Args:
             now_ms: the pause-aware clock's time.
         """
-        over = self.tables.leases.over(now_ms)
-        for key, _ in over:
-            self.unregister(key, trigger)
-        return over
-
-    def expiring(self, key: BrokerKey, trigger: Trigger, now_ms: int) -> Slices[Lease | None]:
-        """Take out one broker in slices if its lease is still over; return the lease, None when it is not."""
         lease = self.tables.leases.get(key)
         if lease is None or not lease.is_over(now_ms):
             return None
-        yield from self.unregistering(key, trigger)
+        yield from self.unregister(key, trigger)
         return lease
 
-    # Administration.
+    # Administration. Nothing else may change the broker names of an operation between two of its slices.
 
-    def wipe_write_perm(self, broker_name: str, trigger: Trigger) -> int:
+    def wipe_write_perm(self, broker_name: str, trigger: Trigger) -> Slices[int]:
         """Take the write bit from every topic of a broker name; return how many topics it has."""
-        return finish(self.wiping_write_perm(broker_name, trigger))
-
-    def wiping_write_perm(self, broker_name: str, trigger: Trigger) -> Slices[int]:
-        """Do what `wipe_write_perm` does in slices; nothing else may change the broker name meanwhile."""
         return self._change_perms(broker_name, trigger, lambda perm: perm & _NOT_WRITABLE)
 
-    def add_write_perm(self, broker_name: str, trigger: Trigger) -> int:
+    def add_write_perm(self, broker_name: str, trigger: Trigger) -> Slices[int]:
         """Let every topic of a broker name be read and written; return how many topics it has."""
-        return finish(self.adding_write_perm(broker_name, trigger))
-
-    def adding_write_perm(self, broker_name: str, trigger: Trigger) -> Slices[int]:
-        """Do what `add_write_perm` does in slices; nothing else may change the broker name meanwhile."""
         return self._change_perms(broker_name, trigger, lambda perm: int(Perm.READ_WRITE))
 
     def delete_topic(self, topic: str, trigger: Trigger, cluster: str | None = None) -> None:
@@ -231,12 +204,8 @@ class RouteTable:
             assert group is not None, "a broker name with topics has a group"
             self.tables.change_queues(group, self.tables.removals(group, [topic]), trigger)
 
-    def register_topic(self, topic: str, queues: Sequence[QueueData], trigger: Trigger) -> bool:
+    def register_topic(self, topic: str, queues: Sequence[QueueData], trigger: Trigger) -> Slices[bool]:
         """Add one topic's queues. False: one of the broker names is not known, and nothing was done."""
-        return finish(self.registering_topic(topic, queues, trigger))
-
-    def registering_topic(self, topic: str, queues: Sequence[QueueData], trigger: Trigger) -> Slices[bool]:
-        """Do what `register_topic` does in slices; nothing else may change these broker names meanwhile."""
         groups = [self.tables.group_of(queue.broker_name) for queue in queues]
         if None in groups:
             return False
