@@ -100,7 +100,7 @@ class NameServerService:
             slice_topics=slice_topics,
         )
         self.registration_fast_path = RegistrationFastPath(
-            self.tables, self.bodies, self.queue, lease_clock=lease_clock
+            self.route_table, self.bodies, self.queue, lease_clock=lease_clock
         )
         self._encoder = RouteEncoder()
         self._serves_from_ms = started_at_ms

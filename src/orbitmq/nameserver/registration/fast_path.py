@@ -15,14 +15,14 @@ from orbitmq.clock import Clock
 from orbitmq.codes import RequestCode
 from orbitmq.nameserver.registration.body_cache import BodyCache
 from orbitmq.nameserver.registration.queue import RegistrationQueue
-from orbitmq.nameserver.routing.tables import Tables
+from orbitmq.nameserver.routing.route_table import RouteTable
 from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.wire.command import Command
 from orbitmq.wire.frame import LENGTH, PREFIX, Frame
 from orbitmq.wire.header import OPAQUE, OPAQUE_SIZE, PROBE, CutAnswer, cut_answer, is_plain_opaque, split_header
-from orbitmq.wire.headers import RegisterBroker
+from orbitmq.wire.headers import RegisterBrokerResponse
 
 TEXTS_MAX = 20_000
 """Header texts that are kept, one per broker."""
@@ -50,14 +50,14 @@ class RegistrationFastPath:
 
     def __init__(
         self,
-        tables: Tables,
+        route_table: RouteTable,
         bodies: BodyCache,
         queue: RegistrationQueue,
         *,
         lease_clock: Clock,
         texts_max: int = TEXTS_MAX,
     ) -> None:
-        self._tables = tables
+        self._route_table = route_table
         self._bodies = bodies
         self._queue = queue
         self._lease_clock = lease_clock
@@ -90,14 +90,15 @@ class RegistrationFastPath:
         last = self._bodies.last(key)
         # The revision proves that the tables still hold what this body made of them: then the pipeline would renew the
         # lease as well, and nothing else.
-        if last is None or revision != self._tables.revision_of(last.header.broker_name):
+        if last is None or revision != self._route_table.revision_of(last.header.broker_name):
             return 0
         if not last.ends(data, body_start):
             return 0
+        found = self._route_table.renew(
+            key, last.header.broker_id, last.data_version, connection.id, self._lease_clock()
+        )
         # What a slave is told stands in its master's lease, which may change while nothing about the name does.
-        if last.header.broker_id and self._master_of(last.header) != master:
-            return 0
-        if not self._tables.leases.register(key, self._lease_clock(), connection.id, last.data_version):
+        if found != master:
             return 0
         answers += (prefixes[len(digits)], digits, suffix)
         connection.counters.requests[_CODE] += 1
@@ -106,7 +107,8 @@ class RegistrationFastPath:
     def learn(self, frame: Frame, command: Command, reply: Reply) -> None:
         """Keep what the pipeline answered to a registration."""
         fields = command.ext_fields
-        if command.code != _CODE or reply.code or reply.body or fields is None:
+        told = reply.header
+        if not isinstance(told, RegisterBrokerResponse) or reply.code or reply.body or fields is None:
             return
         key = BrokerKey(fields.get("clusterName", ""), fields.get("brokerName", ""), fields.get("brokerAddr", ""))
         last = self._bodies.last(key)
@@ -118,7 +120,9 @@ class RegistrationFastPath:
             self.forget(next(iter(self._texts)))
         self._texts[key] = text
         answer = cut_answer(encode_reply(command._replace(opaque=PROBE), reply))
-        self._answers[text] = _Answer(key, last.revision, self._master_of(last.header), answer)
+        self._answers[text] = _Answer(
+            key, last.revision, MasterAddresses(told.ha_server_addr, told.master_addr), answer
+        )
 
     def forget(self, key: BrokerKey) -> None:
         """Drop the text of a broker that is gone."""
@@ -128,6 +132,3 @@ class RegistrationFastPath:
         """Drop all texts."""
         self._answers.clear()
         self._texts.clear()
-
-    def _master_of(self, header: RegisterBroker) -> MasterAddresses:
-        return self._tables.master_of(header.broker_name, header.broker_id, header.cluster_name)

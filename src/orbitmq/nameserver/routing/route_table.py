@@ -18,11 +18,18 @@ from typing import TypeVar
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.route import MASTER_ID, QueueData
-from orbitmq.model.topic import Perm
+from orbitmq.model.topic import DataVersion, Perm
 from orbitmq.nameserver.routing.events import ChangeKind, MinIdNotice, QueueChange, RouteChange, Trigger
 from orbitmq.nameserver.routing.leases import Lease
 from orbitmq.nameserver.routing.tables import PermRule, Tables, with_perm
-from orbitmq.nameserver.routing.values import BrokerGroup, BrokerKey, GroupState, MasterAddresses, Registration
+from orbitmq.nameserver.routing.values import (
+    NO_MASTER,
+    BrokerGroup,
+    BrokerKey,
+    GroupState,
+    MasterAddresses,
+    Registration,
+)
 from orbitmq.wire.slices import Slices, finish, parts_of
 
 T = TypeVar("T")
@@ -37,7 +44,7 @@ class RouteTable:
     """Changes topics, brokers, clusters, leases and filter servers, always as one.
 
     Args:
-        tables: the state; changed only here, but for leases that are renewed.
+        tables: the state; changed only here, but for leases that heartbeats renew.
         on_change: are told of every change of the tables when `publish` is called, in this order.
         on_end: is told of every broker that lost its lease, before the changes.
         on_notice: is told of every group whose smallest broker id is another one.
@@ -63,6 +70,7 @@ class RouteTable:
         self._on_notice = on_notice
         self._slice_topics = slice_topics
         self._notices: list[MinIdNotice] = []
+        self.revision_of = tables.revision_of  # asked with every registration: as it is, without a call more
 
     def publish(self) -> None:
         """Tell the listeners what has changed since the last call."""
@@ -96,7 +104,7 @@ class RouteTable:
 
     def register(
         self, broker: Registration, trigger: Trigger, owner: int = 0, *, now_ms: int = 0, is_partial: bool = False
-    ) -> Slices[MasterAddresses]:
+    ) -> Slices[MasterAddresses | None]:
         """Enter a broker, its topics and its lease, or renew them; thousands of topics in slices.
 
         After each slice every topic's queues on a broker name are either as before or as after. Nothing else may change
@@ -106,6 +114,9 @@ class RouteTable:
             owner: the number of the connection that it came through.
             now_ms: the pause-aware clock's time, from which the lease counts.
             is_partial: `broker.queues` are only those that differ from the broker's last registration.
+
+        Returns:
+            What the broker is told of its master. None: it is outdated, was left out, and has no lease any more.
 
         Raises:
             Rejected: a new broker id that lists exactly one topic: a broker that knows its topics lists more.
@@ -118,7 +129,7 @@ class RouteTable:
         group = tables.enter_group(name, broker.cluster)
         smallest_before = group.smallest_id
         if not self._enter_broker(broker, group, previous_address, trigger):
-            return MasterAddresses()
+            return None
         try:
             yield from self._register_topics(broker, group, previous_address is None, trigger, is_partial)
         except Exception:
@@ -132,6 +143,20 @@ class RouteTable:
         if broker.broker_id < smallest_before:
             self._notices.append(_smallest_joined(broker, group))
         return tables.master_of(name, broker.broker_id, broker.cluster)
+
+    def renew(
+        self, key: BrokerKey, broker_id: int, data_version: DataVersion, owner: int, now_ms: int
+    ) -> MasterAddresses | None:
+        """Renew the lease of a broker that registers with the topics that it had; return what `register` would.
+
+        Returns:
+            None when the broker has no lease.
+        """
+        if not self.tables.leases.register(key, now_ms, owner, data_version):
+            return None
+        if broker_id == MASTER_ID:
+            return NO_MASTER
+        return self.tables.master_of(key.broker_name, broker_id, key.cluster)
 
     def holds(self, broker: Registration, queues: Mapping[str, QueueData]) -> bool:
         """Tell whether the table holds some of a registered broker's queues just as `register` enters them."""

@@ -16,7 +16,7 @@ from typing import Any
 from orbitmq.model.route import MASTER_ID, BrokerData, ClusterInfo, QueueData, TopicRoute
 from orbitmq.nameserver.routing.events import ChangeKind, QueueChange, QueueChanges, RouteChange, Trigger
 from orbitmq.nameserver.routing.leases import Lease, Leases
-from orbitmq.nameserver.routing.values import BrokerGroup, BrokerKey, MasterAddresses
+from orbitmq.nameserver.routing.values import NO_MASTER, BrokerGroup, BrokerKey, MasterAddresses
 from orbitmq.wire.slices import Slices
 
 PermRule = Callable[[int], int]
@@ -151,7 +151,7 @@ class Tables:
         group = self._groups.get(broker_name)
         master = group.addresses.get(MASTER_ID) if group is not None and broker_id != MASTER_ID else None
         lease = self.leases.get(BrokerKey(cluster, broker_name, master)) if master is not None else None
-        return MasterAddresses(lease.ha_address, master) if lease is not None else MasterAddresses()
+        return MasterAddresses(lease.ha_address, master) if lease is not None else NO_MASTER
 
     def agrees_with(self, broker_name: str, queues: Mapping[str, QueueData]) -> bool:
         """Tell whether the table holds these topics of a broker name just so."""

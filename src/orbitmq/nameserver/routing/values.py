@@ -57,6 +57,9 @@ class MasterAddresses(NamedTuple):
     master_address: str | None = None
 
 
+NO_MASTER = MasterAddresses()
+
+
 GroupState = tuple[dict[int, str], bool, str | None]
 """What routes show of a group: addresses by id, acting master, zone."""
 

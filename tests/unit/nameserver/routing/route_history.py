@@ -85,13 +85,13 @@ class History:
         before = self._queues()
         seen: list[Mapping[tuple[str, str], QueueData | None]] = []
 
-        def register() -> tuple[str | None, str | None]:
+        def register() -> tuple[str | None, str | None] | None:
             slices = self.table.register(new, at(self.now), connection, now_ms=self.now)
             while True:
                 try:
                     next(slices)
                 except StopIteration as end:
-                    return tuple(end.value)
+                    return end.value and tuple(end.value)
                 seen.append(self._queues())
 
         assert _told(register) == _told(lambda: self.model.register(new, self.now, connection))

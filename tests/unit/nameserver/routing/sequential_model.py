@@ -20,7 +20,7 @@ class SequentialModel:
         self.clusters: dict[str, set[str]] = {}
         self.live: dict[BrokerKey, list] = {}
 
-    def register(self, new: Registration, now: int, connection: int) -> tuple[str | None, str | None]:
+    def register(self, new: Registration, now: int, connection: int) -> tuple[str | None, str | None] | None:
         name = new.broker_name
         if new.broker_id not in self.groups.get(name, {}) and len(new.queues) == 1:
             raise Rejected(1, "register broker failed")
@@ -34,7 +34,7 @@ class SequentialModel:
             living = self.live.get(BrokerKey(new.cluster, name, holder))
             if living is not None and living[2].state_version > new.data_version.state_version:
                 self.live.pop(new.key, None)
-                return None, None
+                return None
             # In whatever cluster that lists the name; a lease that outlived an earlier group of it ends by itself.
             for key in [key for key in self.live if key[1:] == (name, holder)]:
                 if name in self.clusters.get(key.cluster, ()):

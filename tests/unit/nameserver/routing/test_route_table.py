@@ -198,7 +198,7 @@ def test_a_newcomer_of_an_older_state_does_not_take_the_id(table: RouteTable):
     finish(table.register(broker("a", "one", "two", address="x:1", state=2), at()))
     told = finish(table.register(broker("a", "three", "four", address="y:1", state=1), at()))
 
-    assert told == MasterAddresses()
+    assert told is None
     assert addresses(table, "one") == {"a": {0: "x:1"}}
     assert set(table.tables.topics()) == {"one", "two"}
     assert table.tables.lease_of(BrokerKey(CLUSTER, "a", "y:1")) is None
@@ -546,6 +546,20 @@ def test_a_lease_without_an_owner_begins_when_the_clock_does(table: RouteTable):
     lease = table.tables.lease_of(key_of("a"))
     assert lease is not None
     assert (lease.owner, lease.renewed_at_ms) == (0, 0)
+
+
+def test_a_renewal_says_of_the_master_what_a_registration_would(table: RouteTable):
+    version = DataVersion(0, 0, 2)
+    assert table.renew(key_of("a"), 0, version, 7, 5) is None
+    finish(table.register(broker("a", "one", "two"), at(), 1))
+    told = finish(table.register(broker("a", broker_id=1), at(), 2))
+    assert told == ("ha-a-0:10911", "a-0:10911")
+    assert table.renew(key_of("a", 1), 1, version, 7, 5) == told
+    assert table.renew(key_of("a"), 0, version, 7, 5) == MasterAddresses()
+    for broker_id, owners in ((0, (1, 7)), (1, (2, 7))):
+        lease = table.tables.lease_of(key_of("a", broker_id))
+        assert lease is not None
+        assert (lease.renewed_at_ms, lease.data_version, lease.owners) == (5, version, owners)
 
 
 def test_a_broker_that_has_nothing_but_a_lease_was_there(table: RouteTable):
