@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING
 from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.codes import RequestCode
 from orbitmq.errors import ClientError
-from orbitmq.nameserver.cache.route_queries import RouteQueryCache
 from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.fast_path import NameServerFastPath
 from orbitmq.nameserver.handlers import handlers
 from orbitmq.nameserver.monitoring.monitor import NameServerMonitor
-from orbitmq.nameserver.registration.fast_path import RegistrationFastPath
 from orbitmq.nameserver.routing.events import MinIdNotice
 from orbitmq.nameserver.routing.leases import Lease
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.nameserver.upstream import Upstream
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits, affordable_connections, descriptor_limit, tell_of_few_descriptors
 from orbitmq.net.loop import do_all, failure_of
@@ -30,8 +28,6 @@ from orbitmq.net.security.client_security import load_security
 from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.net.server import Server
 from orbitmq.process.pause_aware_clock import TICK_MS, PauseAwareClock
-from orbitmq.wire.command import Command
-from orbitmq.wire.frame import Frame
 from orbitmq.wire.headers import NotifyMinBrokerIdChange
 
 if TYPE_CHECKING:
@@ -325,28 +321,3 @@ def make_server_security(config: NameServerConfig) -> ServerSecurity:
     if config.acl_enable and not config.acl_registration:
         warnings.append("brokers register without a signature (aclRegistration=false)")
     return ServerSecurity(config, roles.get, danger="change routes", warnings=warnings)
-
-
-class NameServerFastPath:
-    """Answers route queries and registrations that were seen before, all but their opaque (a `net.dispatch.fast_path.FastPath`).
-
-    Args:
-        registrations: None where each registration has to be looked at.
-    """
-
-    def __init__(self, routes: RouteQueryCache, registrations: RegistrationFastPath | None) -> None:
-        self._routes = routes
-        self._registrations = registrations
-
-    def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
-        """Append the answers of the known requests at the start of `data`; return how many bytes those requests have."""
-        size = self._routes.answer(data, answers, connection)
-        if not size and self._registrations is not None:
-            return self._registrations.answer(data, answers, connection)
-        return size
-
-    def learn(self, frame: Frame, command: Command, reply: Reply) -> None:
-        """Keep what a handler answered to a request."""
-        self._routes.learn(frame, command, reply)
-        if self._registrations is not None:
-            self._registrations.learn(frame, command, reply)

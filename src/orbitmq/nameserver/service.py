@@ -12,18 +12,17 @@ from typing import Any, Literal
 
 from orbitmq.clock import Clock, monotonic_ms
 from orbitmq.model.route import TopicRoute
-from orbitmq.nameserver.cache.route_queries import RouteQueryCache
-from orbitmq.nameserver.cache.routes import EncodedRouteCache
 from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.fast_path import RegistrationFastPath, RouteQueryCache
 from orbitmq.nameserver.monitoring.route_history import RouteHistory
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopics
 from orbitmq.nameserver.persistence.config_store import ConfigStore
 from orbitmq.nameserver.persistence.kv_config import KvConfig
 from orbitmq.nameserver.registration.body_cache import BodyCache
 from orbitmq.nameserver.registration.changes import Changes
-from orbitmq.nameserver.registration.fast_path import RegistrationFastPath
 from orbitmq.nameserver.registration.pipeline import ORDER_TOPIC_NAMESPACE, RegistrationPipeline
 from orbitmq.nameserver.registration.queue import Concerns, RegistrationQueue
+from orbitmq.nameserver.route_cache import EncodedRouteCache
 from orbitmq.nameserver.routing.events import Cause, MinIdNotice, RouteChange, Trigger
 from orbitmq.nameserver.routing.leases import Lease
 from orbitmq.nameserver.routing.route_table import SLICE_TOPICS, RouteTable

@@ -200,7 +200,7 @@ async def test_compressed_registrations_of_4_x_are_read(tmp_path: Path):
 
 PAGE = Path(__file__).parents[4] / "docs" / "explain" / "registrations.md"
 VALUES = ["routing/values.py", "routing/events.py"]
-LISTENERS = ["cache/routes.py", "cache/route_queries.py", "monitoring/route_history.py", "service.py"]
+LISTENERS = ["route_cache.py", "fast_path.py", "monitoring/route_history.py", "service.py"]
 """What is told of changes; of the service only its listeners' defaults."""
 
 

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from orbitmq.nameserver.app import NameServerFastPath
 from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.fast_path import NameServerFastPath, RegistrationFastPath
 from orbitmq.nameserver.handlers import handlers
-from orbitmq.nameserver.registration.fast_path import RegistrationFastPath
 from orbitmq.nameserver.registration.pipeline import ORDER_TOPIC_NAMESPACE
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.service import NameServerService
@@ -32,8 +31,8 @@ from orbitmq.wire.headers import (
     WipeWritePerm,
 )
 
-from ..persistence.saving import saved
-from ..support import CLUSTER, address_of, registration
+from .persistence.saving import saved
+from .support import CLUSTER, address_of, registration
 
 REGISTER = 103
 
