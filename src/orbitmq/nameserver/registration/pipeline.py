@@ -161,7 +161,7 @@ class RegistrationPipeline:
     ) -> Slices[None]:
         queues = registration.queues
         # Taken before the tables are compared: whatever changes between two slices makes the body worthless.
-        revision = self._route_table.revision_of(registration.broker_name)
+        revision = self._route_table.revision_of(registration.key.broker_name)
         is_applied = not body.queue_mappings
         for part in parts_of(queues, self._slice_topics):
             is_applied = is_applied and self._route_table.holds(registration, part)
@@ -267,10 +267,8 @@ def _check_names(header: RegisterBroker) -> None:
 def _to_registration(header: RegisterBroker, body: RegisterBrokerBody, queues: Mapping[str, QueueData]) -> Registration:
     lease_ms = header.heartbeat_timeout_millis
     return Registration(
-        cluster=header.cluster_name,
-        broker_name=header.broker_name,
+        key=BrokerKey(header.cluster_name, header.broker_name, header.broker_addr),
         broker_id=header.broker_id,
-        address=header.broker_addr,
         ha_address=header.ha_server_addr,
         lease_ms=LEASE_MS if lease_ms is None else min(max(lease_ms, 0), LEASE_MS_MAX),
         acting_master=header.enable_acting_master,

@@ -11,7 +11,8 @@ Source: docs/explain/nameserver.md; Java RouteInfoManager.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
@@ -21,15 +22,8 @@ from orbitmq.model.route import MASTER_ID, QueueData
 from orbitmq.model.topic import DataVersion, Perm
 from orbitmq.nameserver.routing.events import ChangeKind, MinIdNotice, QueueChange, RouteChange, Trigger
 from orbitmq.nameserver.routing.leases import Lease
-from orbitmq.nameserver.routing.tables import PermRule, Tables, with_perm
-from orbitmq.nameserver.routing.values import (
-    NO_MASTER,
-    BrokerGroup,
-    BrokerKey,
-    GroupState,
-    MasterAddresses,
-    Registration,
-)
+from orbitmq.nameserver.routing.tables import BrokerGroup, GroupState, PermRule, Tables, with_perm
+from orbitmq.nameserver.routing.values import NO_MASTER, BrokerKey, MasterAddresses, Registration
 from orbitmq.wire.slices import Slices, finish, parts_of
 
 T = TypeVar("T")
@@ -76,9 +70,10 @@ class RouteTable:
         """Tell the listeners what has changed since the last call."""
         for key in self.tables.take_ended():
             self._on_end(key)
-        for change in self.tables.take_changes():
+        if changes := self.tables.take_changes():
             for tell in self._on_change:
-                tell(change)
+                for change in changes:
+                    tell(change)
         for notice in self.take_notices():
             if self._on_notice is not None:
                 self._on_notice(notice)
@@ -121,12 +116,13 @@ class RouteTable:
         Raises:
             Rejected: a new broker id that lists exactly one topic: a broker that knows its topics lists more.
         """
-        tables, name = self.tables, broker.broker_name
+        tables, key = self.tables, broker.key
+        name = key.broker_name
         known = tables.group_of(name)
         previous_address = known.addresses.get(broker.broker_id) if known is not None else None
         if previous_address is None and len(broker.queues) + broker.left_out == 1:
             raise Rejected(ResponseCode.SYSTEM_ERROR, "register broker failed")
-        group = tables.enter_group(name, broker.cluster)
+        group = tables.enter_group(name, key.cluster)
         smallest_before = group.smallest_id
         if not self._enter_broker(broker, group, previous_address, trigger):
             return None
@@ -134,15 +130,15 @@ class RouteTable:
             yield from self._register_topics(broker, group, previous_address is None, trigger, is_partial)
         except Exception:
             # In the routes without a lease it would stay for ever: neither its time nor its connection's end takes it out.
-            if tables.leases.get(broker.key) is None:
-                finish(self.unregister(broker.key, trigger))
+            if tables.leases.get(key) is None:
+                finish(self.unregister(key, trigger))
             raise
         # The lease comes last: a broker lives when all its topics are there.
         lease = Lease(now_ms, broker.lease_ms, broker.data_version, broker.ha_address, (owner,))
-        tables.leases.begin(broker.key, lease)
+        tables.leases.begin(key, lease)
         if broker.broker_id < smallest_before:
             self._notices.append(_smallest_joined(broker, group))
-        return tables.master_of(name, broker.broker_id, broker.cluster)
+        return tables.master_of(name, broker.broker_id, key.cluster)
 
     def renew(
         self, key: BrokerKey, broker_id: int, data_version: DataVersion, owner: int, now_ms: int
@@ -160,7 +156,7 @@ class RouteTable:
 
     def holds(self, broker: Registration, queues: Mapping[str, QueueData]) -> bool:
         """Tell whether the table holds some of a registered broker's queues just as `register` enters them."""
-        group = self.tables.group_of(broker.broker_name)
+        group = self.tables.group_of(broker.key.broker_name)
         return group is not None and self.tables.agrees_with(group.broker_name, _as_entered(broker, group, queues))
 
     def unregister(self, key: BrokerKey, trigger: Trigger, owner: int | None = None) -> Slices[bool]:
@@ -252,16 +248,16 @@ class RouteTable:
         group.acting_master = bool(broker.acting_master)
         group.zone_name = broker.zone_name
         # One address has one id: a broker that changed its role comes back under another one.
-        group.drop_address(broker.address, except_id=broker.broker_id)
+        group.drop_address(broker.key.address, except_id=broker.broker_id)
         # An old master that returns after an election must not take the id back.
         if self._is_outdated(broker, previous_address):
             self.tables.end_lease(broker.key)
             self._record_group(broker, group, before, trigger)
             return False
         # The new process has taken the id: the lease of the old address would otherwise end the group's entry later.
-        if previous_address not in (None, broker.address):
+        if previous_address not in (None, broker.key.address):
             self.tables.end_leases_at(group, previous_address)
-        group.addresses[broker.broker_id] = broker.address
+        group.addresses[broker.broker_id] = broker.key.address
         servers = broker.filter_servers
         has_filter_change = servers is not None and self.tables.set_filter_servers(broker.key, servers)
         self._record_group(broker, group, before, trigger, has_filter_change)
@@ -269,9 +265,9 @@ class RouteTable:
 
     def _is_outdated(self, broker: Registration, holder: str | None) -> bool:
         """Another process holds the broker id and knows of a later state (an election that the newcomer missed)."""
-        if holder is None or holder == broker.address:
+        if holder is None or holder == broker.key.address:
             return False
-        lease = self.tables.leases.get(BrokerKey(broker.cluster, broker.broker_name, holder))
+        lease = self.tables.leases.get(broker.key._replace(address=holder))
         return lease is not None and lease.data_version.state_version > broker.data_version.state_version
 
     def _register_topics(
@@ -313,20 +309,9 @@ class RouteTable:
 
     def _set_mappings(self, broker: Registration, group: BrokerGroup, trigger: Trigger) -> None:
         for topic, mapping in broker.queue_mappings.items():
-            self.tables.set_mapping(group, topic, mapping.get("bname") or broker.broker_name, mapping)
-        self.tables.record(
-            group,
-            RouteChange(
-                kind=ChangeKind.BROKER_UPDATED,
-                trigger=trigger,
-                cluster=broker.cluster,
-                broker_name=broker.broker_name,
-                broker_id=broker.broker_id,
-                address=broker.address,
-                topics=tuple(broker.queue_mappings),
-                detail="static topic mappings",
-            ),
-        )
+            self.tables.set_mapping(group, topic, mapping.get("bname") or broker.key.broker_name, mapping)
+        change = _change_of(broker.key, broker.broker_id, ChangeKind.BROKER_UPDATED, trigger, broker.queue_mappings)
+        self.tables.record(group, replace(change, detail="static topic mappings"))
 
     def _record_group(
         self,
@@ -341,20 +326,10 @@ class RouteTable:
         # Repeated registrations, some 99 % of them, change nothing and are not history.
         if group.state == before and not has_filter_change:
             return
-        is_new = broker.address not in addresses.values()
-        self.tables.record(
-            group,
-            RouteChange(
-                kind=ChangeKind.BROKER_JOINED if is_new else ChangeKind.BROKER_UPDATED,
-                trigger=trigger,
-                cluster=broker.cluster,
-                broker_name=broker.broker_name,
-                broker_id=broker.broker_id,
-                address=broker.address,
-                previous_address=addresses.get(broker.broker_id),
-                topics=tuple(group.topics),
-            ),
-        )
+        is_new = broker.key.address not in addresses.values()
+        kind = ChangeKind.BROKER_JOINED if is_new else ChangeKind.BROKER_UPDATED
+        change = _change_of(broker.key, broker.broker_id, kind, trigger, group.topics)
+        self.tables.record(group, replace(change, previous_address=addresses.get(broker.broker_id)))
 
     # The steps of leaving.
 
@@ -362,18 +337,7 @@ class RouteTable:
         """Take a broker out of its group, and the group out of the tables when it was the last one."""
         was_smallest = broker_id == group.smallest_id
         group.drop_address(key.address)
-        self.tables.record(
-            group,
-            RouteChange(
-                kind=ChangeKind.BROKER_LEFT,
-                trigger=trigger,
-                cluster=key.cluster,
-                broker_name=group.broker_name,
-                broker_id=broker_id,
-                address=key.address,
-                topics=tuple(group.topics),
-            ),
-        )
+        self.tables.record(group, _change_of(key, broker_id, ChangeKind.BROKER_LEFT, trigger, group.topics))
         # The last broker of a group takes its topics along.
         if not group.addresses:
             while len(group.topics) > self._slice_topics:
@@ -400,6 +364,21 @@ class RouteTable:
         return len(group.topics)
 
 
+def _change_of(
+    key: BrokerKey, broker_id: int, kind: ChangeKind, trigger: Trigger, topics: Iterable[str]
+) -> RouteChange:
+    """Return a change of a broker itself; `topics` are those whose routes show it."""
+    return RouteChange(
+        kind=kind,
+        trigger=trigger,
+        cluster=key.cluster,
+        broker_name=key.broker_name,
+        broker_id=broker_id,
+        address=key.address,
+        topics=tuple(topics),
+    )
+
+
 def _is_prime_slave(broker: Registration, group: BrokerGroup) -> bool:
     """Tell whether a broker speaks for its group although it is no master."""
     return broker.broker_id != MASTER_ID and broker.acting_master is not None and broker.broker_id == group.smallest_id
@@ -415,12 +394,12 @@ def _as_entered(broker: Registration, group: BrokerGroup, queues: Mapping[str, Q
 def _smallest_joined(broker: Registration, group: BrokerGroup) -> MinIdNotice:
     others = tuple(address for broker_id, address in group.addresses.items() if broker_id != broker.broker_id)
     return MinIdNotice(
-        broker_name=broker.broker_name,
+        broker_name=broker.key.broker_name,
         min_broker_id=broker.broker_id,
-        min_broker_address=broker.address,
+        min_broker_address=broker.key.address,
         offline_address=None,
         ha_address=broker.ha_address,
-        targets=others or (broker.address,),
+        targets=others or (broker.key.address,),
         needs_acting_master=False,
     )
 

@@ -27,8 +27,7 @@ def test_a_change_of_queues_affects_these_and_any_other_the_topics_of_the_broker
 
 
 def test_a_registration_without_more_is_one_of_a_broker_before_5_0_with_javas_lease():
-    plain = Registration(cluster="c", broker_name="a", broker_id=0, address="a:1")
-    assert plain.key == BrokerKey("c", "a", "a:1")
+    plain = Registration(key=BrokerKey("c", "a", "a:1"), broker_id=0)
     assert (plain.lease_ms, plain.acting_master, plain.zone_name, plain.ha_address) == (120_000, None, None, "")
     assert (plain.data_version, plain.queues, plain.filter_servers) == (DataVersion(), {}, None)
     assert plain.queue_mappings == {}

@@ -9,8 +9,8 @@ from orbitmq.model.topic import DataVersion
 from orbitmq.nameserver.routing import tables as module
 from orbitmq.nameserver.routing.events import ChangeKind, QueueChange
 from orbitmq.nameserver.routing.leases import Lease
-from orbitmq.nameserver.routing.tables import Tables, with_perm
-from orbitmq.nameserver.routing.values import BrokerGroup, BrokerKey, MasterAddresses
+from orbitmq.nameserver.routing.tables import BrokerGroup, Tables, with_perm
+from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses
 from orbitmq.wire.slices import finish
 
 from ..support import at, queue
