@@ -70,9 +70,6 @@ class NameServer:
             started_at_ms=clock(),
             lease_clock=lease_clock or self._pause_aware_clock,
             upstream=self._upstream,
-            # The monitor needs the server, and the server the service: these two are looked up when they are called.
-            health=lambda: self.monitor.health(),
-            on_change=lambda change: self.monitor.note(change),
             on_notice=self._notify,
             on_unfinished=self._work_next,
             memories=memories,
@@ -101,6 +98,8 @@ class NameServer:
                 **({} if self.shadow is None else {"shadow": self.shadow.document}),
             },
         )
+        self.service.health = self.monitor.health
+        self.service.route_table.on_change.append(self.monitor.note)
         self._http: HttpServer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopping = False

@@ -48,9 +48,9 @@ class Listeners:
             NameServerConfig(kv_config_path=folder / "kv.json", **settings),
             started_at_ms=1_000,
             lease_clock=lambda: self.lease_ms,
-            on_change=self.changes.append,
             on_notice=self.notices.append,
         )
+        self.service.route_table.on_change.append(self.changes.append)
 
     def register(self, name: str = "a", *, owner: int = 1, at_ms: int = 0, **options: Any) -> None:
         trigger = Trigger(Cause.REGISTRATION, at_ms)

@@ -39,7 +39,7 @@ class RouteTable:
 
     Args:
         tables: the state; changed only here, but for leases that heartbeats renew.
-        on_change: are told of every change of the tables when `publish` is called, in this order.
+        on_change: are told of every change of the tables when `publish` is called, in this order; more may be appended.
         on_end: is told of every broker that lost its lease, before the changes.
         on_notice: is told of every group whose smallest broker id is another one.
         deletes_missing_topics: a registration removes the broker's topics that it does not list
@@ -59,7 +59,7 @@ class RouteTable:
     ) -> None:
         self.tables = tables
         self.deletes_missing_topics = deletes_missing_topics
-        self._on_change = on_change
+        self.on_change = list(on_change)
         self._on_end = on_end
         self._on_notice = on_notice
         self._slice_topics = slice_topics
@@ -71,7 +71,7 @@ class RouteTable:
         for key in self.tables.take_ended():
             self._on_end(key)
         if changes := self.tables.take_changes():
-            for tell in self._on_change:
+            for tell in self.on_change:
                 for change in changes:
                     tell(change)
         for notice in self.take_notices():
