@@ -1,4 +1,5 @@
-"""The route history: a bounded journal of brokers that registered, changed, expired or were removed, when and why. Pure.
+"""The route history: a bounded journal of brokers that registered, changed, expired or were removed, when and why,
+and of those that were lost. Pure.
 
 State: the last changes, oldest dropped first. In: `RouteChange` values as the route table publishes them. Out: events for operators, and
 the net difference between a moment and now. Nothing is kept on disk: what brokers say next is worth more than what they
@@ -8,15 +9,16 @@ said before a restart.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from orbitmq.model.route import QueueData
-from orbitmq.nameserver.routing.events import ChangeKind, RouteChange
+from orbitmq.nameserver.routing.events import Cause, ChangeKind, RouteChange
 from orbitmq.wire.slices import Slices, parts_of
 
 EVENTS_MAX = 1_000
@@ -27,6 +29,12 @@ TOPICS_IN_EVENT_MAX = 20
 DIFFERENCE_MAX = 20_000
 """Changes that one difference is made of."""
 SLICE_CHANGES = 1_000
+
+BROKERS_MAX = 1_000
+_NO_GOOD_BYE = (Cause.CONNECTION_CLOSED, Cause.LEASE_EXPIRED)
+
+_Member = tuple[str, int | None]
+"""A broker's name and id: it may come back at another address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +137,38 @@ class RouteHistory:
             "topics": topics,
         }
         return orjson.dumps(document)
+
+
+class LostBroker(NamedTuple):
+    """A broker that is gone: `cluster/name:id`, the same with its address and why, and since when (ms since 1970)."""
+
+    name: str
+    text: str
+    at_ms: int
+
+
+class LostBrokers:
+    """The last thousand lost brokers."""
+
+    def __init__(self) -> None:
+        self._brokers: dict[_Member, LostBroker] = {}
+
+    def note(self, change: RouteChange) -> None:
+        """Take note of a change of the routes: a broker is lost, comes back, or is taken out on purpose."""
+        if change.kind is ChangeKind.TOPICS_CHANGED:
+            return
+        member = (change.broker_name, change.broker_id)
+        self._brokers.pop(member, None)
+        cause, at_ms, _ = change.trigger
+        if change.kind is ChangeKind.BROKER_LEFT and cause in _NO_GOOD_BYE:
+            name = f"{change.cluster}/{change.broker_name}:{change.broker_id}"
+            self._brokers[member] = LostBroker(name, f"{name} at {change.address} ({cause})", at_ms)
+            if len(self._brokers) > BROKERS_MAX:
+                del self._brokers[next(iter(self._brokers))]
+
+    def since(self, since_ms: int) -> Sequence[LostBroker]:
+        """Return the lost brokers at a time (ms since 1970) or later, in that order."""
+        return [broker for broker in self._brokers.values() if broker.at_ms >= since_ms]
 
 
 def _note_broker(change: RouteChange, brokers: dict[tuple[str, str, int], list[str | None]]) -> None:

@@ -9,8 +9,13 @@ import pytest
 
 from orbitmq.model.route import QueueData
 from orbitmq.nameserver.monitoring import route_history
-from orbitmq.nameserver.monitoring.alerts import BROKERS_MAX, LostBroker, LostBrokers
-from orbitmq.nameserver.monitoring.route_history import RouteHistory, describe
+from orbitmq.nameserver.monitoring.route_history import (
+    BROKERS_MAX,
+    LostBroker,
+    LostBrokers,
+    RouteHistory,
+    describe,
+)
 from orbitmq.nameserver.monitoring.unknown_topics import ILLEGAL, TOPICS_MAX, UnknownTopics
 from orbitmq.nameserver.routing.events import Cause, ChangeKind, QueueChange, QueueChanges, RouteChange, Trigger
 from orbitmq.wire.slices import finish
