@@ -218,7 +218,7 @@ class RegistrationFastPath:
 
     def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
         """Append the answer when `data` is one registration that repeats the last one; return its size, 0 otherwise."""
-        if len(data) < PREFIX.size or self._queue:
+        if len(data) < PREFIX.size or self._queue.jobs:
             return 0
         size, header_size = PREFIX.unpack_from(data)
         body_start = PREFIX.size + header_size

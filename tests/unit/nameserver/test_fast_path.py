@@ -189,7 +189,7 @@ def test_what_comes_behind_an_unfinished_registration_waits_for_it(side: Side):
     header, body = registration("a", *(f"G{number}" for number in range(5_000)))
     (frame,) = FrameDecoder().feed(frame_of(header, body, 2))
     side.dispatcher.answer(decode_command(frame), line)
-    assert side.service.queue
+    assert side.service.queue.jobs
     assert side.fast_path.answer(data, [], line) == 0
 
 

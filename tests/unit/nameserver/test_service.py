@@ -262,9 +262,9 @@ def test_a_broker_with_an_unfinished_change_does_not_expire(tmp_path: Path):
     drain(peers.service.queue)
     peers.now_ms += 1_000
     peers.ask(1, 1, *registration("a", "t0", "t1", "t2", version=2, zone_name="z", heartbeat_timeout_millis=10))
-    assert peers.service.queue
+    assert peers.service.queue.jobs
     peers.service.expire(5, lambda key, lease: None)
-    assert len(peers.service.queue) == 1
+    assert len(peers.service.queue.jobs) == 1
 
 
 def test_other_settings_drop_all_that_is_kept(tmp_path: Path):

@@ -84,7 +84,7 @@ class RegistrationPipeline:
     def register(self, call: Call[RegisterBroker]) -> Reply | Literal[Later.LATER]:
         """Answer a registration immediately; one of thousands of topics later."""
         queue, now_ms = self._queue, self._lease_clock()
-        if queue and queue.has_before(concerns := _concerns_of(call.header)):
+        if queue.jobs and queue.has_before(concerns := _concerns_of(call.header)):
             queue.refuse_if_full()
             # It may be recognised only when it is its turn: the registration before it decides what is new.
             return self._enqueue(call, concerns, self._recognise_or_enter(call, now_ms))
