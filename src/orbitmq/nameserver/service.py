@@ -222,6 +222,7 @@ class NameServerService:
     def _forget_order(self, namespace: str, topic: str) -> None:
         """Drop what is kept of a topic whose order has changed: its route, and the answers to brokers, which list it."""
         if namespace == ORDER_TOPIC_NAMESPACE:
+            self.registrations.forget_order_topics()
             self.registration_fast_path.clear()
             self.routes.forget((topic,))
             self.route_queries.forget((topic,))

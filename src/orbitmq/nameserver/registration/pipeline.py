@@ -80,6 +80,7 @@ class RegistrationPipeline:
         self._kv = kv
         self._lease_clock = lease_clock
         self._slice_topics = slice_topics
+        self._order_topics: bytes | None = None
 
     def register(self, call: Call[RegisterBroker]) -> Reply | Literal[Later.LATER]:
         """Answer a registration immediately; one of thousands of topics later."""
@@ -201,13 +202,16 @@ class RegistrationPipeline:
 
     def _reply(self, master: MasterAddresses) -> Reply:
         header = RegisterBrokerResponse(ha_server_addr=master.ha_address, master_addr=master.master_address)
-        return Reply(header=header, body=self._order_topics())
-
-    def _order_topics(self) -> bytes:
         if not self.tells_order_topics:
-            return b""
-        table = self._kv.namespace(ORDER_TOPIC_NAMESPACE)
-        return b"" if table is None else encode_kv_table(table)
+            return Reply(header=header)
+        if self._order_topics is None:
+            table = self._kv.namespace(ORDER_TOPIC_NAMESPACE)
+            self._order_topics = b"" if table is None else encode_kv_table(table)
+        return Reply(header=header, body=self._order_topics)
+
+    def forget_order_topics(self) -> None:
+        """Read the ordered topics from the key-value store again."""
+        self._order_topics = None
 
     # Answer later.
 
