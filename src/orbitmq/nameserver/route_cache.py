@@ -84,7 +84,7 @@ class EncodedRouteCache:
 
     def outdate(self, change: RouteChange) -> None:
         """Drop the answers that a change of the route table makes wrong."""
-        self.forget(change.affected_topics)
+        self.forget(change.topics)
 
     def forget(self, topics: Sequence[str]) -> None:
         """Drop the answers of some topics."""

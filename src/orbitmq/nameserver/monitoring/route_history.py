@@ -65,10 +65,10 @@ class RouteHistory:
         """Write down a change, and forget the oldest ones where that makes too many."""
         self._entries.append(HistoryEntry(self._next_number, change))
         self._next_number += 1
-        self._weight += _weight_of(change)
+        self._weight += 1 + len(change.topics)
         while self._weight > self._weight_max and self._entries:
             gone = self._entries.popleft().change
-            self._weight -= _weight_of(gone)
+            self._weight -= 1 + len(gone.topics)
             self._forgotten_at_ms = gone.trigger.at_ms
 
     def reaches_back_to(self, at_ms: int) -> bool:
@@ -88,7 +88,7 @@ class RouteHistory:
                 break
             if broker_name is not None and change.broker_name != broker_name:
                 continue
-            if topic is not None and topic not in change.affected_topics:
+            if topic is not None and topic not in change.topics:
                 continue
             found.append(_event(entry, topic))
         return found
@@ -214,7 +214,7 @@ def _event(entry: HistoryEntry, topic: str | None) -> dict[str, Any]:
         "address": change.address,
         "previousAddress": change.previous_address,
         "detail": change.detail,
-        "topicCount": len(change.affected_topics),
+        "topicCount": len(change.topics),
         "topics": [
             {"topic": queue.topic, "before": _queue(queue.before), "after": _queue(queue.after)} for queue in queues
         ],
@@ -231,7 +231,3 @@ def _queue(queue: QueueData | None) -> dict[str, int] | None:
         "perm": queue.perm,
         "topicSysFlag": queue.topic_sys_flag,
     }
-
-
-def _weight_of(change: RouteChange) -> int:
-    return 1 + max(len(change.queues), len(change.topics))

@@ -53,7 +53,7 @@ class RouteTable:
         *,
         on_change: Sequence[Callable[[RouteChange], None]] = (),
         on_end: Callable[[BrokerKey], None] = lambda key: None,
-        on_notice: Callable[[MinIdNotice], None] | None = None,
+        on_notice: Callable[[MinIdNotice], None] = lambda notice: None,
         deletes_missing_topics: bool = False,
         slice_topics: int = SLICE_TOPICS,
     ) -> None:
@@ -68,15 +68,14 @@ class RouteTable:
 
     def publish(self) -> None:
         """Tell the listeners what has changed since the last call."""
-        for key in self.tables.take_ended():
+        notices, ended, changes = self.take_notices(), self.tables.take_ended(), self.tables.take_changes()
+        for key in ended:
             self._on_end(key)
-        if changes := self.tables.take_changes():
-            for tell in self.on_change:
-                for change in changes:
-                    tell(change)
-        for notice in self.take_notices():
-            if self._on_notice is not None:
-                self._on_notice(notice)
+        for tell in self.on_change:
+            for change in changes:
+                tell(change)
+        for notice in notices:
+            self._on_notice(notice)
 
     def publishing(self, slices: Slices[T]) -> Slices[T]:
         """Tell the listeners what each slice has changed before any other task has a turn."""

@@ -284,6 +284,7 @@ class Tables:
             else:
                 topics[topic] = {broker_name: after}
                 group.topics[topic] = None
+        queues = QueueChanges.of(changes)
         self.record(
             group,
             RouteChange(
@@ -291,7 +292,8 @@ class Tables:
                 trigger=trigger,
                 cluster=group.cluster,
                 broker_name=broker_name,
-                queues=QueueChanges.of(changes),
+                queues=queues,
+                topics=queues.topics,
             ),
         )
 

@@ -27,8 +27,14 @@ def queue(perm: int = 6) -> QueueData:
 
 def topics_changed(at_ms: int, *queues: QueueChange, cause: Cause = Cause.REGISTRATION) -> RouteChange:
     trigger = Trigger(cause, at_ms, "10.0.0.1:5000")
+    changed = QueueChanges.of(queues)
     return RouteChange(
-        kind=ChangeKind.TOPICS_CHANGED, trigger=trigger, cluster="c", broker_name="a", queues=QueueChanges.of(queues)
+        kind=ChangeKind.TOPICS_CHANGED,
+        trigger=trigger,
+        cluster="c",
+        broker_name="a",
+        queues=changed,
+        topics=changed.topics,
     )
 
 

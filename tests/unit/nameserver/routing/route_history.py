@@ -166,7 +166,7 @@ class History:
 
     def _the_changes_say_which_routes_are_old(self) -> None:
         for change in self.table.tables.take_changes():
-            for topic in change.affected_topics:
+            for topic in change.topics:
                 self.shown.pop(topic, None)
         for topic in TOPICS:
             route = _look(self.table.tables.lookup(topic))

@@ -407,7 +407,7 @@ def test_every_change_is_told_with_its_cause_and_nothing_else_is(table: RouteTab
 
     leave(table, "a")
     left, gone = table.tables.take_changes()
-    assert (left.kind, left.affected_topics) == (ChangeKind.BROKER_LEFT, ("one", "two"))
+    assert (left.kind, left.topics) == (ChangeKind.BROKER_LEFT, ("one", "two"))
     assert [(change.topic, change.after) for change in gone.queues] == [("one", None), ("two", None)]
 
 
@@ -416,7 +416,7 @@ def test_a_new_member_is_told_to_change_the_routes_of_the_groups_topics(table: R
     table.tables.take_changes()
     finish(table.register(broker("a", "one", "two", broker_id=1), at()))
     (joined,) = table.tables.take_changes()
-    assert (joined.kind, joined.broker_id, joined.affected_topics) == (ChangeKind.BROKER_JOINED, 1, ("one", "two"))
+    assert (joined.kind, joined.broker_id, joined.topics) == (ChangeKind.BROKER_JOINED, 1, ("one", "two"))
 
 
 @pytest.mark.parametrize(
@@ -426,7 +426,7 @@ def test_whatever_routes_show_of_a_broker_is_a_change(options: dict, table: Rout
     finish(table.register(broker("a", "one", "two"), at()))
     table.tables.take_changes()
     finish(table.register(broker("a", "one", "two", **options), at()))
-    assert {"one"} <= {topic for change in table.tables.take_changes() for topic in change.affected_topics}
+    assert {"one"} <= {topic for change in table.tables.take_changes() for topic in change.topics}
 
 
 def test_the_revision_moves_with_every_change_and_not_otherwise(table: RouteTable):
