@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from orbitmq.clock import Clock, monotonic_ms, now_ms
@@ -117,15 +119,9 @@ class NameServer:
         Raises:
             OSError: the address cannot be bound.
         """
-        self.service.kv.load()
-        await self.server.start(self._config.bind_address, self._config.listen_port)
-        tell_of_few_descriptors(self._config.connections_max, self._limits.connections_max, self._descriptors)
-        self._tick()
-        self._arm_scan()
-        self.monitor.start()
-        if self.shadow is not None:
-            self.shadow.start()
-        await self._start_http()
+        for open_part, _ in self._parts():
+            if inspect.isawaitable(opening := open_part()):
+                await opening
         for warning in self._server_security.warnings:
             log.warning("%s", warning)
         log.info("TLS: %s", self._server_security.tls_description)
@@ -138,23 +134,24 @@ class NameServer:
             Exception: what the first step that failed has raised; everything is closed all the same.
             CancelledError: it was cancelled; everything is closed all the same, without waiting.
         """
-        for timer in filter(None, (self._scan_timer, self._tick_timer)):
-            timer.cancel()
-        self._scan_timer = self._tick_timer = None
         self._is_stopping = True
-        for task in tuple(self._tasks):
-            task.cancel()
-        failures = await do_all(
-            self.monitor.stop,
-            *([self.shadow.stop] if self.shadow is not None else []),
-            *([self._http.close] if self._http is not None else []),
-            *([self._upstream.close] if self._upstream is not None else []),
-            self._pool.close,
-            self.service.save,
-            self.server.close,
-        )
+        failures = await do_all(*(close_part for _, close_part in reversed(self._parts())))
         if failures:
             raise failure_of(failures)
+
+    def _parts(self) -> Sequence[tuple[Callable[[], object], Callable[[], object]]]:
+        """Return what opens and what closes each part; `start` goes down this list, `stop` goes up."""
+        return [
+            (self.service.kv.load, _nothing),
+            (self._listen, self.server.close),
+            (_nothing, self.service.save),  # as long as the answers can be sent
+            (_nothing, self._pool.close),
+            *([(_nothing, self._upstream.close)] if self._upstream is not None else []),
+            (self._start_timers, self._stop_timers),
+            (self.monitor.start, self.monitor.stop),
+            *([(self.shadow.start, self.shadow.stop)] if self.shadow is not None else []),
+            (self._open_http, self._close_http),
+        ]
 
     def scan(self) -> None:
         """Take out the brokers that have been silent for too long, and close their connections."""
@@ -195,7 +192,11 @@ class NameServer:
             return None
         return Upstream(config.product_env_name, config.product_addresses, self._make_pool())
 
-    async def _start_http(self) -> None:
+    async def _listen(self) -> None:
+        await self.server.start(self._config.bind_address, self._config.listen_port)
+        tell_of_few_descriptors(self._config.connections_max, self._limits.connections_max, self._descriptors)
+
+    async def _open_http(self) -> None:
         if self._config.metrics_port < 0:
             return
         # Imported here: a NameServer without the port starts in half the time.
@@ -204,6 +205,22 @@ class NameServer:
         metrics = NameServerMetrics(self.server, self.service.tables, self.monitor, self.shadow)
         self._http = HttpServer(pages(self.monitor, metrics, self.service.route_history))
         await self._http.start(self._config.metrics_address, self._config.metrics_port)
+
+    async def _close_http(self) -> None:
+        if self._http is not None:
+            await self._http.close()
+
+    def _start_timers(self) -> None:
+        self._tick()
+        self._arm_scan()
+
+    def _stop_timers(self) -> None:
+        """End the timers, and what is told of smallest ids in the background."""
+        for timer in filter(None, (self._scan_timer, self._tick_timer)):
+            timer.cancel()
+        self._scan_timer = self._tick_timer = None
+        for task in tuple(self._tasks):
+            task.cancel()
 
     def _tick(self) -> None:
         """Show the pause-aware clock that the loop runs."""
@@ -263,6 +280,10 @@ class NameServer:
             await self._pool.oneway(address, header)
         except (ClientError, ValueError) as error:
             log.warning("could not tell %s of its group's smallest broker id: %s", address, error)
+
+
+def _nothing() -> None:
+    """Open or close a part that needs no such step."""
 
 
 def limits_of(config: NameServerConfig, descriptors: int = 0) -> Limits:
