@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.codes import RequestCode
 from orbitmq.errors import ClientError
-from orbitmq.nameserver.cache.route_queries import RouteQueryCache
 from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.fast_path import NameServerFastPath
 from orbitmq.nameserver.handlers import handlers
 from orbitmq.nameserver.monitoring.monitor import NameServerMonitor
-from orbitmq.nameserver.registration.fast_path import RegistrationFastPath
 from orbitmq.nameserver.routing.events import MinIdNotice
 from orbitmq.nameserver.routing.leases import Lease
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.nameserver.upstream import Upstream
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits, affordable_connections, descriptor_limit, tell_of_few_descriptors
 from orbitmq.net.loop import do_all, failure_of
@@ -30,8 +30,6 @@ from orbitmq.net.security.client_security import load_security
 from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.net.server import Server
 from orbitmq.process.pause_aware_clock import TICK_MS, PauseAwareClock
-from orbitmq.wire.command import Command
-from orbitmq.wire.frame import Frame
 from orbitmq.wire.headers import NotifyMinBrokerIdChange
 
 if TYPE_CHECKING:
@@ -74,9 +72,6 @@ class NameServer:
             started_at_ms=clock(),
             lease_clock=lease_clock or self._pause_aware_clock,
             upstream=self._upstream,
-            # The monitor needs the server, and the server the service: these two are looked up when they are called.
-            health=lambda: self.monitor.health(),
-            on_change=lambda change: self.monitor.note(change),
             on_notice=self._notify,
             on_unfinished=self._work_next,
             memories=memories,
@@ -105,6 +100,8 @@ class NameServer:
                 **({} if self.shadow is None else {"shadow": self.shadow.document}),
             },
         )
+        self.service.health = self.monitor.health
+        self.service.route_table.on_change.append(self.monitor.note)
         self._http: HttpServer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopping = False
@@ -122,15 +119,9 @@ class NameServer:
         Raises:
             OSError: the address cannot be bound.
         """
-        self.service.kv.load()
-        await self.server.start(self._config.bind_address, self._config.listen_port)
-        tell_of_few_descriptors(self._config.connections_max, self._limits.connections_max, self._descriptors)
-        self._tick()
-        self._arm_scan()
-        self.monitor.start()
-        if self.shadow is not None:
-            self.shadow.start()
-        await self._start_http()
+        for open_part, _ in self._parts():
+            if inspect.isawaitable(opening := open_part()):
+                await opening
         for warning in self._server_security.warnings:
             log.warning("%s", warning)
         log.info("TLS: %s", self._server_security.tls_description)
@@ -143,23 +134,24 @@ class NameServer:
             Exception: what the first step that failed has raised; everything is closed all the same.
             CancelledError: it was cancelled; everything is closed all the same, without waiting.
         """
-        for timer in filter(None, (self._scan_timer, self._tick_timer)):
-            timer.cancel()
-        self._scan_timer = self._tick_timer = None
         self._is_stopping = True
-        for task in tuple(self._tasks):
-            task.cancel()
-        failures = await do_all(
-            self.monitor.stop,
-            *([self.shadow.stop] if self.shadow is not None else []),
-            *([self._http.close] if self._http is not None else []),
-            *([self._upstream.close] if self._upstream is not None else []),
-            self._pool.close,
-            self.service.save,
-            self.server.close,
-        )
+        failures = await do_all(*(close_part for _, close_part in reversed(self._parts())))
         if failures:
             raise failure_of(failures)
+
+    def _parts(self) -> Sequence[tuple[Callable[[], object], Callable[[], object]]]:
+        """Return what opens and what closes each part; `start` goes down this list, `stop` goes up."""
+        return [
+            (self.service.kv.load, _nothing),
+            (self._listen, self.server.close),
+            (_nothing, self.service.save),  # as long as the answers can be sent
+            (_nothing, self._pool.close),
+            *([(_nothing, self._upstream.close)] if self._upstream is not None else []),
+            (self._start_timers, self._stop_timers),
+            (self.monitor.start, self.monitor.stop),
+            *([(self.shadow.start, self.shadow.stop)] if self.shadow is not None else []),
+            (self._open_http, self._close_http),
+        ]
 
     def scan(self) -> None:
         """Take out the brokers that have been silent for too long, and close their connections."""
@@ -200,7 +192,11 @@ class NameServer:
             return None
         return Upstream(config.product_env_name, config.product_addresses, self._make_pool())
 
-    async def _start_http(self) -> None:
+    async def _listen(self) -> None:
+        await self.server.start(self._config.bind_address, self._config.listen_port)
+        tell_of_few_descriptors(self._config.connections_max, self._limits.connections_max, self._descriptors)
+
+    async def _open_http(self) -> None:
         if self._config.metrics_port < 0:
             return
         # Imported here: a NameServer without the port starts in half the time.
@@ -209,6 +205,22 @@ class NameServer:
         metrics = NameServerMetrics(self.server, self.service.tables, self.monitor, self.shadow)
         self._http = HttpServer(pages(self.monitor, metrics, self.service.route_history))
         await self._http.start(self._config.metrics_address, self._config.metrics_port)
+
+    async def _close_http(self) -> None:
+        if self._http is not None:
+            await self._http.close()
+
+    def _start_timers(self) -> None:
+        self._tick()
+        self._arm_scan()
+
+    def _stop_timers(self) -> None:
+        """End the timers, and what is told of smallest ids in the background."""
+        for timer in filter(None, (self._scan_timer, self._tick_timer)):
+            timer.cancel()
+        self._scan_timer = self._tick_timer = None
+        for task in tuple(self._tasks):
+            task.cancel()
 
     def _tick(self) -> None:
         """Show the pause-aware clock that the loop runs."""
@@ -270,6 +282,10 @@ class NameServer:
             log.warning("could not tell %s of its group's smallest broker id: %s", address, error)
 
 
+def _nothing() -> None:
+    """Open or close a part that needs no such step."""
+
+
 def limits_of(config: NameServerConfig, descriptors: int = 0) -> Limits:
     """Return the limits of the port, in the units of `Limits`.
 
@@ -325,28 +341,3 @@ def make_server_security(config: NameServerConfig) -> ServerSecurity:
     if config.acl_enable and not config.acl_registration:
         warnings.append("brokers register without a signature (aclRegistration=false)")
     return ServerSecurity(config, roles.get, danger="change routes", warnings=warnings)
-
-
-class NameServerFastPath:
-    """Answers route queries and registrations that were seen before, all but their opaque (a `net.dispatch.fast_path.FastPath`).
-
-    Args:
-        registrations: None where each registration has to be looked at.
-    """
-
-    def __init__(self, routes: RouteQueryCache, registrations: RegistrationFastPath | None) -> None:
-        self._routes = routes
-        self._registrations = registrations
-
-    def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
-        """Append the answers of the known requests at the start of `data`; return how many bytes those requests have."""
-        size = self._routes.answer(data, answers, connection)
-        if not size and self._registrations is not None:
-            return self._registrations.answer(data, answers, connection)
-        return size
-
-    def learn(self, frame: Frame, command: Command, reply: Reply) -> None:
-        """Keep what a handler answered to a request."""
-        self._routes.learn(frame, command, reply)
-        if self._registrations is not None:
-            self._registrations.learn(frame, command, reply)

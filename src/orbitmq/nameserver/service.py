@@ -6,34 +6,35 @@ caches drop what it outdates, the journal writes it down, and listeners are told
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
 from orbitmq.clock import Clock, monotonic_ms
 from orbitmq.model.route import TopicRoute
-from orbitmq.nameserver.cache.route_queries import RouteQueryCache
-from orbitmq.nameserver.cache.routes import EncodedRouteCache
 from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.fast_path import RegistrationFastPath, RouteQueryCache
 from orbitmq.nameserver.monitoring.route_history import RouteHistory
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopics
 from orbitmq.nameserver.persistence.config_store import ConfigStore
 from orbitmq.nameserver.persistence.kv_config import KvConfig
 from orbitmq.nameserver.registration.body_cache import BodyCache
-from orbitmq.nameserver.registration.changes import Changes
-from orbitmq.nameserver.registration.fast_path import RegistrationFastPath
-from orbitmq.nameserver.registration.pipeline import ORDER_TOPIC_NAMESPACE, RegistrationPipeline
-from orbitmq.nameserver.registration.queue import Concerns, RegistrationQueue
-from orbitmq.nameserver.routing.events import Cause, MinIdNotice, RouteChange, Trigger
+from orbitmq.nameserver.registration.pipeline import ORDER_TOPIC_NAMESPACE, RegistrationPipeline, answering
+from orbitmq.nameserver.registration.queue import Concerns, PendingChange, RegistrationQueue
+from orbitmq.nameserver.route_cache import EncodedRouteCache
+from orbitmq.nameserver.routing.events import Cause, MinIdNotice, Trigger
 from orbitmq.nameserver.routing.leases import Lease
 from orbitmq.nameserver.routing.route_table import SLICE_TOPICS, RouteTable
 from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.routing.views import show_acting_masters
 from orbitmq.nameserver.upstream import Upstream
-from orbitmq.net.dispatch.handlers import Call, Later, Reply
+from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
 from orbitmq.wire.bodies.route import RouteEncoder
 from orbitmq.wire.slices import Slices
+
+log = logging.getLogger(__name__)
 
 BROKER_WORK = 50
 """Topics whose removal takes as long as that of a broker without any."""
@@ -42,12 +43,12 @@ BROKER_WORK = 50
 class NameServerService:
     """What the handlers of a NameServer work on.
 
+    `health` describes how the NameServer is doing, as a JSON document: its monitor, once there is one.
+
     Args:
         started_at_ms: wall clock.
         lease_clock: what leases are measured on, see `pause_aware_clock`.
         upstream: is asked for unknown topics in cluster-test mode.
-        health: describes how the NameServer is doing, as a JSON document.
-        on_change: is told of every change of the routes.
         on_notice: is told of every group whose smallest broker id is another one.
         on_unfinished: is called when changes begin to wait: `queue.step` once per turn of the event loop then.
         slice_topics: how many topics of a registration are entered in one slice.
@@ -61,8 +62,6 @@ class NameServerService:
         started_at_ms: int = 0,
         lease_clock: Clock = monotonic_ms,
         upstream: Upstream | None = None,
-        health: Callable[[], dict[str, Any]] = dict,
-        on_change: Callable[[RouteChange], None] = lambda change: None,
         on_notice: Callable[[MinIdNotice], None] = lambda notice: None,
         on_unfinished: Callable[[], None] = lambda: None,
         slice_topics: int = SLICE_TOPICS,
@@ -71,7 +70,7 @@ class NameServerService:
         self.config = config
         self.lease_clock = lease_clock
         self.upstream = upstream
-        self.health = health
+        self.health: Callable[[], dict[str, Any]] = dict
         self.kv = KvConfig(config.kv_config_path, on_change=self._forget_order)
         self.config_store = ConfigStore(lambda: self.config, self.reconfigure)
         self.route_history = RouteHistory(config.route_history_size, started_at_ms)
@@ -81,7 +80,7 @@ class NameServerService:
         self.tables = Tables()
         self.route_table = RouteTable(
             self.tables,
-            on_change=(self.routes.outdate, self.route_queries.outdate, self.route_history.add, on_change),
+            on_change=(self.routes.outdate, self.route_queries.outdate, self.route_history.add),
             on_end=self._forget_broker,
             on_notice=on_notice,
             deletes_missing_topics=config.delete_topic_with_broker_registration,
@@ -89,7 +88,6 @@ class NameServerService:
         )
         self.bodies = BodyCache(is_on=memories)
         self.queue = RegistrationQueue(on_unfinished)
-        self._changes = Changes(self.queue, self.route_table)
         self.registrations = RegistrationPipeline(
             self.route_table,
             self.bodies,
@@ -100,7 +98,7 @@ class NameServerService:
             slice_topics=slice_topics,
         )
         self.registration_fast_path = RegistrationFastPath(
-            self.tables, self.bodies, self.queue, lease_clock=lease_clock
+            self.route_table, self.bodies, self.queue, lease_clock=lease_clock
         )
         self._encoder = RouteEncoder()
         self._serves_from_ms = started_at_ms
@@ -118,11 +116,29 @@ class NameServerService:
             concerns: the broker names that may be changed.
             slices_of: returns the work and, in the end, the answer.
         """
-        return self._changes.answer(call, concerns, slices_of(Trigger(cause, call.now_ms, call.connection.remote)))
+        trigger = Trigger(cause, call.now_ms, call.connection.remote)
+        return self.answer_in_slices(call, slices_of(trigger), concerns)
 
-    def answer_in_slices(self, call: Call[Any], slices: Slices[Reply]) -> Reply | Literal[Later.LATER]:
-        """Answer what only looks, and takes more than a slice."""
-        return self._changes.answer(call, frozenset(), slices)
+    def answer_in_slices(
+        self, call: Call[Any], slices: Slices[Reply], concerns: Concerns = frozenset()
+    ) -> Reply | Literal[Later.LATER]:
+        """Return the answer of the slices; later, when it takes more than one, or has to wait.
+
+        Raises:
+            Rejected: too much waits already.
+        """
+        slices = self.route_table.publishing(slices)
+        if not self.queue.has_before(concerns):
+            try:
+                next(slices)
+            except StopIteration as end:
+                reply: Reply = end.value
+                return reply
+        else:
+            self.queue.refuse_if_full()
+        job = PendingChange(call.connection.id, len(call.command.body), concerns, answering(call, slices))
+        self.queue.append(job)
+        return LATER
 
     def disconnect(self, connection_id: int, now_ms: int, remote: str) -> None:
         """Take out every broker whose last connection is gone, after what came through it before."""
@@ -130,7 +146,7 @@ class NameServerService:
         concerns = self.queue.concerns_from(connection_id).union(key.broker_name for key in owned)
         if concerns:
             trigger = Trigger(Cause.CONNECTION_CLOSED, now_ms, remote)
-            self._changes.do(connection_id, concerns, self._disconnecting(connection_id, trigger))
+            self._do(connection_id, concerns, self.route_table.disconnect(connection_id, trigger))
 
     def expire(self, now_ms: int, tell: Callable[[BrokerKey, Lease], None]) -> None:
         """Take out every broker that has been silent for too long; `tell` is called for each that is gone.
@@ -143,15 +159,26 @@ class NameServerService:
             concerns: Concerns = frozenset([key.broker_name])
             if self.queue.has_before(concerns):
                 continue
-            self._changes.do(0, concerns, self._expiring(key, trigger, tell), is_immediate=work < SLICE_TOPICS)
+            self._do(0, concerns, self._expiring(key, trigger, tell), is_immediate=work < SLICE_TOPICS)
             group = self.tables.group_of(key.broker_name)
             work += BROKER_WORK + (len(group.topics) if group is not None else 0)
 
-    def _disconnecting(self, connection_id: int, trigger: Trigger) -> Slices[None]:
-        yield from self.route_table.disconnecting(connection_id, trigger)
+    def _do(self, connection_id: int, concerns: Concerns, slices: Slices[Any], *, is_immediate: bool = True) -> None:
+        """Do a change that expects no answer.
+
+        Args:
+            is_immediate: do its first slice in this turn of the event loop, if nothing is before it.
+        """
+        guarded = _guarded(self.route_table.publishing(slices))
+        if is_immediate and not self.queue.has_before(concerns):
+            try:
+                next(guarded)
+            except StopIteration:
+                return
+        self.queue.append(PendingChange(connection_id, 0, concerns, guarded))
 
     def _expiring(self, key: BrokerKey, trigger: Trigger, tell: Callable[[BrokerKey, Lease], None]) -> Slices[None]:
-        lease = yield from self.route_table.expiring(key, trigger, self.lease_clock())
+        lease = yield from self.route_table.expire(key, trigger, self.lease_clock())
         if lease is not None:
             tell(key, lease)
 
@@ -195,6 +222,7 @@ class NameServerService:
     def _forget_order(self, namespace: str, topic: str) -> None:
         """Drop what is kept of a topic whose order has changed: its route, and the answers to brokers, which list it."""
         if namespace == ORDER_TOPIC_NAMESPACE:
+            self.registrations.forget_order_topics()
             self.registration_fast_path.clear()
             self.routes.forget((topic,))
             self.route_queries.forget((topic,))
@@ -204,3 +232,11 @@ class NameServerService:
         if route is None:
             return None
         return self._encoder.encode(route, standard=standard)
+
+
+def _guarded(slices: Slices[Any]) -> Slices[None]:
+    """Do the slices; an error of ours is logged and ends them alone."""
+    try:
+        yield from slices
+    except Exception:
+        log.exception("a change of the route table failed")

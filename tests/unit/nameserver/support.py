@@ -13,7 +13,7 @@ from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.routing.events import Cause, Trigger
-from orbitmq.nameserver.routing.values import Registration
+from orbitmq.nameserver.routing.values import BrokerKey, Registration
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.testing import FakeClock
 from orbitmq.wire.bodies.registration import encode_registration
@@ -46,10 +46,8 @@ def broker(
     """Build a registration; its address follows from the name and the id, its HA address from the address."""
     address = address or address_of(name, broker_id)
     return Registration(
-        cluster=cluster,
-        broker_name=name,
+        key=BrokerKey(cluster, name, address),
         broker_id=broker_id,
-        address=address,
         ha_address=f"ha-{address}",
         data_version=DataVersion(state, 0, version),
         queues={topic: queue(name, perm=perm, count=count) for topic in topics},

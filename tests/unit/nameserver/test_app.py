@@ -17,8 +17,9 @@ import pytest
 from orbitmq.admin.client import AdminClient
 from orbitmq.errors import ConnectionFailed, NoNameServer, RemoteRefused
 from orbitmq.nameserver import app
-from orbitmq.nameserver.app import NameServer, NameServerFastPath, limits_of, make_server_security
+from orbitmq.nameserver.app import NameServer, limits_of, make_server_security
 from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.fast_path import NameServerFastPath
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool

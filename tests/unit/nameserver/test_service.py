@@ -22,6 +22,7 @@ from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import code_of
 from orbitmq.wire.headers import UnregisterBroker, WipeWritePerm
+from orbitmq.wire.slices import finish
 
 from .persistence.saving import saved
 from .registration.peers import Peers, drain
@@ -47,13 +48,15 @@ class Listeners:
             NameServerConfig(kv_config_path=folder / "kv.json", **settings),
             started_at_ms=1_000,
             lease_clock=lambda: self.lease_ms,
-            on_change=self.changes.append,
             on_notice=self.notices.append,
         )
+        self.service.route_table.on_change.append(self.changes.append)
 
     def register(self, name: str = "a", *, owner: int = 1, at_ms: int = 0, **options: Any) -> None:
         trigger = Trigger(Cause.REGISTRATION, at_ms)
-        self.service.route_table.register(broker(name, "t", "u", **options), trigger, owner, now_ms=self.lease_ms)
+        finish(
+            self.service.route_table.register(broker(name, "t", "u", **options), trigger, owner, now_ms=self.lease_ms)
+        )
         self.service.route_table.publish()
 
     def expire(self, at_ms: int) -> list[BrokerKey]:
@@ -193,8 +196,10 @@ def test_other_settings_count_immediately(it: Listeners):
         {0: address_of("a", 1)},
     )
     assert it.service.registrations.tells_order_topics is False
-    it.service.route_table.register(
-        broker("a", "t", "v", version=2, broker_id=1, acting_master=True), Trigger(Cause.REGISTRATION, 0)
+    finish(
+        it.service.route_table.register(
+            broker("a", "t", "v", version=2, broker_id=1, acting_master=True), Trigger(Cause.REGISTRATION, 0)
+        )
     )
     assert set(it.service.tables.topics()) == {"t", "v"}
 
@@ -227,7 +232,7 @@ def test_silent_brokers_leave_immediately_as_long_as_that_is_little_work(
     monkeypatch.setattr(service_module, "BROKER_WORK", 50)
     it = Listeners(tmp_path)
     for name in "abc":
-        it.service.route_table.register(broker(name, lease_ms=10), Trigger(Cause.REGISTRATION, 0), 1)
+        finish(it.service.route_table.register(broker(name, lease_ms=10), Trigger(Cause.REGISTRATION, 0), 1))
     it.lease_ms = 11
     gone: list[BrokerKey] = []
     it.service.expire(5, lambda key, lease: gone.append(key))
@@ -257,9 +262,9 @@ def test_a_broker_with_an_unfinished_change_does_not_expire(tmp_path: Path):
     drain(peers.service.queue)
     peers.now_ms += 1_000
     peers.ask(1, 1, *registration("a", "t0", "t1", "t2", version=2, zone_name="z", heartbeat_timeout_millis=10))
-    assert peers.service.queue
+    assert peers.service.queue.jobs
     peers.service.expire(5, lambda key, lease: None)
-    assert len(peers.service.queue) == 1
+    assert len(peers.service.queue.jobs) == 1
 
 
 def test_other_settings_drop_all_that_is_kept(tmp_path: Path):

@@ -36,7 +36,7 @@ def unregister_broker(service: NameServerService, call: Call[UnregisterBroker]) 
     key = BrokerKey(header.cluster_name, header.broker_name, header.broker_addr)
 
     def leaving(trigger: Trigger) -> Slices[Reply]:
-        yield from service.route_table.unregistering(key, trigger, owner=call.connection.id)
+        yield from service.route_table.unregister(key, trigger, owner=call.connection.id)
         return Reply()
 
     return service.change(call, Cause.UNREGISTRATION, frozenset([header.broker_name]), leaving)
@@ -92,7 +92,7 @@ def wipe_write_perm(service: NameServerService, call: Call[WipeWritePerm]) -> Re
     name = call.header.broker_name
 
     def wiping(trigger: Trigger) -> Slices[Reply]:
-        count = yield from service.route_table.wiping_write_perm(name, trigger)
+        count = yield from service.route_table.wipe_write_perm(name, trigger)
         return Reply(header=WipeWritePermResponse(wipe_topic_count=count))
 
     return service.change(call, Cause.WIPE_WRITE_PERM, frozenset([name]), wiping)
@@ -104,7 +104,7 @@ def add_write_perm(service: NameServerService, call: Call[AddWritePerm]) -> Repl
     name = call.header.broker_name
 
     def adding(trigger: Trigger) -> Slices[Reply]:
-        count = yield from service.route_table.adding_write_perm(name, trigger)
+        count = yield from service.route_table.add_write_perm(name, trigger)
         return Reply(header=AddWritePermResponse(add_topic_count=count))
 
     return service.change(call, Cause.ADD_WRITE_PERM, frozenset([name]), adding)

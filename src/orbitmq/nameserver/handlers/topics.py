@@ -81,7 +81,7 @@ def register_topic(service: NameServerService, call: Call[RegisterTopicInNameSer
     queues = decode_route(body, size_max=ROUTE_SIZE_MAX).queues if body else ()
 
     def registering(trigger: Trigger) -> Slices[Reply]:
-        yield from service.route_table.registering_topic(call.header.topic, queues, trigger)
+        yield from service.route_table.register_topic(call.header.topic, queues, trigger)
         return Reply()
 
     return service.change(call, Cause.TOPIC_REGISTRATION, frozenset(queue.broker_name for queue in queues), registering)

@@ -15,11 +15,10 @@ from orbitmq.monitoring.alerts import Alert, AlertLog
 from orbitmq.nameserver.monitoring.alerts import (
     WINDOW_MS,
     AlertRules,
-    LostBrokers,
     NameServerAlertRule,
     NameServerState,
 )
-from orbitmq.nameserver.monitoring.route_history import describe
+from orbitmq.nameserver.monitoring.route_history import LostBrokers, describe
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopic, UnknownTopics
 from orbitmq.nameserver.routing.events import Cause, ChangeKind, RouteChange
 from orbitmq.nameserver.routing.tables import Tables

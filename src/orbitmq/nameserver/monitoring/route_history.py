@@ -1,4 +1,5 @@
-"""The route history: a bounded journal of brokers that registered, changed, expired or were removed, when and why. Pure.
+"""The route history: a bounded journal of brokers that registered, changed, expired or were removed, when and why,
+and of those that were lost. Pure.
 
 State: the last changes, oldest dropped first. In: `RouteChange` values as the route table publishes them. Out: events for operators, and
 the net difference between a moment and now. Nothing is kept on disk: what brokers say next is worth more than what they
@@ -8,15 +9,16 @@ said before a restart.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from orbitmq.model.route import QueueData
-from orbitmq.nameserver.routing.events import ChangeKind, RouteChange
+from orbitmq.nameserver.routing.events import Cause, ChangeKind, RouteChange
 from orbitmq.wire.slices import Slices, parts_of
 
 EVENTS_MAX = 1_000
@@ -27,6 +29,12 @@ TOPICS_IN_EVENT_MAX = 20
 DIFFERENCE_MAX = 20_000
 """Changes that one difference is made of."""
 SLICE_CHANGES = 1_000
+
+BROKERS_MAX = 1_000
+_NO_GOOD_BYE = (Cause.CONNECTION_CLOSED, Cause.LEASE_EXPIRED)
+
+_Member = tuple[str, int | None]
+"""A broker's name and id: it may come back at another address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +65,10 @@ class RouteHistory:
         """Write down a change, and forget the oldest ones where that makes too many."""
         self._entries.append(HistoryEntry(self._next_number, change))
         self._next_number += 1
-        self._weight += _weight_of(change)
+        self._weight += 1 + len(change.topics)
         while self._weight > self._weight_max and self._entries:
             gone = self._entries.popleft().change
-            self._weight -= _weight_of(gone)
+            self._weight -= 1 + len(gone.topics)
             self._forgotten_at_ms = gone.trigger.at_ms
 
     def reaches_back_to(self, at_ms: int) -> bool:
@@ -80,7 +88,7 @@ class RouteHistory:
                 break
             if broker_name is not None and change.broker_name != broker_name:
                 continue
-            if topic is not None and topic not in change.affected_topics:
+            if topic is not None and topic not in change.topics:
                 continue
             found.append(_event(entry, topic))
         return found
@@ -131,6 +139,38 @@ class RouteHistory:
         return orjson.dumps(document)
 
 
+class LostBroker(NamedTuple):
+    """A broker that is gone: `cluster/name:id`, the same with its address and why, and since when (ms since 1970)."""
+
+    name: str
+    text: str
+    at_ms: int
+
+
+class LostBrokers:
+    """The last thousand lost brokers."""
+
+    def __init__(self) -> None:
+        self._brokers: dict[_Member, LostBroker] = {}
+
+    def note(self, change: RouteChange) -> None:
+        """Take note of a change of the routes: a broker is lost, comes back, or is taken out on purpose."""
+        if change.kind is ChangeKind.TOPICS_CHANGED:
+            return
+        member = (change.broker_name, change.broker_id)
+        self._brokers.pop(member, None)
+        cause, at_ms, _ = change.trigger
+        if change.kind is ChangeKind.BROKER_LEFT and cause in _NO_GOOD_BYE:
+            name = f"{change.cluster}/{change.broker_name}:{change.broker_id}"
+            self._brokers[member] = LostBroker(name, f"{name} at {change.address} ({cause})", at_ms)
+            if len(self._brokers) > BROKERS_MAX:
+                del self._brokers[next(iter(self._brokers))]
+
+    def since(self, since_ms: int) -> Sequence[LostBroker]:
+        """Return the lost brokers at a time (ms since 1970) or later, in that order."""
+        return [broker for broker in self._brokers.values() if broker.at_ms >= since_ms]
+
+
 def _note_broker(change: RouteChange, brokers: dict[tuple[str, str, int], list[str | None]]) -> None:
     """Note what a change that is older than all noted before says of a broker's address."""
     if change.broker_id is None or change.kind is ChangeKind.TOPICS_CHANGED:
@@ -174,7 +214,7 @@ def _event(entry: HistoryEntry, topic: str | None) -> dict[str, Any]:
         "address": change.address,
         "previousAddress": change.previous_address,
         "detail": change.detail,
-        "topicCount": len(change.affected_topics),
+        "topicCount": len(change.topics),
         "topics": [
             {"topic": queue.topic, "before": _queue(queue.before), "after": _queue(queue.after)} for queue in queues
         ],
@@ -191,7 +231,3 @@ def _queue(queue: QueueData | None) -> dict[str, int] | None:
         "perm": queue.perm,
         "topicSysFlag": queue.topic_sys_flag,
     }
-
-
-def _weight_of(change: RouteChange) -> int:
-    return 1 + max(len(change.queues), len(change.topics))

@@ -30,7 +30,7 @@ from orbitmq.nameserver.routing.validation import (
     check_registered_name,
     illegal_topics,
 )
-from orbitmq.nameserver.routing.values import LEASE_MS, BrokerKey, MasterAddresses, Registration
+from orbitmq.nameserver.routing.values import LEASE_MS, NO_MASTER, BrokerKey, MasterAddresses, Registration
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.document import encode_kv_table
 from orbitmq.wire.bodies.registration import RegisterBrokerBody, read_registration
@@ -75,17 +75,17 @@ class RegistrationPipeline:
     ) -> None:
         self.tells_order_topics = tells_order_topics
         self._route_table = route_table
-        self._tables = route_table.tables
         self._bodies = bodies
         self._queue = queue
         self._kv = kv
         self._lease_clock = lease_clock
         self._slice_topics = slice_topics
+        self._order_topics: bytes | None = None
 
     def register(self, call: Call[RegisterBroker]) -> Reply | Literal[Later.LATER]:
         """Answer a registration immediately; one of thousands of topics later."""
         queue, now_ms = self._queue, self._lease_clock()
-        if queue and queue.has_before(concerns := _concerns_of(call.header)):
+        if queue.jobs and queue.has_before(concerns := _concerns_of(call.header)):
             queue.refuse_if_full()
             # It may be recognised only when it is its turn: the registration before it decides what is new.
             return self._enqueue(call, concerns, self._recognise_or_enter(call, now_ms))
@@ -107,9 +107,9 @@ class RegistrationPipeline:
 
     def _recognise(self, call: Call[RegisterBroker], now_ms: int) -> MasterAddresses | None:
         """Renew the lease of a broker that registers nearly what it did last time; None: it has to be parsed."""
-        header, body, tables = call.header, call.command.body, self._tables
+        header, body, table = call.header, call.command.body, self._route_table
         key = BrokerKey(header.cluster_name, header.broker_name, header.broker_addr)
-        revision = tables.revision_of(header.broker_name)
+        revision = table.revision_of(header.broker_name)
         known = self._bodies.recognise(key, header, call.command.version, body, revision)
         if known is None:
             return None
@@ -118,9 +118,7 @@ class RegistrationPipeline:
         if known.topics:
             changed = RegisterBrokerBody(data_version=known.data_version, topics=known.topics, filter_servers=None)
             return finish(self._apply(call, changed, now_ms, is_partial=True))
-        if not tables.leases.register(key, now_ms, call.connection.id, known.data_version):
-            return None
-        return tables.master_of(header.broker_name, header.broker_id, header.cluster_name)
+        return table.renew(key, header.broker_id, known.data_version, call.connection.id, now_ms)
 
     def _recognise_or_enter(self, call: Call[RegisterBroker], now_ms: int) -> Slices[Reply]:
         master = self._recognise(call, now_ms)
@@ -149,12 +147,13 @@ class RegistrationPipeline:
         registration = _to_registration(header, body, queues)
         trigger = Trigger(Cause.REGISTRATION, call.now_ms, remote)
         table = self._route_table
-        registering = table.registering(registration, trigger, call.connection.id, now_ms=now_ms, is_partial=is_partial)
-        master = yield from table.publishing(registering)
-        if self._tables.lease_of(registration.key) is None:  # it was outdated, and lost the lease that it had
+        slices = table.register(registration, trigger, call.connection.id, now_ms=now_ms, is_partial=is_partial)
+        master = yield from table.publishing(slices)
+        if master is None:  # outdated
             self._bodies.forget(registration.key)
+            return NO_MASTER
         # Settings that change between two slices drop all bodies: the first slices were done by the old ones.
-        elif self._bodies.clear_count == clear_count:
+        if self._bodies.clear_count == clear_count:
             yield from self._remember(call, registration, body, is_partial)
         return master
 
@@ -163,7 +162,7 @@ class RegistrationPipeline:
     ) -> Slices[None]:
         queues = registration.queues
         # Taken before the tables are compared: whatever changes between two slices makes the body worthless.
-        revision = self._tables.revision_of(registration.broker_name)
+        revision = self._route_table.revision_of(registration.key.broker_name)
         is_applied = not body.queue_mappings
         for part in parts_of(queues, self._slice_topics):
             is_applied = is_applied and self._route_table.holds(registration, part)
@@ -203,13 +202,16 @@ class RegistrationPipeline:
 
     def _reply(self, master: MasterAddresses) -> Reply:
         header = RegisterBrokerResponse(ha_server_addr=master.ha_address, master_addr=master.master_address)
-        return Reply(header=header, body=self._order_topics())
-
-    def _order_topics(self) -> bytes:
         if not self.tells_order_topics:
-            return b""
-        table = self._kv.namespace(ORDER_TOPIC_NAMESPACE)
-        return b"" if table is None else encode_kv_table(table)
+            return Reply(header=header)
+        if self._order_topics is None:
+            table = self._kv.namespace(ORDER_TOPIC_NAMESPACE)
+            self._order_topics = b"" if table is None else encode_kv_table(table)
+        return Reply(header=header, body=self._order_topics)
+
+    def forget_order_topics(self) -> None:
+        """Read the ordered topics from the key-value store again."""
+        self._order_topics = None
 
     # Answer later.
 
@@ -269,10 +271,8 @@ def _check_names(header: RegisterBroker) -> None:
 def _to_registration(header: RegisterBroker, body: RegisterBrokerBody, queues: Mapping[str, QueueData]) -> Registration:
     lease_ms = header.heartbeat_timeout_millis
     return Registration(
-        cluster=header.cluster_name,
-        broker_name=header.broker_name,
+        key=BrokerKey(header.cluster_name, header.broker_name, header.broker_addr),
         broker_id=header.broker_id,
-        address=header.broker_addr,
         ha_address=header.ha_server_addr,
         lease_ms=LEASE_MS if lease_ms is None else min(max(lease_ms, 0), LEASE_MS_MAX),
         acting_master=header.enable_acting_master,

@@ -45,7 +45,9 @@ class PendingChange(NamedTuple):
 
 
 class RegistrationQueue:
-    """The changes that are unfinished, oldest first.
+    """The changes that are unfinished.
+
+    `jobs` are these changes, oldest first; not to be changed by others.
 
     Args:
         on_begin: is called when there is work again: call `step` from then on, once per turn of the event loop, until it
@@ -56,23 +58,20 @@ class RegistrationQueue:
         self._on_begin = on_begin
         self._size_max = size_max
         self._size = 0
-        self._jobs: deque[PendingChange] = deque()
+        self.jobs: deque[PendingChange] = deque()
         self._concerned: Counter[Hashable] = Counter()
         self._is_awake = False
-
-    def __len__(self) -> int:
-        return len(self._jobs)
 
     def has_before(self, concerns: Concerns) -> bool:
         """Tell whether an unfinished change concerns any of these."""
         concerned = self._concerned.keys()
         if concerns is EVERYTHING:
-            return bool(self._jobs)
+            return bool(self.jobs)
         return not (concerned.isdisjoint(concerns) and concerned.isdisjoint(EVERYTHING))
 
     def concerns_from(self, connection_id: int) -> Concerns:
         """Return what the unfinished changes concern that came through a connection."""
-        return frozenset().union(*(job.concerns for job in self._jobs if job.connection_id == connection_id))
+        return frozenset().union(*(job.concerns for job in self.jobs if job.connection_id == connection_id))
 
     def refuse_if_full(self) -> None:
         """Called before a change that may have to wait.
@@ -85,7 +84,7 @@ class RegistrationQueue:
 
     def append(self, job: PendingChange) -> None:
         """Do a job later, after those that are unfinished."""
-        self._jobs.append(job)
+        self.jobs.append(job)
         self._concerned.update(job.concerns)
         self._size += job.size
         if not self._is_awake:
@@ -94,18 +93,18 @@ class RegistrationQueue:
 
     def step(self) -> bool:
         """Do the oldest change's next slice. False: nothing is left to do until `on_begin`."""
-        if self._jobs:
+        if self.jobs:
             self._advance()
-        self._is_awake = bool(self._jobs)
+        self._is_awake = bool(self.jobs)
         return self._is_awake
 
     def _advance(self) -> None:
         """Do one slice of the oldest change."""
-        job = self._jobs[0]
+        job = self.jobs[0]
         try:
             next(job.slices)
         except StopIteration:
-            self._jobs.popleft()
+            self.jobs.popleft()
             self._size -= job.size
             for concern in job.concerns:
                 self._concerned[concern] -= 1

@@ -75,8 +75,8 @@ class QueueChanges:
 class RouteChange:
     """One change of the route table.
 
-    `queues` says what happened to the broker name's queues (TOPICS_CHANGED). For the other kinds `topics` are those
-    whose routes show the broker, `address` is the broker's own, and `previous_address` the one that its id had before.
+    `topics` are those whose routes are different now; `queues` says how (TOPICS_CHANGED). For the other kinds `address` is
+    the broker's own, and `previous_address` the one that its id had before.
     """
 
     kind: ChangeKind
@@ -89,11 +89,6 @@ class RouteChange:
     queues: QueueChanges = QueueChanges()
     topics: tuple[str, ...] = ()
     detail: str = ""
-
-    @property
-    def affected_topics(self) -> tuple[str, ...]:
-        """The topics whose routes are different now."""
-        return self.queues.topics or self.topics
 
 
 class MinIdNotice(NamedTuple):

@@ -98,7 +98,7 @@ class Leases:
             return False
         lease.renewed_at_ms = now_ms
         lease.data_version = data_version
-        if owner != lease.owner:
+        if owner != lease.owners[-1]:
             lease.owners = _with_last(lease.owners, owner)
             self._owned.setdefault(owner, {})[key] = None
         return True

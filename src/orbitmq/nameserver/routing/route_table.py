@@ -3,25 +3,27 @@
 In: registrations, un-registrations, administrative changes, the time. Out: what the asker is told, a `RouteChange` for
 everything that became different, and a `MinIdNotice` for every group whose smallest broker id is another one.
 
-Every operation is whole: it is refused before it touches anything, or it is applied to all tables.
+Every operation is whole: it is refused before it touches anything, or it is applied to all tables. Those that may change
+thousands of topics do it in slices; a caller that wants all of it immediately says `finish(table.register(...))`.
 
 Source: docs/explain/nameserver.md; Java RouteInfoManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.route import MASTER_ID, QueueData
-from orbitmq.model.topic import Perm
+from orbitmq.model.topic import DataVersion, Perm
 from orbitmq.nameserver.routing.events import ChangeKind, MinIdNotice, QueueChange, RouteChange, Trigger
 from orbitmq.nameserver.routing.leases import Lease
-from orbitmq.nameserver.routing.tables import PermRule, Tables, with_perm
-from orbitmq.nameserver.routing.values import BrokerGroup, BrokerKey, GroupState, MasterAddresses, Registration
+from orbitmq.nameserver.routing.tables import BrokerGroup, GroupState, PermRule, Tables, with_perm
+from orbitmq.nameserver.routing.values import NO_MASTER, BrokerKey, MasterAddresses, Registration
 from orbitmq.wire.slices import Slices, finish, parts_of
 
 T = TypeVar("T")
@@ -36,8 +38,8 @@ class RouteTable:
     """Changes topics, brokers, clusters, leases and filter servers, always as one.
 
     Args:
-        tables: the state; changed only here, but for leases that are renewed.
-        on_change: are told of every change of the tables when `publish` is called, in this order.
+        tables: the state; changed only here, but for leases that heartbeats renew.
+        on_change: are told of every change of the tables when `publish` is called, in this order; more may be appended.
         on_end: is told of every broker that lost its lease, before the changes.
         on_notice: is told of every group whose smallest broker id is another one.
         deletes_missing_topics: a registration removes the broker's topics that it does not list
@@ -51,28 +53,29 @@ class RouteTable:
         *,
         on_change: Sequence[Callable[[RouteChange], None]] = (),
         on_end: Callable[[BrokerKey], None] = lambda key: None,
-        on_notice: Callable[[MinIdNotice], None] | None = None,
+        on_notice: Callable[[MinIdNotice], None] = lambda notice: None,
         deletes_missing_topics: bool = False,
         slice_topics: int = SLICE_TOPICS,
     ) -> None:
         self.tables = tables
         self.deletes_missing_topics = deletes_missing_topics
-        self._on_change = on_change
+        self.on_change = list(on_change)
         self._on_end = on_end
         self._on_notice = on_notice
         self._slice_topics = slice_topics
         self._notices: list[MinIdNotice] = []
+        self.revision_of = tables.revision_of  # asked with every registration: as it is, without a call more
 
     def publish(self) -> None:
         """Tell the listeners what has changed since the last call."""
-        for key in self.tables.take_ended():
+        notices, ended, changes = self.take_notices(), self.tables.take_ended(), self.tables.take_changes()
+        for key in ended:
             self._on_end(key)
-        for change in self.tables.take_changes():
-            for tell in self._on_change:
+        for tell in self.on_change:
+            for change in changes:
                 tell(change)
-        for notice in self.take_notices():
-            if self._on_notice is not None:
-                self._on_notice(notice)
+        for notice in notices:
+            self._on_notice(notice)
 
     def publishing(self, slices: Slices[T]) -> Slices[T]:
         """Tell the listeners what each slice has changed before any other task has a turn."""
@@ -95,57 +98,71 @@ class RouteTable:
 
     def register(
         self, broker: Registration, trigger: Trigger, owner: int = 0, *, now_ms: int = 0, is_partial: bool = False
-    ) -> MasterAddresses:
-        """Enter a broker, its topics and its lease, or renew them.
+    ) -> Slices[MasterAddresses | None]:
+        """Enter a broker, its topics and its lease, or renew them; thousands of topics in slices.
+
+        After each slice every topic's queues on a broker name are either as before or as after. Nothing else may change
+        anything about the broker name until the last one, but for its lease, which may be renewed.
 
         Args:
             owner: the number of the connection that it came through.
             now_ms: the pause-aware clock's time, from which the lease counts.
             is_partial: `broker.queues` are only those that differ from the broker's last registration.
 
+        Returns:
+            What the broker is told of its master. None: it is outdated, was left out, and has no lease any more.
+
         Raises:
             Rejected: a new broker id that lists exactly one topic: a broker that knows its topics lists more.
         """
-        return finish(self.registering(broker, trigger, owner, now_ms=now_ms, is_partial=is_partial))
-
-    def registering(
-        self, broker: Registration, trigger: Trigger, owner: int = 0, *, now_ms: int = 0, is_partial: bool = False
-    ) -> Slices[MasterAddresses]:
-        """Do what `register` does, thousands of topics in slices.
-
-        After each slice every topic's queues on a broker name are either as before or as after. Nothing else may change
-        anything about the broker name until the last one, but for its lease, which may be renewed.
-        """
-        tables, name = self.tables, broker.broker_name
+        tables, key = self.tables, broker.key
+        name = key.broker_name
         known = tables.group_of(name)
         previous_address = known.addresses.get(broker.broker_id) if known is not None else None
         if previous_address is None and len(broker.queues) + broker.left_out == 1:
             raise Rejected(ResponseCode.SYSTEM_ERROR, "register broker failed")
-        group = tables.enter_group(name, broker.cluster)
+        group = tables.enter_group(name, key.cluster)
         smallest_before = group.smallest_id
         if not self._enter_broker(broker, group, previous_address, trigger):
-            return MasterAddresses()
+            return None
         try:
             yield from self._register_topics(broker, group, previous_address is None, trigger, is_partial)
         except Exception:
             # In the routes without a lease it would stay for ever: neither its time nor its connection's end takes it out.
-            if tables.leases.get(broker.key) is None:
-                finish(self.unregistering(broker.key, trigger))
+            if tables.leases.get(key) is None:
+                finish(self.unregister(key, trigger))
             raise
         # The lease comes last: a broker lives when all its topics are there.
         lease = Lease(now_ms, broker.lease_ms, broker.data_version, broker.ha_address, (owner,))
-        tables.leases.begin(broker.key, lease)
+        tables.leases.begin(key, lease)
         if broker.broker_id < smallest_before:
             self._notices.append(_smallest_joined(broker, group))
-        return tables.master_of(name, broker.broker_id, broker.cluster)
+        return tables.master_of(name, broker.broker_id, key.cluster)
+
+    def renew(
+        self, key: BrokerKey, broker_id: int, data_version: DataVersion, owner: int, now_ms: int
+    ) -> MasterAddresses | None:
+        """Renew the lease of a broker that registers with the topics that it had; return what `register` would.
+
+        Returns:
+            None when the broker has no lease.
+        """
+        if not self.tables.leases.register(key, now_ms, owner, data_version):
+            return None
+        if broker_id == MASTER_ID:
+            return NO_MASTER
+        return self.tables.master_of(key.broker_name, broker_id, key.cluster)
 
     def holds(self, broker: Registration, queues: Mapping[str, QueueData]) -> bool:
-        """Tell whether the table holds some of a registered broker's queues just as registering enters them."""
-        group = self.tables.group_of(broker.broker_name)
+        """Tell whether the table holds some of a registered broker's queues just as `register` enters them."""
+        group = self.tables.group_of(broker.key.broker_name)
         return group is not None and self.tables.agrees_with(group.broker_name, _as_entered(broker, group, queues))
 
-    def unregister(self, key: BrokerKey, trigger: Trigger, owner: int | None = None) -> bool:
-        """Take a broker out of all tables.
+    def unregister(self, key: BrokerKey, trigger: Trigger, owner: int | None = None) -> Slices[bool]:
+        """Take a broker out of all tables, thousands of topics in slices.
+
+        With the first one the broker is gone from routes. Nothing else may change anything about the broker name until
+        the last one.
 
         Args:
             owner: the connection that asks; None: none. A late request through an older connection than the
@@ -153,14 +170,6 @@ class RouteTable:
 
         Returns:
             False when nothing was there, or the request came too late.
-        """
-        return finish(self.unregistering(key, trigger, owner))
-
-    def unregistering(self, key: BrokerKey, trigger: Trigger, owner: int | None = None) -> Slices[bool]:
-        """Do what `unregister` does, thousands of topics in slices.
-
-        With the first one the broker is gone from routes. Nothing else may change anything about the broker name until
-        the last one.
         """
         tables = self.tables
         lease = tables.leases.get(key)
@@ -174,54 +183,38 @@ class RouteTable:
         yield from self._leave_group(key, group, broker_id, trigger)
         return True
 
-    def disconnect(self, owner: int, trigger: Trigger) -> tuple[BrokerKey, ...]:
-        """Take out every broker whose lease goes with the connection `owner` (see `leases`); return them."""
-        return finish(self.disconnecting(owner, trigger))
+    def disconnect(self, owner: int, trigger: Trigger) -> Slices[tuple[BrokerKey, ...]]:
+        """Take out every broker whose lease goes with the connection `owner` (see `leases`); return them.
 
-    def disconnecting(self, owner: int, trigger: Trigger) -> Slices[tuple[BrokerKey, ...]]:
-        """Do what `disconnect` does in slices; nothing else may change anything about these brokers meanwhile."""
+        Nothing else may change anything about these brokers between two slices.
+        """
         gone = self.tables.leases.release(owner)
         for number, key in enumerate(gone):
             if number:
                 yield
-            yield from self.unregistering(key, trigger)
+            yield from self.unregister(key, trigger)
         return gone
 
-    def expire(self, trigger: Trigger, now_ms: int) -> list[tuple[BrokerKey, Lease]]:
-        """Take out every broker whose lease is over; return them, with the lease that each had.
+    def expire(self, key: BrokerKey, trigger: Trigger, now_ms: int) -> Slices[Lease | None]:
+        """Take out a broker if its lease is over; return the lease, None when it is not.
 
         Args:
             now_ms: the pause-aware clock's time.
         """
-        over = self.tables.leases.over(now_ms)
-        for key, _ in over:
-            self.unregister(key, trigger)
-        return over
-
-    def expiring(self, key: BrokerKey, trigger: Trigger, now_ms: int) -> Slices[Lease | None]:
-        """Take out one broker in slices if its lease is still over; return the lease, None when it is not."""
         lease = self.tables.leases.get(key)
         if lease is None or not lease.is_over(now_ms):
             return None
-        yield from self.unregistering(key, trigger)
+        yield from self.unregister(key, trigger)
         return lease
 
-    # Administration.
+    # Administration. Nothing else may change the broker names of an operation between two of its slices.
 
-    def wipe_write_perm(self, broker_name: str, trigger: Trigger) -> int:
+    def wipe_write_perm(self, broker_name: str, trigger: Trigger) -> Slices[int]:
         """Take the write bit from every topic of a broker name; return how many topics it has."""
-        return finish(self.wiping_write_perm(broker_name, trigger))
-
-    def wiping_write_perm(self, broker_name: str, trigger: Trigger) -> Slices[int]:
-        """Do what `wipe_write_perm` does in slices; nothing else may change the broker name meanwhile."""
         return self._change_perms(broker_name, trigger, lambda perm: perm & _NOT_WRITABLE)
 
-    def add_write_perm(self, broker_name: str, trigger: Trigger) -> int:
+    def add_write_perm(self, broker_name: str, trigger: Trigger) -> Slices[int]:
         """Let every topic of a broker name be read and written; return how many topics it has."""
-        return finish(self.adding_write_perm(broker_name, trigger))
-
-    def adding_write_perm(self, broker_name: str, trigger: Trigger) -> Slices[int]:
-        """Do what `add_write_perm` does in slices; nothing else may change the broker name meanwhile."""
         return self._change_perms(broker_name, trigger, lambda perm: int(Perm.READ_WRITE))
 
     def delete_topic(self, topic: str, trigger: Trigger, cluster: str | None = None) -> None:
@@ -231,12 +224,8 @@ class RouteTable:
             assert group is not None, "a broker name with topics has a group"
             self.tables.change_queues(group, self.tables.removals(group, [topic]), trigger)
 
-    def register_topic(self, topic: str, queues: Sequence[QueueData], trigger: Trigger) -> bool:
+    def register_topic(self, topic: str, queues: Sequence[QueueData], trigger: Trigger) -> Slices[bool]:
         """Add one topic's queues. False: one of the broker names is not known, and nothing was done."""
-        return finish(self.registering_topic(topic, queues, trigger))
-
-    def registering_topic(self, topic: str, queues: Sequence[QueueData], trigger: Trigger) -> Slices[bool]:
-        """Do what `register_topic` does in slices; nothing else may change these broker names meanwhile."""
         groups = [self.tables.group_of(queue.broker_name) for queue in queues]
         if None in groups:
             return False
@@ -258,16 +247,16 @@ class RouteTable:
         group.acting_master = bool(broker.acting_master)
         group.zone_name = broker.zone_name
         # One address has one id: a broker that changed its role comes back under another one.
-        group.drop_address(broker.address, except_id=broker.broker_id)
+        group.drop_address(broker.key.address, except_id=broker.broker_id)
         # An old master that returns after an election must not take the id back.
         if self._is_outdated(broker, previous_address):
             self.tables.end_lease(broker.key)
             self._record_group(broker, group, before, trigger)
             return False
         # The new process has taken the id: the lease of the old address would otherwise end the group's entry later.
-        if previous_address not in (None, broker.address):
+        if previous_address not in (None, broker.key.address):
             self.tables.end_leases_at(group, previous_address)
-        group.addresses[broker.broker_id] = broker.address
+        group.addresses[broker.broker_id] = broker.key.address
         servers = broker.filter_servers
         has_filter_change = servers is not None and self.tables.set_filter_servers(broker.key, servers)
         self._record_group(broker, group, before, trigger, has_filter_change)
@@ -275,9 +264,9 @@ class RouteTable:
 
     def _is_outdated(self, broker: Registration, holder: str | None) -> bool:
         """Another process holds the broker id and knows of a later state (an election that the newcomer missed)."""
-        if holder is None or holder == broker.address:
+        if holder is None or holder == broker.key.address:
             return False
-        lease = self.tables.leases.get(BrokerKey(broker.cluster, broker.broker_name, holder))
+        lease = self.tables.leases.get(broker.key._replace(address=holder))
         return lease is not None and lease.data_version.state_version > broker.data_version.state_version
 
     def _register_topics(
@@ -319,20 +308,9 @@ class RouteTable:
 
     def _set_mappings(self, broker: Registration, group: BrokerGroup, trigger: Trigger) -> None:
         for topic, mapping in broker.queue_mappings.items():
-            self.tables.set_mapping(group, topic, mapping.get("bname") or broker.broker_name, mapping)
-        self.tables.record(
-            group,
-            RouteChange(
-                kind=ChangeKind.BROKER_UPDATED,
-                trigger=trigger,
-                cluster=broker.cluster,
-                broker_name=broker.broker_name,
-                broker_id=broker.broker_id,
-                address=broker.address,
-                topics=tuple(broker.queue_mappings),
-                detail="static topic mappings",
-            ),
-        )
+            self.tables.set_mapping(group, topic, mapping.get("bname") or broker.key.broker_name, mapping)
+        change = _change_of(broker.key, broker.broker_id, ChangeKind.BROKER_UPDATED, trigger, broker.queue_mappings)
+        self.tables.record(group, replace(change, detail="static topic mappings"))
 
     def _record_group(
         self,
@@ -347,20 +325,10 @@ class RouteTable:
         # Repeated registrations, some 99 % of them, change nothing and are not history.
         if group.state == before and not has_filter_change:
             return
-        is_new = broker.address not in addresses.values()
-        self.tables.record(
-            group,
-            RouteChange(
-                kind=ChangeKind.BROKER_JOINED if is_new else ChangeKind.BROKER_UPDATED,
-                trigger=trigger,
-                cluster=broker.cluster,
-                broker_name=broker.broker_name,
-                broker_id=broker.broker_id,
-                address=broker.address,
-                previous_address=addresses.get(broker.broker_id),
-                topics=tuple(group.topics),
-            ),
-        )
+        is_new = broker.key.address not in addresses.values()
+        kind = ChangeKind.BROKER_JOINED if is_new else ChangeKind.BROKER_UPDATED
+        change = _change_of(broker.key, broker.broker_id, kind, trigger, group.topics)
+        self.tables.record(group, replace(change, previous_address=addresses.get(broker.broker_id)))
 
     # The steps of leaving.
 
@@ -368,18 +336,7 @@ class RouteTable:
         """Take a broker out of its group, and the group out of the tables when it was the last one."""
         was_smallest = broker_id == group.smallest_id
         group.drop_address(key.address)
-        self.tables.record(
-            group,
-            RouteChange(
-                kind=ChangeKind.BROKER_LEFT,
-                trigger=trigger,
-                cluster=key.cluster,
-                broker_name=group.broker_name,
-                broker_id=broker_id,
-                address=key.address,
-                topics=tuple(group.topics),
-            ),
-        )
+        self.tables.record(group, _change_of(key, broker_id, ChangeKind.BROKER_LEFT, trigger, group.topics))
         # The last broker of a group takes its topics along.
         if not group.addresses:
             while len(group.topics) > self._slice_topics:
@@ -406,6 +363,21 @@ class RouteTable:
         return len(group.topics)
 
 
+def _change_of(
+    key: BrokerKey, broker_id: int, kind: ChangeKind, trigger: Trigger, topics: Iterable[str]
+) -> RouteChange:
+    """Return a change of a broker itself; `topics` are those whose routes show it."""
+    return RouteChange(
+        kind=kind,
+        trigger=trigger,
+        cluster=key.cluster,
+        broker_name=key.broker_name,
+        broker_id=broker_id,
+        address=key.address,
+        topics=tuple(topics),
+    )
+
+
 def _is_prime_slave(broker: Registration, group: BrokerGroup) -> bool:
     """Tell whether a broker speaks for its group although it is no master."""
     return broker.broker_id != MASTER_ID and broker.acting_master is not None and broker.broker_id == group.smallest_id
@@ -421,12 +393,12 @@ def _as_entered(broker: Registration, group: BrokerGroup, queues: Mapping[str, Q
 def _smallest_joined(broker: Registration, group: BrokerGroup) -> MinIdNotice:
     others = tuple(address for broker_id, address in group.addresses.items() if broker_id != broker.broker_id)
     return MinIdNotice(
-        broker_name=broker.broker_name,
+        broker_name=broker.key.broker_name,
         min_broker_id=broker.broker_id,
-        min_broker_address=broker.address,
+        min_broker_address=broker.key.address,
         offline_address=None,
         ha_address=broker.ha_address,
-        targets=others or (broker.address,),
+        targets=others or (broker.key.address,),
         needs_acting_master=False,
     )
 

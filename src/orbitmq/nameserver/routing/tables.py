@@ -10,13 +10,13 @@ which of them is for `route_table.RouteTable` to know.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orbitmq.model.route import MASTER_ID, BrokerData, ClusterInfo, QueueData, TopicRoute
 from orbitmq.nameserver.routing.events import ChangeKind, QueueChange, QueueChanges, RouteChange, Trigger
 from orbitmq.nameserver.routing.leases import Lease, Leases
-from orbitmq.nameserver.routing.values import BrokerGroup, BrokerKey, MasterAddresses
+from orbitmq.nameserver.routing.values import NO_MASTER, BrokerKey, MasterAddresses
 from orbitmq.wire.slices import Slices
 
 PermRule = Callable[[int], int]
@@ -25,6 +25,68 @@ LIST_SLICE = 20_000
 """Topics that a list looks at in one slice."""
 
 _NO_QUEUES: Mapping[str, QueueData] = {}
+
+
+GroupState = tuple[dict[int, str], bool, str | None]
+"""What routes show of a group: addresses by id, acting master, zone."""
+
+
+@dataclass(slots=True)
+class BrokerGroup:
+    """The brokers of one name, the topics that they hold, and a revision that grows with every change of any of it.
+
+    `cluster` is the first one whose broker brought the name, `clusters` are all that list it.
+    """
+
+    cluster: str
+    broker_name: str
+    addresses: dict[int, str] = field(default_factory=dict)
+    zone_name: str | None = None
+    acting_master: bool = False
+    topics: dict[str, None] = field(default_factory=dict)
+    clusters: dict[str, None] = field(default_factory=dict)
+    revision: int = 0
+    # A group of hundreds of topics stands in hundreds of routes: they share one value until the next change.
+    _data: BrokerData | None = None
+
+    @property
+    def state(self) -> GroupState:
+        """What routes show of the group, as a value to compare with a later one."""
+        return dict(self.addresses), self.acting_master, self.zone_name
+
+    @property
+    def smallest_id(self) -> int:
+        """The smallest broker id; the master's in an empty group."""
+        return min(self.addresses, default=MASTER_ID)
+
+    @property
+    def data(self) -> BrokerData:
+        """The group as routes show it."""
+        if self._data is None:
+            self._data = BrokerData(
+                cluster=self.cluster,
+                broker_name=self.broker_name,
+                addresses=dict(self.addresses),
+                zone_name=self.zone_name,
+                enable_acting_master=self.acting_master,
+            )
+        return self._data
+
+    def id_of(self, address: str) -> int | None:
+        """Return the id of a broker, None when it is not in the group."""
+        return next((broker_id for broker_id, found in self.addresses.items() if found == address), None)
+
+    def drop_address(self, address: str, *, except_id: int | None = None) -> None:
+        """Take an address from every id but one: a process has one id at a time."""
+        held = [broker_id for broker_id, found in self.addresses.items() if found == address]
+        for broker_id in held:
+            if broker_id != except_id:
+                del self.addresses[broker_id]
+
+    def revise(self, revision: int) -> None:
+        """Note that something about the group has changed."""
+        self._data = None
+        self.revision = revision
 
 
 class Tables:
@@ -151,7 +213,7 @@ class Tables:
         group = self._groups.get(broker_name)
         master = group.addresses.get(MASTER_ID) if group is not None and broker_id != MASTER_ID else None
         lease = self.leases.get(BrokerKey(cluster, broker_name, master)) if master is not None else None
-        return MasterAddresses(lease.ha_address, master) if lease is not None else MasterAddresses()
+        return MasterAddresses(lease.ha_address, master) if lease is not None else NO_MASTER
 
     def agrees_with(self, broker_name: str, queues: Mapping[str, QueueData]) -> bool:
         """Tell whether the table holds these topics of a broker name just so."""
@@ -222,6 +284,7 @@ class Tables:
             else:
                 topics[topic] = {broker_name: after}
                 group.topics[topic] = None
+        queues = QueueChanges.of(changes)
         self.record(
             group,
             RouteChange(
@@ -229,7 +292,8 @@ class Tables:
                 trigger=trigger,
                 cluster=group.cluster,
                 broker_name=broker_name,
-                queues=QueueChanges.of(changes),
+                queues=queues,
+                topics=queues.topics,
             ),
         )
 

@@ -85,10 +85,10 @@ def test_a_topic_is_deleted_immediately_while_other_brokers_register():
         peers.ask(number, number, *registration(name, f"{name}0", f"{name}1", body_crc32=0))
         if name == "a":
             drain(peers.service.queue)
-    assert len(peers.service.queue) == 1
+    assert len(peers.service.queue.jobs) == 1
     peers.ask(2, 9, DeleteTopicInNameServer(topic="a0"))
     assert [number for number, _ in peers.done] == [0, 2]
-    assert len(peers.service.queue) == 1
+    assert len(peers.service.queue.jobs) == 1
 
 
 def test_who_registers_a_topic_behind_its_deletion_waits_for_that():

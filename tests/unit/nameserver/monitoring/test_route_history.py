@@ -9,8 +9,13 @@ import pytest
 
 from orbitmq.model.route import QueueData
 from orbitmq.nameserver.monitoring import route_history
-from orbitmq.nameserver.monitoring.alerts import BROKERS_MAX, LostBroker, LostBrokers
-from orbitmq.nameserver.monitoring.route_history import RouteHistory, describe
+from orbitmq.nameserver.monitoring.route_history import (
+    BROKERS_MAX,
+    LostBroker,
+    LostBrokers,
+    RouteHistory,
+    describe,
+)
 from orbitmq.nameserver.monitoring.unknown_topics import ILLEGAL, TOPICS_MAX, UnknownTopics
 from orbitmq.nameserver.routing.events import Cause, ChangeKind, QueueChange, QueueChanges, RouteChange, Trigger
 from orbitmq.wire.slices import finish
@@ -22,8 +27,14 @@ def queue(perm: int = 6) -> QueueData:
 
 def topics_changed(at_ms: int, *queues: QueueChange, cause: Cause = Cause.REGISTRATION) -> RouteChange:
     trigger = Trigger(cause, at_ms, "10.0.0.1:5000")
+    changed = QueueChanges.of(queues)
     return RouteChange(
-        kind=ChangeKind.TOPICS_CHANGED, trigger=trigger, cluster="c", broker_name="a", queues=QueueChanges.of(queues)
+        kind=ChangeKind.TOPICS_CHANGED,
+        trigger=trigger,
+        cluster="c",
+        broker_name="a",
+        queues=changed,
+        topics=changed.topics,
     )
 
 

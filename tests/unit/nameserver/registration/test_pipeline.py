@@ -34,6 +34,15 @@ async def test_brokers_are_told_ordered_topics_unless_switched_off(tmp_path: Pat
         assert (await asker.register()).body == b""
 
 
+async def test_brokers_are_told_each_change_of_the_ordered_topics(asker: Asker):
+    assert (await asker.register()).body == b""
+    for version, value in enumerate(("a:4", "a:5"), 1):
+        await asker.ask(PutKvConfig(namespace="ORDER_TOPIC_CONFIG", key="T1", value=value))
+        for topics in (("T1", "T2"), ("T1", "T2", "T3")):
+            told = await asker.register("a", *topics, version=version)
+            assert told.body == b'{"table":{"T1":"%s"}}' % value.encode()
+
+
 @pytest.mark.parametrize("checked_size", [100, 4 * 2**20])
 async def test_a_body_that_was_damaged_is_refused(tmp_path: Path, monkeypatch, checked_size: int):
     monkeypatch.setattr("orbitmq.nameserver.registration.pipeline.CHECKED_SIZE", checked_size)
@@ -200,7 +209,7 @@ async def test_compressed_registrations_of_4_x_are_read(tmp_path: Path):
 
 PAGE = Path(__file__).parents[4] / "docs" / "explain" / "registrations.md"
 VALUES = ["routing/values.py", "routing/events.py"]
-LISTENERS = ["cache/routes.py", "cache/route_queries.py", "monitoring/route_history.py", "service.py"]
+LISTENERS = ["route_cache.py", "fast_path.py", "monitoring/route_history.py", "service.py"]
 """What is told of changes; of the service only its listeners' defaults."""
 
 

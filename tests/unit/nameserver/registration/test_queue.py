@@ -249,7 +249,7 @@ def register(peers: Peers, number: int, *, connection: int = 1, version: int = 1
     """Register all topics, in another zone for each version, so that none of it is recognised from the last one."""
     configs = {topic: TopicConfig(topic=topic, perm=perm) for topic in TOPICS}
     peers.ask(number, connection, *registration("a", configs=configs, version=version, zone_name=f"z{version}"))
-    assert len(peers.service.queue) == 1
+    assert len(peers.service.queue.jobs) == 1
 
 
 def test_a_broker_lives_when_all_its_topics_are_there_and_is_answered_then(peers: Peers):
@@ -357,7 +357,7 @@ async def test_others_are_served_between_the_slices(tmp_path: Path):
         await asker.register("small", "T1", "T2")
         header, body = registration("giant", *names)
         registering = asyncio.ensure_future(giant.request(asker.server.address, header, body))
-        await until(lambda: bool(asker.server.service.queue))
+        await until(lambda: bool(asker.server.service.queue.jobs))
         while not registering.done():
             assert (await asker.ask(GetRouteInfo(topic="T1"))).code == 0
             served += 1
@@ -366,7 +366,7 @@ async def test_others_are_served_between_the_slices(tmp_path: Path):
         for name in names[:: len(names) - 1]:
             route = decode_route((await asker.ask(GetRouteInfo(topic=name))).body)
             assert [found.broker_name for found in route.brokers] == ["giant"]
-        assert not asker.server.service.queue
+        assert not asker.server.service.queue.jobs
         await giant.close()
 
 
@@ -376,10 +376,10 @@ async def test_a_giant_whose_connection_closes_leaves_nothing(asker: Asker):
     giant = ConnectionPool()
     header, body = registration("giant", *(f"topic-{number}" for number in range(300)))
     registering = asyncio.ensure_future(giant.request(asker.server.address, header, body))
-    await until(lambda: bool(service.queue))
+    await until(lambda: bool(service.queue.jobs))
     await giant.close()
     await asyncio.gather(registering, return_exceptions=True)
-    await until(lambda: not service.queue and not service.tables.topics())
+    await until(lambda: not service.queue.jobs and not service.tables.topics())
     assert service.route_history.events()[0]["cause"] == Cause.CONNECTION_CLOSED
 
 

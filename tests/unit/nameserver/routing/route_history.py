@@ -18,6 +18,7 @@ from orbitmq.nameserver.routing.events import Cause
 from orbitmq.nameserver.routing.route_table import RouteTable
 from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.nameserver.routing.values import BrokerKey
+from orbitmq.wire.slices import finish
 
 from ..support import at, broker, queue
 from .sequential_model import SequentialModel
@@ -84,13 +85,13 @@ class History:
         before = self._queues()
         seen: list[Mapping[tuple[str, str], QueueData | None]] = []
 
-        def register() -> tuple[str | None, str | None]:
-            slices = self.table.registering(new, at(self.now), connection, now_ms=self.now)
+        def register() -> tuple[str | None, str | None] | None:
+            slices = self.table.register(new, at(self.now), connection, now_ms=self.now)
             while True:
                 try:
                     next(slices)
                 except StopIteration as end:
-                    return tuple(end.value)
+                    return end.value and tuple(end.value)
                 seen.append(self._queues())
 
         assert _told(register) == _told(lambda: self.model.register(new, self.now, connection))
@@ -100,7 +101,7 @@ class History:
 
     def unregister(self, name: str, address: str, cluster: str, connection: int) -> None:
         key = BrokerKey(cluster, name, address)
-        self.table.unregister(key, at(self.now, Cause.UNREGISTRATION), connection)
+        finish(self.table.unregister(key, at(self.now, Cause.UNREGISTRATION), connection))
         self.model.unregister(key, connection)
 
     def renew(self, name: str, address: str, cluster: str) -> None:
@@ -108,19 +109,19 @@ class History:
         self.model.renew(BrokerKey(cluster, name, address), self.now)
 
     def disconnect(self, connection: int) -> None:
-        self.table.disconnect(connection, at(self.now, Cause.CONNECTION_CLOSED))
+        finish(self.table.disconnect(connection, at(self.now, Cause.CONNECTION_CLOSED)))
         self.model.disconnect(connection)
 
     def expire(self, elapsed: int) -> None:
         self.now += elapsed
-        self.table.expire(at(self.now, Cause.LEASE_EXPIRED), self.now)
+        expire_all(self.table, self.now)
         self.model.expire(self.now)
 
     def wipe(self, name: str) -> None:
-        assert self.table.wipe_write_perm(name, at()) == self.model.set_perms(name, lambda perm: perm & ~2)
+        assert finish(self.table.wipe_write_perm(name, at())) == self.model.set_perms(name, lambda perm: perm & ~2)
 
     def add(self, name: str) -> None:
-        assert self.table.add_write_perm(name, at()) == self.model.set_perms(name, lambda perm: 6)
+        assert finish(self.table.add_write_perm(name, at())) == self.model.set_perms(name, lambda perm: 6)
 
     def delete(self, topic: str, cluster: str | None) -> None:
         self.table.delete_topic(topic, at(), cluster)
@@ -128,7 +129,7 @@ class History:
 
     def register_topic(self, topic: str, on: Sequence[str], count: int) -> None:
         queues = [queue(name, count=count) for name in on]
-        self.table.register_topic(topic, queues, at())
+        finish(self.table.register_topic(topic, queues, at()))
         self.model.register_topic(topic, queues)
 
     def compare(self) -> None:
@@ -165,11 +166,19 @@ class History:
 
     def _the_changes_say_which_routes_are_old(self) -> None:
         for change in self.table.tables.take_changes():
-            for topic in change.affected_topics:
+            for topic in change.topics:
                 self.shown.pop(topic, None)
         for topic in TOPICS:
             route = _look(self.table.tables.lookup(topic))
             assert self.shown.setdefault(topic, route) == route
+
+
+def expire_all(table: RouteTable, now_ms: int) -> list[BrokerKey]:
+    """Take out every broker whose lease is over; return them."""
+    over = [key for key, _ in table.tables.leases.over(now_ms)]
+    for key in over:
+        finish(table.expire(key, at(now_ms, Cause.LEASE_EXPIRED), now_ms))
+    return over
 
 
 def play(seed: str, step_count: int) -> None:

@@ -20,38 +20,40 @@ class SequentialModel:
         self.clusters: dict[str, set[str]] = {}
         self.live: dict[BrokerKey, list] = {}
 
-    def register(self, new: Registration, now: int, connection: int) -> tuple[str | None, str | None]:
-        name = new.broker_name
+    def register(self, new: Registration, now: int, connection: int) -> tuple[str | None, str | None] | None:
+        name = new.key.broker_name
         if new.broker_id not in self.groups.get(name, {}) and len(new.queues) == 1:
             raise Rejected(1, "register broker failed")
         group = self.groups.setdefault(name, {})
-        self.clusters.setdefault(new.cluster, set()).add(name)
+        self.clusters.setdefault(new.key.cluster, set()).add(name)
         self.acting[name] = bool(new.acting_master)
-        for other in [other for other, address in group.items() if address == new.address and other != new.broker_id]:
+        for other in [
+            other for other, address in group.items() if address == new.key.address and other != new.broker_id
+        ]:
             del group[other]
         holder = group.get(new.broker_id)
-        if holder is not None and holder != new.address:
-            living = self.live.get(BrokerKey(new.cluster, name, holder))
+        if holder is not None and holder != new.key.address:
+            living = self.live.get(BrokerKey(new.key.cluster, name, holder))
             if living is not None and living[2].state_version > new.data_version.state_version:
                 self.live.pop(new.key, None)
-                return None, None
+                return None
             # In whatever cluster that lists the name; a lease that outlived an earlier group of it ends by itself.
             for key in [key for key in self.live if key[1:] == (name, holder)]:
                 if name in self.clusters.get(key.cluster, ()):
                     del self.live[key]
-        group[new.broker_id] = new.address
+        group[new.broker_id] = new.key.address
         self._register_topics(new, group, first=holder is None)
         owners = [other for other in self.live[new.key][3] if other != connection] if new.key in self.live else []
         owners.append(connection)
         self.live[new.key] = [now, new.lease_ms, new.data_version, owners, new.ha_address]
-        master = self.live.get(BrokerKey(new.cluster, name, group.get(0, "")))
+        master = self.live.get(BrokerKey(new.key.cluster, name, group.get(0, "")))
         return (None, None) if new.broker_id == 0 or master is None else (master[4], group[0])
 
     def _register_topics(self, new: Registration, group: dict[int, str], first: bool) -> None:
         prime = new.acting_master is not None and new.broker_id != 0 and new.broker_id == min(group)
         if new.broker_id != 0 and not prime:
             return
-        name, lease = new.broker_name, self.live.get(new.key)
+        name, lease = new.key.broker_name, self.live.get(new.key)
         changed = first or lease is None or lease[2] != new.data_version
         if self.deletes_missing_topics:
             for topic in [topic for topic in self.topics if topic not in new.queues]:

@@ -9,8 +9,8 @@ from orbitmq.model.topic import DataVersion
 from orbitmq.nameserver.routing import tables as module
 from orbitmq.nameserver.routing.events import ChangeKind, QueueChange
 from orbitmq.nameserver.routing.leases import Lease
-from orbitmq.nameserver.routing.tables import Tables, with_perm
-from orbitmq.nameserver.routing.values import BrokerGroup, BrokerKey, MasterAddresses
+from orbitmq.nameserver.routing.tables import BrokerGroup, Tables, with_perm
+from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses
 from orbitmq.wire.slices import finish
 
 from ..support import at, queue
@@ -48,7 +48,7 @@ def test_a_change_of_queues_is_recorded_with_a_new_revision_and_none_is_not(tabl
     group = entered(tables, "a", "t", "u")
     (change,) = tables.take_changes()
     assert (change.kind, change.cluster, change.broker_name) == (ChangeKind.TOPICS_CHANGED, "c", "a")
-    assert change.affected_topics == ("t", "u")
+    assert change.topics == ("t", "u")
     assert tables.take_changes() == []
     before = tables.revision_of("a")
     tables.change_queues(group, [], at())
@@ -102,7 +102,7 @@ def test_a_group_that_is_dropped_is_nowhere_any_more(tables: Tables):
         tables.set_mapping(holder, topic, name, {"bname": name})
     tables.take_changes()
     tables.drop_group(group, at())
-    assert [change.affected_topics for change in tables.take_changes()] == [("both", "alone")]
+    assert [change.topics for change in tables.take_changes()] == [("both", "alone")]
     assert tables.group_of("a") is None
     assert tables.topics() == ("both",)
     route = tables.lookup("both")
@@ -117,7 +117,7 @@ def test_the_mappings_that_a_group_brought_go_with_it_and_are_told(tables: Table
     tables.set_mapping(group, "other", "nobody", {"bname": "nobody"})
     tables.take_changes()
     tables.drop_group(group, at())
-    assert [change.affected_topics for change in tables.take_changes()] == [("other",), ("own",)]
+    assert [change.topics for change in tables.take_changes()] == [("other",), ("own",)]
     route = tables.lookup("other")
     assert route is not None
     assert route.queue_mappings is None

@@ -6,7 +6,8 @@ import orjson
 import pytest
 
 from orbitmq.monitoring.alerts import Alert
-from orbitmq.nameserver.monitoring.alerts import AlertRules, LostBroker, NameServerAlertRule, NameServerState
+from orbitmq.nameserver.monitoring.alerts import AlertRules, NameServerAlertRule, NameServerState
+from orbitmq.nameserver.monitoring.route_history import LostBroker
 from orbitmq.spark.jobs.alerts import alert_in, look_at
 from orbitmq.spark.jobs.incidents import (
     BEGUN,

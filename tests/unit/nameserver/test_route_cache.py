@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbitmq.nameserver.cache.interned import Interned
-from orbitmq.nameserver.cache.routes import EncodedRouteCache
+from orbitmq.nameserver.route_cache import EncodedRouteCache, Interned
 
 
 def test_a_route_is_encoded_once_per_change():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbitmq.nameserver.cache.route_queries import RouteQueryCache
+from orbitmq.nameserver.fast_path import RouteQueryCache
 from orbitmq.net.counters import Counters
 from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.wire.command import FLAG_ONEWAY, Command, decode_command, encode_command

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from orbitmq.nameserver.app import NameServerFastPath
 from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.fast_path import NameServerFastPath, RegistrationFastPath
 from orbitmq.nameserver.handlers import handlers
-from orbitmq.nameserver.registration.fast_path import RegistrationFastPath
 from orbitmq.nameserver.registration.pipeline import ORDER_TOPIC_NAMESPACE
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.service import NameServerService
@@ -21,12 +20,19 @@ from orbitmq.net.counters import Counters
 from orbitmq.net.dispatch.dispatcher import Dispatcher
 from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.net.session import make_request
-from orbitmq.wire.command import Command, decode_command, encode_command
+from orbitmq.wire.command import decode_command, encode_command
 from orbitmq.wire.frame import Frame, FrameDecoder
-from orbitmq.wire.headers import DeleteTopicInNameServer, GetRouteInfo, PutKvConfig, UnregisterBroker, WipeWritePerm
+from orbitmq.wire.headers import (
+    DeleteTopicInNameServer,
+    GetRouteInfo,
+    PutKvConfig,
+    RegisterBrokerResponse,
+    UnregisterBroker,
+    WipeWritePerm,
+)
 
-from ..persistence.saving import saved
-from ..support import CLUSTER, address_of, registration
+from .persistence.saving import saved
+from .support import CLUSTER, address_of, registration
 
 REGISTER = 103
 
@@ -183,7 +189,7 @@ def test_what_comes_behind_an_unfinished_registration_waits_for_it(side: Side):
     header, body = registration("a", *(f"G{number}" for number in range(5_000)))
     (frame,) = FrameDecoder().feed(frame_of(header, body, 2))
     side.dispatcher.answer(decode_command(frame), line)
-    assert side.service.queue
+    assert side.service.queue.jobs
     assert side.fast_path.answer(data, [], line) == 0
 
 
@@ -192,22 +198,23 @@ def test_a_text_is_learnt_from_an_unconditional_success_alone(side: Side):
     (frame,) = FrameDecoder().feed(frame_of(header, body, 1))
     command, fast_path = decode_command(frame), side.fast_path
     line: Any = Line(1, side)
-    fast_path.learn(frame, command, Reply())  # nothing is remembered of this broker
+    success = Reply(header=RegisterBrokerResponse())
+    fast_path.learn(frame, command, success)  # nothing is remembered of this broker
     side.dispatcher.answer(command, line)
-    fast_path.learn(frame, command, Reply(1))
-    fast_path.learn(frame, command, Reply(body=b"{}"))
-    fast_path.learn(frame, command._replace(ext_fields=None), Reply())
-    fast_path.learn(frame, Command(REGISTER + 1), Reply())
-    fast_path.learn(Frame(1, b"", b""), command, Reply())
-    assert fast_path.answer(frame_of(header, body, 1), [], line) == 0
+    fast_path.learn(frame, command, success._replace(code=1))
+    fast_path.learn(frame, command, success._replace(body=b"{}"))
+    fast_path.learn(frame, command._replace(ext_fields=None), success)
     fast_path.learn(frame, command, Reply())
+    fast_path.learn(Frame(1, b"", b""), command, success)
+    assert fast_path.answer(frame_of(header, body, 1), [], line) == 0
+    fast_path.learn(frame, command, success)
     assert fast_path.answer(frame_of(header, body, 1), [], line) > 0
 
 
 def test_texts_of_brokers_that_are_gone_do_not_pile_up(side: Side):
     service = side.service
     side.fast_path = RegistrationFastPath(
-        service.tables, service.bodies, service.queue, lease_clock=service.lease_clock, texts_max=3
+        service.route_table, service.bodies, service.queue, lease_clock=service.lease_clock, texts_max=3
     )
     side.port = NameServerFastPath(service.route_queries, side.fast_path)
     for number in range(10):
@@ -278,7 +285,7 @@ def test_what_is_not_the_same_is_left_alone(what: str, side: Side):
 def test_texts_that_were_dropped_take_no_room(side: Side):
     service = side.service
     side.fast_path = RegistrationFastPath(
-        service.tables, service.bodies, service.queue, lease_clock=service.lease_clock, texts_max=2
+        service.route_table, service.bodies, service.queue, lease_clock=service.lease_clock, texts_max=2
     )
     side.port = NameServerFastPath(service.route_queries, side.fast_path)
     for names in ("ab", "cde"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orbitmq.model.route import BrokerData, TopicRoute
-from orbitmq.nameserver.routing.values import BrokerGroup
+from orbitmq.nameserver.routing.tables import BrokerGroup
 from orbitmq.nameserver.routing.views import keep_zone, show_acting_masters
 from unit.nameserver.support import queue
 
