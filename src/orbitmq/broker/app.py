@@ -302,7 +302,7 @@ class Broker:
             use_settings=self._use,
         )
         service = BrokerService(context, links, stored)
-        registrar.on_master = service.following.log.learn
+        registrar.on_master.append(service.following.log.learn)
         return service
 
     def _make_server(self, service: BrokerService, fast_path: FastPaths) -> Server[BrokerService]:

@@ -1,11 +1,8 @@
 """The message store: RocketMQ's CommitLog and ConsumeQueue files, byte-compatible with Java's.
 
-Read `log/commit_log.py`, then `queues/consume_queue.py`, then `store.py`, the public face. `disk.py` is the only way to a
-file. Formats: docs/formats/.
-
-Where more goes: index files are derived from the log as consume queues are, a package `index` told by `dispatch`.
-Quarantine decides about whole segments: a module at the top, next to `recovery`. What keeps few maps and
-descriptors open belongs into `log`, around `segment`.
+Read `log/commit_log.py`, then `queues/consume_queue.py`, then `store.py`, the public face: `reader.py` is the part of it that
+reads, `files.py` what it opens and recovers, `availability.py` when it takes messages. `disk.py` is the only way to a file.
+Formats: docs/formats/.
 """
 
 from orbitmq.store.store import Store

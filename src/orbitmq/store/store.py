@@ -93,7 +93,7 @@ class Store(StoreReader):
             on_failure=self._fence,
             on_entries=self._bound_entries,
         )
-        files.commit_log.on_cut = self._syncing.fail
+        files.commit_log.on_cut.append(self._syncing.fail)
         # What recovery did not read again is what the checkpoint covers, with its entries.
         self._syncing.start(found.recovered.stored_at_ms, found.recovered.start)
         self.retention = Retention(

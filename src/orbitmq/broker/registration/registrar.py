@@ -93,7 +93,7 @@ class Registrar:
         timeout_ms: int = 6_000,
         pool: ConnectionPool | None = None,
     ) -> None:
-        self.on_master: Callable[[str | None, str | None], None] = lambda ha_address, address: None
+        self.on_master: list[Callable[[str | None, str | None], None]] = []
         """Called with the addresses that a slave is told of its master, HA and broker."""
         self._identity = identity
         self._encode = encode
@@ -261,7 +261,8 @@ class Registrar:
         expect(answer, entry.address)
         if identity.broker_id:
             told = decode_header(RegisterBrokerResponse, answer.ext_fields)
-            self.on_master(told.ha_server_addr, told.master_addr)
+            for learn in self.on_master:
+                learn(told.ha_server_addr, told.master_addr)
 
     async def _wait_told(self, generation: int, timeout_ms: int) -> None:
         def is_told() -> bool:

@@ -76,7 +76,7 @@ class CommitLog:
         self.log = SegmentLog(disk, directory, segment_size, RESERVE_SIZE, open_files=open_files)
         self.end = 0
         """Where the next record goes, in bytes."""
-        self.on_cut: Callable[[FileCut], None] = lambda error: None
+        self.on_cut: list[Callable[[FileCut], None]] = []
         """Called when a file was cut from outside, before the reader of its bytes gets StoreUnavailable."""
         self._record_size_max = segment_size - BLANK_SIZE_MIN
         self.record_crc = record_crc
@@ -372,7 +372,8 @@ class CommitLog:
             self._refuse(error)
 
     def _refuse(self, error: FileCut) -> NoReturn:
-        self.on_cut(error)
+        for tell in self.on_cut:
+            tell(error)
         raise StoreUnavailable(f"{error}: what was in it is gone") from error
 
     def _whole_at(self, physical_offset: int, check_crc: bool) -> tuple[bytes, Record] | tuple[None, None]:
