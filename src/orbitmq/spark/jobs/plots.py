@@ -51,7 +51,7 @@ def plot_lag(title: str, points: Sequence[Point]) -> Figure:
     axes.set_title(title, loc="left", parse_math=False)
     times = [date2num(datetime.fromtimestamp(point.at_ms / 1000, UTC)) for point in points]
     # A point between two unknown ones is seen by its mark alone.
-    axes.plot(times, [nan if point.lag is None else point.lag for point in points], marker=".")
+    axes.plot(times, [nan if point.lag is None else point.lag for point in points], marker=".", gid="lag")
     axes.xaxis_date(UTC)
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter("{x:,.0f}")

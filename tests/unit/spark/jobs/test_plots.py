@@ -37,6 +37,11 @@ def test_the_scale_of_a_lag_begins_at_zero():
     assert plot_lag("lag", points(50, 60)).axes[0].get_ylim()[0] == 0
 
 
+def test_each_known_moment_has_its_mark_in_the_picture():
+    line = ET.fromstring(draw_lag("lag", points(1, None, 3))).find(".//*[@id='lag']")
+    assert len(line.findall(".//{*}use")) == 2
+
+
 def test_titles_are_shown_as_they_are():
     assert "<g> & $t$" in texts(draw_lag("<g> & $t$", points(1, 1500)))
 
