@@ -48,7 +48,7 @@ def test_the_spark_extra_brings_what_the_connector_needs_and_nothing_of_the_exam
     requirements = re.findall(
         r"^Requires-Dist: ([\w-]+).*extra == 'spark'$", wheel.read(metadata).decode(), re.MULTILINE
     )
-    assert sorted(requirements) == ["numpy", "pyarrow", "pyspark"]
+    assert sorted(requirements) == ["matplotlib", "numpy", "pyarrow", "pyspark"]
 
 
 def test_the_licence_travels_with_it(wheel):

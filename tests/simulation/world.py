@@ -25,7 +25,7 @@ from simulation.network import Network
 BEGIN_S = 1_700_000_000
 _DISKS = (
     "orbitmq.store.store.LocalDisk",
-    "orbitmq.broker.service.LocalDisk",
+    "orbitmq.broker.delivery.delay_service.LocalDisk",
     "orbitmq.broker.persistence.LocalDisk",
     "orbitmq.broker.timers.opening.LocalDisk",
 )
@@ -144,7 +144,7 @@ def open_world(seed: int, *, keeps_trace: bool = False) -> Iterator[World]:
             "os.urandom": chance.randbytes,
             "random._urandom": chance.randbytes,
             "orbitmq.store.sync.syncing.Flusher": SimFlusher,
-            "orbitmq.store.index.index.Flusher": SimFlusher,
+            "orbitmq.store.index.committing.Flusher": SimFlusher,
             "orbitmq.store.disk_usage.Thread": SimThread,
             **dict.fromkeys(_DISKS, _disk_of_the_running),
             **dict.fromkeys(_names_of(perf_counter), _no_time),

@@ -87,7 +87,7 @@ def test_latencies_are_those_that_python_finds_though_the_job_is_killed(
     assert {row["group"]: row for row in report["latencies"]} == expected(topic, bodies)
     assert report["consumptions"]["all"] == report["consumptions"]["measured"] == len(GROUPS) * FLIGHTS
     shown = {text.text for text in ET.parse(directory / "latency.svg").iter("{http://www.w3.org/2000/svg}text")}
-    assert {f"{topic} → {group}" for group in GROUPS} <= shown
+    assert {f"{topic} → {topic}-{group}" for group in GROUPS} <= shown
 
     late = evaluate_traces(spark, Cluster(name_servers), plan._replace(since_ms=2**60), Screen())
     assert f"{len(GROUPS) * FLIGHTS} consumptions = 0 with a latency" in late[3].claim
