@@ -129,12 +129,16 @@ class Pulls:
         Raises:
             Rejected: 1, it asks for no message at all.
         """
-        place = self._place(header)
         if isinstance(selection, PropertyTest):
-            result = self._read_matching(place, selection)
+            result = self._read_matching(self._place(header), selection)
         else:
-            result = self._store.read(*place, selection)
+            result = self.find(header, header.queue_offset, selection)
         return self._reply(header.topic, header.consumer_group, header.queue_id, header.queue_offset, result)
+
+    def find(self, header: PullMessage, queue_offset: int, tag_codes: frozenset[int] | None) -> ReadResult:
+        """Return what a pull finds from an offset on, without counting it. Raises as `read`."""
+        topic, queue_id, _, count_max, size_max = self._place(header)
+        return self._store.read(topic, queue_id, queue_offset, count_max, size_max, tag_codes)
 
     def moved(self, header: PullMessage, queue_offset: int) -> Reply:
         """Return the answer to a reader whose group was set to another offset (Java: OFFSET_RESET)."""
@@ -355,11 +359,25 @@ class Pulls:
             self._reads_size = 0
 
     def _reply(self, topic: str, group: str, queue_id: int, queue_offset: int, result: ReadResult) -> Reply:
-        stats = self._stats
         code = _CODES.get(result.status)
         if code is None:  # an empty queue: its reader waits at 0, all others are out of range
             code = ResponseCode.PULL_NOT_FOUND if queue_offset == 0 else ResponseCode.PULL_OFFSET_MOVED
-        if code == ResponseCode.SUCCESS:
+        return Reply(
+            code,
+            None if code == ResponseCode.SUCCESS else result.status.name,
+            PullResponse(
+                suggest_which_broker_id=self.count(topic, group, queue_id, result),
+                next_begin_offset=result.next_offset,
+                min_offset=result.min_offset,
+                max_offset=result.max_offset,
+            ),
+            result.body,
+        )
+
+    def count(self, topic: str, group: str, queue_id: int, result: ReadResult) -> int:
+        """Count what a pull found; return the id of the broker that its reader should ask next."""
+        stats = self._stats
+        if result.status is ReadStatus.FOUND:
             stats.found_count += 1
             stats.got(topic, group, result.message_count, len(result.body))
         else:
@@ -367,19 +385,7 @@ class Pulls:
         # Also where nothing passed the filter: the reader goes on behind it.
         stats.pulled_to(topic, group, queue_id, result.next_offset)
         suggest = self._suggest
-        return Reply(
-            code,
-            None if code == ResponseCode.SUCCESS else result.status.name,
-            PullResponse(
-                suggest_which_broker_id=(
-                    _MASTER_ID if suggest is None else suggest(topic, group, queue_id, result.next_offset)
-                ),
-                next_begin_offset=result.next_offset,
-                min_offset=result.min_offset,
-                max_offset=result.max_offset,
-            ),
-            result.body,
-        )
+        return _MASTER_ID if suggest is None else suggest(topic, group, queue_id, result.next_offset)
 
 
 def _pass_over(pull: HeldPull[_HeldRequest], result: ReadResult) -> ReadResult:

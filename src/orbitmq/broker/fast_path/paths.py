@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 
 from orbitmq.broker.fast_path.acks import AckFastPath
 from orbitmq.broker.fast_path.end_transactions import EndTransactionFastPath
+from orbitmq.broker.fast_path.pull import PullFastPath
 from orbitmq.broker.fast_path.send import SendFastPath
 from orbitmq.broker.handlers.pop import PopTables
+from orbitmq.broker.handlers.pull import PullTables
 from orbitmq.broker.sending.tables import SendTables
 from orbitmq.clock import Clock
 from orbitmq.net.dispatch.peer import Peer
@@ -51,9 +53,9 @@ class FastPaths:
         """Nothing is learnt here: no two of these requests are alike."""
 
 
-def broker_fast_path(sends: SendTables, pops: PopTables, clock: Clock) -> FastPaths:
-    """Return the fast path of a broker; with SYNC_FLUSH only sends have one: others would have to wait for the disk."""
-    ways: dict[bytes, Way] = {b"310": SendFastPath(sends).answer}
+def broker_fast_path(sends: SendTables, pulls: PullTables, pops: PopTables, clock: Clock) -> FastPaths:
+    """Return the fast path of a broker; with SYNC_FLUSH only sends and pulls have one: others would have to wait for the disk."""
+    ways: dict[bytes, Way] = {b"310": SendFastPath(sends).answer, b"11,": PullFastPath(pulls, clock).answer}
     if not sends.is_sync:
         ways[b"200"] = AckFastPath(pops).answer
         if sends.transactions is not None:

@@ -19,7 +19,8 @@ from orbitmq.net.dispatch.handlers import Handlers
 HANDLERS: Handlers[BrokerService] = Handlers()
 
 
-def _pull(broker: BrokerService) -> pull.PullTables:
+def pull_tables(broker: BrokerService) -> pull.PullTables:
+    """Return what the handlers of pulls work on."""
     config, tables = broker.config, broker.tables
     return pull.PullTables(
         store=broker.store,
@@ -100,7 +101,7 @@ def _queries(broker: BrokerService) -> queries.QueryTables:
     )
 
 
-HANDLERS.include(pull.handlers, _pull)
+HANDLERS.include(pull.handlers, pull_tables)
 HANDLERS.include(offsets.handlers, _offsets)
 for _pops in (pop.handlers, pop_acks.handlers, notifications.handlers):
     HANDLERS.include(_pops, pop_tables)

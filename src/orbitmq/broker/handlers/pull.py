@@ -22,7 +22,7 @@ from orbitmq.model.topic import Perm
 from orbitmq.net.connection.budgets import LARGE_SIZE
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.store import PropertyTest, Store
+from orbitmq.store import PropertyTest, ReadResult, ReadStatus, Store
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import LitePullMessage, PullMessage, PullSysFlag
 
@@ -118,6 +118,37 @@ def _read(tables: PullTables, call: Call[PullMessage], group: GroupConfig, *, is
     if size > LARGE_SIZE and not call.connection.has_room(size) and tables.pulls.wait_for_room(call, selection, size):
         return LATER
     return reply
+
+
+def find_plain(
+    tables: PullTables, header: PullMessage, queue_offset: int, commit_offset: int, now_ms: int, peer: Peer
+) -> tuple[ReadResult, int] | None:
+    """Return the messages that a pull finds now, and the id of the broker that its reader should ask next.
+
+    Args:
+        header: the pull, but for its offsets.
+
+    Returns:
+        None: `pull` has to decide; nothing was committed or counted.
+
+    Raises:
+        Rejected: `pull` says why.
+    """
+    group = _check_group(tables, header)
+    if group is None or tables.topics.static.mappings or tables.offsets.resets:
+        return None
+    _check_topic(tables, header)
+    selection = _selection_of(tables, header, group, now_ms)
+    if isinstance(selection, PropertyTest):
+        return None
+    result = tables.pulls.find(header, queue_offset, selection)
+    size = len(result.body)
+    if result.status is not ReadStatus.FOUND or (size > LARGE_SIZE and not peer.has_room(size)):
+        return None
+    if header.sys_flag & PullSysFlag.COMMIT_OFFSET:
+        place = header.consumer_group, header.topic, header.queue_id
+        tables.offsets.commit(*place, commit_offset, offset_max=result.max_offset)
+    return result, tables.pulls.count(header.topic, header.consumer_group, header.queue_id, result)
 
 
 def _moved(tables: PullTables, header: PullMessage) -> Reply | None:

@@ -36,6 +36,10 @@ _GAP_FILES_MAX = 10
 _LOOK_COUNT = 64
 """Entries that are read in one pass where one after another would cost as much."""
 _OFFSET_END = 1 << 48
+_AHEAD_COUNT = 256
+"""Entries that are read together: a consumer's next pulls go on where this one ends."""
+_AHEAD_QUEUES_MAX = 512
+"""Queues whose entries are read ahead; each takes five kilobytes."""
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +47,9 @@ Entry = tuple[int, int, int]
 """(physical offset, size, tag code)."""
 Columns = tuple[tuple[int, ...], tuple[int, ...]]
 """The physical offsets of some entries, and their sizes."""
+Chunk = tuple[int, bytes]
+"""The queue offset of the first of some entries that are on the disk, and the entries."""
+_NO_CHUNK: Chunk = (0, b"")
 
 
 class EntryWrite(NamedTuple):
@@ -81,10 +88,11 @@ class ConsumeQueue:
         form: of `format_topic`, where it is at hand.
         note_unsynced: told this queue when it begins to have entries that are not on the disk.
         open_files: see SegmentLog.
+        read_ahead: the entries that were read ahead, of all queues together.
     """
 
     __slots__ = (
-        "_min_known_at", "_min_offset", "_note_unsynced", "_seen", "_tail", "_unit_count", "data_end", "log",
+        "_ahead", "_min_known_at", "_min_offset", "_note_unsynced", "_seen", "_tail", "_unit_count", "data_end", "log",
         "magic", "max_offset", "next_offset", "queue_id", "synced_offset", "topic", "topic_part",
     )  # fmt: skip
 
@@ -99,6 +107,7 @@ class ConsumeQueue:
         form: tuple[int, bytes] | None = None,
         note_unsynced: Callable[[ConsumeQueue], object] = lambda _queue: None,
         open_files: OpenFiles | None = None,
+        read_ahead: dict[ConsumeQueue, Chunk] | None = None,
     ) -> None:
         self.topic = topic
         self.queue_id = queue_id
@@ -112,6 +121,7 @@ class ConsumeQueue:
         """Behind this entry the files have only zeros."""
         self._unit_count = unit_count
         self._note_unsynced = note_unsynced
+        self._ahead = {} if read_ahead is None else read_ahead
         self._tail = bytearray()
         # What the first and only file held when it was loaded: recovery looks there again and again.
         self._seen = b""
@@ -280,6 +290,7 @@ class ConsumeQueue:
         What files have behind them is overwritten with the next sync.
         """
         self._seen = b""
+        self._ahead.pop(self, None)
         self.log.drop_behind(max_offset * UNIT.size)
         max_offset = max(max_offset, 0)
         del self._tail[max(max_offset - self.synced_offset, 0) * UNIT.size :]
@@ -333,12 +344,19 @@ class ConsumeQueue:
         tail_offset = first - self.synced_offset
         if tail_offset >= 0:
             return self._tail[tail_offset * UNIT.size : (end - self.synced_offset) * UNIT.size]
-        found = self._stored(first, min(end, self.synced_offset))
+        chunk_first, chunk = self._ahead.get(self, _NO_CHUNK)
+        start, stop = (first - chunk_first) * UNIT.size, (min(end, self.synced_offset) - chunk_first) * UNIT.size
+        if start >= 0 and stop <= len(chunk):
+            return chunk[start:stop]
+        found = self._stored(first, min(max(end, first + _AHEAD_COUNT), self.synced_offset))
         if not self.log.segments:
             return b""
         if not found or len(found) % UNIT.size or _ABSENT in found:
             raise FileCut(f"{self.log.directory} was cut short from outside; a restart writes it again")
-        return found
+        if len(self._ahead) >= _AHEAD_QUEUES_MAX:
+            self._ahead.clear()
+        self._ahead[self] = first, found
+        return found[: stop - start]
 
     def stored_entries(self, queue_offset: int, count_max: int) -> Iterator[Entry]:
         """Yield up to `count_max` entries from `queue_offset` on, as the files have them, visible or not."""
@@ -401,6 +419,7 @@ class ConsumeQueue:
 
     def forget(self) -> None:
         """Close every file and know none: they are being deleted, and a write under way must not bring them back."""
+        self._ahead.pop(self, None)
         self.log.close()
         self.log.segments.clear()
         self._tail.clear()

@@ -12,7 +12,7 @@ from orbitmq.model.topic import LMQ_PREFIX
 from orbitmq.store.disk import BulkSync, Disk
 from orbitmq.store.dispatch import is_queued
 from orbitmq.store.log.open_files import OpenFiles
-from orbitmq.store.queues.consume_queue import ConsumeQueue
+from orbitmq.store.queues.consume_queue import Chunk, ConsumeQueue
 from orbitmq.store.values import Dispatched
 from orbitmq.wire.messages.record import format_topic
 
@@ -47,6 +47,7 @@ class ConsumeQueues:
         """LMQs among them."""
         self._of_topics: dict[str, list[ConsumeQueue]] = {}
         self._unsynced: list[ConsumeQueue] = []
+        self._read_ahead: dict[ConsumeQueue, Chunk] = {}
         self._disk = disk
         self._open_files = open_files
         self._directory = directory
@@ -103,6 +104,7 @@ class ConsumeQueues:
                 form=form,
                 note_unsynced=self._unsynced.append,
                 open_files=self._open_files,
+                read_ahead=self._read_ahead,
             )
             self.table[(topic, queue_id)] = queue
             self._of_topics.setdefault(topic, []).append(queue)

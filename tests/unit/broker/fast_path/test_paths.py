@@ -45,9 +45,9 @@ def test_a_closed_fast_path_takes_nothing() -> None:
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({}, {b"310", b"37,", b"200"}),
-        ({"reject_transaction_message": True}, {b"310", b"200"}),
-        ({"flush_disk_type": "SYNC_FLUSH"}, {b"310"}),
+        ({}, {b"310", b"11,", b"37,", b"200"}),
+        ({"reject_transaction_message": True}, {b"310", b"11,", b"200"}),
+        ({"flush_disk_type": "SYNC_FLUSH"}, {b"310", b"11,"}),
     ],
 )
 async def test_what_would_wait_for_the_disk_has_no_fast_path(

@@ -3,8 +3,9 @@
 import pytest
 
 from orbitmq.errors import NotWritten
-from orbitmq.store.local_disk import LocalDisk
+from orbitmq.store.local_disk import LocalDisk, LocalFile
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue
+from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.validation import Shares, has_hole, is_rising
 from orbitmq.testing.fake_disk import FakeDisk
 
@@ -232,3 +233,43 @@ def test_an_entry_of_an_older_record_behind_the_end_betrays_a_hole():
 )
 def test_many_queues_share_what_a_start_may_spend(queue_count, shares):
     assert Shares.of(queue_count) == shares
+
+
+def test_entries_that_were_read_ahead_are_forgotten_when_the_queue_is_cut():
+    queue = filled(10, units=100)
+    assert [entry[0] for entry in queue.entries(0, 2)] == [0, 100]
+    queue.truncate(5)
+    for offset in range(5, 10):
+        queue.put(offset, offset * 1000, 100, 0)
+    queue.sync()
+    assert [entry[0] for entry in queue.entries(3, 4)] == [300, 400, 5000, 6000]
+    queue.truncate(-1)
+    assert list(queue.entries(0, 5)) == []
+
+
+def test_a_reader_that_goes_on_where_it_ended_reads_the_file_once_for_many_entries(tmp_path, monkeypatch):
+    reads = []
+    read = LocalFile.read
+    monkeypatch.setattr(LocalFile, "read", lambda file, start, size: reads.append(start) or read(file, start, size))
+    queue = ConsumeQueue(LocalDisk(), tmp_path / "0", 1000, "orders", 0)
+    for offset in range(600):
+        put(queue, offset)
+    queue.sync()
+    reads.clear()
+    found = []
+    for offset in range(0, 600, 32):
+        offsets, _ = queue.columns(offset, 32)
+        found += offsets
+    assert found == [offset * 100 for offset in range(600)]
+    assert len(reads) == 3
+
+
+def test_entries_are_read_ahead_of_no_more_queues_than_the_limit(disk, monkeypatch):
+    monkeypatch.setattr("orbitmq.store.queues.consume_queue._AHEAD_QUEUES_MAX", 3)
+    queues = ConsumeQueues(disk, QUEUE_DIRECTORY, 100)
+    for number in range(10):
+        queue = queues.make("orders", number)
+        put(queue, 0)
+        queue.sync()
+        assert list(queue.entries(0, 1)) == [(0, 100, 0)]
+    assert len(queues._read_ahead) <= 3
