@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from orbitmq.errors import HeaderError
 from orbitmq.model.topic import DataVersion
-from orbitmq.nameserver.registration.body_diff import find_difference, is_plain
+from orbitmq.nameserver.registration.body_diff import VERSION_KEY, find_difference, is_plain
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.wire.bodies.registration import decode_data_version
 from orbitmq.wire.bodies.topic_table import RegisteredTopic
@@ -31,7 +31,6 @@ HASHED_SHARE = 4
 
 NO_TOPICS: Mapping[str, RegisteredTopic] = {}
 
-_VERSION_KEY = b'"dataVersion":'
 # Anchored at the start of the body, so that the version is the table's own and nothing that a topic carries: the filter
 # servers, then one flat object, and the mapping version that Java writes right behind it.
 _START = re.compile(
@@ -189,7 +188,10 @@ class BodyCache:
         last = self._bodies.get(key)
         was_plain = last is not None and last.is_plain
         self.forget(key)
-        if version is not None and _VERSION_KEY in after:  # which of them counts is for the parser to say
+        # One that was recognised by its difference has been looked through already.
+        if (
+            version is not None and topic_count is not None and VERSION_KEY in after
+        ):  # which counts is for the parser to say
             before, version, after = b"", None, body
         if version not in (None, data_version):
             return

@@ -9,9 +9,9 @@ widened to whole entries of the topic table, and only these are parsed:
                                |<- whole entries ->|
 
 That is exact because of three checks. The earlier body was parsed in full, and it is `plain`: no brace stands inside a
-text, so that counting braces tells the depth at any position. The equal part before the difference ends between two entries
-of the table (depth one), and the equal part after it begins there. And what lies between is, on both sides, a list of
-entries with as many braces as entries. So the later body is the earlier one with some entries exchanged.
+text, and objects are the table, its entries, their attributes, and the two empty maps behind the table. So a brace that closes no
+attributes closes an entry, and the equal part before the difference ends behind one. And what lies between is, on both
+sides, a list of entries with as many braces as entries. So the later body is the earlier one with some entries exchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ TAIL = b'},"topicQueueMappingDetailMap":{},"topicQueueMappingInfoMap":{}}}'
 DIFFERENCE_SIZE_MAX = 64 * 1024
 """Bytes of entries that are worth comparing; what differs by more is parsed as a whole, in slices."""
 
-_ATTRIBUTES = b'"attributes":{'
+VERSION_KEY = b'"dataVersion":'
+"""What stands before a body's DataVersion, and nowhere else in a body whose differences are looked for."""
+_ATTRIBUTES = b':{"attributes":{'
+"""How an entry with attributes begins: nothing else contains it but a first topic of that name, which is not plain."""
 _CHUNK_SIZE = 4096
 _TRIES_MAX = 8
 
@@ -41,7 +44,7 @@ def is_plain(part: bytes, topic_count: int) -> bool:
     Args:
         topic_count: how many topics the parser found.
     """
-    if not (part.startswith(HEAD) and part.endswith(TAIL)):
+    if not _has_usual_frame(part):
         return False
     # The table, two empty maps, and one object per topic and per attributes: whatever is more stands in a text.
     opened = part.count(b"{")
@@ -55,7 +58,7 @@ def find_difference(old: bytes, new: bytes) -> dict[str, RegisteredTopic] | None
         old: a plain part after the DataVersion.
         new: the same part of the next body; nothing is known of it.
     """
-    if not (new.startswith(HEAD) and new.endswith(TAIL)):
+    if not _has_usual_frame(new):
         return None
     prefix_size = _common_prefix_size(old, new)
     suffix_size = _common_suffix_size(old, new, min(len(old), len(new)) - prefix_size)
@@ -71,12 +74,19 @@ def find_difference(old: bytes, new: bytes) -> dict[str, RegisteredTopic] | None
         return None
     before, after = entries
     assert before is not None and after is not None, "both were looked at"  # noqa: PT018
-    if old[:start].count(b"{") - old[:start].count(b"}") != 1 or before.keys() - after.keys():
+    # A topic, or an attribute, with the name of the DataVersion: which of them counts is for the parser to say.
+    has_version_key = VERSION_KEY in new[start : end + len(new) - len(old)]
+    if has_version_key or before.keys() - after.keys():
         return None
     try:
         return parse_registered_topics({topic: entry for topic, entry in after.items() if before.get(topic) != entry})
     except (TypeError, ValueError):
         return None
+
+
+def _has_usual_frame(part: bytes) -> bool:
+    is_first_named_attributes = part.startswith(_ATTRIBUTES, len(HEAD) - 2)
+    return part.startswith(HEAD) and part.endswith(TAIL) and not is_first_named_attributes
 
 
 def _entry_start(body: bytes, position: int) -> int:
@@ -113,15 +123,15 @@ def _entries(part: bytes) -> Entries | None:
 
 
 def _common_prefix_size(one: bytes, other: bytes) -> int:
-    # Chunks first and then halves: both compare slices in C, which is a hundred times as fast as a loop over bytes.
+    # Chunks first and then halves: both compare in C, which is a hundred times as fast as a loop over bytes.
     size = min(len(one), len(other))
     position = 0
-    while position < size and one[position : position + _CHUNK_SIZE] == other[position : position + _CHUNK_SIZE]:
+    while position < size and other.startswith(one[position : min(position + _CHUNK_SIZE, size)], position):
         position += _CHUNK_SIZE
     low, high = position, min(position + _CHUNK_SIZE, size)
     while low < high:  # the first difference is in low..high, high meaning none
         middle = (low + high + 1) // 2
-        if one[position:middle] == other[position:middle]:
+        if other.startswith(one[position:middle], position):
             low = middle
         else:
             high = middle - 1
@@ -129,20 +139,17 @@ def _common_prefix_size(one: bytes, other: bytes) -> int:
 
 
 def _common_suffix_size(one: bytes, other: bytes, size_max: int) -> int:
+    end, other_end = len(one), len(other)
     position = 0
-    while position < size_max and _last(one, position, _CHUNK_SIZE) == _last(other, position, _CHUNK_SIZE):
+    while position < size_max and other.endswith(
+        one[end - min(position + _CHUNK_SIZE, size_max) : end - position], 0, other_end - position
+    ):
         position += _CHUNK_SIZE
     low, high = position, min(position + _CHUNK_SIZE, size_max)
     while low < high:
         middle = (low + high + 1) // 2
-        if _last(one, position, middle - position) == _last(other, position, middle - position):
+        if other.endswith(one[end - middle : end - position], 0, other_end - position):
             low = middle
         else:
             high = middle - 1
     return min(low, size_max)
-
-
-def _last(body: bytes, skip: int, size: int) -> bytes:
-    """Return `size` bytes that end `skip` before the end."""
-    end = len(body) - skip
-    return body[max(end - size, 0) : max(end, 0)]

@@ -49,6 +49,9 @@ def test_an_ordinary_registration_is_plain():
         (part_of(table("a")).replace(HEAD, b',"other":{'), 1),
         (HEAD + b'"a":{"perm":6},"a":{"perm":4}' + TAIL, 1),
         (HEAD + b'"a":{"perm":6,"x":{}}' + TAIL, 1),
+        (part_of(table("attributes", "b")), 2),
+        (HEAD + b'"attributes":{"perm":6},"b":{"perm":4,"x":"{}"}' + TAIL, 2),
+        (HEAD + b'"b":{"perm":4,"x":"{"},"\\"attributes":{"perm":6,"y":"}"}' + TAIL, 2),
     ],
     ids=str,
 )
@@ -77,6 +80,14 @@ def test_too_large_a_difference_needs_a_parser():
     names = [f"topic-{number}" for number in range(1_000)]
     assert difference(table(*names), table(*names, **{names[0]: 9, names[-1]: 9})) is None
     assert difference(table("a", "z"), table("a", *names, "z")) is None
+
+
+def test_a_topic_with_the_name_of_a_part_of_the_body_needs_a_parser():
+    old = table("c", "d")
+    assert difference(old, old | table("e")) == {"e"}
+    assert difference(old, old | table("dataVersion")) is None
+    assert difference(old, old | {"e": TopicConfig(topic="e", attributes={"dataVersion": "1"})}) is None
+    assert difference(old, table("attributes") | old) is None
 
 
 def test_a_removed_topic_needs_a_parser():
