@@ -1,5 +1,8 @@
 """The rows next to Kafka's connector: medians of turns, shares of bars, the table. Kafka itself is not needed."""
 
+import subprocess
+import sys
+
 import pytest
 from benchmarks.spark_kafka import Bar, Case, Turn, summarise, table
 from benchmarks.usage import Usage, usage_of
@@ -46,3 +49,43 @@ def test_the_work_of_this_process_is_no_work_of_others():
 
     assert used.cpu_s > 0
     assert used.seconds > 0
+
+
+BURN = "import time\nwhile time.process_time() < 0.6: pass"
+PARENT = """
+import signal, subprocess, sys
+signal.signal(signal.SIGCHLD, signal.{how})
+subprocess.Popen([sys.executable, "-c", {code!r}]).wait()
+print(flush=True)
+input()
+"""
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_the_work_of_a_child_that_has_ended_is_no_work_of_others(depth):
+    code = BURN
+    for _ in range(depth - 1):
+        code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}], check=True)"
+
+    used = usage_of(lambda: subprocess.run([sys.executable, "-c", code], check=True))
+
+    assert 0.55 < used.cpu_s < 1.1  # not twice either
+
+
+@pytest.mark.parametrize("how", ["SIG_DFL", "SIG_IGN"])  # pyspark.daemon ignores the end of its workers
+def test_the_work_of_a_child_that_has_ended_counts_while_its_parent_goes_on(how):
+    command = [sys.executable, "-c", PARENT.format(how=how, code=BURN)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        used = usage_of(parent.stdout.readline)
+        parent.communicate(b"\n")
+
+    assert 0.4 < used.cpu_s < 1.1
+
+
+def test_what_a_child_did_before_does_not_count_when_it_ends():
+    code = f"{BURN}\nprint(flush=True)\ninput()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        used = usage_of(lambda: child.communicate(b"\n"))
+
+    assert used.cpu_s < 0.4
