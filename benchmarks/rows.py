@@ -87,7 +87,7 @@ def _registration_rows() -> list[Row]:
     rows = []
     for count, body, load, bars in (
         ("80", "80 topics (13 kB)", small, (Bar(3.5), None, None)),
-        ("1000", "1,000 topics (163 kB)", large, (Bar(6), None, Bar(1.2))),
+        ("1000", "1,000 topics (163 kB)", large, (Bar(6), None, Bar(2))),
     ):
         rows += [
             Row(f"register-{count}-same", title.format(body, same), "nameserver", load, bar=bars[0]),
@@ -101,7 +101,7 @@ FILLED = Fill("bench-pull", load={"body_size": 1024})
 
 SEND_BARS = {
     ("ASYNC_FLUSH", 100, 16, 1): Bar(2.5),
-    ("ASYNC_FLUSH", 1024, 16, 1): Bar(1.8),
+    ("ASYNC_FLUSH", 1024, 16, 1): Bar(3),
     ("SYNC_FLUSH", 100, 64, 1): Bar(2),
 }
 
@@ -137,7 +137,7 @@ def _pull_rows() -> list[Row]:
             load | {"pull_count": 32},
             metric="messages_per_second",
             fill=FILLED,
-            bar=Bar(2.5),
+            bar=Bar(1.5),
         ),
         Row(
             "pull-256",
@@ -161,7 +161,7 @@ def _feature_rows() -> list[Row]:
             "send 100 B with 3 keys, indexed, 16 connections x 1 in flight",
             "broker",
             one | {"mode": "send", "keys": 3},
-            bar=Bar(2),
+            bar=Bar(2.2),
         ),
         Row(
             "transaction-100-16x1",
@@ -169,7 +169,7 @@ def _feature_rows() -> list[Row]:
             "broker",
             one | {"mode": "transaction"},
             metric="messages_per_second",
-            bar=Bar(2),
+            bar=Bar(2.5),
         ),
         Row(
             "pop-32",
@@ -177,7 +177,7 @@ def _feature_rows() -> list[Row]:
             "broker",
             {"mode": "pop", "connections": 16, "pull_count": 32, "queues": 16},
             metric="messages_per_second",
-            bar=Bar(1.5),
+            bar=Bar(2.5),
             fill=Fill("bench-pop", queues=16, load={"body_size": 1024}),
         ),
         Row(
@@ -187,7 +187,7 @@ def _feature_rows() -> list[Row]:
             {"mode": "pull", "connections": 16, "depth": 1, "expression": "n = 3"},
             metric="messages_per_second",
             settings="enablePropertyFilter=true\n",
-            bar=Bar(1),
+            bar=Bar(1.2),
             fill=numbered,
         ),
         Row(
@@ -195,7 +195,7 @@ def _feature_rows() -> list[Row]:
             "query by key among 2,000,000 indexed messages, 16 connections x 1 in flight",
             "broker",
             {"mode": "query", "connections": 16, "depth": 1},
-            bar=Bar(p99_ratio=1.5),
+            bar=Bar(1.2, p99_ratio=0.8),
             fill=Fill("bench-keys", messages=2_000_000, load={"body_size": 100, "keys": 1}),
         ),
     ]
@@ -228,7 +228,7 @@ FIGURES = [
         "restart-2gb",
         "broker: kill -9 with 2 GB of 1 KiB messages, to the first SEND_OK",
         "ms",
-        Bar(at_most_ratio=1 / 3),
+        Bar(at_most_ratio=0.2),
     ),
     Figure(
         "restart-5000",
