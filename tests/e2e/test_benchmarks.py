@@ -1,12 +1,14 @@
 """The benchmarks must not rot: a sanity run of ours alone, without Java, in seconds."""
 
 import json
+import re
 import shutil
 import sys
 
 import pytest
-from benchmarks import report
+from benchmarks import figures, report
 from benchmarks.__main__ import QUICK_ROWS, main
+from benchmarks.load import BenchmarkError
 from benchmarks.measure import summarise
 from benchmarks.rows import Bar
 from benchmarks.waiting_sends import send_together
@@ -29,6 +31,18 @@ def test_a_quick_run_measures_every_kind_of_row_with_good_answers_only(capsys):
     for name in QUICK_ROWS:
         assert f"  {name} " in printed
     assert "BAD" not in printed
+
+
+def test_a_row_that_fails_does_not_keep_others_from_being_measured(capsys, monkeypatch):
+    def fail(_peer, _plan):
+        raise BenchmarkError("it did not start")
+
+    monkeypatch.setitem(figures.MEASURES, "start-nameserver", fail)
+
+    assert main(["--quick", "--only", "start-nameserver", "--only", "memory-nameserver-idle"]) == 2
+    printed = capsys.readouterr()
+    assert "| NameServer: resident memory, idle |" in printed.out
+    assert "start-nameserver failed" in printed.err
 
 
 def test_a_row_that_does_not_exist_is_named(capsys):
@@ -81,6 +95,28 @@ def test_kept_figures_are_merged_row_by_row(tmp_path, monkeypatch):
 
     rows = json.loads(latest.read_text())["rows"]
     assert (rows["a"]["ours"]["value"], rows["b"]["ours"]["value"]) == (1, 3)
+
+
+def test_a_row_that_was_asked_for_and_not_measured_reaches_nothing():
+    found = report.summary({"start-nameserver": {"ours": {"value": 1}}}, 0, ["start-nameserver", "start-up"])
+
+    assert not found["reached"]
+    assert found["measured"] == "1 of 2 bars reached, 0 bad answers; not measured: start-up"
+
+
+def test_each_kept_row_has_its_date_and_its_commit(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    latest = report.save({"a": {"ours": {"value": 1}}}, {}, keep=True)
+
+    row = json.loads(latest.read_text())["rows"]["a"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", row["at"])
+    assert re.fullmatch(r"[0-9a-f]{7,}\+?|unknown", row["commit"])
+
+
+def test_without_git_the_commit_is_unknown(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "ROOT", tmp_path)
+
+    assert report.describe_commit() == "unknown"
 
 
 def test_a_disturbed_row_is_not_judged_and_not_kept(tmp_path, monkeypatch):
