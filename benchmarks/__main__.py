@@ -14,6 +14,7 @@ from pathlib import Path
 from benchmarks.figures import MEASURES, measure_figures, measure_spark
 from benchmarks.load import BenchmarkError, compile_loadgen
 from benchmarks.measure import Plan, Result, measure_rows
+from benchmarks.readme import rewrite
 from benchmarks.report import (
     ALL_ROWS,
     RESULTS,
@@ -46,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print("\n".join(f"{row.name:26} {row.title}" for row in ALL_ROWS))
         return 0
+    if options.readme:
+        print(f"rewritten: {rewrite().name}")
+        return 0
     if options.table:
         latest = RESULTS / f"latest-{machine_slug(describe_machine())}.json"
         print(table(json.loads(latest.read_text())["rows"]))
@@ -76,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write how many bars were reached there")
     parser.add_argument("--list", action="store_true", help="list the rows")
     parser.add_argument("--table", action="store_true", help="print the committed figures of this machine")
+    parser.add_argument("--readme", action="store_true", help="rewrite README.md's tables from the committed figures")
     return parser
 
 

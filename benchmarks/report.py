@@ -139,11 +139,12 @@ def spark_bars(row: SparkRow, result: Result) -> str:
     """Return the bars of a case, each with whether it was reached."""
     shares = {} if is_disturbed(result) else row.shares(values(result))
     texts = [bar.text(is_time=row.is_time) for bar in row.bars]
-    return "; ".join(f"{text}{_verdict(shares[text] >= 1 if text in shares else None)}" for text in texts)
+    return "; ".join(f"{text}{verdict_text(shares[text] >= 1 if text in shares else None)}" for text in texts)
 
 
-def _verdict(reached: bool | None) -> str:
-    return "" if reached is None else ": reached" if reached else ": MISSED"
+def verdict_text(reached: bool | None) -> str:
+    """Return what a table says behind a bar; nothing where it cannot be told."""
+    return "" if reached is None else ": reached" if reached else ": missed"
 
 
 def sides(result: Result) -> dict[str, Result]:
@@ -204,7 +205,7 @@ def _line(row: Row | Figure, result: Result) -> str:
     java, ours = result.get("java"), result.get("ours")
     unit = f" {row.unit}" if isinstance(row, Figure) else "/s"
     verdict = None if is_disturbed(result) else judge(row.bar, java, ours)
-    bar = f"{row.bar}{_verdict(verdict)}" if row.bar else ""
+    bar = f"{row.bar.text(unit.strip())}{verdict_text(verdict)}" if row.bar else ""
     p99 = " / ".join(f"{side['p99_us'] / 1000:.2f} ms" if side and "p99_us" in side else "-" for side in (java, ours))
     cost = " / ".join(
         f"{side['server_cpu_us']:.1f} us" if side and "server_cpu_us" in side else "-" for side in (java, ours)
