@@ -7,15 +7,26 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from benchmarks.figures import MEASURES, measure_figure
+from benchmarks.figures import MEASURES, measure_figures, measure_spark
 from benchmarks.load import BenchmarkError, compile_loadgen
 from benchmarks.measure import Plan, Result, measure_rows
-from benchmarks.report import ALL_ROWS, RESULTS, describe_machine, machine_slug, save, summary, table
-from benchmarks.rows import LOAD_ROWS
+from benchmarks.readme import rewrite
+from benchmarks.report import (
+    ALL_ROWS,
+    RESULTS,
+    describe_machine,
+    has_bar,
+    machine_slug,
+    save,
+    sides,
+    summary,
+    table,
+)
+from benchmarks.rows import LOAD_ROWS, SPARK_ROWS
 from benchmarks.servers import end_children, java_command
 
 QUICK_ROWS = (
@@ -35,6 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.list:
         print("\n".join(f"{row.name:26} {row.title}" for row in ALL_ROWS))
+        return 0
+    if options.readme:
+        print(f"rewritten: {rewrite().name}")
         return 0
     if options.table:
         latest = RESULTS / f"latest-{machine_slug(describe_machine())}.json"
@@ -66,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write how many bars were reached there")
     parser.add_argument("--list", action="store_true", help="list the rows")
     parser.add_argument("--table", action="store_true", help="print the committed figures of this machine")
+    parser.add_argument("--readme", action="store_true", help="rewrite README.md's tables from the committed figures")
     return parser
 
 
@@ -96,7 +111,7 @@ def _plan(options: argparse.Namespace) -> Plan:
 
 
 def _chosen(options: argparse.Namespace) -> list[str]:
-    names = [row.name for row in ALL_ROWS if not options.bars or row.bar]
+    names = [row.name for row in ALL_ROWS if not options.bars or has_bar(row)]
     if options.quick and not options.only:
         return list(QUICK_ROWS)
     if not options.only:
@@ -110,6 +125,22 @@ def _chosen(options: argparse.Namespace) -> list[str]:
     return [name for name in names if name in chosen]
 
 
+def _measured(names: Sequence[str], plan: Plan) -> Iterator[tuple[str, Result]]:
+    """Measure rows; what fails does not keep the rest from being measured, and is raised at the end."""
+    failed = []
+    for measured in (
+        measure_rows([row for row in LOAD_ROWS if row.name in names], plan, _say),
+        measure_figures([name for name in names if name in MEASURES], plan, _say),
+        measure_spark([row for row in SPARK_ROWS if row.name in names], plan, _say),
+    ):
+        try:
+            yield from measured
+        except BenchmarkError as error:
+            failed.append(str(error))
+    if failed:
+        raise BenchmarkError("; ".join(failed))
+
+
 def _measure(options: argparse.Namespace) -> int:
     names, plan = _chosen(options), _plan(options)
     compile_loadgen()
@@ -117,21 +148,28 @@ def _measure(options: argparse.Namespace) -> int:
         java_command()
     if plan.server_core == plan.load_core:
         print("only one core: server and load generator share it, the figures say little", flush=True)
-    results: dict[str, Result] = measure_rows([row for row in LOAD_ROWS if row.name in names], plan, _say)
-    for name in names:
-        if name in MEASURES and (measured := measure_figure(name, plan, _say)):
-            results[name] = measured
+    results: dict[str, Result] = {}
+    stopped = ""
+    try:
+        for name, result in _measured(names, plan):
+            results |= {name: result}
+    except BenchmarkError as error:
+        stopped = str(error)
+    except KeyboardInterrupt:
+        stopped = "interrupted"
     print()
     print(table(results))
     if not options.quick:
         path = save(results, asdict(plan), keep=options.keep)
         print(f"\nwritten to benchmarks/results/{path.name}")
-    bad = sum(side["bad"] for result in results.values() for side in result.values())
+    bad = sum(side["bad"] for result in results.values() for side in sides(result).values())
     if options.json is not None:
-        options.json.write_text(json.dumps({"bars": summary(results, bad)}, indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps({"bars": summary(results, bad, names)}, indent=1) + "\n", encoding="utf-8")
     if bad:
         print(f"benchmarks: {bad} answers were bad", file=sys.stderr)
-    return 1 if bad else 0
+    if stopped:
+        print(f"benchmarks: {stopped}", file=sys.stderr)
+    return 2 if stopped else 1 if bad else 0
 
 
 def _say(line: str) -> None:

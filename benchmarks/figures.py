@@ -3,41 +3,74 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.load import BenchmarkError, run_load
 from benchmarks.measure import Plan, Result, Say, fill
 from benchmarks.probe import ask_count, ask_route, ask_send, ask_topic, wait_for
-from benchmarks.rows import FILLED, Fill
+from benchmarks.report import ROOT
+from benchmarks.rows import FILLED, Fill, SparkRow
 from benchmarks.servers import Server, allow_open_files, start
+from benchmarks.usage import usage_of
 
 MB = 1_000_000
 KIB = 1024
 TIMERS, TIMER_DELAY_MS, TIMERS_WITHIN_S, LOOK_EVERY_S = 100_000, 2_000, 300, 0.05
 TOPICS, OTHER_FILES = 5_000, 2_000
 POISON_MESSAGES = 100_000
-SPARK_ROWS = 2_000_000
+SPARK_ROWS_COUNT = 2_000_000
+SENDS = 40_000
+MILLION, MILLION_LEAD_S = (
+    1_000_000,
+    (10, 200),
+)  # timers, and the time to store them before the first is due: least, for all
 LARGE = Fill("bench-large", messages=1_700_000, load={"body_size": KIB})
 SPARK_SCRIPT = Path(__file__).parent / "spark_read.py"
 
 
-def measure_figure(name: str, plan: Plan, say: Say) -> Result:
-    """Measure one figure for every peer that has it."""
+def measure_figures(names: Iterable[str], plan: Plan, say: Say) -> Iterator[tuple[str, Result]]:
+    """Measure figures, each for every peer that has it, and yield the name of each with peer -> figures.
+
+    Raises:
+        BenchmarkError: at the end, when some have failed.
+    """
+    failed = []
+    for name in names:
+        try:
+            if result := _measure_figure(name, plan, say):
+                yield name, result
+        except BenchmarkError as error:
+            say(f"  {name:24} failed: {error}")
+            failed.append(name)
+    if failed:
+        raise BenchmarkError(f"{', '.join(failed)} failed")
+
+
+def _measure_figure(name: str, plan: Plan, say: Say) -> Result:
     result: Result = {}
     for peer in plan.peers:
-        measured = MEASURES[name](peer, plan)
-        if measured is None:
-            continue
-        result[peer] = measured
-        say(f"  {name:24} {peer:5} {measured['value']:>12,.1f}  {measured.get('note', '')}")
+        taken: list[Result] = []
+        usage = usage_of(partial(_measure_peer, name, peer, plan, taken))
+        for measured in taken:
+            result[peer] = measured | {"cpu_s": usage.cpu_s}
+            say(f"  {name:24} {peer:5} {measured['value']:>12,.1f}  {measured.get('note', '')}")
     return result
+
+
+def _measure_peer(name: str, peer: str, plan: Plan, into: list[Result]) -> None:
+    measured = MEASURES[name](peer, plan)
+    if measured is not None:
+        into.append(measured)
 
 
 def _summary(values: list[float], **more: object) -> Result:
@@ -213,18 +246,35 @@ def _spark_read(peer: str, plan: Plan) -> Result | None:
     """Run the Spark benchmark, which prints a JSON object with `rows_per_second`; Java has no such connector."""
     if peer == "java" or not SPARK_SCRIPT.exists():
         return None
-    measured = _script("spark_read")
-    return _summary([measured["rows_per_second"]], note="both cores", detail=measured)
+    measured = _script("benchmarks.spark_read")
+    others = measured["others_cpu"]
+    return _summary([measured["rows_per_second"]], note="both cores", others_cpu=others, detail=measured)
 
 
-def _spark_kafka(peer: str, plan: Plan) -> Result | None:
-    """Run Spark next to Kafka's connector, which that script starts itself: the least share of a bar that ours reaches."""
-    if peer == "java":
-        return None
-    words = ["--rows", str(min(SPARK_ROWS, plan.sample_messages_max)), "--runs", str(plan.runs)]
-    measured = _script("spark_kafka", *words, *([] if "java" in plan.peers else ["--without-kafka"]), shown=True)
-    others = max(max(case["others_cpu"].values()) for case in measured["cases"])
-    return _summary([measured["least"]], note="least share of a bar", others_cpu=others, detail=measured)
+def measure_spark(rows: Sequence[SparkRow], plan: Plan, say: Say) -> Iterator[tuple[str, Result]]:
+    """Run Spark next to Kafka's connector, which that script starts itself; yield each case as soon as it is done.
+
+    Raises:
+        BenchmarkError: at the end, when a case or the script has failed.
+    """
+    if not rows or "ours" not in plan.peers:
+        return
+    words = ["--rows", str(min(SPARK_ROWS_COUNT, plan.sample_messages_max)), "--runs", str(plan.runs)]
+    words += ["--attempts", str(plan.attempts_max), *(word for row in rows for word in ("--case", row.case))]
+    words += [] if "java" in plan.peers else ["--without-kafka"]
+    command = [sys.executable, "-m", "benchmarks.spark_kafka", "--json", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as script:
+        assert script.stdout is not None
+        try:
+            for line in script.stdout:
+                if line.startswith('{"row"'):
+                    measured = json.loads(line)
+                    yield measured["row"], measured["result"]
+        except BaseException:
+            script.send_signal(signal.SIGINT)  # it stops its servers itself
+            raise
+    if script.returncode:
+        raise BenchmarkError("spark_kafka failed: see above")
 
 
 def _poison(peer: str, plan: Plan) -> Result | None:
@@ -232,23 +282,43 @@ def _poison(peer: str, plan: Plan) -> Result | None:
     if peer == "java":
         return None
     measured = _script(
-        "poison", "--messages", str(min(POISON_MESSAGES, plan.sample_messages_max)), "--runs", str(plan.runs)
+        "benchmarks.poison", "--messages", str(min(POISON_MESSAGES, plan.sample_messages_max)), "--runs", str(plan.runs)
     )
     ratios = ", ".join(f"{case} {found['ratio']:.2f}" for case, found in measured["cases"].items())
     return _summary([measured["ratio"]], note=ratios, detail=measured)
 
 
-def _script(name: str, *words: str, shown: bool = False) -> dict[str, Any]:
-    """Run a benchmark in a process of its own; return the JSON object on its last line.
+def _of_script(run: Callable[[Plan], dict[str, Any]], name: str) -> Callable[[str, Plan], Result | None]:
+    """One of the figures of a script of ours alone; the rows that share the script share its run."""
 
-    Args:
-        shown: show what it says meanwhile.
-    """
-    command = [sys.executable, "-m", f"benchmarks.{name}", "--json", *words]
-    errors = None if shown else subprocess.PIPE
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
+    def measure(peer: str, plan: Plan) -> Result | None:
+        if peer == "java":
+            return None
+        measured = run(plan)
+        return _summary([measured[name]], detail=measured)
+
+    return measure
+
+
+@cache
+def _waiting_sends(plan: Plan) -> dict[str, Any]:
+    return _script("benchmarks.waiting_sends", "--sends", str(min(SENDS, plan.sample_messages_max)))
+
+
+@cache
+def _million_timers(plan: Plan) -> dict[str, Any]:
+    count = min(MILLION, plan.sample_messages_max)
+    lead_s = max(MILLION_LEAD_S[0], MILLION_LEAD_S[1] * count // MILLION)
+    return _script("crash.million_timers", "--count", str(count), "--lead-s", str(lead_s), "--no-kill")
+
+
+def _script(module: str, *words: str) -> dict[str, Any]:
+    """Run a program in a process of its own; return the JSON object on its last line."""
+    command = [sys.executable, "-m", module, "--json", *words]
+    path = os.pathsep.join([str(ROOT / "tests"), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": path})
     if done.returncode:
-        raise BenchmarkError(f"{name} failed: {(done.stderr or 'see above')[-2000:]}")
+        raise BenchmarkError(f"{module} failed: {(done.stderr or done.stdout)[-2000:]}")
     measured: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return measured
 
@@ -267,6 +337,11 @@ MEASURES: dict[str, Callable[[str, Plan], Result | None]] = {
     "restart-5000": _restart_5000,
     "memory-broker-5000": _memory_5000,
     "poison": _poison,
+    "sends-together-failed": _of_script(_waiting_sends, "failed"),
+    "sends-together-memory": _of_script(_waiting_sends, "grown_mb"),
+    "send-after-return": _of_script(_waiting_sends, "late_s_max"),
+    "timers-million-memory": _of_script(_million_timers, "memory_mb"),
+    "timers-million-start": _of_script(_million_timers, "start_s"),
+    "timers-million-late": _of_script(_million_timers, "late_s"),
     "spark-read": _spark_read,
-    "spark-kafka": _spark_kafka,
 }

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from benchmarks.load import run_load
+from benchmarks.load import BenchmarkError, run_load
 from benchmarks.probe import ask_topic
 from benchmarks.rows import Fill, Row
 from benchmarks.servers import Server, start
@@ -45,9 +45,13 @@ class Plan:
         return {self.server_core, self.load_core}
 
 
-def measure_rows(rows: Sequence[Row], plan: Plan, say: Say) -> dict[str, Result]:
-    """Measure `rows`, in the order of their servers, and return name -> peer -> figures."""
-    results: dict[str, Result] = {}
+def measure_rows(rows: Sequence[Row], plan: Plan, say: Say) -> Iterator[tuple[str, Result]]:
+    """Measure `rows`, in the order of their servers, and yield the name of each with peer -> figures.
+
+    Raises:
+        BenchmarkError: at the end, when rows have failed.
+    """
+    failed: list[str] = []
     ordered = sorted(rows, key=lambda row: row.server_key)
     for (kind, flush, settings), group in groupby(ordered, key=lambda row: row.server_key):
         members = list(group)
@@ -58,11 +62,18 @@ def measure_rows(rows: Sequence[Row], plan: Plan, say: Say) -> dict[str, Result]
                 servers.append(start(peer, kind, {plan.server_core}, flush=flush, settings=settings))
                 servers[-1].pause()
             for row in members:
-                results[row.name] = _measure_row(row, servers, plan, say)
+                try:
+                    yield row.name, _measure_row(row, servers, plan, say)
+                except BenchmarkError as error:
+                    say(f"  {row.name:24} failed: {error}")
+                    failed.append(row.name)
+                    for server in servers:
+                        server.pause()
         finally:
             for server in servers:
                 server.stop()
-    return results
+    if failed:
+        raise BenchmarkError(f"{', '.join(failed)} failed")
 
 
 def _measure_row(row: Row, servers: Iterable[Server], plan: Plan, say: Say) -> Result:

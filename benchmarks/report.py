@@ -9,17 +9,21 @@ import re
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Result
-from benchmarks.rows import FIGURES, LOAD_ROWS, Bar, Figure, Row
+from benchmarks.rows import FIGURES, LOAD_ROWS, SPARK_ROWS, Bar, Figure, Row, SparkRow
 from benchmarks.servers import JAVA_HEAP, JAVA_TUNING, JAVA_VERSION
 
 DISTURBED_CPU = 0.25  # of one core, taken by others
 RESULTS = Path(__file__).parent / "results"
-ALL_ROWS: list[Row | Figure] = [*LOAD_ROWS, *FIGURES]
+ROOT = Path(__file__).parent.parent
+MEASURED = ("src", "benchmarks", ":!benchmarks/results")
+TABLE_ROWS: list[Row | Figure] = [*LOAD_ROWS, *FIGURES]
+ALL_ROWS: list[Row | Figure | SparkRow] = [*TABLE_ROWS, *SPARK_ROWS]
 
 
 def describe_machine() -> dict[str, Any]:
@@ -60,11 +64,26 @@ def machine_slug(machine: dict[str, Any]) -> str:
     return re.sub(r"[^a-z0-9]+", "-", f"{words} {machine['cores']}-cores".lower()).strip("-")
 
 
+def describe_commit() -> str:
+    """Return the short hash of the commit that is measured, with a `+` where servers or benchmarks have been changed since."""
+    try:
+        head = _git("rev-parse", "--short", "HEAD")
+        return head + ("+" if _git("status", "--porcelain", "--", *MEASURED) else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _git(*words: str) -> str:
+    command = ["git", "-C", str(ROOT), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def save(results: dict[str, Result], plan: dict[str, Any], *, keep: bool) -> Path:
     """Write what was measured to a dated file, and with `keep` merge what was not disturbed into the latest ones."""
     machine, now = describe_machine(), datetime.now(UTC)
     slug = machine_slug(machine)
-    stamped = {name: result | {"at": now.date().isoformat()} for name, result in results.items()}
+    stamp = {"at": now.date().isoformat(), "commit": describe_commit()}
+    stamped = {name: result | stamp for name, result in results.items()}
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{now:%Y-%m-%d-%H%M%S}-{slug}.json"
     _write(path, {"machine": machine, "plan": plan, "rows": stamped})
@@ -87,36 +106,76 @@ def table(results: dict[str, Result]) -> str:
         "| what | Java | ours | ours / Java | bar | p99 Java / ours | CPU each Java / ours | saturated Java / ours |",
         "|---|---:|---:|---:|---|---|---|---|",
     ]
-    lines += [_line(row, results[row.name]) for row in ALL_ROWS if row.name in results]
+    rows = [_line(row, results[row.name]) for row in TABLE_ROWS if row.name in results]
+    tables = ["\n".join(lines + rows)] if rows else []
+    tables += [spark_table(results)] if any(row.name in results for row in SPARK_ROWS) else []
     disturbed = [name for name, result in results.items() if is_disturbed(result)]
     if disturbed:
-        lines += ["", f"Other processes were at work: rates and ratios of {', '.join(disturbed)} say little."]
-    return "\n".join(lines)
+        tables.append(f"Other processes were at work: rates and ratios of {', '.join(disturbed)} say little.")
+    return "\n\n".join(tables)
+
+
+def spark_table(results: dict[str, Result]) -> str:
+    """Return the results of Spark's cases next to Kafka's connector as a Markdown table."""
+    lines = [
+        "| what | Kafka | tuned | ours | ours / Kafka | ours / tuned | bars | more | CPU each Kafka / tuned / ours |",
+        "|---|---:|---:|---:|---:|---:|---|---|---|",
+    ]
+    return "\n".join(lines + [_spark_line(row, results[row.name]) for row in SPARK_ROWS if row.name in results])
+
+
+def _spark_line(row: SparkRow, result: Result) -> str:
+    peers = sides(result)
+    kafka, tuned, ours = (peers.get(peer) for peer in ("kafka", "tuned", "ours"))
+    ratios = [ratio(ours, kafka), ratio(ours, tuned)]
+    more = [f"{peer} {number(side)}" for peer, side in peers.items() if peer not in ("kafka", "tuned", "ours")]
+    more += [f"{peer} p95 {side['p95']:,.0f}" for peer, side in peers.items() if "p95" in side]
+    cost = " / ".join(f"{side['cpu_us']:.2f} us" if side else "-" for side in (kafka, tuned, ours))
+    numbers = [f"{number(side)} {row.unit}" if side else "-" for side in (kafka, tuned, ours)]
+    return f"| {' | '.join([row.title, *numbers, *ratios, spark_bars(row, result), '; '.join(more), cost])} |"
+
+
+def spark_bars(row: SparkRow, result: Result) -> str:
+    """Return the bars of a case, each with whether it was reached."""
+    shares = {} if is_disturbed(result) else row.shares(values(result))
+    texts = [bar.text(is_time=row.is_time) for bar in row.bars]
+    return "; ".join(f"{text}{verdict_text(shares[text] >= 1 if text in shares else None)}" for text in texts)
+
+
+def verdict_text(reached: bool | None) -> str:
+    """Return what a table says behind a bar; nothing where it cannot be told."""
+    return "" if reached is None else ": reached" if reached else ": missed"
+
+
+def sides(result: Result) -> dict[str, Result]:
+    """Return what was measured of each peer."""
+    return {peer: side for peer, side in result.items() if isinstance(side, dict)}
+
+
+def values(result: Result) -> dict[str, float]:
+    """Return the figure of each peer."""
+    return {peer: side["value"] for peer, side in sides(result).items()}
 
 
 def is_disturbed(result: Result) -> bool:
     """Say whether other processes took part of the machine while a row was measured."""
-    return any(side.get("others_cpu", 0) > DISTURBED_CPU for side in (result.get("java"), result.get("ours")) if side)
+    return any(side.get("others_cpu", 0) > DISTURBED_CPU for side in sides(result).values())
 
 
-def summary(results: dict[str, Result], bad: int) -> dict[str, Any]:
+def summary(results: dict[str, Result], bad: int, asked: Sequence[str] = ()) -> dict[str, Any]:
     """Return what was asked of the rows with a bar, what was measured, and whether all of them were reached.
 
     Args:
         bad: answers that were bad; a run with any reaches nothing.
+        asked: the rows that were to be measured; one of them without a result has failed.
     """
-    verdicts: dict[str, list[str]] = {"reached": [], "missed": [], "disturbed": [], "not compared": []}
+    verdicts: dict[str, list[str]] = {}
     for row in ALL_ROWS:
-        if row.bar is None or (result := results.get(row.name)) is None:
-            continue
-        verdict = judge(row.bar, result.get("java"), result.get("ours"))
-        word = (
-            "disturbed" if is_disturbed(result) else {True: "reached", False: "missed", None: "not compared"}[verdict]
-        )
-        verdicts[word].append(row.name)
+        if has_bar(row) and (row.name in results or row.name in asked):
+            verdicts.setdefault(_word(row, results.get(row.name)), []).append(row.name)
     count = sum(map(len, verdicts.values()))
     others = [f"{word}: {', '.join(names)}" for word, names in verdicts.items() if names and word != "reached"]
-    reached = len(verdicts["reached"])
+    reached = len(verdicts.get("reached", ()))
     return {
         "asked": f"{count} rows reach their bars, no bad answer",
         "measured": "; ".join([f"{reached} of {count} bars reached, {bad} bad answers", *others]),
@@ -124,26 +183,50 @@ def summary(results: dict[str, Result], bad: int) -> dict[str, Any]:
     }
 
 
+def has_bar(row: Row | Figure | SparkRow) -> bool:
+    """Say whether a row has something to reach."""
+    return bool(row.bars if isinstance(row, SparkRow) else row.bar)
+
+
+def _word(row: Row | Figure | SparkRow, result: Result | None) -> str:
+    if result is None:
+        return "not measured"
+    if is_disturbed(result):
+        return "disturbed"
+    if isinstance(row, SparkRow):
+        shares = row.shares(values(result))
+        verdict = all(share >= 1 for share in shares.values()) if len(shares) == len(row.bars) else None
+    else:
+        verdict = judge(row.bar, result.get("java"), result.get("ours"))
+    return {True: "reached", False: "missed", None: "not compared"}[verdict]
+
+
 def _line(row: Row | Figure, result: Result) -> str:
     java, ours = result.get("java"), result.get("ours")
     unit = f" {row.unit}" if isinstance(row, Figure) else "/s"
-    ratio = f"{ours['value'] / java['value']:.2f}" if java and ours and java["value"] else "-"
     verdict = None if is_disturbed(result) else judge(row.bar, java, ours)
-    bar = f"{row.bar}{'' if verdict is None else ': reached' if verdict else ': MISSED'}" if row.bar else ""
+    bar = f"{row.bar.text(unit.strip())}{verdict_text(verdict)}" if row.bar else ""
     p99 = " / ".join(f"{side['p99_us'] / 1000:.2f} ms" if side and "p99_us" in side else "-" for side in (java, ours))
     cost = " / ".join(
         f"{side['server_cpu_us']:.1f} us" if side and "server_cpu_us" in side else "-" for side in (java, ours)
     )
-    sides = " / ".join(side.get("saturated", "-") if side else "-" for side in (java, ours))
+    saturated = " / ".join(side.get("saturated", "-") if side else "-" for side in (java, ours))
     bad = "".join(f" ({side['bad']} bad)" for side in (java, ours) if side and side["bad"])
-    return f"| {row.title} | {_number(java)}{unit} | {_number(ours)}{unit} | {ratio} | {bar} | {p99} | {cost} | {sides}{bad} |"
+    numbers = f"{number(java)}{unit} | {number(ours)}{unit} | {ratio(ours, java)}"
+    return f"| {row.title} | {numbers} | {bar} | {p99} | {cost} | {saturated}{bad} |"
 
 
-def _number(side: Result | None) -> str:
+def ratio(side: Result | None, rival: Result | None) -> str:
+    """Return a side's figure as a multiple of a rival's."""
+    return f"{side['value'] / rival['value']:.2f}" if side and rival and rival["value"] else "-"
+
+
+def number(side: Result | None) -> str:
+    """Return a side's figure."""
     if side is None:
         return "-"
     value = side["value"]
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+    return f"{value:,.{0 if value >= 100 or not value else 1 if value >= 10 else 2}f}"
 
 
 def judge(bar: Bar | None, java: Result | None, ours: Result | None) -> bool | None:

@@ -1,15 +1,17 @@
 """Sends that wait: 40,000 together to a healthy broker, and one that waits for a broker that is away.
 
-    python -m benchmarks.waiting_sends [--sends N] [--away SECONDS]
+    python -m benchmarks.waiting_sends [--json] [--sends N] [--away SECONDS]
 
 prints how many of the concurrent sends failed and by how much they made the process grow, then when a waiting send returned
-after its broker, which was killed, or stopped as an operator does it, was back.
+after its broker, which was killed, or stopped as an operator does it, was back. `--json` prints one object on the last line
+of standard output.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -25,6 +27,7 @@ AWAY_S = 6.0
 TIMEOUT_MS = 25_000
 TOPIC = "orders"
 BROKER = "broker-a"
+MB = 1_000_000
 
 
 class Concurrent(NamedTuple):
@@ -81,19 +84,34 @@ async def send_to_the_absent(
 async def main() -> None:
     """Measure both, and print them."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--json", action="store_true", help="print one JSON object")
     options.add_argument("--sends", type=int, default=SENDS)
     options.add_argument("--away", type=float, default=AWAY_S)
     given = options.parse_args()
+    to = sys.stderr if given.json else sys.stdout
+    late_s = {}
     async with LocalCluster(processes=True) as cluster:
         async with Producer("concurrent", cluster.name_servers) as producer:
             found = await send_together(producer, given.sends)
         print(
             f"concurrent sends      {given.sends}: {found.failed} failed, {found.sent} sent in {found.seconds:.1f} s, "
-            f"memory +{found.grown / 2**20:.0f} MiB"
+            f"memory +{found.grown / MB:.0f} MB",
+            file=to,
         )
         for name, leave in (("killed", cluster.kill_broker), ("stopped", cluster.stop_broker)):
-            late_s = await send_to_the_absent(cluster, leave, given.away)
-            print(f"broker {name:<15}away {given.away} s: the waiting send returned {late_s:.2f} s after it was back")
+            late_s[name] = await send_to_the_absent(cluster, leave, given.away)
+            print(
+                f"broker {name:<15}away {given.away} s: the waiting send returned {late_s[name]:.2f} s after it was back",
+                file=to,
+            )
+    if given.json:
+        measured = {
+            "sends": given.sends,
+            "failed": found.failed,
+            "seconds": found.seconds,
+            "grown_mb": found.grown / MB,
+        }
+        print(json.dumps(measured | {"late_s": late_s, "late_s_max": max(late_s.values())}))
 
 
 if __name__ == "__main__":

@@ -173,21 +173,24 @@ static void note_found(struct connection *connection, int slot, const struct ans
     messages += count;
 }
 
-/* ---- POP: slot 0 receives, the others acknowledge what it received -------------------------------------------------- */
+/* ---- POP: slot 0 receives, the others acknowledge what it received ---------------------------------------------------
+ *
+ * A group pops each message once. When a connection has read its queue to the end, it goes on as the next group, from the
+ * beginning: slot 0's serial is the group's number, its queue offset how many messages the queue still holds for it. */
 
 static void put_pop(struct connection *connection, int slot, uint32_t opaque) {
     char fields[1024];
-    struct slot *ack = &connection->slots[slot];
+    struct slot *pop = &connection->slots[0], *ack = &connection->slots[slot];
     if (slot == 0)
         snprintf(fields, sizeof fields,
-                 "\"consumerGroup\":\"bench-pop-%d\",\"topic\":\"%s\",\"queueId\":\"%d\",\"maxMsgNums\":\"%d\",\"invisibleTime\":\"60000\","
+                 "\"consumerGroup\":\"bench-pop-%d-%llu\",\"topic\":\"%s\",\"queueId\":\"%d\",\"maxMsgNums\":\"%d\",\"invisibleTime\":\"60000\","
                  "\"pollTime\":\"0\",\"bornTime\":\"%llu\",\"initMode\":\"0\",\"order\":\"false\",\"bname\":\"bench-broker\"",
-                 getpid(), set.topic, connection->index % set.queues, set.pull_count, (unsigned long long)loop_ms);
+                 getpid(), (unsigned long long)pop->serial, set.topic, connection->index % set.queues, set.pull_count, (unsigned long long)loop_ms);
     else
         snprintf(fields, sizeof fields,
-                 "\"consumerGroup\":\"bench-pop-%d\",\"topic\":\"%s\",\"queueId\":\"%u\",\"extraInfo\":\"%s %u %llu\",\"offset\":\"%llu\","
+                 "\"consumerGroup\":\"bench-pop-%d-%llu\",\"topic\":\"%s\",\"queueId\":\"%u\",\"extraInfo\":\"%s %u %llu\",\"offset\":\"%llu\","
                  "\"bname\":\"bench-broker\"",
-                 getpid(), set.topic, ack->queue_id, connection->receipt, ack->queue_id, (unsigned long long)ack->queue_offset,
+                 getpid(), (unsigned long long)pop->serial, set.topic, ack->queue_id, connection->receipt, ack->queue_id, (unsigned long long)ack->queue_offset,
                  (unsigned long long)ack->queue_offset);
     put_request_frame(connection, slot ? 200051 : 200050, opaque, fields, NULL, 0);
 }
@@ -229,13 +232,19 @@ static void note_popped(struct connection *connection, int slot, const struct an
         at += size;
     }
     if (!connection->unacked) die("a POP answer without messages: the topic is used up");
+    int64_t rest = NUMBER_AFTER(answer->header, answer->header_size, "\"restNum\":", -1);
+    if (rest < 0) die("a POP answer without the number of messages that are left: %.*s", (int)answer->header_size, answer->header);
+    connection->slots[0].queue_offset = (uint64_t)rest;
 }
 
 static void again_pop(struct connection *connection, int slot) {
-    if (slot == 0)
+    struct slot *pop = &connection->slots[0];
+    if (slot == 0 && connection->unacked) {
         for (int i = 1, count = connection->unacked; i <= count; i++) ask(connection, i);
-    else if (!connection->unacked)
+    } else if (!connection->unacked) {
+        if (slot && !pop->queue_offset) pop->serial++;
         ask(connection, 0);
+    }
 }
 
 static const struct mode modes[] = {

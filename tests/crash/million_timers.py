@@ -4,7 +4,8 @@
 written into a broker's store by this process, 5,000 for each second of 200, as a broker writes them: through its own door. Then
 brokers of their own open the store: what they take of memory, how long they need, how late they deliver, and whether anything is
 missing after one of them was killed. A timer is due at the end of its step of `timerPrecisionMs`, as in Java's broker: lateness is
-counted from the time that was asked for, and from the end of its step.
+counted from the time that was asked for, and from the end of its step. `--json` prints one object on the last line of
+standard output: the most anonymous memory in MB, the longest start and the latest timer after the end of its step in seconds.
 """
 
 from __future__ import annotations
@@ -133,8 +134,8 @@ def say_of(process: subprocess.Popen[str]) -> dict[str, Any]:
     return dict(json.loads(line))
 
 
-def judge(place: Place, count: int) -> bool:
-    """Read what was delivered: how late, how much of it twice, and whether it is everything."""
+def judge(place: Place, count: int) -> tuple[bool, int]:
+    """Read what was delivered: how late, how much of it twice; return whether it is everything, and the latest in ms."""
     store = Store.open(store_config(config_of(place)), store_host=Host("127.0.0.1", 1))
     seen = bytearray(count)
     late: list[int] = []
@@ -159,7 +160,7 @@ def judge(place: Place, count: int) -> bool:
         print(f"lateness in ms, from {what}: {at}, {beyond} later than 1 s")
     latest_ms = max(after_step, default=0)
     print(f"delivered {sum(seen):,} of {count:,}, {twice:,} twice, at most {latest_ms:,} ms after the end of a step")
-    return sum(seen) == count
+    return sum(seen) == count, latest_ms
 
 
 def main() -> int:
@@ -170,6 +171,7 @@ def main() -> int:
     parser.add_argument("--lead-s", type=int, default=120, help="time to fill and to start before the first is due")
     parser.add_argument("--precision-ms", type=int, default=1_000, help="timerPrecisionMs")
     parser.add_argument("--no-kill", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
     parser.add_argument("--serve", action="store_true")
     options = parser.parse_args()
     if options.serve:
@@ -189,21 +191,34 @@ def measure(place: Place, options: argparse.Namespace) -> int:
     print(f"filled in {time.monotonic() - began:.1f} s")
     end_ms = first_due_ms + (options.count // PER_SECOND + 2) * 1_000
     process = child(place)
-    print("started:", say_of(process))
+    started = [say_of(process)]
+    print("started:", started[0])
+    peaks_mb = [started[0]["anonymous_mb"]]
     if not options.no_kill:
         while now_ms() < (first_due_ms + end_ms) // 2:
             told = say_of(process)
         print("killed with", told)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
+        peaks_mb.append(told["peak_mb"])
         process = child(place)
-        print("started after kill -9:", say_of(process))
+        started.append(say_of(process))
+        print("started after kill -9:", started[1])
     while now_ms() < end_ms or told["pending"]:
         told = say_of(process)
     print("at the end", told)
     process.terminate()
     process.wait()
-    return 0 if judge(place, options.count) else 1
+    has_all, latest_ms = judge(place, options.count)
+    if options.json:
+        memory_mb = max(*peaks_mb, told["peak_mb"]) * 2**20 / 1e6
+        start_s = max(start["start_s"] for start in started)
+        print(
+            json.dumps(
+                {"timers": options.count, "memory_mb": memory_mb, "start_s": start_s, "late_s": latest_ms / 1000}
+            )
+        )
+    return 0 if has_all else 1
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """The benchmarks must not rot: a sanity run of ours alone, without Java, in seconds."""
 
 import json
+import re
 import shutil
 import sys
 
 import pytest
-from benchmarks import report
+from benchmarks import figures, readme, report
 from benchmarks.__main__ import QUICK_ROWS, main
+from benchmarks.load import BenchmarkError
 from benchmarks.measure import summarise
 from benchmarks.rows import Bar
 from benchmarks.waiting_sends import send_together
@@ -29,6 +31,18 @@ def test_a_quick_run_measures_every_kind_of_row_with_good_answers_only(capsys):
     for name in QUICK_ROWS:
         assert f"  {name} " in printed
     assert "BAD" not in printed
+
+
+def test_a_row_that_fails_does_not_keep_others_from_being_measured(capsys, monkeypatch):
+    def fail(_peer, _plan):
+        raise BenchmarkError("it did not start")
+
+    monkeypatch.setitem(figures.MEASURES, "start-nameserver", fail)
+
+    assert main(["--quick", "--only", "start-nameserver", "--only", "memory-nameserver-idle"]) == 2
+    printed = capsys.readouterr()
+    assert "| NameServer: resident memory, idle |" in printed.out
+    assert "start-nameserver failed" in printed.err
 
 
 def test_a_row_that_does_not_exist_is_named(capsys):
@@ -83,6 +97,28 @@ def test_kept_figures_are_merged_row_by_row(tmp_path, monkeypatch):
     assert (rows["a"]["ours"]["value"], rows["b"]["ours"]["value"]) == (1, 3)
 
 
+def test_a_row_that_was_asked_for_and_not_measured_reaches_nothing():
+    found = report.summary({"start-nameserver": {"ours": {"value": 1}}}, 0, ["start-nameserver", "start-up"])
+
+    assert not found["reached"]
+    assert found["measured"] == "1 of 2 bars reached, 0 bad answers; not measured: start-up"
+
+
+def test_each_kept_row_has_its_date_and_its_commit(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    latest = report.save({"a": {"ours": {"value": 1}}}, {}, keep=True)
+
+    row = json.loads(latest.read_text())["rows"]["a"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", row["at"])
+    assert re.fullmatch(r"[0-9a-f]{7,}\+?|unknown", row["commit"])
+
+
+def test_without_git_the_commit_is_unknown(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "ROOT", tmp_path)
+
+    assert report.describe_commit() == "unknown"
+
+
 def test_a_disturbed_row_is_not_judged_and_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "RESULTS", tmp_path)
     disturbed = {"ours": summarise([run(10) | {"others_cpu": 0.9}], "per_second")}
@@ -92,6 +128,50 @@ def test_a_disturbed_row_is_not_judged_and_not_kept(tmp_path, monkeypatch):
     latest = report.save({"send-async-100-16x1": disturbed}, {}, keep=True)
 
     assert json.loads(latest.read_text())["rows"] == {}
+
+
+def kept(**rows):
+    machine = {"processor": "AMD EPYC", "cores": 2, "python": "3.11.2, the system's build"}
+    stamps = ({"at": f"2026-11-2{number}", "commit": f"abc{number}"} for number in range(len(rows)))
+    named = ((name.replace("_", "-"), result) for name, result in rows.items())
+    return {
+        "machine": machine,
+        "rows": {name: result | stamp for (name, result), stamp in zip(named, stamps, strict=True)},
+    }
+
+
+def test_the_readme_has_a_line_for_each_kept_row_with_its_bar():
+    start, memory = ({"java": {"value": java}, "ours": {"value": ours}} for java, ours in ((3100, 120), (230, 41)))
+    text = readme.section(kept(start_nameserver=start, memory_nameserver_idle=memory))
+
+    assert text.startswith(
+        "Measured 20 November 2026 to 21 November 2026; commits abc0, abc1; AMD EPYC with 2 cores; Python 3.11.2"
+    )
+    assert "| NameServer: start to first answer | 3.1 s | 120 ms | 1/25.8 | <= 150 ms: reached |" in text
+    assert "| NameServer: resident memory, idle | 230 MB | 41 MB | 1/5.6 | <= 40 MB: missed |" in text
+    assert "Kafka" not in text
+
+
+def test_the_readme_has_a_table_of_spark_next_to_kafka():
+    peers = {"kafka": 51_000, "tuned": 84_000, "ours": 81_000, "local": 130_000, "floor": 300_000}
+    text = readme.section(kept(spark_all={peer: {"value": value} for peer, value in peers.items()}))
+
+    line = "| 51.0 k rows/s | 84.0 k rows/s | 81.0 k rows/s | 1.59 | 0.96 | local 130 k rows/s |"
+    assert f"{line} >= 1.5 x Kafka: reached; local >= 1.5 x tuned: reached |" in text
+
+
+def test_only_what_is_between_the_comments_is_written():
+    page = f"before\n{readme.BEGIN}old\n{readme.END}behind\n"
+    once = readme.rewritten(page, kept())
+
+    assert once.startswith(f"before\n{readme.BEGIN}Measured")
+    assert once.endswith(f"\n{readme.END}behind\n")
+    assert readme.rewritten(once, kept()) == once
+
+
+def test_a_page_without_the_comments_is_not_written():
+    with pytest.raises(BenchmarkError, match="no place for the tables"):
+        readme.rewritten("a page", kept())
 
 
 @pytest.mark.parametrize(("ours", "p99_us", "reached"), [(3, 15, True), (4, 15, False), (3, 16, False)])

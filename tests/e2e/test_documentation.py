@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from benchmarks import readme
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.nameserver.config import NameServerConfig
@@ -124,3 +125,9 @@ def test_a_make_target_that_a_page_names_is_in_the_makefile(page):
 def test_every_setting_is_named_on_a_page(settings):
     text = "".join(page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
     assert [key for key in fields_by_key(settings) if f"`{key}" not in text] == []
+
+
+def test_the_tables_of_the_readme_are_those_of_the_kept_results():
+    page = readme.README.read_text(encoding="utf-8")
+
+    assert readme.rewritten(page, readme.kept_results()) == page, "run python -m benchmarks --readme"

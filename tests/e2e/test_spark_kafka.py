@@ -1,44 +1,108 @@
 """The rows next to Kafka's connector: medians of turns, shares of bars, the table. Kafka itself is not needed."""
 
+import json
+import subprocess
+import sys
+
 import pytest
-from benchmarks.spark_kafka import Bar, Case, Turn, summarise, table
+from benchmarks import report
+from benchmarks.figures import measure_spark
+from benchmarks.load import BenchmarkError
+from benchmarks.measure import Plan
+from benchmarks.report import spark_table
+from benchmarks.rows import SPARK_ROWS, PeerBar, SparkRow
+from benchmarks.spark_kafka import Bench, Case, Turn, quiet_turn, summarise
 from benchmarks.usage import Usage, usage_of
 
 
-def case(*bars, is_time=False):
-    return Case("all", "batch", {}, lambda _frame: None, 1000, bars, is_time)
+def case(*bars, unit="rows/s"):
+    return Case(SparkRow("spark-all", "batch", bars, unit), {}, lambda _frame: None, 1000)
 
 
-def turns(*figures, cpu_s=0.5):
-    return [Turn([float(figure)], Usage(1.0, cpu_s, 0.0)) for figure in figures]
+def turns(*figures, cpu_s=0.5, others=0.0):
+    return [Turn([float(figure)], Usage(1.0, cpu_s, others)) for figure in figures]
 
 
-@pytest.mark.parametrize(("bar", "share"), [(Bar(2, "kafka"), 0.75), (Bar(300), 0.5), (Bar(1, "kafka", "kafka"), 1.0)])
-def test_a_rates_share_of_its_bar_is_that_of_medians(bar, share):
-    found = summarise(case(bar), {"kafka": turns(90, 100, 900), "ours": turns(10, 150, 160)})
+def shares(case, taken):
+    return case.row.shares({peer: side["value"] for peer, side in summarise(case, taken).items()})
 
-    assert found["bars"] == {str(bar): share}
+
+@pytest.mark.parametrize(
+    ("bar", "text", "share"),
+    [
+        (PeerBar(2, "kafka"), ">= 2 x Kafka", 0.75),
+        (PeerBar(300), ">= 300", 0.5),
+        (PeerBar(1, "kafka", "kafka"), "kafka >= 1 x Kafka", 1.0),
+    ],
+)
+def test_a_rates_share_of_its_bar_is_that_of_medians(bar, text, share):
+    assert shares(case(bar), {"kafka": turns(90, 100, 900), "ours": turns(10, 150, 160)}) == {text: share}
 
 
 def test_a_time_is_to_stay_below_its_bar():
-    found = summarise(case(Bar(1.2, "kafka"), is_time=True), {"kafka": turns(100, 100), "ours": turns(240, 240)})
+    few, taken = case(PeerBar(1.2, "kafka"), unit="ms"), {"kafka": turns(100, 100), "ours": turns(240, 240)}
 
-    assert found["bars"] == {"ours / kafka 1.2": 0.5}
-    assert found["p95"]["ours"] == 240
+    assert shares(few, taken) == {"<= 1.2 x Kafka": 0.5}
+    assert summarise(few, taken)["ours"]["p95"] == 240
 
 
 def test_without_a_rival_there_is_no_share():
-    assert summarise(case(Bar(1, "kafka")), {"ours": turns(1)})["bars"] == {}
+    assert shares(case(PeerBar(1, "kafka")), {"ours": turns(1)}) == {}
 
 
 def test_processor_time_is_that_of_a_row():
-    assert summarise(case(), {"ours": turns(1, 1)})["cpu_us_per_row"] == {"ours": 500.0}
+    assert summarise(case(), {"ours": turns(1, 1)})["ours"]["cpu_us"] == 500.0
+
+
+def test_a_disturbed_turn_is_taken_again_and_the_quietest_counts():
+    taken = iter([*turns(1, others=0.9), *turns(2, others=0.4), *turns(3, others=0.6), *turns(4)])
+
+    assert quiet_turn(lambda: next(taken), 3).figures == [2]
+    assert quiet_turn(lambda: next(taken), 3).figures == [4]
 
 
 def test_the_table_has_both_and_their_ratio():
-    found = summarise(case(Bar(1, "tuned")), {"kafka": turns(100), "tuned": turns(200), "ours": turns(150)})
+    taken = {"kafka": turns(100), "tuned": turns(200), "ours": turns(150), "local": turns(310)}
+    found = summarise(case(), taken)
 
-    assert "| batch | 100 | 200 | 150 | 1.50 | 0.75 | ours / tuned 1: 0.75 |" in table([found])
+    line = "| 100 rows/s | 200 rows/s | 150 rows/s | 1.50 | 0.75 | >= 1.5 x Kafka: reached; local >= 1.5 x tuned: reached |"
+    assert line in spark_table({"spark-all": found})
+
+
+@pytest.mark.parametrize("row", SPARK_ROWS, ids=[row.name for row in SPARK_ROWS])
+def test_every_row_has_its_case(row):
+    assert callable(getattr(Bench, f"_{row.case}"))
+
+
+SCRIPT = """#!/bin/sh
+echo 'a line of the JVM'
+echo '{"row": "spark-all", "result": {"ours": {"value": 1}}}'
+exit 1
+"""
+
+
+def test_cases_that_are_done_are_reported_when_a_later_one_fails(tmp_path, monkeypatch):
+    script = tmp_path / "python"
+    script.write_text(SCRIPT)
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    found = []
+
+    with pytest.raises(BenchmarkError, match="spark_kafka"):
+        found.extend(measure_spark(SPARK_ROWS, Plan(), print))
+    assert found == [("spark-all", {"ours": {"value": 1}})]
+
+
+def test_a_disturbed_case_does_not_keep_another_one_from_being_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    quiet, busy = ({"kafka": turns(1), "ours": turns(1, others=others)} for others in (0.0, 0.3))
+    found = {"spark-all": summarise(case(), quiet), "spark-four": summarise(case(), busy)}
+
+    latest = report.save(found, {}, keep=True)
+
+    assert list(json.loads(latest.read_text())["rows"]) == ["spark-all"]
+    measured = report.summary(found, 0)["measured"]
+    assert measured == "0 of 2 bars reached, 0 bad answers; not compared: spark-all; disturbed: spark-four"
 
 
 def test_the_work_of_this_process_is_no_work_of_others():
@@ -46,3 +110,43 @@ def test_the_work_of_this_process_is_no_work_of_others():
 
     assert used.cpu_s > 0
     assert used.seconds > 0
+
+
+BURN = "import time\nwhile time.process_time() < 0.6: pass"
+PARENT = """
+import signal, subprocess, sys
+signal.signal(signal.SIGCHLD, signal.{how})
+subprocess.Popen([sys.executable, "-c", {code!r}]).wait()
+print(flush=True)
+input()
+"""
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_the_work_of_a_child_that_has_ended_is_no_work_of_others(depth):
+    code = BURN
+    for _ in range(depth - 1):
+        code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}], check=True)"
+
+    used = usage_of(lambda: subprocess.run([sys.executable, "-c", code], check=True))
+
+    assert 0.55 < used.cpu_s < 1.1  # not twice either
+
+
+@pytest.mark.parametrize("how", ["SIG_DFL", "SIG_IGN"])  # pyspark.daemon ignores the end of its workers
+def test_the_work_of_a_child_that_has_ended_counts_while_its_parent_goes_on(how):
+    command = [sys.executable, "-c", PARENT.format(how=how, code=BURN)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        used = usage_of(parent.stdout.readline)
+        parent.communicate(b"\n")
+
+    assert 0.4 < used.cpu_s < 1.1
+
+
+def test_what_a_child_did_before_does_not_count_when_it_ends():
+    code = f"{BURN}\nprint(flush=True)\ninput()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        used = usage_of(lambda: child.communicate(b"\n"))
+
+    assert used.cpu_s < 0.4
