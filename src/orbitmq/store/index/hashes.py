@@ -18,13 +18,17 @@ _SIGN = 0x80000000
 _POWERS = [pow(31, exponent, 1 << 32) for exponent in range(_WIDTHS[-1] + 1)]
 
 
-def java_hash(text: str) -> int:
-    """Return the 32 bits of Java's `String.hashCode`."""
+def java_hash(text: str, before: int = 0) -> int:
+    """Return the 32 bits of Java's `String.hashCode`.
+
+    Args:
+        before: the hash of what stands before the text.
+    """
     if text.isascii():
         units: Sequence[int] = text.encode()
     else:
         units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("B").cast("H")
-    total = 0
+    total = before
     for unit in units:
         total = (total * 31 + unit) & HASH_MASK
     return total
@@ -38,7 +42,7 @@ def topic_hash(topic: str) -> int:
 
 def key_hash(topic: str, key: str) -> int:
     """Return what the index keeps of a key: 0 to 2**31 - 1."""
-    return _without_sign(java_hash(f"{topic}#{key}"))
+    return _without_sign(java_hash(key, topic_hash(topic)))
 
 
 def hash_keys(keys: Sequence[bytes], starts: Sequence[int]) -> list[int]:

@@ -332,21 +332,21 @@ class Index:
         self._deletable, self._is_new = None, True
 
     def _read(self, place: int) -> tuple[Record, bytes] | None:
-        record = self._commit_log.parsed_at(place)
+        encoded, record = self._commit_log.whole_at(place)
         end = self._readable_end()
         if record is None and self._commit_log.min_offset <= place < end:
             raise IndexDamaged(f"an index file is damaged: an entry leads to {place}, where no message begins")
-        if record is None or place + record.size > end:
+        if encoded is None or record is None or place + record.size > end:
             return None
-        return record, self._commit_log.read(place, record.size)
+        return record, encoded
 
     def _keys_at(self, place: int) -> tuple[int, int]:
         """Return where a record of the log ends, and how many keys it has; 0 and 0 without one."""
-        record = self._commit_log.parsed_at(place)
-        if record is None:
+        encoded, record = self._commit_log.whole_at(place)
+        if encoded is None or record is None:
             return 0, 0
         reader = KeyReader()
-        reader.read(self._commit_log.read(place, record.size), place, 1)
+        reader.read(encoded, place, 1)
         return place + record.size, len(reader.keys)
 
     def _deleted(self, file: IndexFile, error: Exception | None) -> None:

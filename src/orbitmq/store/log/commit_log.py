@@ -317,11 +317,27 @@ class CommitLog:
 
     def record_at(self, physical_offset: int, *, check_crc: bool = True) -> bytes | None:
         """Return the record that starts at `physical_offset` and ends before `end`, None when none does."""
-        return self._whole_at(physical_offset, check_crc)[0]
+        return self.whole_at(physical_offset, check_crc=check_crc)[0]
 
     def parsed_at(self, physical_offset: int, *, check_crc: bool = False) -> Record | None:
         """Return the parsed record that starts there and ends before `end`, None when none does."""
-        return self._whole_at(physical_offset, check_crc)[1]
+        return self.whole_at(physical_offset, check_crc=check_crc)[1]
+
+    def whole_at(self, physical_offset: int, *, check_crc: bool = False) -> tuple[bytes, Record] | tuple[None, None]:
+        """Return the record that starts there and ends before `end`, as it is and parsed; None twice when none does."""
+        if not self.min_offset <= physical_offset < self.end:
+            return None, None
+        base, segment_end, buffer = self.look(physical_offset)
+        start = physical_offset - base
+        size = int.from_bytes(buffer[start : start + 4], "big")
+        if size > min(self.end, segment_end) - physical_offset:
+            return None, None
+        encoded = bytes(buffer[start : start + size])
+        try:
+            found = parse_record(encoded, physical_offset, check_crc=check_crc)
+        except CorruptRecord:
+            return None, None
+        return (encoded, found) if isinstance(found, Record) else (None, None)
 
     def queue_offset_at(
         self, physical_offset: int, size: int, queue_id: int, topic: str, form: tuple[int, bytes]
@@ -375,19 +391,6 @@ class CommitLog:
         for tell in self.on_cut:
             tell(error)
         raise StoreUnavailable(f"{error}: what was in it is gone") from error
-
-    def _whole_at(self, physical_offset: int, check_crc: bool) -> tuple[bytes, Record] | tuple[None, None]:
-        if not self.min_offset <= physical_offset < self.end:
-            return None, None
-        size = int.from_bytes(self.read(physical_offset, 4), "big")
-        if size > self.end - physical_offset:
-            return None, None
-        encoded = self.read(physical_offset, size)
-        try:
-            found = parse_record(encoded, physical_offset, check_crc=check_crc)
-        except CorruptRecord:
-            return None, None
-        return (encoded, found) if isinstance(found, Record) else (None, None)
 
     def _fill(self, segment_end: int) -> None:
         """Close the segment with a filler; its head was reserved along with the record before it."""

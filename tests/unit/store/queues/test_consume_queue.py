@@ -250,7 +250,12 @@ def test_entries_that_were_read_ahead_are_forgotten_when_the_queue_is_cut():
 def test_a_reader_that_goes_on_where_it_ended_reads_the_file_once_for_many_entries(tmp_path, monkeypatch):
     reads = []
     read = LocalFile.read
-    monkeypatch.setattr(LocalFile, "read", lambda file, start, size: reads.append(start) or read(file, start, size))
+
+    def note(file, start, size):
+        reads.append(start)
+        return read(file, start, size)
+
+    monkeypatch.setattr(LocalFile, "read", note)
     queue = ConsumeQueue(LocalDisk(), tmp_path / "0", 1000, "orders", 0)
     for offset in range(600):
         put(queue, offset)
@@ -258,8 +263,9 @@ def test_a_reader_that_goes_on_where_it_ended_reads_the_file_once_for_many_entri
     reads.clear()
     found = []
     for offset in range(0, 600, 32):
-        offsets, _ = queue.columns(offset, 32)
-        found += offsets
+        columns = queue.columns(offset, 32)
+        assert columns is not None
+        found += columns[0]
     assert found == [offset * 100 for offset in range(600)]
     assert len(reads) == 3
 
