@@ -3,6 +3,9 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from math import isnan
 
+# On a new machine its import starts a process that lists the fonts: here, and not in a test.
+import matplotlib.font_manager  # noqa: F401
+
 from orbitmq.spark.jobs.latencies import Latency
 from orbitmq.spark.jobs.plots import Point, draw_lag, draw_latencies, plot_lag, plot_latencies
 
