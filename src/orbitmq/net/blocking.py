@@ -9,6 +9,8 @@ import socket
 import ssl
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 
 from orbitmq.address import parse_address
@@ -17,16 +19,28 @@ from orbitmq.errors import ClientError, ConnectionFailed, FrameError, RequestTim
 from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.net.session import Session, make_request
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
-from orbitmq.wire.frame import LENGTH
+from orbitmq.wire.frame import FRAME_SIZE_MAX, HEADER_SIZE_MASK, LENGTH, PREFIX, SERIALIZE_TYPE_MAX, Frame
 from orbitmq.wire.signature import Credentials, sign_command
 
 _READ_SIZE = 64 * 1024
 """Bytes that are read while no frame is known that needs more."""
-_BUFFER_SIZE = 1024 * 1024 + _READ_SIZE
-"""Bytes of a connection's buffer: an answer of a mebibyte. It takes memory as far as answers have filled it."""
 TIMEOUT_MS = 3000
 _NEVER_MS = sys.maxsize
 """A request's deadline in the session: the time that counts begins with `receive`."""
+
+
+Place = Callable[[int, int], memoryview | None]
+"""Returns memory for the body of the answer with an opaque, so many bytes; None: for that one, the connection takes its own."""
+
+
+@dataclass(slots=True)
+class _LargeFrame:
+    """A frame whose body is read where it stays."""
+
+    command: Command
+    body: memoryview
+    is_placed: bool
+    filled: int = 0
 
 
 class BlockingConnection:
@@ -56,10 +70,9 @@ class BlockingConnection:
         self._session = Session()
         self._answers: dict[int, Command] = {}
         self._order: list[int] = []
-        # One buffer for all reads: megabytes that are allocated for each of them would cost page faults each time.
-        self._buffer = memoryview(bytearray(_BUFFER_SIZE))
-        self._filled = self._wanted = 0
-        """Bytes of the buffer that are read and not fed yet, and up to where the next read goes; 0: nothing is kept."""
+        self._buffer = memoryview(bytearray(_READ_SIZE))
+        self._large: _LargeFrame | None = None
+        """The large frame that is read now."""
         try:
             self._socket = _connect(address, timeout_ms / 1000, tls)
         except OSError as error:
@@ -101,8 +114,12 @@ class BlockingConnection:
             except OSError as error:
                 raise self._broken(error) from error
 
-    def receive(self, opaque: int | None = None) -> Command:
+    def receive(self, opaque: int | None = None, place: Place | None = None) -> Command:
         """Return the answer to one request, by default to the oldest one that is still open.
+
+        Args:
+            place: is asked where the body of a large answer goes, of any open request; the answer's own is empty then. A
+                small one may come without asking.
 
         Raises:
             RequestTimeout: no answer within the connection's time-out: all requests without an answer are given up.
@@ -116,7 +133,7 @@ class BlockingConnection:
             raise RequestTimeout(f"request {opaque} to {self.address} is not open")
         deadline = time.monotonic() + self._timeout_ms / 1000
         while opaque not in self._answers:
-            self._read(deadline)
+            self._read(deadline, place)
         self._order.remove(opaque)
         return self._answers.pop(opaque)
 
@@ -131,10 +148,11 @@ class BlockingConnection:
         assert isinstance(answer, Command), "errors are raised where they are found"
         self._answers[answer.opaque] = answer
 
-    def _read(self, deadline: float) -> None:
+    def _read(self, deadline: float, place: Place | None) -> None:
+        large = self._large
         try:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
-            size = self._socket.recv_into(self._buffer[self._filled : self._wanted or _READ_SIZE])
+            size = self._socket.recv_into(self._buffer if large is None else large.body[large.filled :])
         except TimeoutError:
             self._session.abandon()
             self._order = [opaque for opaque in self._order if opaque in self._answers]
@@ -143,24 +161,28 @@ class BlockingConnection:
             raise self._broken(error) from error
         if not size:
             raise self._broken(None)
-        self._filled += size
-        if not self._wanted:
-            self._wanted = self._large_frame_size()
-        if self._filled < self._wanted:
-            return
-        data, self._filled, self._wanted = self._buffer[: self._filled], 0, 0
         try:
-            for frame in self._session.feed(data):
-                self._serve(decode_command(frame))
+            if large is None:
+                self._feed(self._buffer[:size], place)
+            else:
+                self._fill(large, size)
         except FrameError as error:
             raise self._broken(error) from error
 
-    def _large_frame_size(self) -> int:
-        """Return the size of a large frame that the buffer begins with: it is read to its end, and its bytes are copied once."""
-        if self._session.partial or self._filled < LENGTH.size:
-            return 0
-        size = LENGTH.size + LENGTH.unpack_from(self._buffer)[0]
-        return size if _READ_SIZE < size <= _BUFFER_SIZE else 0
+    def _feed(self, data: memoryview, place: Place | None) -> None:
+        for frame in self._session.feed(data):
+            self._serve(decode_command(frame))
+        if self._session.partial:
+            rest = memoryview(self._session.take_partial())
+            self._large = _begin_large(rest, place)
+            if self._large is None:
+                self._session.feed(rest)
+
+    def _fill(self, large: _LargeFrame, size: int) -> None:
+        large.filled += size
+        if large.filled == len(large.body):
+            self._large = None
+            self._serve(large.command if large.is_placed else large.command._replace(body=bytes(large.body)))
 
     def _serve(self, command: Command) -> None:
         if command.flag & FLAG_RESPONSE:
@@ -172,6 +194,32 @@ class BlockingConnection:
     def _broken(self, error: Exception | None) -> ConnectionFailed:
         self._socket.close()
         return ConnectionFailed(f"the connection to {self.address} broke: {error or 'closed by the peer'}")
+
+
+def _begin_large(data: memoryview, place: Place | None) -> _LargeFrame | None:
+    """Return the large frame that `data` begins with, if its header is whole: its bytes are copied less often than others.
+
+    Raises:
+        FrameError: the header is no RocketMQ header.
+    """
+    if len(data) < PREFIX.size:
+        return None
+    size, mark = PREFIX.unpack_from(data)
+    body_start = PREFIX.size + (mark & HEADER_SIZE_MASK)
+    # What no frame may have is refused by the session.
+    if (
+        not _READ_SIZE < LENGTH.size + size <= FRAME_SIZE_MAX
+        or len(data) < body_start
+        or mark >> 24 > SERIALIZE_TYPE_MAX
+    ):
+        return None
+    command = decode_command(Frame(mark >> 24, bytes(data[PREFIX.size : body_start]), b""))
+    body_size = LENGTH.size + size - body_start
+    body = place(command.opaque, body_size) if place is not None and command.flag & FLAG_RESPONSE else None
+    large = _LargeFrame(command, memoryview(bytearray(body_size)) if body is None else body, body is not None)
+    large.filled = len(data) - body_start
+    large.body[: large.filled] = data[body_start:]
+    return large
 
 
 def _connect(address: str, timeout_s: float, tls: ssl.SSLContext | None) -> socket.socket:

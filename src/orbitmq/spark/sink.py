@@ -30,7 +30,7 @@ from orbitmq.spark.exactly_once import delivery
 from orbitmq.spark.exactly_once.prepared import Prepared
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.versions import WRITES_STREAMS_BY_ARROW, DataSourceStreamArrowWriter
-from orbitmq.spark.worker import spare_loaded_modules
+from orbitmq.spark.worker import prepare_worker
 from orbitmq.spark.writing.messages import check_columns
 from orbitmq.spark.writing.row_producer import send_rows
 
@@ -65,7 +65,7 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send one task's rows; returns when every one of them is acknowledged."""
-        spare_loaded_modules()
+        prepare_worker()
         if self._options.exactly_once:
             return delivery.prepare(iterator, self._options, self._id, 0)
         prefix = f"{self._id}/{TaskContext.get().partitionId()}"
@@ -93,7 +93,7 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
 
     def write(self, iterator: Iterator[pa.RecordBatch] | Iterator[Row]) -> WriterCommitMessage:
         """Send one task's rows; returns when every one of them is acknowledged."""
-        spare_loaded_modules()
+        prepare_worker()
         batches = iterator if WRITES_STREAMS_BY_ARROW else batches_of(iterator, self._schema)
         task = TaskContext.get()
         query, batch = task.getLocalProperty(_QUERY_ID), task.getLocalProperty(_BATCH_ID)

@@ -85,6 +85,35 @@ def test_small_and_large_answers_are_read_whole_however_they_arrive(slice_size):
         assert [connection.receive().body for _ in bodies] == bodies
 
 
+@pytest.mark.parametrize("slice_size", [1000, 65_536, 1 << 22])
+def test_large_answers_are_read_into_the_memory_that_is_given_for_them(slice_size):
+    sizes = [5, 70_000, 65_500, 0, 1 << 20, 3, 1_200_000, 66_000, 7, 150_001]
+    bodies = [bytes([number + 1]) * size for number, size in enumerate(sizes)]
+    given: dict[int, bytearray] = {}
+
+    def answer(connection: socket.socket) -> None:
+        asked = read_commands(connection, len(bodies))
+        answers = zip(asked, bodies, strict=True)
+        data = b"".join(encode_command(Command(0, one.opaque, FLAG_RESPONSE, body=body)) for one, body in answers)
+        for start in range(0, len(data), slice_size):
+            connection.sendall(data[start : start + slice_size])
+
+    def place(opaque: int, size: int) -> memoryview | None:
+        if opaque % 3 == 0:
+            return None
+        given[opaque] = bytearray(size)
+        return memoryview(given[opaque])
+
+    with scripted(answer) as address, BlockingConnection(address) as connection:
+        asked = [connection.send(GetClusterInfo()) for _ in bodies]
+        received = [connection.receive(place=place).body for _ in bodies]
+
+    assert {bodies.index(body) for body in given.values()} >= {4, 7}, "the large ones"
+    for number, opaque in enumerate(asked):
+        assert (received[number] or given.get(opaque, b"")) == bodies[number]
+        assert not (received[number] and opaque in given)
+
+
 def test_a_large_answer_that_comes_in_two_parts_with_a_time_out_between_does_no_harm():
     may_go_on = threading.Event()
 

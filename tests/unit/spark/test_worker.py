@@ -1,6 +1,10 @@
-"""The garbage collector of a worker: what it still looks at behind a task."""
+"""A worker's garbage collector, what it still looks at behind a task; and its allocator, what it keeps."""
 
 import gc
+import platform
+import resource
+import sys
+from subprocess import run
 
 import pytest
 from pyspark import TaskContext
@@ -15,18 +19,18 @@ from orbitmq.spark.schema import spark_schema
 
 @pytest.fixture(autouse=True)
 def _thawed():
-    worker._freeze.cache_clear()
+    worker._prepare.cache_clear()
     yield
     gc.unfreeze()
-    worker._freeze.cache_clear()
+    worker._prepare.cache_clear()
 
 
 def test_a_worker_collects_no_modules_behind_its_tasks(monkeypatch):
     monkeypatch.setattr(TaskContext, "_taskContext", object())
-    worker.spare_loaded_modules()
+    worker.prepare_worker()
     frozen = gc.get_freeze_count()
     of_a_task = [[number] for number in range(10_000)]
-    worker.spare_loaded_modules()
+    worker.prepare_worker()
 
     assert frozen > 1000
     # It falls where something that is frozen comes to its end by itself.
@@ -34,7 +38,7 @@ def test_a_worker_collects_no_modules_behind_its_tasks(monkeypatch):
 
 
 def test_a_driver_is_left_alone():
-    worker.spare_loaded_modules()
+    worker.prepare_worker()
 
     assert gc.get_freeze_count() == 0
 
@@ -53,3 +57,34 @@ def test_tasks_that_read_spare_their_worker(monkeypatch, read):
 
     assert list(read()) == []
     assert gc.get_freeze_count() > 0
+
+
+CHURN = """
+import resource
+from pyspark import TaskContext
+from orbitmq.spark.worker import prepare_worker
+TaskContext._taskContext = object() if {is_prepared} else None
+prepare_worker()
+
+def faults(times):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(times):
+        held = [bytearray(b"x") * (1 << 20) for _ in range(12)]
+        del held
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+faults(2)
+print(faults(10))
+"""
+
+
+@pytest.mark.real
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the allocator of another C library")
+def test_a_worker_keeps_the_memory_that_the_next_answers_need():
+    plain, prepared = (
+        int(run([sys.executable, "-c", CHURN.format(is_prepared=each)], capture_output=True, check=True).stdout)
+        for each in (False, True)
+    )
+
+    pages = 12 * (1 << 20) // resource.getpagesize()
+    assert prepared < pages / 10 < plain, "of ten times as many"

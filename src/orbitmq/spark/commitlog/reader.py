@@ -25,7 +25,7 @@ from orbitmq.spark.reading.pushdown import Narrowing, narrow
 from orbitmq.spark.reading.record_batches import Records, parse_records
 from orbitmq.spark.schema import COLUMN_NAMES, PHYSICAL_OFFSET, chosen_columns, spark_schema
 from orbitmq.spark.versions import Filter
-from orbitmq.spark.worker import spare_loaded_modules
+from orbitmq.spark.worker import prepare_worker
 from orbitmq.store.inspection.reading import ReadOnlyFile
 from orbitmq.wire.messages.record import parse_record
 
@@ -68,7 +68,7 @@ class FileReader(DataSourceReader):  # type: ignore[misc]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one task."""
-        spare_loaded_modules()
+        prepare_worker()
         if isinstance(partition, FilePartition):
             yield from SplitReader(partition.wanted, self._options, self._names).batches()
 

@@ -30,11 +30,13 @@ class Block:
 
     cursor: int
     end: int
-    bodies: list[bytes] = field(default_factory=list)
+    bodies: list[bytes | memoryview] = field(default_factory=list)
     size: int = 0
     opaque: int | None = None
     asked_at: int = -1
     """The offset that its last pull asked for."""
+    received: memoryview | None = None
+    """The body of the answer to that, where it was received into memory of the caller's."""
 
     @property
     def is_complete(self) -> bool:
@@ -63,6 +65,10 @@ class Blocks:
         """True when every offset of the range was pulled and handed on."""
         return not self._blocks and self._next_begin >= self._end
 
+    def is_head(self, block: Block) -> bool:
+        """Say whether what is pulled for the block next is handed on immediately."""
+        return bool(self._blocks) and self._blocks[0] is block
+
     def due(self) -> Iterator[Block]:
         """Yield the blocks that a pull should be sent for now."""
         while len(self._blocks) < self._options.pull_outstanding and self._next_begin < self._end:
@@ -74,7 +80,7 @@ class Blocks:
             if block.opaque is None and not block.is_complete and (index == 0 or block.size < BUFFER_SIZE_MAX):
                 yield block
 
-    def add(self, block: Block, body: bytes, next_begin_offset: int) -> None:
+    def add(self, block: Block, body: bytes | memoryview, next_begin_offset: int) -> None:
         """Keep the body of an answer to a block's pull."""
         count = next_begin_offset - block.cursor
         if count > 0:
@@ -83,7 +89,7 @@ class Blocks:
         block.bodies.append(body)
         block.size += len(body)
 
-    def drain(self) -> Iterator[bytes]:
+    def drain(self) -> Iterator[bytes | memoryview]:
         """Yield the bodies that are next in order; complete blocks end with that."""
         while self._blocks:
             head = self._blocks[0]

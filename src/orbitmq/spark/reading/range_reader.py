@@ -10,10 +10,12 @@ import pyarrow as pa
 
 from orbitmq.client.consume.pull_request import PullStatus, parse_pull_answer
 from orbitmq.client.consume.pulled_messages import logical_records
+from orbitmq.client.routing.route_queues import is_logical
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, RemoteRefused, RequestTimeout
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.spark.options import ReadOptions
+from orbitmq.spark.reading.answer_buffer import AnswerBuffer
 from orbitmq.spark.reading.blocks import BLOCK_SIZE, Block, Blocks
 from orbitmq.spark.reading.continuity import Continuity
 from orbitmq.spark.reading.metadata_client import PASSING_CODES, MetadataClient, queue_addresses
@@ -53,6 +55,7 @@ class RangeReader:
         self._names = names
         self._blocks = Blocks(wanted, options)
         self._continuity = Continuity(wanted, fails=options.fail_on_data_loss)
+        self._answers = AnswerBuffer(DECODE_SIZE + 2 * BLOCK_SIZE)
         self._attempt = 0
         self._failing_since = 0.0
 
@@ -65,19 +68,18 @@ class RangeReader:
             CorruptRecord: an answer cannot be read.
         """
         # Answers are decoded together: each call of numpy and Arrow has its fixed cost.
-        bodies: list[bytes] = []
-        size = 0
+        answers = self._answers
         for body in self._pull():
-            bodies.append(body)
-            size += len(body)
-            if size >= DECODE_SIZE:
-                yield from self._decode(bodies)
-                bodies, size = [], 0
-        yield from self._decode(bodies)
+            if answers.room(len(body)) is None:
+                yield from self._decode()
+            answers.add(body)
+            if len(answers) >= DECODE_SIZE:
+                yield from self._decode()
+        yield from self._decode()
         if not self._options.is_filtered:
             self._continuity.finish()
 
-    def _pull(self) -> Iterator[bytes]:
+    def _pull(self) -> Iterator[bytes | memoryview]:
         """Yield the bodies of pull answers in order; connect again after a failure."""
         while not self._blocks.is_finished:
             try:
@@ -92,14 +94,23 @@ class RangeReader:
         timeout_ms = self._options.pull_timeout_ms
         return BlockingConnection(self._address, timeout_ms=timeout_ms, **self._security._asdict())
 
-    def _pull_over(self, connection: BlockingConnection) -> Iterator[bytes]:
+    def _pull_over(self, connection: BlockingConnection) -> Iterator[bytes | memoryview]:
         asked: dict[int, Block] = {}
+
+        def place(opaque: int, size: int) -> memoryview | None:
+            # The answer that is next in order is received where it is decoded, others wait in memory of their own.
+            block = asked.get(opaque)
+            if block is None or not self._blocks.is_head(block) or is_logical(self._range.queue):
+                return None
+            block.received = self._answers.room(size)
+            return block.received
+
         while not self._blocks.is_finished:
             for block in self._blocks.due():
                 block.opaque = connection.send(self._request(block))
-                block.asked_at = block.cursor
+                block.asked_at, block.received = block.cursor, None
                 asked[block.opaque] = block
-            answer = connection.receive()  # the oldest; meanwhile the broker works on the others
+            answer = connection.receive(place=place)  # the oldest; meanwhile the broker works on the others
             block = asked.pop(answer.opaque)
             block.opaque = None
             self._accept(block, answer)
@@ -132,7 +143,9 @@ class RangeReader:
         next_begin_offset = result.header.next_begin_offset
         match result.status:
             case PullStatus.FOUND:
-                records = logical_records(result.records, self._range.queue, result.header.offset_delta)
+                records: bytes | memoryview | None = block.received
+                if records is None:
+                    records = logical_records(result.records, self._range.queue, result.header.offset_delta)
                 self._blocks.add(block, records, next_begin_offset)
                 self._go_on(block, next_begin_offset)
             case PullStatus.NO_MATCHED_MESSAGE:
@@ -201,9 +214,10 @@ class RangeReader:
         except ClientError as error:
             log.warning("no route for %s now, trying %s again: %s", queue, self._address, error)
 
-    def _decode(self, bodies: list[bytes]) -> Iterator[pa.RecordBatch]:
+    def _decode(self) -> Iterator[pa.RecordBatch]:
         # Under a tag filter the last pull passes over the range's end: it counts what matches.
-        records = parse_records(b"".join(bodies)).between(self._range.begin, self._range.end)
+        records = parse_records(self._answers.records).between(self._range.begin, self._range.end)
         if not self._options.is_filtered:
             self._continuity.check(records.queue_offsets)
         yield from records.batches(self._names, self._range.queue.broker_name, self._options.tags)
+        self._answers.clear()

@@ -49,7 +49,7 @@ from orbitmq.spark.versions import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
-from orbitmq.spark.worker import spare_loaded_modules
+from orbitmq.spark.worker import prepare_worker
 
 log = logging.getLogger(__name__)
 
@@ -406,7 +406,7 @@ def plan_tasks(ranges: Sequence[Range], queues: QueueAddresses, options: ReadOpt
 
 def read_partition(partition: InputPartition, options: ReadOptions, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the messages of one task, nothing for the task that Spark plans for an empty query."""
-    spare_loaded_modules()
+    prepare_worker()
     if isinstance(partition, QueuePartition):
         yield from read_queue(partition, options, names)
     elif isinstance(partition, SharedPartition):

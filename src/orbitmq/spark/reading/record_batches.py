@@ -75,7 +75,7 @@ _TAIL = _big_endian(*TAIL_FIELDS)
 
 
 def decode_records(
-    raw: bytes,
+    raw: bytes | memoryview,
     names: Sequence[str],
     *,
     broker_name: str = "",

@@ -33,23 +33,28 @@ from orbitmq.wire.messages.record import HOST_SIZE_V4, HOST_SIZE_V6, parse_host
 
 _NAME_VALUE_SEPARATOR = ord(NAME_VALUE_SEPARATOR)
 _PROPERTY_SEPARATOR = ord(PROPERTY_SEPARATOR)
-_CELLS_MAX = 1 << 23
-"""Rows times names up to which equal names in one row are found by counting; beyond it, the table would be too large."""
+_KEY_SIZE = 8
+"""Bytes of a name that are compared as one number."""
+_KEY_MASKS = np.array([(1 << 8 * size) - 1 for size in range(_KEY_SIZE + 1)], np.uint64)
+"""What is the name's own of so many bytes from its start on, by its size."""
+_PAIRS_MAX = 16
+"""Pairs in each row up to which every two of a row are compared; beyond it, there are too many."""
 
 
 @dataclass(frozen=True)
 class Properties:
-    """All name-value pairs of many records, in order.
+    """All name-value pairs of many records, in order, no name twice in a record.
 
-    Those of record n are from `bounds[n]` to `bounds[n + 1]`; `rows` says of each pair whose it is. `name_codes` are the
-    places of the names in `distinct_names`.
+    Those of record n are from `bounds[n]` to `bounds[n + 1]`; `rows` says of each pair whose it is. Names lie in `raw`, from
+    `starts` to `separators`; `keys` are their first bytes.
     """
 
+    raw: pa.Buffer
     bounds: Positions
     rows: Positions
-    names: pa.Array
-    distinct_names: list[str]
-    name_codes: npt.NDArray[Any]
+    starts: Positions
+    separators: Positions
+    keys: npt.NDArray[Any]
     values: pa.Array
 
     @classmethod
@@ -66,46 +71,36 @@ class Properties:
         offsets = np.frombuffer(table, np.int32)[: len(strings) + 1]
         raw = strings.buffers()[2] or pa.py_buffer(b"")
         data = np.frombuffer(raw, np.uint8)[: offsets[-1]]
-        starts, ends = _pair_bounds(data, offsets)
-        separators = _first_separators(data, starts, ends)
+        starts, separators, ends = _pairs(data, offsets)
         is_whole = (separators > starts) & (separators < ends - 1)
         if not is_whole.all():
             starts, separators, ends = starts[is_whole], separators[is_whole], ends[is_whole]
         bounds = np.searchsorted(starts, offsets)
-        names = gather_slices(raw, starts, separators, pa.string())
+        counts = np.diff(bounds)
+        rows = np.repeat(np.arange(len(counts)), counts)
+        keys = _keys(data, starts, separators)
+        # Names hardly ever repeat in a row: their keys show that without looking at the names.
+        count_max = int(counts.max(initial=0))
+        if count_max > _PAIRS_MAX or any(_repeats(keys, rows, step) for step in range(1, count_max)):
+            last = _last_of_each(rows, gather_slices(raw, starts, separators, pa.string()))
+            starts, separators, ends = starts[last], separators[last], ends[last]
+            bounds, rows, keys = np.searchsorted(last, bounds), rows[last], keys[last]
         values = gather_slices(raw, separators + 1, ends, pa.string())
-        return cls._distinct(bounds, names, values)
-
-    @classmethod
-    def _distinct(cls, bounds: Positions, names: pa.Array, values: pa.Array) -> Properties:
-        """Keep the last of equal names in a row: an Arrow map must not hold a key twice."""
-        encoded = names.dictionary_encode()
-        name_count = len(encoded.dictionary)
-        codes = np.frombuffer(encoded.indices.buffers()[1] or b"", np.int32)[: len(names)]
-        row_count = len(bounds) - 1
-        rows = np.repeat(np.arange(row_count), np.diff(bounds))
-        cells = rows * name_count + codes  # one number for each pair of row and name
-        last = _last_of_each(cells, row_count * name_count)
-        if last is not None:
-            rows, codes = rows[last], codes[last]
-            kept = to_arrow(last, pa.int64())
-            names, values = names.take(kept), values.take(kept)
-            bounds = np.searchsorted(last, bounds)
-        return cls(bounds, rows, names, encoded.dictionary.to_pylist(), codes, values)
+        return cls(raw, bounds, rows, starts, separators, keys, values)
 
     def as_map(self) -> pa.Array:
         """Return one map per record."""
         bounds = to_arrow(self.bounds.astype(np.int32), pa.int32())
-        return pa.MapArray.from_arrays(bounds, self.names, self.values, PROPERTIES)
+        names = gather_slices(self.raw, self.starts, self.separators, pa.string())
+        return pa.MapArray.from_arrays(bounds, names, self.values, PROPERTIES)
 
     def find(self, name: str) -> pa.Array:
         """Return each record's value of the property `name`, null where a record has none."""
         row_count = len(self.bounds) - 1
-        code = self.distinct_names.index(name) if name in self.distinct_names else -1
-        found = np.flatnonzero(self.name_codes == code)
+        found = self._named(name.encode())
         if not len(found):
             return pa.nulls(row_count, pa.string())
-        if len(found) == row_count:  # at most one per row, since equal names were left out
+        if len(found) == row_count:  # at most one per row
             return self.values.take(to_arrow(found, pa.int64()))
         positions, is_missing = np.zeros(row_count, np.int64), np.ones(row_count, np.bool_)
         positions[self.rows[found]] = found
@@ -113,43 +108,72 @@ class Properties:
         # One `take` both copies the values and puts a null where its index is null.
         return self.values.take(to_arrow(positions, pa.int64(), is_missing))
 
+    def _named(self, name: bytes) -> Positions:
+        """Return which pairs have the name."""
+        found: Positions = np.flatnonzero(self.keys == np.uint64(int.from_bytes(name[:_KEY_SIZE], "little")))
+        found = found[self.separators[found] - self.starts[found] == len(name)]
+        if len(name) > _KEY_SIZE:
+            spelled = gather_bytes(np.frombuffer(self.raw, np.uint8), self.starts[found], len(name))
+            found = found[(spelled == np.frombuffer(name, np.uint8)).all(axis=1)]
+        return found
 
-def _pair_bounds(data: Bytes, offsets: npt.NDArray[Any]) -> tuple[Positions, Positions]:
-    """Return where pairs start and end: at separators, and at the end of a row that lacks its last one."""
-    ends = np.flatnonzero(data == _PROPERTY_SEPARATOR)
+
+def _pairs(data: Bytes, offsets: npt.NDArray[Any]) -> tuple[Positions, Positions, Positions]:
+    """Return where pairs start, where the first 0x01 at or after that lies, and where they end.
+
+    They end at separators, and at the end of a row that lacks its last one. The end of the data stands for a 0x01 that is
+    missing.
+    """
+    marks = np.flatnonzero(data <= _PROPERTY_SEPARATOR)
+    kinds = data[marks]
     # Rows that are not empty end behind their last byte; those where that byte is no separator have an open pair.
     row_ends = offsets[1:][offsets[1:] > offsets[:-1]]
     open_ends = row_ends[data[row_ends - 1] != _PROPERTY_SEPARATOR]
+    if (
+        not len(open_ends)
+        and (kinds[::2] == _NAME_VALUE_SEPARATOR).all()
+        and (kinds[1::2] == _PROPERTY_SEPARATOR).all()
+    ):
+        # Nearly always: each pair has one 0x01, and starts behind the separator before it, across rows as well.
+        separators, ends = marks[::2], marks[1::2]
+        return np.concatenate(([0], ends[:-1] + 1))[: len(ends)], separators, ends
+    ends = marks[kinds == _PROPERTY_SEPARATOR]
     if not len(open_ends):
-        # Nearly always: each pair starts behind the separator before it, across rows as well.
-        return np.concatenate(([0], ends[:-1] + 1))[: len(ends)], ends
-    # A row may end open just where the next one begins with a separator: the ends are equal then, the open one is first.
-    both = np.concatenate((open_ends, ends))
-    order = np.argsort(both, kind="stable")
-    next_starts = np.concatenate((open_ends, ends + 1))[order]
-    return np.concatenate(([0], next_starts[:-1])), both[order]
-
-
-def _first_separators(data: Bytes, starts: Positions, ends: Positions) -> Positions:
-    """Return where the first 0x01 lies at or after each start; the end of the data where there is none."""
-    separators = np.flatnonzero(data == _NAME_VALUE_SEPARATOR)
-    if len(separators) == len(starts) and ((separators >= starts) & (separators < ends)).all():
-        return separators  # nearly always: each pair has one
+        starts = np.concatenate(([0], ends[:-1] + 1))[: len(ends)]
+    else:
+        # A row may end open just where the next one begins with a separator: the ends are equal then, the open one is first.
+        both = np.concatenate((open_ends, ends))
+        order = np.argsort(both, kind="stable")
+        next_starts = np.concatenate((open_ends, ends + 1))[order]
+        starts, ends = np.concatenate(([0], next_starts[:-1])), both[order]
     # The end of the data stands behind all of them, so that the search below always finds an entry.
-    separators = np.append(separators, len(data))
-    return separators[np.searchsorted(separators, starts)]
+    separators = np.append(marks[kinds == _NAME_VALUE_SEPARATOR], len(data))
+    return starts, separators[np.searchsorted(separators, starts)], ends
 
 
-def _last_of_each(cells: Positions, cell_count: int) -> Positions | None:
-    """Return the index of the last entry of each distinct cell, in order; None when no cell repeats."""
-    if not len(cells):
-        return None
-    # Names hardly ever repeat in a row: counting shows that without sorting.
-    if cell_count <= _CELLS_MAX and np.bincount(cells).max() == 1:
-        return None
+def _keys(data: Bytes, starts: Positions, separators: Positions) -> npt.NDArray[Any]:
+    """Return the first bytes of each name as one number, little-endian, zeros behind a short one."""
+    if len(starts) and starts[-1] + _KEY_SIZE > len(data):
+        data = np.concatenate((data, np.zeros(_KEY_SIZE, np.uint8)))
+    keys: npt.NDArray[Any] = gather_bytes(data, starts, _KEY_SIZE).view("<u8").reshape(-1)
+    keys &= _KEY_MASKS[np.minimum(separators - starts, _KEY_SIZE)]
+    return keys
+
+
+def _repeats(keys: npt.NDArray[Any], rows: Positions, step: int) -> bool:
+    """Say whether two pairs of a row that are `step` apart have the same key."""
+    same = np.flatnonzero(keys[step:] == keys[:-step])
+    return bool((rows[same] == rows[same + step]).any())
+
+
+def _last_of_each(rows: Positions, names: pa.Array) -> Positions:
+    """Return which pairs are the last of their name in their row, in order."""
+    encoded = names.dictionary_encode()
+    codes = np.frombuffer(encoded.indices.buffers()[1], np.int32)[: len(names)]
+    cells = rows * len(encoded.dictionary) + codes  # one number for each pair of row and name
     # `unique` reports the first entry of each value: in the reversed cells that is the last one.
     _, from_end = np.unique(cells[::-1], return_index=True)
-    return None if len(from_end) == len(cells) else np.sort(len(cells) - 1 - from_end)
+    return np.sort(len(cells) - 1 - from_end)
 
 
 _HEX = np.frombuffer("".join(f"{value:02X}" for value in range(256)).encode(), np.uint8).reshape(256, 2)

@@ -16,7 +16,8 @@ from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.record import HOST_SIZE_V6, format_host
 
-pieces = st.sampled_from(["a", "b", "TAGS", "\x01", "\x02", "v", "é"])
+NAMES = ("a", "TAGS", "UNIQ_KEY", "UNIQ_KEYS", "UNIQ_KEYé", "nobody")
+pieces = st.sampled_from([*NAMES[:-1], "b", "\x01", "\x02", "v", "é", "\x00"])
 rows = st.lists(st.lists(pieces, max_size=10).map("".join), max_size=8)
 
 
@@ -28,6 +29,8 @@ def parse(texts: list[str]) -> Properties:
 @example([])
 @example(["a\x01v", "\x02a\x01v"])
 @example(["", "a\x01v\x02", ""])
+@example(["a\x01v\x02" * 20, "b\x01v"])
+@example(["UNIQ_KEYS\x01v\x02UNIQ_KEY\x01w\x02UNIQ_KEYé\x01x"])
 def test_maps_and_values_are_read_as_one_by_one(texts):
     found = parse(texts)
     expected = [parse_properties(text) for text in texts]
@@ -36,13 +39,13 @@ def test_maps_and_values_are_read_as_one_by_one(texts):
     maps.validate(full=True)
     assert maps.type == PROPERTIES
     assert [dict(pairs) for pairs in maps.to_pylist()] == expected
-    for name in ("a", "TAGS", "nobody"):
+    for name in NAMES:
         assert found.find(name).to_pylist() == [row.get(name) for row in expected]
 
 
-@pytest.mark.parametrize("cells_max", [0, 1 << 23])
-def test_of_equal_names_in_one_record_the_last_wins(cells_max, monkeypatch):
-    monkeypatch.setattr(module, "_CELLS_MAX", cells_max)
+@pytest.mark.parametrize("pairs_max", [0, 16])
+def test_of_equal_names_in_one_record_the_last_wins(pairs_max, monkeypatch):
+    monkeypatch.setattr(module, "_PAIRS_MAX", pairs_max)
 
     found = parse(["a\x01one\x02b\x01x\x02a\x01two\x02", "a\x01three\x02"])
 
@@ -50,9 +53,9 @@ def test_of_equal_names_in_one_record_the_last_wins(cells_max, monkeypatch):
     assert found.find("a").to_pylist() == ["two", "three"]
 
 
-@pytest.mark.parametrize("cells_max", [0, 1 << 23])
-def test_records_without_equal_names_keep_all_their_pairs(cells_max, monkeypatch):
-    monkeypatch.setattr(module, "_CELLS_MAX", cells_max)
+@pytest.mark.parametrize("pairs_max", [0, 16])
+def test_records_without_equal_names_keep_all_their_pairs(pairs_max, monkeypatch):
+    monkeypatch.setattr(module, "_PAIRS_MAX", pairs_max)
 
     assert parse(["a\x011\x02b\x012", "b\x013"]).as_map().to_pylist() == [[("a", "1"), ("b", "2")], [("b", "3")]]
 
