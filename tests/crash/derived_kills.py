@@ -1,8 +1,9 @@
-"""kill -9 of a broker's process in the midst of keyed messages, timers and pops, spoken to by our own clients.
+"""kill -9 of a broker's process in the midst of keyed messages, timers, pops, transactions and requests, by our own clients.
 
 After each restart every message that was acknowledged is found by its key and by its id. In the end every timer has come, none
 before its time, and each once more at most for each kill; every message to be popped has been acknowledged, and none came
-after the broker had taken its ack.
+after the broker had taken its ack; every transaction that was committed has been delivered once, and no other has. Each reply
+belongs to its request.
 """
 
 from __future__ import annotations
@@ -11,13 +12,25 @@ import asyncio
 from bisect import bisect
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TypeVar
 
 from crash.kills import Lost
-from orbitmq import ClientError, Message, Producer, PullConsumer, SimpleConsumer
+from orbitmq import (
+    Batch,
+    ClientError,
+    Decision,
+    Message,
+    Producer,
+    PullConsumer,
+    PushConsumer,
+    SimpleConsumer,
+    StoredMessage,
+    TransactionProducer,
+)
 from orbitmq.admin.client import AdminClient
 from orbitmq.clock import now_ms
 from orbitmq.errors import ConnectionFailed, RequestTimeout, RouteNotFound
@@ -25,7 +38,7 @@ from orbitmq.testing import LocalCluster
 
 T = TypeVar("T")
 
-KEYED, LATER, POPPED, GROUP = "keyed", "later", "popped", "clerks"
+KEYED, LATER, POPPED, DECIDED, QUESTIONS, GROUP = "keyed", "later", "popped", "decided", "questions", "clerks"
 DELAYS_MS = (1_000, 2_000, 3_000)
 TIMERS_PER_S = 60
 INVISIBLE_MS = 1_500
@@ -40,7 +53,11 @@ SETTINGS = {
     "max_hash_slot_num": 64,
     "max_index_num": 500,
     "flush_consumer_offset_interval": 500,
+    "transaction_time_out": 100,
+    "transaction_check_interval": 200,
+    "transaction_check_max": 1_000_000,
 }
+REPLY_TIMEOUT_MS = 2_000
 
 
 class Kills:
@@ -65,6 +82,8 @@ class Kills:
         self._done: set[bytes] = set()
         self._maybe_done: set[bytes] = set()
         """Messages whose ack a kill has cut off, or that came too late perhaps."""
+        self._decisions: dict[str, Decision] = {}
+        """Of transactions, by message id, each before the broker is told."""
         self._is_over = False
         self._may_send_keyed = asyncio.Event()
         """Cleared while messages are looked up: each small index file waits for the disk, and may be slower than the sender."""
@@ -77,8 +96,9 @@ class Kills:
         """Kill the broker so often, and compare. Raises Lost."""
         async with self._cluster as cluster:
             async with asyncio.TaskGroup() as group:
-                jobs = [self._send_keyed, self._send_timers, self._send_popped]
+                jobs = [self._send_keyed, self._send_timers, self._send_popped, self._ask_question]
                 senders = [group.create_task(self._go_on(job)) for job in jobs]
+                senders += [group.create_task(job()) for job in (self._decide, self._answer_questions)]
                 consumer = group.create_task(self._pop())
                 for _ in range(kills):
                     enough = len(self._done) + self._random.randrange(1, self._pace)
@@ -96,7 +116,13 @@ class Kills:
                 self._is_over = True
                 await consumer
             await self._judge_timers(kills)
-        self.counts |= {"keyed": len(self._keyed), "timers": len(self._due_ms), "popped": len(self._to_pop)}
+            await self._judge_transactions()
+        self.counts |= {
+            "transactions": len(self._decisions),
+            "keyed": len(self._keyed),
+            "timers": len(self._due_ms),
+            "popped": len(self._to_pop),
+        }
 
     async def _go_on(self, job: Callable[[Producer, int], Awaitable[None]]) -> None:
         number = 0
@@ -127,6 +153,44 @@ class Kills:
         await producer.send(Message(POPPED, body))
         self._to_pop.add(body)
         await asyncio.sleep(0.005)
+
+    async def _ask_question(self, producer: Producer, number: int) -> None:
+        body = b"%d" % number
+        reply = await producer.request(Message(QUESTIONS, body), timeout_ms=REPLY_TIMEOUT_MS)
+        if reply.body != body[::-1]:
+            raise Lost(f"request {body!r} was answered with {reply.body!r}")
+        self.counts["replies"] += 1
+        await asyncio.sleep(0.02)
+
+    async def _answer_questions(self) -> None:
+        async def answer(batch: Batch) -> None:
+            for message in batch:
+                with suppress(ClientError):  # its asker has gone on, or the broker is away
+                    await consumer.reply(message, message.body[::-1])
+
+        consumer = PushConsumer("answerers", self._cluster.name_servers, handler=answer)
+        consumer.subscribe(QUESTIONS)
+        async with consumer:
+            await asyncio.Event().wait()
+
+    def _deciding(self) -> TransactionProducer:
+        def check(message: StoredMessage) -> Decision:
+            return self._decisions.get(message.message_id, Decision.ROLLBACK)
+
+        return TransactionProducer("deciders", self._cluster.name_servers, check=check, topics=[DECIDED], retries=0)
+
+    async def _decide(self) -> None:
+        """Begin transactions and end them by chance; the broker asks about those whose end it was not told."""
+        async with self._deciding() as producer:
+            while True:
+                try:
+                    async with producer.transaction(Message(DECIDED, b"x" * 100)) as transaction:
+                        decision = self._random.choice([Decision.COMMIT, Decision.ROLLBACK])
+                        self._decisions[transaction.sent.message_id] = decision
+                        transaction.decide(decision if self._random.random() < 0.8 else Decision.UNKNOWN)
+                except ClientError:
+                    await asyncio.sleep(0.02)
+                await asyncio.sleep(0.005)
 
     async def _pop(self) -> None:
         """Receive and acknowledge until everything is done; one message of four is left for another time."""
@@ -182,6 +246,27 @@ class Kills:
                 self.counts["look-ups asked again"] += not isinstance(error, ConnectionFailed | RouteNotFound)
                 self.counts["look-ups unanswered"] += isinstance(error, RequestTimeout)
                 await asyncio.sleep(0.05)
+
+    async def _judge_transactions(self) -> None:
+        """Wait until all that was committed has come. Raises Lost: something has not, or came twice, or was not committed."""
+        committed = {message_id for message_id, decision in self._decisions.items() if decision is Decision.COMMIT}
+        loop = asyncio.get_running_loop()
+        until_s, came = loop.time() + TIMEOUT_S, Counter[str]()
+        async with self._deciding(), PullConsumer("readers", self._cluster.name_servers) as reader:
+            queues = await reader.queues(DECIDED)
+            reader.assign(queues)
+            for queue in queues:
+                reader.seek(queue, 0)
+            while not came.keys() >= committed and loop.time() < until_s:
+                came.update(message.message_id for message in await reader.poll(timeout_ms=500))
+            came.update(message.message_id for message in await reader.poll(timeout_ms=1_000))
+        lost, wrong = committed - came.keys(), came.keys() - committed
+        twice = [message_id for message_id, times in came.items() if times > 1]
+        if lost or wrong or twice:
+            raise Lost(
+                f"of {len(committed)} transactions that were committed {len(lost)} were lost and {len(twice)} came twice; "
+                f"{len(wrong)} came that were not"
+            )
 
     async def _judge_timers(self, kills: int) -> None:
         came: dict[bytes, list[int]] = {}

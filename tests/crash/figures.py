@@ -36,7 +36,7 @@ from hostile.figures import main
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "latest-crash.json"
 KILLS, POWER_CUTS, STEPS, TRANSACTION_KILLS = 200, 10_000, 1_000_000, 60
-DERIVED_CUTS, DERIVED_KILLS = 5_000, 60
+DERIVED_CUTS, DERIVED_KILLS = 5_000, 200
 DELAYED, DELAYED_PER_S, ROUNDS = 40_000, 20_000, 3
 REPEATED_MAX = 120
 PACE = 3_000
@@ -96,7 +96,7 @@ def kill_in_transactions(size: Size) -> Figure:
 
 
 def kill_derived(size: Size) -> Figure:
-    """Kill a broker in the midst of keyed messages, timers and pops."""
+    """Kill a broker in the midst of keyed messages, timers, pops, transactions and requests."""
     kills, counts, again = size.of(DERIVED_KILLS), Counter[str](), 0
     outcome = "0 lost"
     for flush in ("SYNC_FLUSH", "ASYNC_FLUSH"):
@@ -110,11 +110,12 @@ def kill_derived(size: Size) -> Figure:
         again = max(again, load.repeated)
     return Figure(
         asked=f"{DERIVED_KILLS} kills -9; acknowledged messages are found by key and id after each, every timer comes and none early, "
-        f"at most {REPEATED_MAX} again after one kill (60/s), every popped message comes until it is acknowledged and not after",
+        f"at most {REPEATED_MAX} again after one kill (60/s), every popped message comes until it is acknowledged and not after, every commit once, every reply is that of its request",
         measured=f"{counts['kills']} kills; {counts['keyed']:,} keyed messages, {counts['look-ups']:,} look-ups "
         f"({counts['look-ups asked again']:,} asked again, {counts['look-ups unanswered']:,} of them after a time-out); "
         f"{counts['timers']:,} timers "
-        f"({counts['timers again']:,} came again, at most {again} after one kill); {counts['popped']:,} popped; {outcome}",
+        f"({counts['timers again']:,} came again, at most {again} after one kill); {counts['popped']:,} popped; "
+        f"{counts['transactions']:,} transactions; {counts['replies']:,} replies; {outcome}",
         reached=outcome[0] == "0" and again <= REPEATED_MAX,
     )
 

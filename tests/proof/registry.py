@@ -42,10 +42,10 @@ CRASH_ABOUT: Mapping[str, About] = {
         "each committed message is delivered once, over 60 kills of producer and broker",
     ),
     "kills-derived": About(
-        12,
+        40,
         BROKER,
-        ("store", "broker", "timers", "pop"),
-        "60 kills of a broker lose no indexed message, no timer and no popped message",
+        ("store", "broker", "timers", "pop", "transactions"),
+        "200 kills of a broker under a mixed load lose no indexed message, timer, popped message or commit",
     ),
     "power-cuts": About(2, STORE, ("store",), "10,000 simulated power cuts lose nothing that was acknowledged"),
     "derived-cuts": About(
