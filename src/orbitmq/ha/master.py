@@ -21,6 +21,13 @@ class LogChunk(NamedTuple):
     size: int
 
 
+class ConfirmedRange(NamedTuple):
+    """A slave has what was stored from `start` to `end`, places of the log."""
+
+    start: int
+    end: int
+
+
 class SlaveFeed:
     """What a master has still to send to one slave.
 
@@ -34,7 +41,8 @@ class SlaveFeed:
         self.sent = -1
         """Up to here (bytes) the log was sent; -1 before the slave's first report."""
         self.acknowledged = -1
-        """Up to here the slave has it; -1 before its first report."""
+        """Up to here the slave says that it has it; -1 before its first report."""
+        self._log_end_at_start = 0
         self.reported_at_ms = now_ms
         self.sent_at_ms = now_ms
         self._segment_size = segment_size
@@ -50,11 +58,20 @@ class SlaveFeed:
         self.reported_at_ms = now_ms
         if self.sent < 0:
             self.sent = self._start = self._first(offset, log_start, log_end)
+            self._log_end_at_start = log_end
         elif offset != self.acknowledged and not max(self._start, self.acknowledged) <= offset <= self.sent:
             raise FrameError(
                 f"a slave that had {self.acknowledged} and was sent the log up to {self.sent} says that it has {offset}"
             )
         self.acknowledged = offset
+
+    @property
+    def confirmed(self) -> ConfirmedRange | None:
+        """What the slave's reports stand for; None before the first one.
+
+        Only messages that were stored later: the first report is the slave's word alone, and its log may have another history.
+        """
+        return ConfirmedRange(self._log_end_at_start, self.acknowledged) if self.sent >= 0 else None
 
     def _first(self, offset: int, log_start: int, log_end: int) -> int:
         if offset == 0:

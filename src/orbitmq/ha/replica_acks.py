@@ -10,8 +10,10 @@ what is new.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
+
+from orbitmq.ha.master import ConfirmedRange
 
 
 class ReplicaAckResult(Enum):
@@ -46,25 +48,34 @@ class ReplicaAcks:
         """Count the waiters."""
         return len(self._waiting)
 
-    def wait(self, end: int, acknowledged: Iterable[int], now_ms: int, waiter: Waiter) -> ReplicaAckResult | None:
-        """Queue `waiter` until enough slaves have the log up to `end`; None: it is called later.
+    def wait(
+        self, end: int, confirmed: Sequence[ConfirmedRange], now_ms: int, waiter: Waiter
+    ) -> ReplicaAckResult | None:
+        """Queue `waiter` until enough slaves have the message that ends at `end`; None: it is called later.
 
         Args:
-            acknowledged: up to where each slave has the log.
+            confirmed: what each slave has.
         """
-        at = self._reached(acknowledged)
-        if at >= end:
+        if self._is_confirmed(end, confirmed):
             return ReplicaAckResult.DONE
+        at = self._reached(confirmed)
         if end - at > self._gap_max or at < 0:
             return ReplicaAckResult.NO_SLAVE
         self._waiting.append((end, now_ms + self._timeout_ms, waiter))
         return None
 
-    def advance(self, acknowledged: Iterable[int]) -> list[Waiter]:
+    def advance(self, confirmed: Sequence[ConfirmedRange]) -> list[Waiter]:
         """Return the waiters for what enough slaves have now, in order."""
-        at, ready = self._reached(acknowledged), []
+        at = self._reached(confirmed)
+        ready: list[Waiter] = []
+        left: list[tuple[int, int, Waiter]] = []
         while self._waiting and self._waiting[0][0] <= at:
-            ready.append(self._waiting.popleft()[2])
+            waiting = self._waiting.popleft()
+            if self._is_confirmed(waiting[0], confirmed):
+                ready.append(waiting[2])
+            else:
+                left.append(waiting)  # for what was stored before the slave came: until their time is over
+        self._waiting.extendleft(reversed(left))
         return ready
 
     def expire(self, now_ms: int) -> list[Waiter]:
@@ -78,7 +89,10 @@ class ReplicaAcks:
         """Return all waiters, in order: no slave will report any more."""
         return [self._waiting.popleft()[2] for _ in range(len(self._waiting))]
 
-    def _reached(self, acknowledged: Iterable[int]) -> int:
+    def _is_confirmed(self, end: int, confirmed: Sequence[ConfirmedRange]) -> bool:
+        return sum([known.start < end <= known.end for known in confirmed]) >= self._slave_count
+
+    def _reached(self, confirmed: Sequence[ConfirmedRange]) -> int:
         """Return up to where enough slaves have the log, -1 where there are too few."""
-        places = sorted(acknowledged, reverse=True)
+        places = sorted([known.end for known in confirmed], reverse=True)
         return places[self._slave_count - 1] if len(places) >= self._slave_count else -1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import nlargest
 
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.log.scanning import committed_records
@@ -15,6 +16,8 @@ from orbitmq.wire.messages.record import Record
 
 _COUNT_MAX = 32
 _SIZE_MAX = 256 * 1024
+_NEWEST_QUEUES = 16
+"""Queues in which `newest_places` looks."""
 
 
 class StoreReader:
@@ -148,6 +151,20 @@ class StoreReader:
     def queue_ids(self, topic: str) -> list[int]:
         """Return the ids of a topic's queues that ever had a message, sorted."""
         return sorted(queue.queue_id for queue in self._queues.of_topic(topic))
+
+    def newest_places(self) -> list[int]:
+        """Return where some messages of the queues with the newest ones begin in the log, the last one first.
+
+        The further back, the fewer: their distances in a queue double.
+        """
+        queues = [queue for queue in self._queues if queue.max_offset > queue.base_offset]
+        newest = nlargest(_NEWEST_QUEUES, queues, key=lambda queue: queue.entry(queue.max_offset - 1)[0])
+        places = {
+            queue.entry(queue.max_offset - (1 << power))[0]
+            for queue in newest
+            for power in range((queue.max_offset - queue.base_offset).bit_length())
+        }
+        return sorted((place for place in places if place >= self._commit_log.min_offset), reverse=True)
 
     def topics(self) -> list[str]:
         """Return the topics that have consume queues, sorted."""

@@ -76,6 +76,15 @@ def test_an_empty_slave_may_report_0_until_it_has_something(slave: SlaveFeed) ->
     assert slave.acknowledged == 230
 
 
+def test_reports_confirm_what_was_stored_after_the_first_one(slave: SlaveFeed) -> None:
+    assert slave.confirmed is None
+    slave.report(190, 0, 250, 0)
+    assert slave.confirmed == (250, 190)
+    slave.note_sent(90, 0)
+    slave.report(280, 0, 280, 0)
+    assert slave.confirmed == (250, 280)
+
+
 @pytest.mark.parametrize("lie", [189, 0, 221, 150])
 def test_a_report_that_cannot_be_true_ends_the_connection(lie: int, slave: SlaveFeed) -> None:
     slave.report(190, 0, 250, 0)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orbitmq.ha.master import ConfirmedRange
 from orbitmq.ha.replica_acks import ReplicaAckResult, ReplicaAcks
 
 
@@ -10,50 +11,54 @@ def copies(slave_count: int = 1, gap_max: int = 1_000) -> ReplicaAcks:
     return ReplicaAcks(slave_count, timeout_ms=3_000, gap_max=gap_max)
 
 
+def ranges(*ends: int, start: int = -1) -> list[ConfirmedRange]:
+    return [ConfirmedRange(start, end) for end in ends]
+
+
 def wait(
-    waiting: ReplicaAcks, end: int, acknowledged: list[int], now_ms: int = 0
+    waiting: ReplicaAcks, end: int, confirmed: list[ConfirmedRange], now_ms: int = 0
 ) -> tuple[ReplicaAckResult | None, list[ReplicaAckResult]]:
     told: list[ReplicaAckResult] = []
-    return waiting.wait(end, acknowledged, now_ms, told.append), told
+    return waiting.wait(end, confirmed, now_ms, told.append), told
 
 
 def test_who_waits_is_told_when_a_slave_has_the_place() -> None:
     waiting = copies()
-    assert wait(waiting, 10, [9]) == (None, [])
-    assert waiting.advance([9]) == []
-    assert len(waiting.advance([10])) == 1
+    assert wait(waiting, 10, ranges(9)) == (None, [])
+    assert waiting.advance(ranges(9)) == []
+    assert len(waiting.advance(ranges(10))) == 1
     assert len(waiting) == 0
 
 
 def test_no_send_waits_for_what_a_slave_has() -> None:
-    assert wait(copies(), 10, [10, 3])[0] is ReplicaAckResult.DONE
+    assert wait(copies(), 10, ranges(10, 3))[0] is ReplicaAckResult.DONE
 
 
 def test_without_a_slave_there_is_no_slave_to_wait_for() -> None:
-    assert wait(copies(), 10, [])[0] is ReplicaAckResult.NO_SLAVE
-    assert wait(copies(slave_count=2), 10, [10])[0] is ReplicaAckResult.NO_SLAVE
+    assert wait(copies(), 10, ranges())[0] is ReplicaAckResult.NO_SLAVE
+    assert wait(copies(slave_count=2), 10, ranges(10))[0] is ReplicaAckResult.NO_SLAVE
 
 
 def test_of_two_wanted_slaves_the_slower_one_counts() -> None:
     waiting = copies(slave_count=2)
-    assert wait(waiting, 10, [20, 9])[0] is None
-    assert waiting.advance([20, 9, 3]) == []
-    assert len(waiting.advance([9, 20, 11])) == 1
+    assert wait(waiting, 10, ranges(20, 9))[0] is None
+    assert waiting.advance(ranges(20, 9, 3)) == []
+    assert len(waiting.advance(ranges(9, 20, 11))) == 1
 
 
 def test_a_slave_that_is_too_far_behind_is_not_waited_for() -> None:
-    assert wait(copies(gap_max=100), 200, [100])[0] is None
-    assert wait(copies(gap_max=100), 201, [100])[0] is ReplicaAckResult.NO_SLAVE
+    assert wait(copies(gap_max=100), 200, ranges(100))[0] is None
+    assert wait(copies(gap_max=100), 201, ranges(100))[0] is ReplicaAckResult.NO_SLAVE
 
 
 def test_a_slave_that_has_just_come_with_nothing_is_waited_for() -> None:
-    assert wait(copies(), 10, [0])[0] is None
+    assert wait(copies(), 10, ranges(0))[0] is None
 
 
 def test_who_has_waited_too_long_is_told_and_others_wait_on() -> None:
     waiting = copies()
-    wait(waiting, 10, [0], now_ms=0)
-    wait(waiting, 20, [0], now_ms=1)
+    wait(waiting, 10, ranges(0), now_ms=0)
+    wait(waiting, 20, ranges(0), now_ms=1)
     assert waiting.expire(2_999) == []
     assert len(waiting.expire(3_000)) == 1
     assert len(waiting) == 1
@@ -61,10 +66,28 @@ def test_who_has_waited_too_long_is_told_and_others_wait_on() -> None:
 
 def test_at_the_end_all_are_told() -> None:
     waiting = copies()
-    wait(waiting, 10, [0])
-    wait(waiting, 20, [0])
+    wait(waiting, 10, ranges(0))
+    wait(waiting, 20, ranges(0))
     assert len(waiting.abandon()) == 2
     assert len(waiting) == 0
+
+
+def test_a_slave_confirms_nothing_that_was_stored_before_it_came() -> None:
+    waiting = copies()
+    assert wait(waiting, 10, ranges(10, start=10))[0] is None
+    assert wait(waiting, 20, ranges(10, start=10))[0] is None
+    assert len(waiting.advance(ranges(20, start=10))) == 1
+    assert len(waiting) == 1
+    assert len(waiting.advance([*ranges(20, start=10), *ranges(15, start=5)])) == 1
+
+
+def test_who_waits_for_what_no_slave_confirms_is_told_when_its_time_is_over() -> None:
+    waiting = copies()
+    wait(waiting, 10, ranges(10, start=10), now_ms=0)
+    wait(waiting, 20, ranges(10, start=10), now_ms=1)
+    waiting.advance(ranges(15, start=10))
+    assert len(waiting.expire(3_000)) == 1
+    assert len(waiting.advance(ranges(20, start=10))) == 1
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 50)), max_size=30))
@@ -73,10 +96,10 @@ def test_each_is_told_once_and_in_order(steps: list[tuple[bool, int]]) -> None:
     for is_wait, size in steps:
         if is_wait:
             end += size
-            if waiting.wait(end, [acknowledged], 0, lambda _: None) is None:
+            if waiting.wait(end, ranges(acknowledged), 0, lambda _: None) is None:
                 asked.append(end)
         else:
             acknowledged = min(acknowledged + size, end)
-            told += [None] * len(waiting.advance([acknowledged]))
+            told += [None] * len(waiting.advance(ranges(acknowledged)))
         assert len(told) == sum(place <= acknowledged for place in asked)
         assert len(waiting) == len(asked) - len(told)

@@ -19,6 +19,7 @@ class Following:
         self.log = Follower(
             store,
             config.mapped_file_size_commit_log,
+            links.ask_master,
             master=config.ha_master_address,
             heartbeat_ms=config.ha_send_heartbeat_interval,
             silence_ms=config.ha_housekeeping_interval,

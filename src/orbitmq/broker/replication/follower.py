@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 from orbitmq.address import parse_address
+from orbitmq.broker.replication.comparison import check_copy
 from orbitmq.errors import OrbitError
 from orbitmq.ha.slave import REPORT, FollowedLog
 from orbitmq.store import Store
@@ -26,18 +29,29 @@ class Follower:
     """Follows a master: `run()` until it is cancelled.
 
     Args:
+        ask: asks the broker at an address, and returns the answer's body; it raises ClientError.
         master: the master's HA address, host:port; empty: NameServers tell it (`learn`).
         heartbeat_ms: how often it reports when nothing comes.
         silence_ms: a master that has sent nothing for so long is gone.
     """
 
-    def __init__(self, store: Store, segment_size: int, *, master: str, heartbeat_ms: int, silence_ms: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        segment_size: int,
+        ask: Callable[[str, object], Awaitable[bytes]],
+        *,
+        master: str,
+        heartbeat_ms: int,
+        silence_ms: int,
+    ) -> None:
         self.master = master
         """The master's HA address; empty: not known yet."""
         self.master_broker = ""
         """The address where the master serves clients."""
         self._is_fixed = bool(master)
         self._store = store
+        self._ask = ask
         self._segment_size = segment_size
         self._heartbeat_s = heartbeat_ms / 1000
         self._silence_s = silence_ms / 1000
@@ -50,19 +64,28 @@ class Follower:
         if broker_address:
             self.master_broker = broker_address
         if ha_address and not self._is_fixed and ha_address != self.master:
-            self.master = ha_address
+            self.master, self.master_broker = ha_address, broker_address or ""
             if self._writer is not None:
                 self._writer.close()  # its reader wakes: the old master may be silent for long
 
     async def run(self) -> None:
         """Follow, and come again when the connection ends."""
         while True:
-            if self.master:
+            master = self.master
+            if master:
                 try:
-                    await self._follow(self.master)
+                    await self._compare()
+                    await self._follow(master)
                 except (OSError, OrbitError, TimeoutError) as error:
-                    self._say(f"the master {self.master} cannot be followed: {error or type(error).__name__}")
+                    self._say(f"the master {master} cannot be followed: {error or type(error).__name__}")
             await asyncio.sleep(_RETRY_S)
+
+    async def _compare(self) -> None:
+        """Make sure that this log is a copy of the master's. Raises OrbitError: it is not, or the master does not answer."""
+        if self.master_broker:
+            await check_copy(self._store, partial(self._ask, self.master_broker))
+        else:
+            log.warning("no NameServer has told where the master serves clients: its log is followed without comparing")
 
     async def _follow(self, master: str) -> None:
         async with asyncio.timeout(self._silence_s):

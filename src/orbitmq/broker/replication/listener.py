@@ -15,7 +15,7 @@ from typing import cast
 from orbitmq.address import format_address
 from orbitmq.clock import Clock
 from orbitmq.errors import FrameError, StoreError
-from orbitmq.ha.master import SlaveFeed
+from orbitmq.ha.master import ConfirmedRange, SlaveFeed
 from orbitmq.ha.replica_acks import ReplicaAckResult, ReplicaAcks, Waiter
 from orbitmq.ha.slave import ReportDecoder, format_header
 from orbitmq.net.name_lookup import looked_up
@@ -114,7 +114,7 @@ class SlaveListener:
         Returns:
             None: `waiter` is called on the loop. Otherwise what there is to know already.
         """
-        outcome = self._replica_acks.wait(end, self._acknowledged(), self.monotonic(), waiter)
+        outcome = self._replica_acks.wait(end, self._confirmed(), self.monotonic(), waiter)
         if outcome is None:
             # Also what no consumer is told of, and with SYNC_FLUSH before the disk has it: both happen at the same time.
             self._pump_soon()
@@ -123,10 +123,10 @@ class SlaveListener:
     def acknowledged(self) -> None:
         """Complete the waiters of what slaves have reported now."""
         if len(self._replica_acks):
-            _answer(self._replica_acks.advance(self._acknowledged()), ReplicaAckResult.DONE)
+            _answer(self._replica_acks.advance(self._confirmed()), ReplicaAckResult.DONE)
 
-    def _acknowledged(self) -> list[int]:
-        return [slave.feed.acknowledged for slave in self._slaves if slave.feed.sent >= 0]
+    def _confirmed(self) -> list[ConfirmedRange]:
+        return [confirmed for slave in self._slaves if (confirmed := slave.feed.confirmed) is not None]
 
     def joined(self, slave: _SlaveConnection) -> bool:
         """Take a new connection, unless there are too many."""

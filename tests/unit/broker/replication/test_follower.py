@@ -14,6 +14,8 @@ import pytest
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.replication.follower import Follower
+from orbitmq.broker.replication.metadata import ask_no_master
+from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError
 from orbitmq.wire.headers import GetReplicationStatus, SendResponse
 
@@ -166,6 +168,47 @@ async def test_a_promoted_slave_repeats_no_delayed_and_no_timed_message(tmp_path
         assert sorted(bytes(record.body) for record in records) == [b"delayed", b"new", b"new, too", b"timed"]
 
 
+@pytest.mark.parametrize("old", [b"b" * 100, b"b" * 10, b"b" * 1000, b"b" * 40_000])
+async def test_a_master_that_returns_with_other_messages_is_no_copy(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, old: bytes
+) -> None:
+    """Its last message has no copy; the new master has others in its place, of an equal, a smaller or a larger size."""
+    async with broker(tmp_path / "m", ha_listen_port=0) as master, slave(tmp_path / "s", master) as copy:
+        for _ in range(5):
+            await master.send(body=b"copied")
+        await copied(master, copy)
+    async with broker(tmp_path / "m", ha_listen_port=0) as master:
+        await master.send(body=old)
+    settings = {"broker_role": "SYNC_MASTER", "ha_listen_port": 0, "slave_timeout": 300}
+    async with broker(tmp_path / "s", **settings) as promoted:
+        for _ in range(3):
+            await promoted.send(body=b"a" * 100)
+        async with slave(tmp_path / "m", promoted) as returned:
+            before = log_of(returned)
+            await until(lambda: "it is no copy" in caplog.text)
+            assert (await promoted.send()).code == ResponseCode.SLAVE_NOT_AVAILABLE
+            assert log_of(returned) == before
+            assert not promoted.broker.service.slave_listener.slaves
+
+
+async def test_a_first_report_acknowledges_nothing(tmp_path: Path) -> None:
+    settings = {"broker_role": "SYNC_MASTER", "ha_listen_port": 0, "slave_timeout": 500}
+    async with broker(tmp_path / "m", **settings) as master:
+        host, _, port = master.broker.service.address.replication.rpartition(":")
+        listener, store = master.broker.service.slave_listener, master.broker.service.store
+        _, silent = await asyncio.open_connection(host, int(port))
+        silent.write(bytes(8))
+        await until(lambda: bool(listener.slaves))
+        sending = asyncio.create_task(master.send())
+        await until(lambda: store.max_physical_offset > 0)
+        _, liar = await asyncio.open_connection(host, int(port))
+        liar.write(store.max_physical_offset.to_bytes(8, "big"))
+        assert (await sending).code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+        assert len(listener.slaves) == 2
+        silent.close()
+        liar.close()
+
+
 async def test_a_slave_goes_to_a_new_master_though_the_old_one_is_silent(tmp_path: Path) -> None:
     async def be_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connected.set()
@@ -192,7 +235,7 @@ async def test_a_master_that_answers_no_connection_is_left_in_time(monkeypatch: 
 
     monkeypatch.setattr(asyncio, "open_connection", hang)
     store: Any = None
-    follower = Follower(store, SEGMENT_SIZE, master="192.0.2.1:1", heartbeat_ms=1, silence_ms=1)
+    follower = Follower(store, SEGMENT_SIZE, ask_no_master, master="192.0.2.1:1", heartbeat_ms=1, silence_ms=1)
     with pytest.raises(TimeoutError):
         await follower._follow(follower.master)
 
