@@ -125,7 +125,7 @@ class StoreReader:
 
     def parsed_at(self, physical_offset: int, size: int | None = None) -> Record | None:
         """Return the record that `record_at` does, parsed."""
-        record = self._commit_log.parsed_at(physical_offset, check_crc=True)
+        record = self._commit_log.parsed_at(physical_offset, size, check_crc=True)
         return record if record is not None and self._may_show(physical_offset, record.size, size) else None
 
     def _may_show(self, physical_offset: int, size: int, expected: int | None) -> bool:

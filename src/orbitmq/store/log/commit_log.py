@@ -319,9 +319,13 @@ class CommitLog:
         """Return the record that starts at `physical_offset` and ends before `end`, None when none does."""
         return self._whole_at(physical_offset, check_crc)[0]
 
-    def parsed_at(self, physical_offset: int, *, check_crc: bool = False) -> Record | None:
-        """Return the parsed record that starts there and ends before `end`, None when none does."""
-        return self._whole_at(physical_offset, check_crc)[1]
+    def parsed_at(self, physical_offset: int, size: int | None = None, *, check_crc: bool = False) -> Record | None:
+        """Return the parsed record that starts there and ends before `end`, None when none does.
+
+        Args:
+            size: what it must measure, in bytes: it is read in one go then; None: any.
+        """
+        return self._whole_at(physical_offset, check_crc, size)[1]
 
     def queue_offset_at(
         self, physical_offset: int, size: int, queue_id: int, topic: str, form: tuple[int, bytes]
@@ -376,18 +380,20 @@ class CommitLog:
             tell(error)
         raise StoreUnavailable(f"{error}: what was in it is gone") from error
 
-    def _whole_at(self, physical_offset: int, check_crc: bool) -> tuple[bytes, Record] | tuple[None, None]:
+    def _whole_at(
+        self, physical_offset: int, check_crc: bool, expected: int | None = None
+    ) -> tuple[bytes, Record] | tuple[None, None]:
         if not self.min_offset <= physical_offset < self.end:
             return None, None
-        size = int.from_bytes(self.read(physical_offset, 4), "big")
-        if size > self.end - physical_offset:
+        size = int.from_bytes(self.read(physical_offset, 4), "big") if expected is None else expected
+        if not 0 <= size <= self.end - physical_offset:
             return None, None
         encoded = self.read(physical_offset, size)
         try:
             found = parse_record(encoded, physical_offset, check_crc=check_crc)
         except CorruptRecord:
             return None, None
-        return (encoded, found) if isinstance(found, Record) else (None, None)
+        return (encoded, found) if isinstance(found, Record) and found.size == size else (None, None)
 
     def _fill(self, segment_end: int) -> None:
         """Close the segment with a filler; its head was reserved along with the record before it."""

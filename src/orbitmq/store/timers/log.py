@@ -144,7 +144,8 @@ class TimerLog:
         segment = self._log.find(position)
         if segment is None or not 0 <= position <= self.end - UNIT_SIZE or position + UNIT_SIZE > segment.end:
             return None
-        unit = Unit(*LAYOUT.unpack_from(segment.buffer, position - segment.base))
+        # A named tuple's own constructor is a Python function.
+        unit = tuple.__new__(Unit, LAYOUT.unpack_from(segment.buffer, position - segment.base))
         return unit if is_whole(unit, position) else None
 
     def chain(self, last: int) -> Iterator[tuple[int, Unit | None]]:
