@@ -56,9 +56,9 @@ class DataVersion(NamedTuple):
     timestamp_ms: int = 0
     counter: int = 0
 
-    def next(self, now_ms: int, state_version: int = 0) -> DataVersion:
-        """Return the version after one more change."""
-        return DataVersion(state_version, now_ms, self.counter + 1)
+    def next(self, now_ms: int, state_version: int = 0, *, change_count: int = 1) -> DataVersion:
+        """Return the version after one more change, or after several."""
+        return DataVersion(state_version, now_ms, self.counter + change_count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

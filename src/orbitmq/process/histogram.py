@@ -56,14 +56,14 @@ class Histograms(Generic[K]):
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def observe(self, key: K, value: float) -> None:
-        """Count a value of one key."""
+    def observe(self, key: K, value: float, count: int = 1) -> None:
+        """Count a value of one key, `count` times."""
         found = self._by_key.get(key)
         if found is None:
             if len(self._by_key) >= self._count_max:
                 return
             found = self._by_key[key] = Histogram(self._bounds)
-        found.observe(value)
+        found.observe(value, count)
 
     def items(self) -> Iterator[tuple[K, Histogram]]:
         """Yield every key there is now, with its histogram."""

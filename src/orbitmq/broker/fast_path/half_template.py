@@ -10,20 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from orbitmq.broker.fast_path.send_header import TEXT_SIZE_MAX, TEXTS_MAX
-from orbitmq.broker.sending.answers import UNIQUE_KEY
+from orbitmq.broker.fast_path.keyed_templates import KeyedTemplates
 from orbitmq.broker.transactions.messages import Ending, plain_ending
 from orbitmq.model.message import SysFlag
 from orbitmq.model.topic import HALF_TOPIC
 from orbitmq.store import Draft
 from orbitmq.store.dispatch import tag_code_of
 
-_KEY_SIZE_MAX = 64
 _KEY_COUNT = 2
 """UNIQ_KEY, and the id of the transaction."""
-
-_Around = tuple[str, int, bytes, bytes]
-"""A topic, a queue, and the properties as they are sent before the unique key and behind it."""
 
 
 class HalfTemplate(NamedTuple):
@@ -44,9 +39,6 @@ class HalfTemplate(NamedTuple):
         return tuple.__new__(Draft, half)  # a named tuple's own constructor is a Python function
 
 
-_UNSEEN, _SEEN = HalfTemplate((), 0, None), HalfTemplate((), 1, None)
-
-
 class HalfTemplates:
     """The forms that were made before.
 
@@ -56,8 +48,7 @@ class HalfTemplates:
 
     def __init__(self, special_message: Callable[[Draft], Draft | None]) -> None:
         self._special_message = special_message
-        self._templates: dict[_Around, HalfTemplate | None] = {}
-        """None: they have none. `_SEEN`: they came once; the properties of some producers differ in every message, and come never again."""
+        self._templates = KeyedTemplates(self._template_of)
 
     def find(self, draft: Draft, key: bytes) -> HalfTemplate | None:
         """Return the form of a half message, None where it has to be looked at.
@@ -66,25 +57,9 @@ class HalfTemplates:
             draft: the message as it was sent.
             key: its unique key, a plain word that is not empty.
         """
-        before, _, behind = draft.properties.partition(key)
-        around = draft.topic, draft.queue_id, before, behind
-        template = self._templates.get(around, _UNSEEN)
-        if template is _UNSEEN:
-            if len(self._templates) >= TEXTS_MAX:
-                self._templates.clear()
-            if len(before) + len(behind) <= TEXT_SIZE_MAX:
-                self._templates[around] = _SEEN
-            return None
-        if template is _SEEN:
-            template = self._templates[around] = self._template_of(draft, before, behind, key)
-        return template if template is not None and len(key) <= _KEY_SIZE_MAX else None
+        return self._templates.find(draft, key)
 
-    def _template_of(self, draft: Draft, before: bytes, behind: bytes, key: bytes) -> HalfTemplate | None:
-        # The key has to stand where the unique key does, and nowhere else: then so does that of the next message.
-        name = UNIQUE_KEY + b"\x01"
-        is_alone = before == name or before.endswith(b"\x02" + name)
-        if not is_alone or not behind.startswith(b"\x02") or key in behind or name in behind:
-            return None
+    def _template_of(self, draft: Draft, key: bytes) -> HalfTemplate | None:
         waiting = self._special_message(draft)
         if waiting is None or waiting.topic != HALF_TOPIC:
             return None

@@ -2,9 +2,9 @@
 
 A broker's day is SEND_MESSAGE_V2 with a JSON header. Such frames at the start of a read are appended one after another,
 up to the first that is anything else: another request, another header form, a topic that is not there, a value that must
-be looked at. What a half of a transaction or a message for a later time becomes is made by the slow path's own function. Anything
-else takes the slow path (`handlers.send`), which refuses or serves it. So the fast path never refuses,
-and it stores only what the slow path would store, byte for byte; a test holds the two together.
+be looked at. What a half of a transaction or a message for a later time becomes is made by the slow path's own function, or by
+a template of what that made before. Anything else takes the slow path (`handlers.send`), which refuses or serves it. So the
+fast path never refuses, and it stores only what the slow path would store, byte for byte; a test holds the two together.
 
 It takes a third of the slow path's time per message: docs/adr/0010-send-fast-path.md.
 """
@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from orbitmq.broker.fast_path.half_template import HalfTemplate, HalfTemplates
 from orbitmq.broker.fast_path.send_template import SendTemplates
+from orbitmq.broker.fast_path.timer_template import TimerTemplates
 from orbitmq.broker.handlers.send import note_waiting, special_message
 from orbitmq.broker.sending.answers import NOT_DURABLE, SendAnswers, remark_of
 from orbitmq.broker.sending.tables import SendTables, host_of
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import OrbitError
 from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host, SysFlag
-from orbitmq.model.topic import DataVersion
+from orbitmq.model.topic import RETRY_PREFIX, DataVersion
 from orbitmq.net.dispatch.fast_path import answer_to_failure
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply, encode_reply
@@ -36,6 +37,7 @@ _unpack_prefix = PREFIX.unpack_from
 _OFFSET_DIGITS = 16  # of a message id: the physical offset, in hexadecimal
 _SENTINELS = ("<id>", "111111111", "222222222", "333333333")
 _KEY_SENTINEL = "<key>"
+_HANDLE_SENTINEL = "<handle>"
 _PREPARED = SysFlag.TRANSACTION_PREPARED
 _TURN_ROOM = 8 * TURN_COUNT
 """Sends of one read that are served in one time slice: some four milliseconds. A read has a quarter of a megabyte, and room for 900."""
@@ -47,7 +49,9 @@ _new = tuple.__new__  # a named tuple's own constructor is a Python function
 class _Read:
     """The sends of one read, as far as they are stored."""
 
-    __slots__ = ("at", "counted", "counted_size", "frame_end", "log_end", "opaques", "size_sum", "taken", "topic")
+    __slots__ = (
+        "at", "counted", "counted_size", "frame_end", "has_timers", "log_end", "opaques", "size_sum", "taken", "topic"
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.at = 0
@@ -57,6 +61,8 @@ class _Read:
         """The opaque of the send that is being stored."""
         self.opaques: list[int] = []
         self.log_end = 0
+        self.has_timers = False
+        """Timers were stored whose delivery has not been told of them."""
         self.size_sum = 0
         self.topic = ""
         """What was sent to one topic is counted when another one comes, or at the end."""
@@ -72,9 +78,10 @@ class SendFastPath:
         self._queue_counts: dict[str, int] = {}
         self._templates = SendTemplates(tables.properties)
         self._halves = HalfTemplates(self._special_message)
+        self._timers = TimerTemplates(self._special_message)
         self._answer = _answer_template(tables.answers, _KEY_SENTINEL)
         self._keyless_answer = _answer_template(tables.answers, None)
-        self._id_start = offset_message_id(tables.answers.host, 0)[:-_OFFSET_DIGITS]
+        self._recall_answer = _answer_template(tables.answers, _KEY_SENTINEL, _HANDLE_SENTINEL)
 
     def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
         """Store the plain sends at the start of `data`; return how many bytes their frames take."""
@@ -94,6 +101,8 @@ class SendFastPath:
             # Before it is stored, the slow path says what is wrong. Afterwards, that would store it once more.
             if read.taken is not None and (read.at == read.frame_end or not isinstance(error, OrbitError)):
                 read.at, failure = read.frame_end, answer_to_failure(error, read.taken, connection)
+        if read.has_timers:
+            self._tables.timers.wake()
         if read.opaques:
             self._count(read, connection)
             if self._tables.is_sync:
@@ -133,17 +142,31 @@ class SendFastPath:
             recall_handle = None
             if stored is None or sys_flag & _PREPARED:
                 sent = _new(Draft, (topic, queue_id, body, properties, flag, sys_flag, born_at_ms, host, 0, 0, None))
-                # Of the unique key alone: only that differs between half messages of one template.
-                template = self._halves.find(sent, key) if sys_flag & _PREPARED and key and words == b"" else None
-                special = self._special_message(sent) if template is None else template.fill(sent, key)
+                # Of the unique key alone: little else differs between special messages of one template.
+                template, due_ms, special = None, None, None
+                if key and words == b"":
+                    if sys_flag & _PREPARED:
+                        template = self._halves.find(sent, key)
+                        special = None if template is None else template.fill(sent, key)
+                    elif (timer := self._timers.find(sent, key)) is not None:
+                        due_ms = tables.timers.step_for(timer.asked)
+                        special = None if due_ms is None else timer.fill(sent, key, due_ms)
                 if special is None:
-                    break
+                    special = self._special_message(sent)
+                    if special is None:
+                        break
+                    room -= _SPECIAL_COST
                 read.taken = opaque
                 result = append(special)
                 read.at = at = frame_end
-                topic, recall_handle = self._note_special(topic, special, result, key, template)
-                if template is None:
-                    room -= _SPECIAL_COST
+                if due_ms is None:
+                    topic, recall_handle = self._note_special(topic, special, result, key, template)
+                else:
+                    read.has_timers = True
+                    if not topic.startswith(RETRY_PREFIX):
+                        recall_handle = tables.timers.handle_of(topic, due_ms, key.decode())
+                    topic = special.topic
+                    note_key((result.physical_offset, result.size, result.stored_at_ms, topic, key, b""))
                 queue_offset, physical_offset, record_size, _stored_at_ms = result
             elif len(stored) > PROPERTIES_SIZE_MAX:
                 break
@@ -214,13 +237,10 @@ class SendFastPath:
     def _format(
         self, physical_offset: int, queue_id: int, queue_offset: int, opaque: int, key: bytes, recall_handle: str | None
     ) -> bytes:
-        if recall_handle is not None:
-            message_id = f"{self._id_start}{physical_offset:016X}"
-            answer = self._tables.answers.header(
-                message_id, queue_id, queue_offset, key.decode() or None, recall_handle
-            )
-            return encode_reply(Command(_CODE, opaque), Reply(header=answer))
-        if key:
+        if recall_handle is not None:  # only a message with a key has one
+            handle = recall_handle.encode()
+            header = self._recall_answer % (physical_offset, queue_id, queue_offset, key, handle, opaque)
+        elif key:
             header = self._answer % (physical_offset, queue_id, queue_offset, key, opaque)
         else:
             header = self._keyless_answer % (physical_offset, queue_id, queue_offset, opaque)
@@ -258,13 +278,17 @@ def _as_maybe_stored(answer: bytes, code: ResponseCode) -> bytes:
     return encode_command(late)
 
 
-def _answer_template(answers: SendAnswers, key: str | None) -> bytes:
-    """Return an answer of the slow path with `%` in place of its values: physical offset, queue and its offset, key, opaque."""
+def _answer_template(answers: SendAnswers, key: str | None, recall_handle: str | None = None) -> bytes:
+    """Return an answer of the slow path with `%` in place of its values.
+
+    They are the physical offset, the queue and its offset, the key, the recall handle, and the opaque.
+    """
     message_id, queue_id, queue_offset, opaque = _SENTINELS
-    header = answers.header(message_id, int(queue_id), int(queue_offset), key)
+    header = answers.header(message_id, int(queue_id), int(queue_offset), key, recall_handle)
     text = encode_reply(Command(RequestCode.SEND_MESSAGE_V2, int(opaque)), Reply(header=header))[8:].decode()
     template = text.replace("%", "%%")
     id_template = offset_message_id(answers.host, 0)[:-_OFFSET_DIGITS] + f"%0{_OFFSET_DIGITS}X"
-    for sentinel, value in zip((*_SENTINELS, _KEY_SENTINEL), (id_template, "%d", "%d", "%d", "%b"), strict=True):
+    sentinels = (*_SENTINELS, _KEY_SENTINEL, _HANDLE_SENTINEL)
+    for sentinel, value in zip(sentinels, (id_template, "%d", "%d", "%d", "%b", "%b"), strict=True):
         template = template.replace(sentinel, value, 1)
     return template.encode()

@@ -5,6 +5,8 @@ Source: Java TimerMetrics.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from orbitmq.errors import HeaderError
@@ -31,16 +33,22 @@ class TimerMetrics:
         """By topic: for how long messages asked to wait, in seconds from their birth."""
         self._changed_at_ms: dict[str, int] = {}
 
-    def add(self, topic: str, count: int, now_ms: int) -> None:
-        """Take note of messages that came (above 0) or went (below 0)."""
+    def add(self, topic: str, count: int, now_ms: int, *, change_count: int = 1) -> None:
+        """Take note of messages that came (above 0) or went (below 0), by so many changes of the version."""
         self.counts[topic] = self.counts.get(topic, 0) + count
         self._changed_at_ms[topic] = now_ms
-        self.version = self.version.next(now_ms)
+        self.version = self.version.next(now_ms, change_count=change_count)
 
     def came(self, topic: str, delay_ms: int) -> None:
         """Count a message that was taken out of the timers' queue."""
         self.enqueued[topic] = self.enqueued.get(topic, 0) + 1
         self.delays.observe(topic, max(0, delay_ms) // 1_000)
+
+    def came_together(self, topic: str, delays_ms: Sequence[int]) -> None:
+        """Count messages as `came` does each of them."""
+        self.enqueued[topic] = self.enqueued.get(topic, 0) + len(delays_ms)
+        for delay_s, count in Counter([max(0, delay_ms) // 1_000 for delay_ms in delays_ms]).items():
+            self.delays.observe(topic, delay_s, count)
 
     def went(self, topic: str) -> None:
         """Count a message that was stored again."""

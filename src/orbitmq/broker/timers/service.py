@@ -11,7 +11,7 @@ from random import Random
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.broker.timers.timers import Timers, TimerSnapshot
-from orbitmq.broker.timers.times import TimerRules, due_step_ms, is_congested, wait_form
+from orbitmq.broker.timers.times import AskedTime, TimerRules, due_step_ms, is_congested, step_in_time_ms, wait_form
 from orbitmq.clock import Clock
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, SyncFailed
@@ -161,15 +161,25 @@ class TimerService:
             )
         return wait_form(draft, properties, due_ms)
 
+    def step_for(self, asked: AskedTime) -> int | None:
+        """Return the step for a message that asks for a time now; None where `waiting` has to say what becomes of it."""
+        due_ms = step_in_time_ms(asked, self.rules, self._clock())
+        if due_ms is None or self.timers.slot_count(due_ms) > self.rules.slot_count_max:
+            return None
+        return due_ms
+
     def recall_handle(self, topic: str, stored: Draft) -> str | None:
         """Return what the sender of a stored timer may take it back with; None where the message has no unique key."""
         unique_key = find_property(stored.properties, b"UNIQ_KEY")
         due_ms = find_property(stored.properties, b"TIMER_OUT_MS")
         if unique_key is None or due_ms is None:
             return None
+        return self.handle_of(topic, int(due_ms), unique_key.decode())
+
+    def handle_of(self, topic: str, due_ms: int, unique_key: str) -> str:
+        """Return what the sender of a timer may take it back with."""
         # One more than the step, so that rounding leads to the same step again.
-        handle = RecallHandle(topic, self._broker_name, str(int(due_ms) + 1), unique_key.decode())
-        return format_recall_handle(handle)
+        return format_recall_handle(RecallHandle(topic, self._broker_name, str(due_ms + 1), unique_key))
 
     def wake(self) -> None:
         """Look again as soon as the message that was just stored can be read."""

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.broker.timers.times import parse_long
+from orbitmq.broker.timers.waiting_template import WaitingTemplate, WaitingTemplates
 from orbitmq.broker.topics.missing import MissingTopics
 from orbitmq.errors import CorruptRecord, FileCut, InvalidArgument
 from orbitmq.model.message import PropertyName, TimerProperty
@@ -80,6 +81,18 @@ class DueStep:
         return found
 
 
+class _Waiting:
+    """Messages of the queue, one behind the other, that come into the wheel together: they are due at one step in one topic."""
+
+    __slots__ = ("delays_ms", "due_ms", "end", "messages", "tag_code", "topic")
+
+    def __init__(self) -> None:
+        self.due_ms = self.tag_code = self.end = 0
+        self.topic = ""
+        self.messages: list[tuple[int, int, int]] = []
+        self.delays_ms: list[int] = []
+
+
 class Timers:
     """Puts messages into the wheel, and delivers what is due.
 
@@ -117,6 +130,7 @@ class Timers:
         """Messages that the log did not have any more when their time came."""
         self._saved = (files.checkpoint.queue_offset, 0)
         self._was_reset = False
+        self._templates = WaitingTemplates()
 
     @property
     def is_changed(self) -> bool:
@@ -175,14 +189,21 @@ class Timers:
         try:
             # A cut file would read as zeros, and lead timers to nowhere.
             files.check_whole()
+            waiting = _Waiting()
             for queue_offset, record in iter_queue_records(found.body, offset):
                 if isinstance(record, CorruptRecord):
+                    self._put_together(waiting, now_step, now_ms)
                     self.lost_count += 1
                     log.error("timer %d of %s cannot be read and is left out: %s", queue_offset, TIMER_TOPIC, record)
-                elif not self._put(record, now_step, now_ms):
-                    return queue_offset > offset
+                elif self._joins(waiting, record, now_step):
+                    continue
+                else:
+                    self._put_together(waiting, now_step, now_ms)
+                    if not self._put(record, now_step, now_ms):
+                        return queue_offset > offset
                 # Kept message by message: an error in the middle repeats none before it.
                 files.queue_offset = queue_offset + 1
+            self._put_together(waiting, now_step, now_ms)
         except FileCut as damage:
             self._reset_files(damage)
         return True
@@ -261,6 +282,42 @@ class Timers:
             self._files.queue_offset = next_offset
             return True
         return False
+
+    def _joins(self, waiting: _Waiting, record: Record, now_step: int) -> bool:
+        """Add a message to those that come into the wheel together, if it waits for the same step in the same topic as they do.
+
+        False: it has to be looked at alone.
+        """
+        files = self._files
+        if record.queue_offset < max(files.placed_end, files.delivered_offset):
+            return False
+        found = self._templates.find(record.properties)
+        if found is None:
+            return False
+        template = found[0]
+        due_ms, topic = template.due_ms, template.topic
+        if not waiting.messages:
+            latest_ms = min(now_step + self._window_ms, self.read_ms + files.wheel.span_ms - self._precision)
+            if not now_step <= due_ms < latest_ms:
+                return False
+            waiting.due_ms, waiting.topic, waiting.tag_code = due_ms, topic, tag_code(topic)
+        elif due_ms != waiting.due_ms or topic != waiting.topic:
+            return False
+        waiting.messages.append((record.physical_offset, record.size, waiting.tag_code))
+        waiting.delays_ms.append(due_ms - record.born_at_ms)
+        waiting.end = record.queue_offset + 1
+        return True
+
+    def _put_together(self, waiting: _Waiting, now_step: int, now_ms: int) -> None:
+        """Put messages of one step and topic into the wheel, and forget them."""
+        files, messages, topic = self._files, waiting.messages, waiting.topic
+        while messages:
+            count = files.put_some(waiting.due_ms, now_step, int(Magic.DEFAULT), messages)
+            files.queue_offset = waiting.end - len(messages) + count
+            self.pending_count += count
+            self.metrics.add(topic, count, now_ms, change_count=count)
+            self.metrics.came_together(topic, waiting.delays_ms[:count])
+            del messages[:count], waiting.delays_ms[:count]
 
     def _put(self, record: Record, now_step: int, now_ms: int) -> bool:
         """Put one message into the wheel, or deliver it when it is due; False: the wheel has no room for it yet."""
@@ -343,14 +400,21 @@ class Timers:
         record = self._record(unit, may_reset=not due.has_delivered)
         if record is None:
             return
-        properties = _properties_of(record)
-        topic = properties.get(PropertyName.REAL_TOPIC, "")
         is_rolled = bool(unit.magic & _ROLL)
-        key = f"{topic}+{properties.get(PropertyName.UNIQ_KEY, '')}"
-        if not is_rolled and due.taken_back.get(key) is not None:
-            due.taken_back[key] = ""  # it has found its message
+        found = None if is_rolled else self._templates.find(record.properties)
+        properties: dict[str, str] = {}
+        if found is None:
+            properties = _properties_of(record)
+            topic, key = properties.get(PropertyName.REAL_TOPIC, ""), properties.get(PropertyName.UNIQ_KEY, "")
+        else:
+            topic, key = found[0].topic, found[1].decode()
+        if not is_rolled and due.taken_back and due.taken_back.get(name := f"{topic}+{key}") is not None:
+            due.taken_back[name] = ""  # it has found its message
             return
-        self._store_again(record, properties, str(unit.write_ms), now_ms, is_rolled=is_rolled)
+        if found is None:
+            self._store_again(record, properties, str(unit.write_ms), now_ms, is_rolled=is_rolled)
+        else:
+            self._store_due(record, *found, str(unit.write_ms), now_ms)
         due.has_delivered = True
         self.delivered_count += 1
         self.metrics.add(topic, 1 if unit.magic & _DELETE else -1, now_ms)
@@ -410,6 +474,15 @@ class Timers:
                 record.reconsume_times,
             )
         )
+
+    def _store_due(self, record: Record, template: WaitingTemplate, key: bytes, enqueue_ms: str, now_ms: int) -> None:
+        """Store a message that is due under its own topic, as `_store_again` does without a template."""
+        self._missing.restore(template.topic, template.queue_id, now_ms)
+        draft = (
+            template.topic, template.queue_id, bytes(record.body), template.fill(key, enqueue_ms, now_ms), record.flag,
+            record.sys_flag, record.born_at_ms, record.born_host, record.reconsume_times, 0, template.tag_code,
+        )  # fmt: skip
+        self._store.append(tuple.__new__(Draft, draft))  # a named tuple's own constructor is a Python function
 
     def _reset_files(self, damage: Exception) -> None:
         """Rebuild wheel and log from the queue; delivered messages are passed over."""

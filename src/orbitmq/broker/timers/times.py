@@ -41,6 +41,17 @@ class TimerRules(NamedTuple):
     slot_count_max: int
 
 
+class AskedTime(NamedTuple):
+    """The time that a message asks for: a delay from now, or a time of the wall clock."""
+
+    value_ms: int
+    is_delay: bool
+
+    def at_ms(self, now_ms: int) -> int:
+        """Return that time."""
+        return now_ms + self.value_ms if self.is_delay else self.value_ms
+
+
 def asks_for_time(properties: Mapping[str, str]) -> bool:
     """Say whether properties ask for a time. One that was delivered by a timer asks for none any more."""
     return TimerProperty.OUT_MS not in properties and any(name in properties for name in ASKING)
@@ -61,19 +72,29 @@ def due_step_ms(properties: Mapping[str, str], rules: TimerRules, now_ms: int) -
     name = next(name for name in ASKING if name in properties)
     if not rules.is_enabled:
         raise Rejected(ResponseCode.SYSTEM_ERROR, "accurate timer message is not enabled, timerWheelEnable is false")
-    value = _parse(name, properties[name])
-    if name == TimerProperty.DELAY_SEC:
-        value = now_ms + value * 1000
-    elif name == TimerProperty.DELAY_MS:
-        value = now_ms + value
+    value = asked_time(properties).at_ms(now_ms)
     if value <= now_ms:
         if TimerProperty.DELETE_KEY in properties:
             raise _illegal(name, properties[name], "a time to come: the message takes another one back", rules)
         return None
     if value - now_ms > rules.delay_s_max * 1000:
         raise _illegal(name, properties[name], f"at most {rules.delay_s_max} s from now (timerMaxDelaySec)", rules)
-    # A step's messages are delivered when it is over: those of a full second come with the step before.
-    return (value - 1) // rules.precision_ms * rules.precision_ms
+    return _step_ms(value, rules)
+
+
+def asked_time(properties: Mapping[str, str]) -> AskedTime:
+    """Return the time that properties ask for. Raises Rejected 13 where it is no number."""
+    name = next(name for name in ASKING if name in properties)
+    value = _parse(name, properties[name])
+    return AskedTime(value * 1000 if name == TimerProperty.DELAY_SEC else value, name != TimerProperty.DELIVER_MS)
+
+
+def step_in_time_ms(asked: AskedTime, rules: TimerRules, now_ms: int) -> int | None:
+    """Return the step at whose end a message is due; None where `due_step_ms` says more of it than a step."""
+    at_ms = asked.at_ms(now_ms)
+    if not now_ms < at_ms <= now_ms + rules.delay_s_max * 1000 or not rules.is_enabled:
+        return None
+    return _step_ms(at_ms, rules)
 
 
 def wait_form(draft: Draft, properties: Mapping[str, str], due_ms: int) -> Draft:
@@ -112,6 +133,11 @@ def parse_long(text: str) -> int | None:
         return None
     value = int(text)
     return value if -_LONG_MAX - 1 <= value <= _LONG_MAX else None
+
+
+def _step_ms(at_ms: int, rules: TimerRules) -> int:
+    # A step's messages are delivered when it is over: those of a full second come with the step before.
+    return (at_ms - 1) // rules.precision_ms * rules.precision_ms
 
 
 def _parse(name: str, text: str) -> int:

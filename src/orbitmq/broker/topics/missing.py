@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.model.message import PropertyName
@@ -30,13 +31,15 @@ class MissingTopics:
         Raises:
             Rejected: the disk refuses a topic that has to be made again.
         """
-        topic = properties.get(PropertyName.REAL_TOPIC, "")
-        queue_id = properties.get(PropertyName.REAL_QUEUE_ID, "")
-        if not queue_id.isdecimal() or len(queue_id) > _DIGITS_MAX or not is_name(topic):
-            return None
+        destination = destination_of(properties)
+        if destination is not None:
+            self.restore(*destination, wall_ms)
+        return destination
+
+    def restore(self, topic: str, queue_id: int, wall_ms: int) -> None:
+        """Make a topic again that is gone. Raises as `destination`."""
         if self._topics.get(topic) is None:
-            self._restore(topic, int(queue_id), wall_ms)
-        return topic, int(queue_id)
+            self._restore(topic, queue_id, wall_ms)
 
     def _restore(self, topic: str, queue_id: int, wall_ms: int) -> None:
         """Make a missing topic again. Where that is not allowed its messages wait in its queues, as in Java."""
@@ -45,3 +48,12 @@ class MissingTopics:
         elif topic not in self._held:
             self._held.add(topic)
             log.warning("the topic %s is missing: delayed messages for it can be read once it is made again", topic)
+
+
+def destination_of(properties: Mapping[str, str]) -> tuple[str, int] | None:
+    """Return the topic and the queue that a message names as its own, None where it names none."""
+    topic = properties.get(PropertyName.REAL_TOPIC, "")
+    queue_id = properties.get(PropertyName.REAL_QUEUE_ID, "")
+    if not queue_id.isdecimal() or len(queue_id) > _DIGITS_MAX or not is_name(topic):
+        return None
+    return topic, int(queue_id)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from orbitmq.errors import FileCut, StoreError
@@ -140,15 +140,34 @@ class TimerFiles:
         Raises:
             OSError: the disk has no room; nothing was put.
         """
+        self._put(due_ms, write_ms, magic, (message,), count)
+
+    def put_some(self, due_ms: int, write_ms: int, magic: int, messages: Sequence[tuple[int, int, int]]) -> int:
+        """Put messages into the slot of their time in one go, as `put` does each of them; return how many were put.
+
+        That is at least one; more than a file of the log holds are left over.
+
+        Args:
+            messages: at least one; none of them takes another back.
+
+        Raises:
+            OSError: as `put`.
+        """
+        return self._put(due_ms, write_ms, magic, messages, 1)
+
+    def _put(
+        self, due_ms: int, write_ms: int, magic: int, messages: Sequence[tuple[int, int, int]], weight: int
+    ) -> int:
         wheel = self.wheel
         wheel.open()
         slot = wheel.slot(due_ms)
         previous = NO_UNIT if slot is None else slot.last
-        position = self.log.append(previous, magic, write_ms, due_ms - write_ms, message)
+        first, last, count = self.log.append_some(previous, magic, write_ms, due_ms - write_ms, messages)
         if slot is None:
-            wheel.put(Slot(due_ms, position, position, count))
+            wheel.put(Slot(due_ms, first, last, weight * count))
         else:
-            wheel.put(Slot(due_ms, slot.first, position, slot.message_count + count))
+            wheel.put(Slot(due_ms, slot.first, last, slot.message_count + weight * count))
+        return count
 
     def is_placed(self, physical_offset: int) -> bool:
         """Say whether a message before `placed_end` was in the wheel when the files were opened."""

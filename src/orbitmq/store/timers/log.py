@@ -5,7 +5,7 @@ A unit never reaches over a file's end: what is left of a file then is blank.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from orbitmq.errors import FileCut
@@ -101,14 +101,38 @@ class TimerLog:
         Raises:
             OSError: the disk has no room, or a file was cut.
         """
+        return self.append_some(previous, magic, write_ms, delay_ms, (message,))[1]
+
+    def append_some(
+        self, previous: int, magic: int, write_ms: int, delay_ms: int, messages: Sequence[tuple[int, int, int]]
+    ) -> tuple[int, int, int]:
+        """Append units of one slot, each following the one before it, as many as one file holds: at least one.
+
+        Args: as `append`, with the messages of all units.
+
+        Returns:
+            Where the first and the last lie, and how many were appended.
+
+        Raises:
+            OSError: as `append`; none was appended.
+        """
         segment = self._written
         if segment is None or self.end - segment.base + UNIT_SIZE + BLANK_LAYOUT.size > segment.size:
             segment = self._extend()
-        start = self.end - segment.base
-        segment.reserve(start + UNIT_SIZE)
-        LAYOUT.pack_into(segment.buffer, start, UNIT_SIZE, previous, magic, write_ms, delay_ms, *message, 0)
-        position, self.end = self.end, self.end + UNIT_SIZE
-        return position
+        first = position = self.end
+        start = first - segment.base
+        count = min(len(messages), (segment.size - BLANK_LAYOUT.size - start) // UNIT_SIZE)
+        size = count * UNIT_SIZE
+        segment.reserve(start + size)
+        pack, units = LAYOUT.pack, []
+        for physical_offset, message_size, topic_hash in messages[:count]:
+            units.append(
+                pack(UNIT_SIZE, previous, magic, write_ms, delay_ms, physical_offset, message_size, topic_hash, 0)
+            )
+            previous, position = position, position + UNIT_SIZE
+        segment.buffer[start : start + size] = b"".join(units)
+        self.end = position
+        return first, previous, count
 
     def check_whole(self) -> None:
         """Make sure that the file that is written has its size: a write behind its end would kill the process."""
@@ -120,7 +144,8 @@ class TimerLog:
         segment = self._log.find(position)
         if segment is None or not 0 <= position <= self.end - UNIT_SIZE or position + UNIT_SIZE > segment.end:
             return None
-        unit = Unit(*LAYOUT.unpack_from(segment.buffer, position - segment.base))
+        # A named tuple's own constructor is a Python function.
+        unit = tuple.__new__(Unit, LAYOUT.unpack_from(segment.buffer, position - segment.base))
         return unit if is_whole(unit, position) else None
 
     def chain(self, last: int) -> Iterator[tuple[int, Unit | None]]:

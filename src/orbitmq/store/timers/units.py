@@ -68,11 +68,13 @@ def is_whole(unit: Unit, position: int) -> bool:
     Args:
         position: bytes in the log; what comes before a unit in its slot lies before it in the log.
     """
+    # Every unit is asked when it is due, twice: one pass over the fields takes half of what their names would.
+    size, previous, magic, write_ms, delay_ms, physical_offset, message_size, _, _ = unit
     return (
-        unit.size == UNIT_SIZE
-        and 0 <= unit.magic <= _MAGIC_MAX
-        and NO_UNIT <= unit.previous < position
-        and unit.physical_offset >= 0
-        and unit.message_size > 0
-        and unit.due_ms > 0
+        size == UNIT_SIZE
+        and 0 <= magic <= _MAGIC_MAX
+        and NO_UNIT <= previous < position
+        and physical_offset >= 0
+        and message_size > 0
+        and write_ms + delay_ms > 0
     )

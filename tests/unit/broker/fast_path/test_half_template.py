@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbitmq.broker.fast_path import half_template
 from orbitmq.broker.fast_path.half_template import HalfTemplates
 from orbitmq.broker.transactions.messages import half_message
 from orbitmq.errors import OrbitError
@@ -86,15 +85,6 @@ def test_a_form_is_made_when_it_comes_again_and_holds_for_its_topic_and_queue() 
 )  # fmt: skip
 def test_what_more_than_the_key_may_differ_in_has_no_form(properties: bytes, key: bytes) -> None:
     assert taught((sent(properties), key)).find(sent(properties), key) is None
-
-
-def test_forms_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(half_template, "TEXTS_MAX", 3)
-    templates = taught((sent(HALF % b"AA01"), b"AA01"))
-    for queue_id in range(3):
-        templates.find(sent(HALF % b"AA01", queue_id=10 + queue_id), b"AA01")
-    assert len(templates._templates) <= 3
-    assert templates.find(sent(HALF % b"AA01"), b"AA01") is None
 
 
 NAMES = st.sampled_from(

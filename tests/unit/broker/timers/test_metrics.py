@@ -19,6 +19,20 @@ def test_the_file_is_javas() -> None:
     assert (again.counts, again.format()) == ({"a": 2, "b": -1}, metrics.format())
 
 
+def test_messages_are_counted_together_as_one_by_one() -> None:
+    together, one_by_one = TimerMetrics(), TimerMetrics()
+    delays_ms = [-5, 999, 59_999, 60_000, 61_000, 61_999, 700_000]
+    together.came_together("a", delays_ms)
+    together.add("a", 7, 1_000, change_count=7)
+    for delay_ms in delays_ms:
+        one_by_one.came("a", delay_ms)
+        one_by_one.add("a", 1, 1_000)
+    assert (together.enqueued, together.format()) == (one_by_one.enqueued, one_by_one.format())
+    ((_, delays),) = together.delays.items()
+    ((_, other),) = one_by_one.delays.items()
+    assert (delays.total, delays.cumulative()) == (other.total, other.cumulative())
+
+
 def test_a_topic_and_all_of_them_are_forgotten() -> None:
     metrics = TimerMetrics()
     metrics.add("a", 1, 1_000)

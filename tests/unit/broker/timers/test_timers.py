@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from orbitmq.broker.timers import timers as module
 from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.broker.timers.timers import Timers
 from orbitmq.broker.timers.times import wait_form
+from orbitmq.broker.timers.waiting_template import WaitingTemplates
 from orbitmq.broker.topics.missing import MissingTopics
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.errors import StoreUnavailable
@@ -17,6 +20,7 @@ from orbitmq.model.message import Host
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, TIMER_TOPIC, TopicConfig
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
 from orbitmq.store.timers.files import TimerFiles
+from orbitmq.store.timers.log import TimerLog
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.properties import format_properties, parse_properties
 from orbitmq.wire.messages.record import Record, iter_records, parse_record
@@ -461,3 +465,67 @@ def test_a_checkpoint_that_was_overwritten_with_text_loses_no_timer(
     again = world.killed()
     assert "tells of more messages than the CommitLog has bytes" in caplog.text
     assert b"waits" in again.pass_time(40_000)
+
+
+def _played(seed: int, *, log_file_size: int) -> tuple[dict[str, bytes], object]:
+    """Play messages of all kinds to timers; return the bytes of all files, and what was counted."""
+    random, world = Random(seed), World()
+    world.registries.topics.update(TopicConfig(topic="u"), 0)
+    world.files.log = TimerLog(world.disk, ROOT / "timerlog", log_file_size)
+    for number in range(120):
+        kind, topic = random.random(), random.choice("ttu")
+        if kind < 0.05:
+            world.take_back(f"K{number - 1}", random.randrange(1, 4_000))
+        elif kind < 0.1:
+            world.add(b"far", random.randrange(20_000, 90_000), UNIQ_KEY=f"K{number}")
+        elif kind < 0.13:
+            world.add_raw({"UNIQ_KEY": f"K{number}", "REAL_TOPIC": "t"})
+        elif kind < 0.16:
+            world.add(b"late", -5_000, UNIQ_KEY=f"K{number}")
+        else:
+            world.add(
+                b"%d" % number, random.randrange(1, 3_000), topic, UNIQ_KEY=f"K{number}", TAGS=random.choice("ab")
+            )
+        if random.random() < 0.1:
+            world.work()
+            world.now_ms += random.randrange(1_500)
+    world.save()
+    world.pass_time(200_000)
+    metrics, timers = world.timers.metrics, world.timers
+    counts = metrics.format(), metrics.enqueued, metrics.dequeued, timers.pending_count, timers.delivered_count
+    delays = {topic: (found.total, found.cumulative()) for topic, found in metrics.delays.items()}
+    return {str(path): bytes(file.buffer) for path, file in world.disk.files.items()}, (counts, delays)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("log_file_size", [7 * 52, 1 << 16])
+def test_with_templates_all_files_and_counts_are_as_without_them(
+    monkeypatch: pytest.MonkeyPatch, seed: int, log_file_size: int
+) -> None:
+    with_templates = _played(seed, log_file_size=log_file_size)
+    found = []
+    monkeypatch.setattr(WaitingTemplates, "find", lambda _self, properties: found.append(properties))
+    assert _played(seed, log_file_size=log_file_size) == with_templates
+    assert len(found) > 200
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_slice_puts_none_twice_and_loses_none() -> None:
+    world = World()
+    world.files.log = TimerLog(world.disk, ROOT / "timerlog", 7 * 52)
+    for number in range(20):
+        world.add(b"%d" % number, 3_000, UNIQ_KEY=f"K{number}")
+    world.files.wheel.open()
+    room, extend = [2], world.files.log._extend
+
+    def extended() -> Any:
+        if not room[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        room[0] -= 1
+        return extend()
+
+    world.files.log._extend = extended  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="No space"):
+        world.timers.enqueue(world.now_ms)
+    assert world.files.queue_offset == world.timers.pending_count == 12
+    room[0] = 10
+    assert world.pass_time(5_000) == [b"%d" % number for number in range(20)]

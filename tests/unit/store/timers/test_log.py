@@ -48,6 +48,26 @@ def test_units_lie_behind_one_another_and_a_file_ends_with_a_blank(disk: FakeDis
     assert [place for place, _ in log.units(52, FILE_SIZE + 52)] == [52, 104, FILE_SIZE]
 
 
+def test_units_of_one_slot_are_appended_together_as_one_by_one_a_file_at_a_time() -> None:
+    messages = [(number * 10, 10, 7) for number in range(8)]
+    together, one_by_one = FakeDisk(), FakeDisk()
+    log, last, left, taken = opened(together), -1, list(messages), []
+    log.append(-1, 1, 1_000, 9, (0, 1, 0))
+    while left:
+        first, last, count = log.append_some(last, 1, 1_000, 5, left)
+        taken.append((first, last, count))
+        del left[:count]
+    assert taken == [(52, 104, 2), (FILE_SIZE, FILE_SIZE + 104, 3), (2 * FILE_SIZE, 2 * FILE_SIZE + 104, 3)]
+    other, last = opened(one_by_one), -1
+    other.append(-1, 1, 1_000, 9, (0, 1, 0))
+    for message in messages:
+        last = other.append(last, 1, 1_000, 5, message)
+    assert log.end == other.end
+    assert [bytes(file.buffer) for file in together.files.values()] == [
+        bytes(file.buffer) for file in one_by_one.files.values()
+    ]
+
+
 def test_a_log_goes_on_where_it_ended(disk: FakeDisk) -> None:
     filled(disk, 4)
     log = opened(disk)
