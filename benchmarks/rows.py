@@ -353,4 +353,6 @@ SPARK_ROWS = [
     SparkRow("spark-stream", "stream, 1 KiB, AvailableNow, full micro-batches", (PeerBar(1, "kafka"),)),
     SparkRow("spark-few", "micro-batch of 2 rows, p50", (PeerBar(1.2, "kafka"),), unit="ms"),
     SparkRow("spark-files", "batch, 1 KiB, from CommitLog files", (PeerBar(450_000),)),
+    SparkRow("spark-sink", "sink, at-least-once, 1 KiB", (PeerBar(1, "kafka"),)),
+    SparkRow("spark-exactly", "sink, exactly-once, 1 KiB", (PeerBar(0.5, "at-least-once"),)),
 ]

@@ -1,4 +1,4 @@
-"""Spark reads the same rows from Kafka, with Spark's own connector, and from orbitmq, in turn on the same cores.
+"""Spark reads and writes the same rows with Kafka's connector and with orbitmq's, in turn on the same cores.
 
     python -m benchmarks.spark_kafka [--json] [--rows N] [--runs N] [--attempts N] [--case NAME] [--without-kafka]
 
@@ -15,6 +15,7 @@ keep the others from being measured.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -28,11 +29,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks import report
 from benchmarks.kafka.server import connector_jars, fetch_jars, kafka_server, versions
 from benchmarks.load import BenchmarkError
 from benchmarks.measure import OTHERS_CPU_MAX, Result
 from benchmarks.probe import ask_topic
-from benchmarks.report import spark_table
 from benchmarks.rows import SPARK_ROWS, SparkRow
 from benchmarks.servers import Server, start
 from benchmarks.spark_floor import floor_options, register
@@ -40,10 +41,14 @@ from benchmarks.usage import Usage, usage_of
 from orbitmq.spark.driver.session import local_session
 
 QUEUES = 8
-LARGE, SMALL, FEW = "bench-1024", "bench-128", "bench-few"
-SIZES = {LARGE: 1024, SMALL: 128, FEW: 128}
-TOPICS = {"small": SMALL, "few": FEW}  # of cases; the others read the large rows
+LARGE, SMALL, FEW, WRITTEN = "bench-1024", "bench-128", "bench-few", "bench-written"
+SIZES = {LARGE: 1024, SMALL: 128, FEW: 128, WRITTEN: 1024}
+TOPICS = {"small": SMALL, "few": FEW}  # that cases read; the others read the large rows
+# Cases that make their own topics.
+OWN_TOPICS = ("sink", "exactly")
 FEW_ROWS, FEW_QUEUES = 160, 2
+WRITTEN_SHARE = 1 / 8  # of all rows: each turn of a sink adds so many to its topic
+MARKERS = "orbitmq-spark-markers"  # of the exactly-once sink
 STREAM_BATCH = 400_000
 SHA512_SIZE = 64
 SEVEN = "topic,keys,tags,body,queueId,queueOffset,storeTimestamp"  # as many as Kafka's connector has, and like them
@@ -59,7 +64,7 @@ Act = Callable[[Any], list[float] | None]
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that is done with a frame of each peer.
+    """One thing that is done with a frame of each peer; where it writes, with what writes it.
 
     `act` returns figures, or None: then the figure is rows per second.
     """
@@ -97,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stack.callback(spark.stop)
         register(spark)
         bench = Bench(spark, folder, ours, kafka, options)
-        bench.fill({TOPICS.get(row.case, LARGE) for row in rows})
+        bench.fill({TOPICS.get(row.case, LARGE) for row in rows if row.case not in OWN_TOPICS})
         for row in rows:
             try:
                 result = bench.measure(row)
@@ -108,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.json:
                 print(json.dumps({"row": row.name, "result": result}), flush=True)
         if not options.json:
-            print(spark_table(results), flush=True)
+            print(report.spark_table(results), flush=True)
     return 0 if len(results) == len(rows) else 1
 
 
@@ -140,16 +145,19 @@ class Bench:
         self._kafka = kafka
         self._options = options
         self._rows: int = options.rows
+        written = int(self._rows * WRITTEN_SHARE)
+        self._topic_rows = {FEW: FEW_ROWS, WRITTEN: written}  # the other topics have all rows, as the other cases
+        self._case_rows = {"few": FEW_ROWS, "sink": written, "exactly": written}
         self._written: dict[str, dict[str, int]] = {}
 
     def fill(self, topics: Collection[str]) -> None:
         """Write the same rows to both, and note how many a second each took of each topic."""
         for topic in topics:
-            count, queues = (FEW_ROWS, FEW_QUEUES) if topic == FEW else (self._rows, QUEUES)
+            count, queues = self._topic_rows.get(topic, self._rows), FEW_QUEUES if topic == FEW else QUEUES
             # Digests of the rows' numbers: random, distinct, the same in every run, and made by Java.
             parts = ", ".join(f"unhex(sha2(concat(id, '.{part}'), 512))" for part in range(SIZES[topic] // SHA512_SIZE))
             rows = self._spark.range(count).selectExpr(f"concat({parts}) AS body", f"int(id % {queues}) AS partition")
-            path = str(self._folder / topic)
+            path = self._path(topic)
             rows.write.parquet(path)
             ask_topic(self._ours.port, topic, queues=queues)
             used = {"ours": usage_of(partial(self._write_ours, path, topic))}
@@ -170,17 +178,19 @@ class Bench:
                 if number:
                     turns[peer].append(turn)
         found = summarise(case, turns)
-        found["ours"]["detail"] = {
-            "rows": case.rows,
-            "written_rows_per_second": self._written[TOPICS.get(row.case, LARGE)],
-        } | ({} if self._kafka is None else {"versions": versions()})
+        detail: Result = {"rows": case.rows}
+        if row.case not in OWN_TOPICS:
+            detail["written_rows_per_second"] = self._written[TOPICS.get(row.case, LARGE)]
+        if self._kafka is not None:
+            detail["versions"] = versions()
+        found["ours"]["detail"] = detail
         self._say(_line(row, found))
         return found
 
     def _case(self, row: SparkRow) -> Case:
-        make: Callable[[], tuple[Mapping[str, Any], Act]] = getattr(self, f"_{row.case}")
+        make: Callable[[], tuple[Mapping[str, Any], Act]] = getattr(self, f"_{row.case.replace('-', '_')}")
         frames, act = make()
-        return Case(row, frames, act, FEW_ROWS if row.case == "few" else self._rows)
+        return Case(row, frames, act, self._case_rows.get(row.case, self._rows))
 
     def _batch(self, topic: str, columns: str | None = None, of_kafka: Sequence[str] | None = None) -> dict[str, Any]:
         """Return the frames of a batch read: all columns, or those named."""
@@ -242,6 +252,31 @@ class Bench:
         log = self._spark.read.format("rocketmq").options(commitLogPath=str(self._store), topic=LARGE).load()
         return {"ours": log}, _discard
 
+    def _sink(self) -> tuple[Mapping[str, Any], Act]:
+        self._fill_written()
+        path = self._path(WRITTEN)
+        kafka = None if self._kafka is None else partial(self._write_kafka, path, WRITTEN)
+        return {"kafka": kafka, "ours": partial(self._write_ours, path, WRITTEN)}, _call
+
+    def _exactly(self) -> tuple[Mapping[str, Any], Act]:
+        self._fill_written()
+        ask_topic(self._ours.port, MARKERS, queues=1)
+        at_least_once = partial(self._write_ours, self._path(WRITTEN), WRITTEN)
+        runs = itertools.count(1)
+
+        def exactly_once() -> None:
+            at_least_once(delivery="exactly-once", runId=f"bench-{next(runs)}")
+
+        return {"at-least-once": at_least_once, "ours": exactly_once}, _call
+
+    def _fill_written(self) -> None:
+        """Fill the sinks' topic before the first of their cases: the cases that read are over."""
+        if WRITTEN not in self._written:
+            self.fill([WRITTEN])
+
+    def _path(self, topic: str) -> str:
+        return str(self._folder / topic)
+
     @property
     def _local(self) -> dict[str, str]:
         return {"localReads": str(self._store)}
@@ -250,10 +285,13 @@ class Bench:
     def _store(self) -> Path:
         return next(self._ours.folder.glob("**/commitlog")).parent
 
+    @property
+    def _name_server(self) -> str:
+        return f"127.0.0.1:{self._ours.ports['nameserver']}"
+
     def _read_ours(self, topic: str, options: Mapping[str, str] | None = None, *, stream: bool = False) -> Any:
         reader = (self._spark.readStream if stream else self._spark.read).format("rocketmq")
-        name_server = f"127.0.0.1:{self._ours.ports['nameserver']}"
-        return reader.options(nameServer=name_server, topic=topic, **(options or {})).load()
+        return reader.options(nameServer=self._name_server, topic=topic, **(options or {})).load()
 
     def _read_kafka(self, topic: str, options: Mapping[str, str] | None = None, *, stream: bool = False) -> Any:
         if self._kafka is None:
@@ -270,11 +308,10 @@ class Bench:
             return self._spark.read.format("floor").options(**options).load()
         return self._spark.readStream.format("floor").options(**options, rowsPerBatch=str(per_batch)).load()
 
-    def _write_ours(self, path: str, topic: str) -> None:
+    def _write_ours(self, path: str, topic: str, **more: str) -> None:
         rows = self._spark.read.parquet(path).select("body")
-        name_server = f"127.0.0.1:{self._ours.ports['nameserver']}"
         # Without the property that tells repeats apart: Kafka's sink writes none, and readers would carry it.
-        options = {"nameServer": name_server, "topic": topic, "rowIds": "false"}
+        options = {"nameServer": self._name_server, "topic": topic, "rowIds": "false"} | more
         rows.write.format("rocketmq").options(**options).mode("append").save()
 
     def _write_kafka(self, path: str, topic: str) -> None:
@@ -321,6 +358,10 @@ class Bench:
         print(line, file=sys.stderr if self._options.json else sys.stdout, flush=True)
 
 
+def _call(write: Callable[[], None]) -> None:
+    write()
+
+
 def _discard(frame: Any) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
@@ -353,15 +394,15 @@ def summarise(case: Case, turns: Mapping[str, Sequence[Turn]]) -> Result:
             "cpu_us": statistics.median(turn.usage.cpu_s for turn in taken) / case.rows * 1e6,
             "others_cpu": statistics.median(turn.usage.others for turn in taken),
         }
-        if case.row.is_time:
-            pooled = [figure for turn in taken for figure in turn.figures]
+        pooled = [figure for turn in taken for figure in turn.figures]
+        if case.row.is_time and len(pooled) > 1:
             result[peer]["p95"] = statistics.quantiles(pooled, n=20)[-1]
     return result
 
 
 def _line(row: SparkRow, found: Result) -> str:
     others = max(side["others_cpu"] for side in found.values())
-    figures = (f"{peer} {side['value']:,.0f} ({side['cpu_us']:.2f} us of CPU each)" for peer, side in found.items())
+    figures = (f"{peer} {report.number(side)} ({side['cpu_us']:.2f} us of CPU each)" for peer, side in found.items())
     busy = f"; others used {others:.2f} cores" if others > OTHERS_CPU_MAX else ""
     return f"  {row.title:46} {', '.join(figures)}{busy}"
 

@@ -46,6 +46,12 @@ def test_a_time_is_to_stay_below_its_bar():
     assert summarise(few, taken)["ours"]["p95"] == 240
 
 
+def test_the_exactly_once_sink_is_compared_with_ours_at_least_once():
+    row = next(row for row in SPARK_ROWS if row.name == "spark-exactly")
+
+    assert row.shares({"at-least-once": 100, "ours": 40}) == {">= 0.5 x at-least-once": 0.8}
+
+
 def test_without_a_rival_there_is_no_share():
     assert shares(case(PeerBar(1, "kafka")), {"ours": turns(1)}) == {}
 
@@ -71,7 +77,7 @@ def test_the_table_has_both_and_their_ratio():
 
 @pytest.mark.parametrize("row", SPARK_ROWS, ids=[row.name for row in SPARK_ROWS])
 def test_every_row_has_its_case(row):
-    assert callable(getattr(Bench, f"_{row.case}"))
+    assert callable(getattr(Bench, f"_{row.case.replace('-', '_')}"))
 
 
 SCRIPT = """#!/bin/sh
