@@ -353,6 +353,15 @@ SPARK_ROWS = [
     SparkRow("spark-stream", "stream, 1 KiB, AvailableNow, full micro-batches", (PeerBar(1, "kafka"),)),
     SparkRow("spark-few", "micro-batch of 2 rows, p50", (PeerBar(1.2, "kafka"),), unit="ms"),
     SparkRow("spark-files", "batch, 1 KiB, from CommitLog files", (PeerBar(450_000),)),
+    SparkRow(
+        "spark-latency-1", "running stream, 1 message/s: acknowledgement to row, p50", (PeerBar(1.2, "kafka"),), "ms"
+    ),
+    SparkRow(
+        "spark-latency-5000",
+        "running stream, 5,000 messages/s: acknowledgement to row, p50",
+        (PeerBar(1.2, "kafka"),),
+        "ms",
+    ),
     SparkRow("spark-sink", "sink, at-least-once, 1 KiB", (PeerBar(1, "kafka"),)),
     SparkRow("spark-exactly", "sink, exactly-once, 1 KiB", (PeerBar(0.5, "at-least-once"),)),
 ]

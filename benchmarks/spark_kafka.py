@@ -37,6 +37,7 @@ from benchmarks.probe import ask_topic
 from benchmarks.rows import SPARK_ROWS, SparkRow
 from benchmarks.servers import Server, start
 from benchmarks.spark_floor import floor_options, register
+from benchmarks.spark_latency import Feed, kafka_sender, measure_latency, our_sender
 from benchmarks.usage import Usage, usage_of
 from orbitmq.spark.driver.session import local_session
 
@@ -45,9 +46,10 @@ LARGE, SMALL, FEW, WRITTEN = "bench-1024", "bench-128", "bench-few", "bench-writ
 SIZES = {LARGE: 1024, SMALL: 128, FEW: 128, WRITTEN: 1024}
 TOPICS = {"small": SMALL, "few": FEW}  # that cases read; the others read the large rows
 # Cases that make their own topics.
-OWN_TOPICS = ("sink", "exactly")
+OWN_TOPICS = ("sink", "exactly", "latency-1", "latency-5000")
 FEW_ROWS, FEW_QUEUES = 160, 2
 WRITTEN_SHARE = 1 / 8  # of all rows: each turn of a sink adds so many to its topic
+LATENCY = {"latency-1": (1, 20), "latency-5000": (5_000, 15)}  # messages a second, seconds
 MARKERS = "orbitmq-spark-markers"  # of the exactly-once sink
 STREAM_BATCH = 400_000
 SHA512_SIZE = 64
@@ -148,6 +150,7 @@ class Bench:
         written = int(self._rows * WRITTEN_SHARE)
         self._topic_rows = {FEW: FEW_ROWS, WRITTEN: written}  # the other topics have all rows, as the other cases
         self._case_rows = {"few": FEW_ROWS, "sink": written, "exactly": written}
+        self._case_rows |= {case: min(rate * seconds, self._rows) for case, (rate, seconds) in LATENCY.items()}
         self._written: dict[str, dict[str, int]] = {}
 
     def fill(self, topics: Collection[str]) -> None:
@@ -268,6 +271,30 @@ class Bench:
             at_least_once(delivery="exactly-once", runId=f"bench-{next(runs)}")
 
         return {"at-least-once": at_least_once, "ours": exactly_once}, _call
+
+    def _latency_1(self) -> tuple[Mapping[str, Any], Act]:
+        return self._latency("latency-1")
+
+    def _latency_5000(self) -> tuple[Mapping[str, Any], Act]:
+        return self._latency("latency-5000")
+
+    def _latency(self, case: str) -> tuple[Mapping[str, Any], Act]:
+        earliest = {"startingOffsets": "earliest"}  # the topics are new: nothing that is sent is missed
+
+        def ours(topic: str) -> Any:
+            ask_topic(self._ours.port, topic, queues=QUEUES)
+            return self._read_ours(topic, earliest, stream=True).select("body")
+
+        def kafka(topic: str) -> Any:
+            self._create_kafka_topic(topic, QUEUES)
+            return self._read_kafka(topic, earliest, stream=True).select("value")
+
+        feeds = {
+            "kafka": None if self._kafka is None else Feed(kafka, kafka_sender(self._kafka)),
+            "ours": Feed(ours, our_sender(self._name_server)),
+        }
+        turns, (rate, _), rows = itertools.count(1), LATENCY[case], self._case_rows[case]
+        return feeds, lambda feed: measure_latency(feed, f"bench-{case}-{next(turns)}", rate, rows)
 
     def _fill_written(self) -> None:
         """Fill the sinks' topic before the first of their cases: the cases that read are over."""

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 from benchmarks import report
@@ -12,7 +13,10 @@ from benchmarks.measure import Plan
 from benchmarks.report import spark_table
 from benchmarks.rows import SPARK_ROWS, PeerBar, SparkRow
 from benchmarks.spark_kafka import Bench, Case, Turn, quiet_turn, summarise
+from benchmarks.spark_latency import acknowledgements, send
 from benchmarks.usage import Usage, usage_of
+
+from orbitmq.testing import LocalCluster
 
 
 def case(*bars, unit="rows/s"):
@@ -50,6 +54,23 @@ def test_the_exactly_once_sink_is_compared_with_ours_at_least_once():
     row = next(row for row in SPARK_ROWS if row.name == "spark-exactly")
 
     assert row.shares({"at-least-once": 100, "ours": 40}) == {">= 0.5 x at-least-once": 0.8}
+
+
+async def test_our_sender_tells_when_each_message_was_acknowledged():
+    async with LocalCluster() as cluster:
+        before_us = time.time_ns() // 1000
+        acknowledged = await send(cluster.name_servers, "latency", 1000, 50)
+
+    assert len(acknowledged) == 50
+    assert min(acknowledged) >= before_us
+    assert max(acknowledged) >= before_us + 49_000  # of 50 at 1,000 a second, the last is sent then
+
+
+def test_a_message_without_acknowledgement_fails_the_case():
+    sender = [sys.executable, "-c", "print(1_000_000, 0, 3_000_000, sep='\\n')"]
+
+    with pytest.raises(BenchmarkError, match="2 of 3 messages"):
+        acknowledgements(sender, "latency", 1, 3)
 
 
 def test_without_a_rival_there_is_no_share():
