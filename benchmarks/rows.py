@@ -335,7 +335,7 @@ class SparkRow:
     @property
     def is_time(self) -> bool:
         """Say whether less is better."""
-        return self.unit == "ms"
+        return self.unit in ("ms", "s")
 
     def shares(self, values: Mapping[str, float]) -> dict[str, float]:
         """Return, for each bar whose sides were measured, the share of it that was reached."""
@@ -364,4 +364,6 @@ SPARK_ROWS = [
     ),
     SparkRow("spark-sink", "sink, at-least-once, 1 KiB", (PeerBar(1, "kafka"),)),
     SparkRow("spark-exactly", "sink, exactly-once, 1 KiB", (PeerBar(0.5, "at-least-once"),)),
+    SparkRow("spark-queues-first", "2,000 queues: first micro-batch of a new stream", (PeerBar(10),), "s"),
+    SparkRow("spark-queues-batch", "2,000 queues: micro-batch of 6,000 rows, p50", (PeerBar(10),), "s"),
 ]

@@ -21,10 +21,12 @@ import os
 import statistics
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +40,8 @@ from benchmarks.rows import SPARK_ROWS, SparkRow
 from benchmarks.servers import Server, start
 from benchmarks.spark_floor import floor_options, register
 from benchmarks.spark_latency import Feed, kafka_sender, measure_latency, our_sender
+from benchmarks.spark_queues import BATCH_ROWS, PATTERN, fill_queues
+from benchmarks.spark_queues import ROWS as QUEUES_ROWS
 from benchmarks.usage import Usage, usage_of
 from orbitmq.spark.driver.session import local_session
 
@@ -46,7 +50,7 @@ LARGE, SMALL, FEW, WRITTEN = "bench-1024", "bench-128", "bench-few", "bench-writ
 SIZES = {LARGE: 1024, SMALL: 128, FEW: 128, WRITTEN: 1024}
 TOPICS = {"small": SMALL, "few": FEW}  # that cases read; the others read the large rows
 # Cases that make their own topics.
-OWN_TOPICS = ("sink", "exactly", "latency-1", "latency-5000")
+OWN_TOPICS = ("sink", "exactly", "latency-1", "latency-5000", "queues-first", "queues-batch")
 FEW_ROWS, FEW_QUEUES = 160, 2
 WRITTEN_SHARE = 1 / 8  # of all rows: each turn of a sink adds so many to its topic
 LATENCY = {"latency-1": (1, 20), "latency-5000": (5_000, 15)}  # messages a second, seconds
@@ -151,6 +155,8 @@ class Bench:
         self._topic_rows = {FEW: FEW_ROWS, WRITTEN: written}  # the other topics have all rows, as the other cases
         self._case_rows = {"few": FEW_ROWS, "sink": written, "exactly": written}
         self._case_rows |= {case: min(rate * seconds, self._rows) for case, (rate, seconds) in LATENCY.items()}
+        self._case_rows |= {"queues-first": QUEUES_ROWS, "queues-batch": QUEUES_ROWS}
+        self._has_queues = False
         self._written: dict[str, dict[str, int]] = {}
 
     def fill(self, topics: Collection[str]) -> None:
@@ -296,6 +302,19 @@ class Bench:
         turns, (rate, _), rows = itertools.count(1), LATENCY[case], self._case_rows[case]
         return feeds, lambda feed: measure_latency(feed, f"bench-{case}-{next(turns)}", rate, rows)
 
+    def _queues_first(self) -> tuple[Mapping[str, Any], Act]:
+        return self._queues(), self._first_batch
+
+    def _queues_batch(self) -> tuple[Mapping[str, Any], Act]:
+        return self._queues(), self._later_batches
+
+    def _queues(self) -> Mapping[str, Any]:
+        if not self._has_queues:
+            fill_queues(self._ours)
+            self._has_queues = True
+        options = {"maxOffsetsPerTrigger": str(BATCH_ROWS), "startingOffsets": "earliest", "topicPattern": PATTERN}
+        return {"ours": self._read_ours(None, options, stream=True)}
+
     def _fill_written(self) -> None:
         """Fill the sinks' topic before the first of their cases: the cases that read are over."""
         if WRITTEN not in self._written:
@@ -316,9 +335,12 @@ class Bench:
     def _name_server(self) -> str:
         return f"127.0.0.1:{self._ours.ports['nameserver']}"
 
-    def _read_ours(self, topic: str, options: Mapping[str, str] | None = None, *, stream: bool = False) -> Any:
+    def _read_ours(self, topic: str | None, options: Mapping[str, str] | None = None, *, stream: bool = False) -> Any:
         reader = (self._spark.readStream if stream else self._spark.read).format("rocketmq")
-        return reader.options(nameServer=self._name_server, topic=topic, **(options or {})).load()
+        options = {} if options is None else options
+        if topic is not None:
+            options = {"topic": topic, **options}
+        return reader.options(nameServer=self._name_server, **options).load()
 
     def _read_kafka(self, topic: str, options: Mapping[str, str] | None = None, *, stream: bool = False) -> Any:
         if self._kafka is None:
@@ -373,6 +395,17 @@ class Bench:
     def _durations(self, frame: Any) -> list[float]:
         """Return how many milliseconds each micro-batch took, but the first ones."""
         return [float(progress["batchDuration"]) for progress in self._drain(frame)[10:]]
+
+    def _first_batch(self, frame: Any) -> list[float]:
+        """Return how many seconds a stream takes from its start to the end of its first micro-batch."""
+        began = time.time()
+        first = self._drain(frame)[0]
+        return [datetime.fromisoformat(first["timestamp"]).timestamp() + first["batchDuration"] / 1000 - began]
+
+    def _later_batches(self, frame: Any) -> list[float]:
+        """Return how many seconds each full micro-batch took, but the first one."""
+        batches = [progress for progress in self._drain(frame) if progress["numInputRows"] == BATCH_ROWS]
+        return [progress["batchDuration"] / 1000 for progress in batches[1:]]
 
     def _drain(self, frame: Any) -> list[Any]:
         with tempfile.TemporaryDirectory(dir=self._folder) as checkpoint:

@@ -50,6 +50,14 @@ def test_a_time_is_to_stay_below_its_bar():
     assert summarise(few, taken)["ours"]["p95"] == 240
 
 
+def test_one_figure_of_a_time_has_no_p95():
+    queues = case(PeerBar(10), unit="s")
+
+    found = summarise(queues, {"ours": turns(4)})
+    assert "p95" not in found["ours"]
+    assert queues.row.shares({"ours": found["ours"]["value"]}) == {"<= 10": 2.5}
+
+
 def test_the_exactly_once_sink_is_compared_with_ours_at_least_once():
     row = next(row for row in SPARK_ROWS if row.name == "spark-exactly")
 
