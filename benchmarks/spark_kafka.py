@@ -405,6 +405,8 @@ class Bench:
     def _later_batches(self, frame: Any) -> list[float]:
         """Return how many seconds each full micro-batch took, but the first one."""
         batches = [progress for progress in self._drain(frame) if progress["numInputRows"] == BATCH_ROWS]
+        if len(batches) < 2:
+            raise BenchmarkError(f"{len(batches)} micro-batches of {BATCH_ROWS:,} rows; at least 2 are needed")
         return [progress["batchDuration"] / 1000 for progress in batches[1:]]
 
     def _drain(self, frame: Any) -> list[Any]:
