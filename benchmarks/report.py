@@ -129,7 +129,7 @@ def _spark_line(row: SparkRow, result: Result) -> str:
     kafka, tuned, ours = (peers.get(peer) for peer in ("kafka", "tuned", "ours"))
     ratios = [ratio(ours, kafka), ratio(ours, tuned)]
     more = [f"{peer} {number(side)}" for peer, side in peers.items() if peer not in ("kafka", "tuned", "ours")]
-    more += [f"{peer} p95 {side['p95']:,.0f}" for peer, side in peers.items() if "p95" in side]
+    more += [f"{peer} p95 {number({'value': side['p95']})}" for peer, side in peers.items() if "p95" in side]
     cost = " / ".join(f"{side['cpu_us']:.2f} us" if side else "-" for side in (kafka, tuned, ours))
     numbers = [f"{number(side)} {row.unit}" if side else "-" for side in (kafka, tuned, ours)]
     return f"| {' | '.join([row.title, *numbers, *ratios, spark_bars(row, result), '; '.join(more), cost])} |"

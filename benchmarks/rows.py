@@ -335,7 +335,7 @@ class SparkRow:
     @property
     def is_time(self) -> bool:
         """Say whether less is better."""
-        return self.unit == "ms"
+        return self.unit in ("ms", "s")
 
     def shares(self, values: Mapping[str, float]) -> dict[str, float]:
         """Return, for each bar whose sides were measured, the share of it that was reached."""
@@ -353,4 +353,17 @@ SPARK_ROWS = [
     SparkRow("spark-stream", "stream, 1 KiB, AvailableNow, full micro-batches", (PeerBar(1, "kafka"),)),
     SparkRow("spark-few", "micro-batch of 2 rows, p50", (PeerBar(1.2, "kafka"),), unit="ms"),
     SparkRow("spark-files", "batch, 1 KiB, from CommitLog files", (PeerBar(450_000),)),
+    SparkRow(
+        "spark-latency-1", "running stream, 1 message/s: acknowledgement to row, p50", (PeerBar(1.2, "kafka"),), "ms"
+    ),
+    SparkRow(
+        "spark-latency-5000",
+        "running stream, 5,000 messages/s: acknowledgement to row, p50",
+        (PeerBar(1.2, "kafka"),),
+        "ms",
+    ),
+    SparkRow("spark-sink", "sink, at-least-once, 1 KiB", (PeerBar(1, "kafka"),)),
+    SparkRow("spark-exactly", "sink, exactly-once, 1 KiB", (PeerBar(0.5, "at-least-once"),)),
+    SparkRow("spark-queues-first", "2,000 queues: first micro-batch of a new stream", (PeerBar(10),), "s"),
+    SparkRow("spark-queues-batch", "2,000 queues: micro-batch of 6,000 rows, p50", (PeerBar(10),), "s"),
 ]

@@ -1,4 +1,4 @@
-"""Spark reads the same rows from Kafka, with Spark's own connector, and from orbitmq, in turn on the same cores.
+"""Spark reads and writes the same rows with Kafka's connector and with orbitmq's, in turn on the same cores.
 
     python -m benchmarks.spark_kafka [--json] [--rows N] [--runs N] [--attempts N] [--case NAME] [--without-kafka]
 
@@ -15,35 +15,46 @@ keep the others from being measured.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks import report
 from benchmarks.kafka.server import connector_jars, fetch_jars, kafka_server, versions
 from benchmarks.load import BenchmarkError
 from benchmarks.measure import OTHERS_CPU_MAX, Result
 from benchmarks.probe import ask_topic
-from benchmarks.report import spark_table
 from benchmarks.rows import SPARK_ROWS, SparkRow
 from benchmarks.servers import Server, start
 from benchmarks.spark_floor import floor_options, register
+from benchmarks.spark_latency import Feed, kafka_sender, measure_latency, our_sender
+from benchmarks.spark_queues import BATCH_ROWS, PATTERN, fill_queues
+from benchmarks.spark_queues import ROWS as QUEUES_ROWS
 from benchmarks.usage import Usage, usage_of
 from orbitmq.spark.driver.session import local_session
 
 QUEUES = 8
-LARGE, SMALL, FEW = "bench-1024", "bench-128", "bench-few"
-SIZES = {LARGE: 1024, SMALL: 128, FEW: 128}
-TOPICS = {"small": SMALL, "few": FEW}  # of cases; the others read the large rows
+LARGE, SMALL, FEW, WRITTEN = "bench-1024", "bench-128", "bench-few", "bench-written"
+SIZES = {LARGE: 1024, SMALL: 128, FEW: 128, WRITTEN: 1024}
+TOPICS = {"small": SMALL, "few": FEW}  # that cases read; the others read the large rows
+# Cases that make their own topics.
+OWN_TOPICS = ("sink", "exactly", "latency-1", "latency-5000", "queues-first", "queues-batch")
 FEW_ROWS, FEW_QUEUES = 160, 2
+WRITTEN_SHARE = 1 / 8  # of all rows: each turn of a sink adds so many to its topic
+LATENCY = {"latency-1": (1, 20), "latency-5000": (5_000, 15)}  # messages a second, seconds
+MARKERS = "orbitmq-spark-markers"  # of the exactly-once sink
 STREAM_BATCH = 400_000
 SHA512_SIZE = 64
 SEVEN = "topic,keys,tags,body,queueId,queueOffset,storeTimestamp"  # as many as Kafka's connector has, and like them
@@ -59,7 +70,7 @@ Act = Callable[[Any], list[float] | None]
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that is done with a frame of each peer.
+    """One thing that is done with a frame of each peer; where it writes, with what writes it.
 
     `act` returns figures, or None: then the figure is rows per second.
     """
@@ -97,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stack.callback(spark.stop)
         register(spark)
         bench = Bench(spark, folder, ours, kafka, options)
-        bench.fill({TOPICS.get(row.case, LARGE) for row in rows})
+        bench.fill({TOPICS.get(row.case, LARGE) for row in rows if row.case not in OWN_TOPICS})
         for row in rows:
             try:
                 result = bench.measure(row)
@@ -108,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.json:
                 print(json.dumps({"row": row.name, "result": result}), flush=True)
         if not options.json:
-            print(spark_table(results), flush=True)
+            print(report.spark_table(results), flush=True)
     return 0 if len(results) == len(rows) else 1
 
 
@@ -140,16 +151,22 @@ class Bench:
         self._kafka = kafka
         self._options = options
         self._rows: int = options.rows
+        written = int(self._rows * WRITTEN_SHARE)
+        self._topic_rows = {FEW: FEW_ROWS, WRITTEN: written}  # the other topics have all rows, as the other cases
+        self._case_rows = {"few": FEW_ROWS, "sink": written, "exactly": written}
+        self._case_rows |= {case: min(rate * seconds, self._rows) for case, (rate, seconds) in LATENCY.items()}
+        self._case_rows |= {"queues-first": QUEUES_ROWS, "queues-batch": QUEUES_ROWS}
+        self._has_queues = False
         self._written: dict[str, dict[str, int]] = {}
 
     def fill(self, topics: Collection[str]) -> None:
         """Write the same rows to both, and note how many a second each took of each topic."""
         for topic in topics:
-            count, queues = (FEW_ROWS, FEW_QUEUES) if topic == FEW else (self._rows, QUEUES)
+            count, queues = self._topic_rows.get(topic, self._rows), FEW_QUEUES if topic == FEW else QUEUES
             # Digests of the rows' numbers: random, distinct, the same in every run, and made by Java.
             parts = ", ".join(f"unhex(sha2(concat(id, '.{part}'), 512))" for part in range(SIZES[topic] // SHA512_SIZE))
             rows = self._spark.range(count).selectExpr(f"concat({parts}) AS body", f"int(id % {queues}) AS partition")
-            path = str(self._folder / topic)
+            path = self._path(topic)
             rows.write.parquet(path)
             ask_topic(self._ours.port, topic, queues=queues)
             used = {"ours": usage_of(partial(self._write_ours, path, topic))}
@@ -170,17 +187,19 @@ class Bench:
                 if number:
                     turns[peer].append(turn)
         found = summarise(case, turns)
-        found["ours"]["detail"] = {
-            "rows": case.rows,
-            "written_rows_per_second": self._written[TOPICS.get(row.case, LARGE)],
-        } | ({} if self._kafka is None else {"versions": versions()})
+        detail: Result = {"rows": case.rows}
+        if row.case not in OWN_TOPICS:
+            detail["written_rows_per_second"] = self._written[TOPICS.get(row.case, LARGE)]
+        if self._kafka is not None:
+            detail["versions"] = versions()
+        found["ours"]["detail"] = detail
         self._say(_line(row, found))
         return found
 
     def _case(self, row: SparkRow) -> Case:
-        make: Callable[[], tuple[Mapping[str, Any], Act]] = getattr(self, f"_{row.case}")
+        make: Callable[[], tuple[Mapping[str, Any], Act]] = getattr(self, f"_{row.case.replace('-', '_')}")
         frames, act = make()
-        return Case(row, frames, act, FEW_ROWS if row.case == "few" else self._rows)
+        return Case(row, frames, act, self._case_rows.get(row.case, self._rows))
 
     def _batch(self, topic: str, columns: str | None = None, of_kafka: Sequence[str] | None = None) -> dict[str, Any]:
         """Return the frames of a batch read: all columns, or those named."""
@@ -242,6 +261,68 @@ class Bench:
         log = self._spark.read.format("rocketmq").options(commitLogPath=str(self._store), topic=LARGE).load()
         return {"ours": log}, _discard
 
+    def _sink(self) -> tuple[Mapping[str, Any], Act]:
+        self._fill_written()
+        path = self._path(WRITTEN)
+        kafka = None if self._kafka is None else partial(self._write_kafka, path, WRITTEN)
+        return {"kafka": kafka, "ours": partial(self._write_ours, path, WRITTEN)}, _call
+
+    def _exactly(self) -> tuple[Mapping[str, Any], Act]:
+        self._fill_written()
+        ask_topic(self._ours.port, MARKERS, queues=1)
+        at_least_once = partial(self._write_ours, self._path(WRITTEN), WRITTEN)
+        runs = itertools.count(1)
+
+        def exactly_once() -> None:
+            at_least_once(delivery="exactly-once", runId=f"bench-{next(runs)}")
+
+        return {"at-least-once": at_least_once, "ours": exactly_once}, _call
+
+    def _latency_1(self) -> tuple[Mapping[str, Any], Act]:
+        return self._latency("latency-1")
+
+    def _latency_5000(self) -> tuple[Mapping[str, Any], Act]:
+        return self._latency("latency-5000")
+
+    def _latency(self, case: str) -> tuple[Mapping[str, Any], Act]:
+        earliest = {"startingOffsets": "earliest"}  # the topics are new: nothing that is sent is missed
+
+        def ours(topic: str) -> Any:
+            ask_topic(self._ours.port, topic, queues=QUEUES)
+            return self._read_ours(topic, earliest, stream=True).select("body")
+
+        def kafka(topic: str) -> Any:
+            self._create_kafka_topic(topic, QUEUES)
+            return self._read_kafka(topic, earliest, stream=True).select("value")
+
+        feeds = {
+            "kafka": None if self._kafka is None else Feed(kafka, kafka_sender(self._kafka)),
+            "ours": Feed(ours, our_sender(self._name_server)),
+        }
+        turns, (rate, _), rows = itertools.count(1), LATENCY[case], self._case_rows[case]
+        return feeds, lambda feed: measure_latency(feed, f"bench-{case}-{next(turns)}", rate, rows)
+
+    def _queues_first(self) -> tuple[Mapping[str, Any], Act]:
+        return self._queues(), self._first_batch
+
+    def _queues_batch(self) -> tuple[Mapping[str, Any], Act]:
+        return self._queues(), self._later_batches
+
+    def _queues(self) -> Mapping[str, Any]:
+        if not self._has_queues:
+            fill_queues(self._ours)
+            self._has_queues = True
+        options = {"maxOffsetsPerTrigger": str(BATCH_ROWS), "startingOffsets": "earliest", "topicPattern": PATTERN}
+        return {"ours": self._read_ours(None, options, stream=True)}
+
+    def _fill_written(self) -> None:
+        """Fill the sinks' topic before the first of their cases: the cases that read are over."""
+        if WRITTEN not in self._written:
+            self.fill([WRITTEN])
+
+    def _path(self, topic: str) -> str:
+        return str(self._folder / topic)
+
     @property
     def _local(self) -> dict[str, str]:
         return {"localReads": str(self._store)}
@@ -250,10 +331,16 @@ class Bench:
     def _store(self) -> Path:
         return next(self._ours.folder.glob("**/commitlog")).parent
 
-    def _read_ours(self, topic: str, options: Mapping[str, str] | None = None, *, stream: bool = False) -> Any:
+    @property
+    def _name_server(self) -> str:
+        return f"127.0.0.1:{self._ours.ports['nameserver']}"
+
+    def _read_ours(self, topic: str | None, options: Mapping[str, str] | None = None, *, stream: bool = False) -> Any:
         reader = (self._spark.readStream if stream else self._spark.read).format("rocketmq")
-        name_server = f"127.0.0.1:{self._ours.ports['nameserver']}"
-        return reader.options(nameServer=name_server, topic=topic, **(options or {})).load()
+        options = {} if options is None else options
+        if topic is not None:
+            options = {"topic": topic, **options}
+        return reader.options(nameServer=self._name_server, **options).load()
 
     def _read_kafka(self, topic: str, options: Mapping[str, str] | None = None, *, stream: bool = False) -> Any:
         if self._kafka is None:
@@ -270,11 +357,10 @@ class Bench:
             return self._spark.read.format("floor").options(**options).load()
         return self._spark.readStream.format("floor").options(**options, rowsPerBatch=str(per_batch)).load()
 
-    def _write_ours(self, path: str, topic: str) -> None:
+    def _write_ours(self, path: str, topic: str, **more: str) -> None:
         rows = self._spark.read.parquet(path).select("body")
-        name_server = f"127.0.0.1:{self._ours.ports['nameserver']}"
         # Without the property that tells repeats apart: Kafka's sink writes none, and readers would carry it.
-        options = {"nameServer": name_server, "topic": topic, "rowIds": "false"}
+        options = {"nameServer": self._name_server, "topic": topic, "rowIds": "false"} | more
         rows.write.format("rocketmq").options(**options).mode("append").save()
 
     def _write_kafka(self, path: str, topic: str) -> None:
@@ -310,6 +396,19 @@ class Bench:
         """Return how many milliseconds each micro-batch took, but the first ones."""
         return [float(progress["batchDuration"]) for progress in self._drain(frame)[10:]]
 
+    def _first_batch(self, frame: Any) -> list[float]:
+        """Return how many seconds a stream takes from its start to the end of its first micro-batch."""
+        began = time.time()
+        first = self._drain(frame)[0]
+        return [datetime.fromisoformat(first["timestamp"]).timestamp() + first["batchDuration"] / 1000 - began]
+
+    def _later_batches(self, frame: Any) -> list[float]:
+        """Return how many seconds each full micro-batch took, but the first one."""
+        batches = [progress for progress in self._drain(frame) if progress["numInputRows"] == BATCH_ROWS]
+        if len(batches) < 2:
+            raise BenchmarkError(f"{len(batches)} micro-batches of {BATCH_ROWS:,} rows; at least 2 are needed")
+        return [progress["batchDuration"] / 1000 for progress in batches[1:]]
+
     def _drain(self, frame: Any) -> list[Any]:
         with tempfile.TemporaryDirectory(dir=self._folder) as checkpoint:
             writer = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
@@ -319,6 +418,10 @@ class Bench:
 
     def _say(self, line: str) -> None:
         print(line, file=sys.stderr if self._options.json else sys.stdout, flush=True)
+
+
+def _call(write: Callable[[], None]) -> None:
+    write()
 
 
 def _discard(frame: Any) -> None:
@@ -353,15 +456,15 @@ def summarise(case: Case, turns: Mapping[str, Sequence[Turn]]) -> Result:
             "cpu_us": statistics.median(turn.usage.cpu_s for turn in taken) / case.rows * 1e6,
             "others_cpu": statistics.median(turn.usage.others for turn in taken),
         }
-        if case.row.is_time:
-            pooled = [figure for turn in taken for figure in turn.figures]
+        pooled = [figure for turn in taken for figure in turn.figures]
+        if case.row.is_time and len(pooled) > 1:
             result[peer]["p95"] = statistics.quantiles(pooled, n=20)[-1]
     return result
 
 
 def _line(row: SparkRow, found: Result) -> str:
     others = max(side["others_cpu"] for side in found.values())
-    figures = (f"{peer} {side['value']:,.0f} ({side['cpu_us']:.2f} us of CPU each)" for peer, side in found.items())
+    figures = (f"{peer} {report.number(side)} ({side['cpu_us']:.2f} us of CPU each)" for peer, side in found.items())
     busy = f"; others used {others:.2f} cores" if others > OTHERS_CPU_MAX else ""
     return f"  {row.title:46} {', '.join(figures)}{busy}"
 

@@ -53,6 +53,12 @@ def versions() -> dict[str, str]:
     return {what: stem.rpartition("-")[2] for what, stem in found.items()}
 
 
+def java_command() -> list[str]:
+    """Return the start of a Java command line with Kafka's classes."""
+    home = os.environ.get("JAVA_HOME")
+    return [shutil.which(f"{home}/bin/java" if home else "java") or "java", "-cp", f"{_JARS}/server/*"]
+
+
 @contextmanager
 def kafka_server(folder: Path) -> Iterator[str]:
     """Run a server that keeps its files in `folder`; yields its address."""
@@ -60,8 +66,7 @@ def kafka_server(folder: Path) -> Iterator[str]:
     port, controller = free_port(), free_port()
     settings = folder / "server.properties"
     settings.write_text(_SETTINGS.format(port=port, controller=controller, folder=folder))
-    home = os.environ.get("JAVA_HOME")
-    java = [shutil.which(f"{home}/bin/java" if home else "java") or "java", "-cp", f"{_JARS}/server/*"]
+    java = java_command()
     with (folder / "output.log").open("wb") as log:
         format_line = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(settings)]
         subprocess.run([*java, *format_line], stdout=log, stderr=log, check=True)

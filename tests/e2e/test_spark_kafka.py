@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 from benchmarks import report
@@ -12,7 +13,10 @@ from benchmarks.measure import Plan
 from benchmarks.report import spark_table
 from benchmarks.rows import SPARK_ROWS, PeerBar, SparkRow
 from benchmarks.spark_kafka import Bench, Case, Turn, quiet_turn, summarise
+from benchmarks.spark_latency import acknowledgements, send
 from benchmarks.usage import Usage, usage_of
+
+from orbitmq.testing import LocalCluster
 
 
 def case(*bars, unit="rows/s"):
@@ -46,6 +50,37 @@ def test_a_time_is_to_stay_below_its_bar():
     assert summarise(few, taken)["ours"]["p95"] == 240
 
 
+def test_one_figure_of_a_time_has_no_p95():
+    queues = case(PeerBar(10), unit="s")
+
+    found = summarise(queues, {"ours": turns(4)})
+    assert "p95" not in found["ours"]
+    assert queues.row.shares({"ours": found["ours"]["value"]}) == {"<= 10": 2.5}
+
+
+def test_the_exactly_once_sink_is_compared_with_ours_at_least_once():
+    row = next(row for row in SPARK_ROWS if row.name == "spark-exactly")
+
+    assert row.shares({"at-least-once": 100, "ours": 40}) == {">= 0.5 x at-least-once": 0.8}
+
+
+async def test_our_sender_tells_when_each_message_was_acknowledged():
+    async with LocalCluster() as cluster:
+        before_us = time.time_ns() // 1000
+        acknowledged = await send(cluster.name_servers, "latency", 1000, 50)
+
+    assert len(acknowledged) == 50
+    assert min(acknowledged) >= before_us
+    assert max(acknowledged) >= before_us + 49_000  # of 50 at 1,000 a second, the last is sent then
+
+
+def test_a_message_without_acknowledgement_fails_the_case():
+    sender = [sys.executable, "-c", "print(1_000_000, 0, 3_000_000, sep='\\n')"]
+
+    with pytest.raises(BenchmarkError, match="2 of 3 messages"):
+        acknowledgements(sender, "latency", 1, 3)
+
+
 def test_without_a_rival_there_is_no_share():
     assert shares(case(PeerBar(1, "kafka")), {"ours": turns(1)}) == {}
 
@@ -71,7 +106,7 @@ def test_the_table_has_both_and_their_ratio():
 
 @pytest.mark.parametrize("row", SPARK_ROWS, ids=[row.name for row in SPARK_ROWS])
 def test_every_row_has_its_case(row):
-    assert callable(getattr(Bench, f"_{row.case}"))
+    assert callable(getattr(Bench, f"_{row.case.replace('-', '_')}"))
 
 
 SCRIPT = """#!/bin/sh
