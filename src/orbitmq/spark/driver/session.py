@@ -32,11 +32,6 @@ _LOCAL_SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
 }
 """Executors elsewhere could not reach a driver on the loopback address."""
-_SOCKET_FILES = "spark.python.unix.domain.socket.enabled"
-"""Over TCP, what Spark tells a worker at a task's end and at the next one's start waits 40 ms for the other side's delayed
-acknowledgement, twice. A version of Spark that lacks it passes over it."""
-_SOCKET_DIRECTORY_MAX = 56
-"""Bytes of a directory whose sockets Spark can name: 108 less those of a file's name, which has a UUID."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
@@ -75,10 +70,7 @@ def local_session(
 
     builder = SparkSession.builder.appName(name).master(master)
     temporary = f'"-Djava.io.tmpdir={tempfile.gettempdir()}"'  # TMPDIR counts for the JVM, too
-    usual = {**_SETTINGS, **(_LOCAL_SETTINGS if is_local else {})}
-    if is_local and sys.platform != "win32" and len(tempfile.gettempdir().encode()) <= _SOCKET_DIRECTORY_MAX:
-        usual[_SOCKET_FILES] = "true"
-    told = {**usual, **(settings or {})}
+    told = {**_SETTINGS, **(_LOCAL_SETTINGS if is_local else {}), **(settings or {})}
     told[_JAVA_OPTIONS] = " ".join(filter(None, (_QUIET, temporary, java_options, told.get(_JAVA_OPTIONS))))
     for key, value in told.items():
         builder = builder.config(key, value)

@@ -77,25 +77,6 @@ def test_settings_and_java_options_of_ones_own_count():
     assert told["spark.driver.extraJavaOptions"].endswith(" -Xmx1g")
 
 
-SOCKET_FILES = "spark.python.unix.domain.socket.enabled"
-
-
-def test_workers_on_this_machine_are_reached_by_unix_sockets_where_their_names_fit(monkeypatch):
-    monkeypatch.setattr(module.tempfile, "gettempdir", lambda: "/tmp")
-    assert local_session("mine")[SOCKET_FILES] == "true"
-    assert local_session("mine", settings={SOCKET_FILES: "false"})[SOCKET_FILES] == "false"
-
-    for directory, master, platform in (
-        ("/" + "t" * 56, "local", "linux"),
-        ("/tmp", "yarn", "linux"),
-        ("/tmp", "local", "win32"),
-    ):
-        monkeypatch.setattr(SparkSession, "builder", Builder())
-        monkeypatch.setattr(module.tempfile, "gettempdir", lambda found=directory: found)
-        monkeypatch.setattr(module.sys, "platform", platform)
-        assert SOCKET_FILES not in local_session("mine", master=master)
-
-
 def test_a_cluster_reaches_the_driver_by_its_own_address(monkeypatch):
     monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
     told = local_session("mine", master="spark://elsewhere:7077")
