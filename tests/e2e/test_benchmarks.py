@@ -4,9 +4,10 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 
 import pytest
-from benchmarks import figures, readme, report
+from benchmarks import figures, readme, report, servers
 from benchmarks.__main__ import QUICK_ROWS, main
 from benchmarks.load import BenchmarkError
 from benchmarks.measure import summarise
@@ -22,6 +23,15 @@ pytestmark = [
         not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler for the load generator"
     ),
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def servers_folder() -> Iterator[None]:
+    """Remove the servers' folder with the last test: by itself it goes with the process."""
+    yield
+    if servers._folders.cache_info().currsize:
+        shutil.rmtree(servers._folders(), ignore_errors=True)
+        servers._folders.cache_clear()
 
 
 def test_a_quick_run_measures_every_kind_of_row_with_good_answers_only(capsys):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,42 @@ def log_of(store: Path) -> dict[str, bytes]:
         return {}
     files = {path.name: path.read_bytes().rstrip(b"\0") for path in sorted((store / "commitlog").iterdir())}
     return {name: content for name, content in files.items() if content}
+
+
+@pytest.mark.java
+def test_a_java_slave_takes_over_topics_that_have_a_type(java, tmp_path, name):
+    settings = {
+        "broker_cluster_name": CLUSTER,
+        "mapped_file_size_commit_log": SEGMENT_SIZE,
+        "ha_listen_port": 0,
+        "vip_channel_enable": True,
+    }
+    with LocalCluster.running(settings=settings, processes=True) as cluster:
+        address = cluster.brokers["broker-a"]
+        for topic, attributes in ((f"{name}-typed", "+message.type=FIFO"), (f"{name}-plain", "")):
+            java.mqadmin("updateTopic", "-b", address, "-t", topic, *(("-a", attributes) if attributes else ()))
+        slave = JavaBroker(
+            tmp_path / "slave",
+            cluster.name_servers,
+            name="broker-a",
+            cluster=CLUSTER,
+            broker_id=1,
+            properties={"mappedFileSizeCommitLog": SEGMENT_SIZE},
+        )
+        table = tmp_path / "slave" / "store" / "config" / "topics.json"
+
+        def taken_over() -> dict[str, Any]:
+            topics = json.loads(table.read_text())["topicConfigTable"] if table.exists() else {}
+            return {
+                topic: topics[topic]["attributes"] for topic in (f"{name}-typed", f"{name}-plain") if topic in topics
+            }
+
+        slave.start()
+        try:
+            java.wait_for(lambda: len(taken_over()) == 2, "the slave to take over both topics")
+            assert taken_over() == {f"{name}-typed": {"message.type": "FIFO"}, f"{name}-plain": {}}
+        finally:
+            slave.kill()
 
 
 @pytest.mark.proof

@@ -44,6 +44,7 @@ class FakePeer:
 
     id = 1
     remote = "127.0.0.1:5000"
+    local_port = 0
 
     def __init__(self) -> None:
         self.counters = Counters()

@@ -19,6 +19,7 @@ from orbitmq.broker.handlers import (
 )
 from orbitmq.broker.handlers.all_clients import ClientInsight
 from orbitmq.broker.handlers.all_clients import handlers as all_clients
+from orbitmq.broker.registration.addresses import vip_port
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.system_topics import system_topic_names
 from orbitmq.net.dispatch.handlers import Handlers
@@ -67,6 +68,7 @@ def _topics(broker: BrokerService) -> topics.TopicTables:
         takes_mixed=config.enable_mixed_message_type,
         clears_retries=config.clear_retry_topic_when_delete_topic,
         creations=broker.monitoring.topic_creations,
+        slave_port=vip_port(broker.address.host.port),
     )
 
 

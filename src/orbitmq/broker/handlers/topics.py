@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orbitmq.broker.delivery.pulls import Pulls
 from orbitmq.broker.groups.members import GroupMembers
@@ -17,7 +17,7 @@ from orbitmq.broker.topics.attributes import parse_attribute_changes, wants_mixe
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.broker.topics.system_topics import is_system_topic
 from orbitmq.broker.topics.table import check_topic_name
-from orbitmq.codes import ResponseCode
+from orbitmq.codes import ResponseCode, Version
 from orbitmq.errors import Rejected
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
@@ -66,6 +66,7 @@ class TopicTables:
         takes_mixed: topics may say that they take messages of every type (enableMixedMessageType).
         clears_retries: a topic that is deleted takes the retries of its popped messages along.
         creations: told how long it takes to make topics.
+        slave_port: where Java's slaves ask for the topics: the VIP port.
     """
 
     topics: TopicRegistry
@@ -81,10 +82,13 @@ class TopicTables:
     takes_mixed: bool
     clears_retries: bool
     creations: CreationTimes
+    slave_port: int
 
 
 handlers: Handlers[TopicTables] = Handlers()
 
+_TAKE_CHANGES = (Version.V5_3_2, Version.V5_3_3)
+"""Java's slaves that take attributes only as changes, and no topic at all where one has others (apache/rocketmq#9499)."""
 POP_RETRIES = (RETRY_V2, RETRY_V1)
 """The two forms of the name of a topic of retries."""
 LIST_SIZE_MAX = 1024 * 1024
@@ -192,10 +196,19 @@ def get_all_topic_config(tables: TopicTables, call: Call[GetAllTopicConfig]) -> 
     """Answer with the whole topic table, as it is now."""
     table, static = tables.topics.table, tables.topics.static
     found = TopicTable(table.version, table.all)
+    if call.command.version in _TAKE_CHANGES and call.connection.local_port == tables.slave_port:
+        found = found._replace(topics={name: _with_changes(config) for name, config in found.topics.items()})
     if static.mappings:
         mappings = MappingTable(static.table.version, static.mappings)
         return Reply(body=encode_topic_and_mapping_table(found, mappings))
     return in_turns(call, joined(topic_table_parts(found._replace(topics=dict(found.topics)))))
+
+
+def _with_changes(config: TopicConfig) -> TopicConfig:
+    """Return a topic with its attributes as an administrator's changes, `+name`."""
+    if not config.attributes:
+        return config
+    return replace(config, attributes={f"+{name}": value for name, value in config.attributes.items()})
 
 
 @handlers.on(GetTopicConfig)

@@ -102,6 +102,11 @@ class Connection(asyncio.Protocol):
 
     # What programs use.
 
+    @property
+    def local_port(self) -> int:
+        """The port of ours that the peer is connected to."""
+        return int(self._transport.get_extra_info("sockname", (None, 0))[1])
+
     def now_ms(self) -> int:
         """Read the endpoint's clock."""
         return self._endpoint.clock()

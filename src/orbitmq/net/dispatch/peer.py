@@ -28,6 +28,11 @@ class Peer(Protocol):
         ...
 
     @property
+    def local_port(self) -> int:
+        """The port of ours that it is connected to, 0 when unknown."""
+        ...
+
+    @property
     def counters(self) -> Counters:
         """What the server counts."""
         ...

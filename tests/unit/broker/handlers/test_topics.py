@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from orbitmq.codes import RequestCode, Version
 from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
@@ -18,6 +19,7 @@ from orbitmq.wire.bodies.topics import (
     decode_topic_table,
     encode_topic_configs,
 )
+from orbitmq.wire.command import Command, encode_command
 from orbitmq.wire.headers import (
     CreateTopic,
     CreateTopics,
@@ -35,6 +37,7 @@ from orbitmq.wire.headers import (
 from waiting import until
 
 from ..conftest import Harness
+from ..fast_path.support import exchange
 from ..parts import Serve
 
 
@@ -58,6 +61,30 @@ async def test_a_topic_is_made_changed_listed_and_kept(serve: Serve) -> None:
         assert await harness.code(GetTopicConfig(topic="none")) == 17
     async with serve() as harness:
         assert harness.broker.service.tables.topics.get("orders").read_queue_count == 4
+
+
+@pytest.mark.parametrize(
+    ("version", "is_slave", "name"),
+    [
+        (Version.V5_3_1, True, "message.type"),
+        (Version.V5_3_2, True, "+message.type"),
+        (Version.V5_3_3, True, "+message.type"),
+        (Version.V5_3_3 + 2, True, "message.type"),
+        (Version.V5_3_3, False, "message.type"),
+    ],
+)
+async def test_javas_slaves_get_attributes_as_they_take_them(
+    harness: Harness, version: int, is_slave: bool, name: str
+) -> None:
+    """Slaves of 5.3.2 and 5.3.3 take them as changes alone; they ask on the VIP port, where administrators do not."""
+    assert await harness.code(create("typed", attributes="+message.type=FIFO")) == 0
+    assert await harness.code(create("plain")) == 0
+    host, _, port = harness.broker.address.rpartition(":")
+    asked = encode_command(Command(RequestCode.GET_ALL_TOPIC_CONFIG, language="JAVA", version=version))
+    (answer,) = await asyncio.to_thread(exchange, f"{host}:{int(port) - 2 * is_slave}", [asked])
+    table = decode_topic_table(answer.body)
+    assert table.topics["typed"].attributes == {name: "FIFO"}
+    assert not table.topics["plain"].attributes
 
 
 async def test_attributes_that_no_topic_has_are_refused_as_javas_broker_does(harness: Harness) -> None:
