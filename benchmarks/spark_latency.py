@@ -1,4 +1,4 @@
-"""How long after a message's acknowledgement its row is in a running stream's sink.
+"""Latency of running streams: from a message's acknowledgement until its row is in the sink.
 
     python -m benchmarks.spark_latency ADDRESS TOPIC RATE COUNT      # the sender of ours, a process of its own
 

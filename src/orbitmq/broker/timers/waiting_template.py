@@ -1,4 +1,4 @@
-"""Templates of waiting messages: what the properties of many timers have in common is parsed only once. Pure.
+"""Templates of waiting messages: what the properties of many timers have in common is parsed only once.
 
 A message is read twice while it waits: when it comes into the wheel, and when it is due. Between two messages of one producer
 for one queue and one step of time only the unique key differs. What stands around it is parsed and formatted for the second of
