@@ -29,6 +29,11 @@ class Dispatch:
         """Count the messages that cannot be read yet."""
         return len(self._pending)
 
+    @property
+    def first(self) -> Dispatched | None:
+        """The first message that cannot be read yet."""
+        return self._pending[0] if self._pending else None
+
     def hold(self, message: Dispatched) -> None:
         """Keep a message until the log is readable past its end."""
         self._pending.append(message)

@@ -25,13 +25,23 @@ class StoreReader:
 
     Args:
         is_sync: only what is durable may be read.
+        waits_for_slaves: only what is replicated may be read, of what is appended from now on.
     """
 
-    def __init__(self, commit_log: CommitLog, queues: ConsumeQueues, durability: Durability, *, is_sync: bool) -> None:
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        queues: ConsumeQueues,
+        durability: Durability,
+        *,
+        is_sync: bool,
+        waits_for_slaves: bool = False,
+    ) -> None:
         self._commit_log = commit_log
         self._queues = queues
         self._durability = durability
         self._is_sync = is_sync
+        self._replicated = commit_log.end if waits_for_slaves else None
 
     @property
     def min_physical_offset(self) -> int:
@@ -51,7 +61,8 @@ class StoreReader:
     @property
     def readable_end(self) -> int:
         """Up to where the CommitLog may be read."""
-        return self._durability.durable if self._is_sync else self._commit_log.end
+        end = self._durability.durable if self._is_sync else self._commit_log.end
+        return end if self._replicated is None else min(end, self._replicated)
 
     def read(
         self,
@@ -117,14 +128,17 @@ class StoreReader:
         queue = self._queues.get(topic, queue_id)
         return offset_at(self._commit_log, queue, timestamp_ms, boundary) if queue else 0
 
-    def record_at(self, physical_offset: int, size: int | None = None) -> bytes | None:
+    def record_at(self, physical_offset: int, size: int | None = None, *, is_for_slave: bool = False) -> bytes | None:
         """Return the whole record that starts at `physical_offset`, None when no readable one does.
 
         Args:
             size: what it must measure, in bytes; None: any.
+            is_for_slave: also one that consumers may not see yet.
         """
         record = self._commit_log.record_at(physical_offset)
-        return record if record is not None and self._may_show(physical_offset, len(record), size) else None
+        if record is None or is_for_slave:
+            return record
+        return record if self._may_show(physical_offset, len(record), size) else None
 
     def parsed_at(self, physical_offset: int, size: int | None = None) -> Record | None:
         """Return the record that `record_at` does, parsed."""
@@ -134,7 +148,7 @@ class StoreReader:
     def _may_show(self, physical_offset: int, size: int, expected: int | None) -> bool:
         if expected is not None and size != expected:
             return False
-        return not self._is_sync or physical_offset + size <= self._durability.durable
+        return physical_offset + size <= self.readable_end
 
     def read_raw(self, physical_offset: int, size: int) -> bytes:
         """Return bytes of the log, records or parts of them: fewer where a segment or the log ends or has been deleted.

@@ -1,6 +1,7 @@
 """The public face of the message store: append, wait until durable, read.
 
-Owned by one event loop. Readers see a message immediately in ASYNC_FLUSH, and after its sync in SYNC_FLUSH.
+Owned by one event loop. Readers see a message immediately in ASYNC_FLUSH, and after its sync in SYNC_FLUSH; where they wait for
+slaves, too, also not before these have it.
 """
 
 from __future__ import annotations
@@ -63,7 +64,14 @@ class Store(StoreReader):
     ) -> None:
         config = files.config
         durability = Durability(found.recovered.end)
-        super().__init__(files.commit_log, files.queues, durability, is_sync=config.flush is FlushMode.SYNC)
+        super().__init__(
+            files.commit_log,
+            files.queues,
+            durability,
+            is_sync=config.flush is FlushMode.SYNC,
+            waits_for_slaves=config.waits_for_slaves,
+        )
+        self._are_held = self._is_sync or config.waits_for_slaves
         self.recovered = found.recovered
         """What opening the store found."""
         self.recovery_report = found.report
@@ -71,6 +79,8 @@ class Store(StoreReader):
         self.open_files = files.open_files
         """The files that are open: how many, and how many were closed to make room."""
         self.on_arrived: list[Arrived] = []
+        self.on_held: list[Callable[[], None]] = []
+        """Called when a message was appended that readers do not see yet."""
         self._config = config
         self._files = files
         self._clock = clock
@@ -92,6 +102,7 @@ class Store(StoreReader):
             on_durable=self._now_durable,
             on_failure=self._fence,
             on_entries=self._bound_entries,
+            first_held=lambda: self._dispatch.first,
         )
         files.commit_log.on_cut.append(self._syncing.fail)
         # What recovery did not read again is what the checkpoint covers, with its entries.
@@ -195,8 +206,8 @@ class Store(StoreReader):
 
     @property
     def dispatch_behind_size(self) -> int:
-        """Bytes of the log that readers cannot see yet: with SYNC_FLUSH a message is shown when its sync is done."""
-        return self.max_physical_offset - self.durable_offset if self._is_sync else 0
+        """Bytes of the log that readers cannot see yet: they wait for the disk (SYNC_FLUSH) or for slaves (SYNC_MASTER)."""
+        return self.max_physical_offset - self.readable_end
 
     @property
     def entries_size(self) -> int:
@@ -259,14 +270,17 @@ class Store(StoreReader):
         tag_code = draft.tag_code
         if tag_code is None:
             tag_code = tag_code_of(topic, properties, stored_at_ms, self._delay_levels)
-        if self._is_sync or lmqs:
+        if self._are_held or lmqs:
             message = _new(
                 Dispatched,
                 (topic, queue_id, queue_offset, physical_offset, size, tag_code, stored_at_ms, sys_flag, properties),
             )
-            if self._is_sync:
+            if self._are_held:
                 self._dispatch.hold(message)
-                syncing.request()  # also for messages without a waiter: they are to be read, too
+                if self._is_sync:
+                    syncing.request()  # also for messages without a waiter: they are to be read, too
+                for held in self.on_held:
+                    held()
             else:
                 self._deliver(message)
         elif has_entry:
@@ -392,6 +406,11 @@ class Store(StoreReader):
             if not self._syncing.is_attached:
                 self.flush()
 
+    def replicated_to(self, end: int) -> None:
+        """Let readers see the log up to `end` (bytes), as far as the flush mode does: slaves have it, or are waited for no more."""
+        self._replicated = end
+        self._show_readable()
+
     def flush(self) -> None:
         """Sync everything on the caller's thread; a failed sync fences the store."""
         self._syncing.sync_now()
@@ -426,6 +445,11 @@ class Store(StoreReader):
         if self._availability.is_closed:
             return
         self._syncing.stop()
+        if self._replicated is not None:
+            # No reader is left, and the next start reads no more of an orderly store than its queues tell.
+            self._replicated = self._commit_log.end
+            for message in self._dispatch.take_readable(self.readable_end):
+                self._put(message)
         is_synced = self._syncing.sync_now()
         if self.index is not None:
             # Once more for the checkpoint, which covers full index files.
@@ -451,15 +475,21 @@ class Store(StoreReader):
     def _now_durable(self, position: int) -> None:
         if self._availability.is_log_behind:
             self._change(is_log_behind=False)
-        if self._is_sync:
-            for message in self._dispatch.take_readable(position):
+        self._show_readable()
+
+    def _show_readable(self) -> None:
+        if self._are_held:
+            for message in self._dispatch.take_readable(self.readable_end):
                 self._deliver(message)
 
-    def _deliver(self, message: Dispatched) -> None:
-        """Make a message visible: its consume queues first, then the waiters."""
+    def _put(self, message: Dispatched) -> None:
         self._queues.put(message)
         if self.lmq is not None:
             self.lmq.deliver(message)
+
+    def _deliver(self, message: Dispatched) -> None:
+        """Make a message visible: its consume queues first, then the waiters."""
+        self._put(message)
         if is_queued(message.sys_flag):
             self._tell(message.topic, message.queue_id, message.queue_offset, message.tag_code)
 

@@ -77,6 +77,7 @@ class StoreConfig:
         lmq_max: LMQs that messages may name (maxLmqConsumeQueueNum); 0: what they name is kept in
             their properties and nothing more.
         is_copy: the log is a copy of another broker's: only what that has is appended (`Store.append_copy`).
+        waits_for_slaves: readers see a message when `Store.replicated_to` says that it is replicated (SYNC_MASTER).
         accept_log_end: where the CommitLog may end (bytes) although more of it was on the disk once (acceptLogEnd);
             None: a store that has lost something does not open.
     """
@@ -98,6 +99,7 @@ class StoreConfig:
     delay_levels: DelayLevels = DELAY_LEVELS
     lmq_max: int = 0
     is_copy: bool = False
+    waits_for_slaves: bool = False
     accept_log_end: int | None = None
 
     def __post_init__(self) -> None:

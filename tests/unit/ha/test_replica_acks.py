@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbitmq.ha.master import ConfirmedRange
-from orbitmq.ha.replica_acks import ReplicaAckResult, ReplicaAcks
+from orbitmq.ha.replica_acks import ReplicaAckResult, ReplicaAcks, ReplicatedEnd
 
 
 def copies(slave_count: int = 1, gap_max: int = 1_000) -> ReplicaAcks:
@@ -103,3 +103,83 @@ def test_each_is_told_once_and_in_order(steps: list[tuple[bool, int]]) -> None:
             told += [None] * len(waiting.advance(ranges(acknowledged)))
         assert len(told) == sum(place <= acknowledged for place in asked)
         assert len(waiting) == len(asked) - len(told)
+
+
+def replicated(slave_count: int = 1, end: int = 100) -> ReplicatedEnd:
+    return ReplicatedEnd(end, slave_count, timeout_ms=3_000, gap_max=1_000)
+
+
+def test_consumers_read_what_slaves_have() -> None:
+    seen = replicated()
+    assert seen.advance(130, ranges(100), 0) == 100
+    assert seen.advance(130, ranges(120), 10) == 120
+    assert seen.is_waiting
+    assert seen.advance(130, ranges(130), 20) == 130
+    assert not seen.is_waiting
+
+
+def test_consumers_read_what_the_slower_of_two_wanted_slaves_has() -> None:
+    assert replicated(slave_count=2).advance(130, ranges(130, 110), 0) == 110
+
+
+def test_without_slaves_consumers_read_everything() -> None:
+    assert replicated().advance(130, ranges(), 0) == 130
+    assert replicated(slave_count=2).advance(130, ranges(110), 0) == 130
+    assert replicated().advance(1_101, ranges(100), 0) == 1_101
+
+
+def test_slaves_are_waited_for_until_the_time_is_over() -> None:
+    seen = replicated()
+    assert seen.advance(130, ranges(100), 0) == 100
+    assert seen.advance(150, ranges(100), 1_000) == 100
+    assert seen.advance(150, ranges(100), 2_999) == 100
+    assert seen.advance(150, ranges(100), 3_000) == 130
+    assert seen.advance(150, ranges(100), 4_000) == 150
+
+
+def test_a_slave_that_leaves_is_waited_for_as_long_and_what_follows_after_it() -> None:
+    seen = replicated()
+    seen.advance(130, ranges(100), 0)
+    assert seen.advance(150, ranges(), 1_000) == 100
+    assert seen.advance(150, ranges(), 3_000) == 150
+
+
+def test_a_slave_shows_nothing_of_before_it_joined() -> None:
+    seen = replicated()
+    seen.advance(130, ranges(100), 0)
+    joined = [ConfirmedRange(130, 140)]
+    assert seen.advance(140, joined, 1_000) == 100
+    assert seen.advance(140, joined, 3_000) == 140
+
+
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.integers(0, 50),
+            st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), max_size=3),
+            st.integers(0, 2_000),
+        ),
+        max_size=30,
+    ),
+    slave_count=st.integers(1, 2),
+)
+def test_what_consumers_read_grows_and_is_copied_or_was_given_up(
+    steps: list[tuple[int, list[tuple[int, int]], int]], slave_count: int
+) -> None:
+    seen, log_end, now_ms, before = replicated(slave_count, end=0), 0, 0, 0
+    stored_ms = dict[int, int]()
+    hopeless = 0
+    for growth, slaves, pause_ms in steps:
+        now_ms += pause_ms
+        stored_ms |= dict.fromkeys(range(log_end, log_end + growth), now_ms)
+        log_end += growth
+        known = [ConfirmedRange(start, min(end, log_end)) for start, end in slaves]
+        if growth and len(known) < slave_count:
+            hopeless = log_end
+        after = seen.advance(log_end, known, now_ms)
+        assert before <= after <= log_end
+        for place in range(before, after):
+            holders = sum(one.start <= place < one.end for one in known)
+            assert holders >= slave_count or place < hopeless or now_ms - stored_ms[place] >= 3_000
+        before = after
+    assert seen.advance(log_end, [], now_ms + 3_000) == log_end

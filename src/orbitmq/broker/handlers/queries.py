@@ -42,9 +42,10 @@ handlers: Handlers[QueryTables] = Handlers()
 @handlers.on(ViewMessage)
 def view_message(tables: QueryTables, call: Call[ViewMessage]) -> Reply:
     """Answer with the record at a physical offset."""
-    record = tables.store.record_at(call.header.physical_offset)
+    header = call.header
+    record = tables.store.record_at(header.physical_offset, is_for_slave=bool(header.for_slave))
     if record is None:
-        raise Rejected(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {call.header.physical_offset}")
+        raise Rejected(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {header.physical_offset}")
     return Reply(body=record)
 
 

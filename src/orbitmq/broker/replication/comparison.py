@@ -35,11 +35,11 @@ async def check_copy(store: Store, ask: Callable[[object], Awaitable[bytes]]) ->
     if end > master_end:
         raise StoreError(f"this log ends at {end}, and the master's at {master_end}: {_ADVICE}")
     for number, place in enumerate(places):
-        mine = store.record_at(place)
+        mine = store.record_at(place, is_for_slave=True)
         if mine is None:
             continue
         try:
-            theirs = await ask(ViewMessage(physical_offset=place))
+            theirs = await ask(ViewMessage(physical_offset=place, for_slave=True))
         except RemoteRefused as refusal:
             # Older records may be deleted there already, or here first; the last one is where the master goes on.
             if refusal.code != ResponseCode.SYSTEM_ERROR or number:

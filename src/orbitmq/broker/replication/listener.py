@@ -16,7 +16,7 @@ from orbitmq.address import format_address
 from orbitmq.clock import Clock
 from orbitmq.errors import FrameError, StoreError
 from orbitmq.ha.master import ConfirmedRange, SlaveFeed
-from orbitmq.ha.replica_acks import ReplicaAckResult, ReplicaAcks, Waiter
+from orbitmq.ha.replica_acks import ReplicaAckResult, ReplicaAcks, ReplicatedEnd, Waiter
 from orbitmq.ha.slave import ReportDecoder, format_header
 from orbitmq.net.name_lookup import looked_up
 from orbitmq.store import Store
@@ -48,6 +48,8 @@ class FollowRules:
     """Slaves that must have a message before its send is answered, with SYNC_MASTER."""
     timeout_ms: int = 3_000
     """How long a send waits for them."""
+    are_waited_for: bool = False
+    """Consumers see a message when slaves have it, or are waited for no more (SYNC_MASTER)."""
 
 
 class SlaveListener:
@@ -62,7 +64,12 @@ class SlaveListener:
         self.rules = rules
         self.monotonic = monotonic
         self._slaves: dict[_SlaveConnection, None] = {}
-        self._replica_acks = ReplicaAcks(rules.slave_count, rules.timeout_ms, rules.gap_max)
+        waits = rules.slave_count, rules.timeout_ms, rules.gap_max
+        self._replica_acks = ReplicaAcks(*waits)
+        self._replicated: ReplicatedEnd | None = None
+        if rules.are_waited_for:
+            self._replicated = ReplicatedEnd(store.max_physical_offset, *waits)
+            store.on_held.append(self._pump_soon)
         self._listener: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_pumping = False
@@ -88,6 +95,7 @@ class SlaveListener:
             slave.transport.abort()
             self.lost(slave)
         _answer(self._replica_acks.abandon(), ReplicaAckResult.LATE)
+        self._replicated = None  # no reader is left; the store keeps what they had not seen
         if self._timer is not None:
             self._timer.cancel()
 
@@ -115,15 +123,25 @@ class SlaveListener:
             None: `waiter` is called on the loop. Otherwise what there is to know already.
         """
         outcome = self._replica_acks.wait(end, self._confirmed(), self.monotonic(), waiter)
+        if outcome is ReplicaAckResult.NO_SLAVE:
+            self._show_replicated()
         if outcome is None:
             # Also what no consumer is told of, and with SYNC_FLUSH before the disk has it: both happen at the same time.
             self._pump_soon()
         return outcome
 
     def acknowledged(self) -> None:
-        """Complete the waiters of what slaves have reported now."""
+        """Complete the waiters of what slaves have reported now, after consumers see what they waited for."""
+        self._show_replicated()
         if len(self._replica_acks):
             _answer(self._replica_acks.advance(self._confirmed()), ReplicaAckResult.DONE)
+
+    def _show_replicated(self) -> None:
+        if self._replicated is not None:
+            end = self._replicated.advance(self.store.max_physical_offset, self._confirmed(), self.monotonic())
+            self.store.replicated_to(end)
+            if self._replicated.is_waiting and self._timer is None:
+                self._tick_later()
 
     def _confirmed(self) -> list[ConfirmedRange]:
         return [confirmed for slave in self._slaves if (confirmed := slave.feed.confirmed) is not None]
@@ -161,14 +179,19 @@ class SlaveListener:
         self._is_pumping = False
         for slave in tuple(self._slaves):
             slave.pump()
+        self._show_replicated()
 
     def _tick(self) -> None:
         self._timer = None
         for slave in tuple(self._slaves):
             slave.tick()
+        self._show_replicated()
         _answer(self._replica_acks.expire(self.monotonic()), ReplicaAckResult.LATE)
-        if self._slaves or len(self._replica_acks):
-            self._timer = asyncio.get_running_loop().call_later(_TICK_MS / 1000, self._tick)
+        if self._timer is None and (self._slaves or len(self._replica_acks)):
+            self._tick_later()
+
+    def _tick_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_TICK_MS / 1000, self._tick)
 
 
 class _SlaveConnection(asyncio.Protocol):

@@ -23,6 +23,7 @@ def store_config(config: BrokerConfig) -> StoreConfig:
         entries_size_max=config.queue_entries_max,
         record_crc=config.enabled_append_prop_crc,
         is_copy=config.is_slave,
+        waits_for_slaves=config.broker_role == "SYNC_MASTER",
         has_index=config.message_index_enable,
         index_slots=config.max_hash_slot_num,
         index_entries=config.max_index_num,

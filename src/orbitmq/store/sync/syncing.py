@@ -27,6 +27,7 @@ from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint
 from orbitmq.store.sync.durability import Durability, Waiter
 from orbitmq.store.sync.entry_sync import sync_entries
 from orbitmq.store.sync.flusher import Flusher
+from orbitmq.store.values import Dispatched
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class Syncing:
         on_durable: called on the loop when the CommitLog was synced further, before any waiter is answered.
         on_failure: called on the loop, once, when a sync failed.
         on_entries: told, with each round, how many bytes of queue entries wait in memory for their files.
+        first_held: returns the first message that has no queue entry yet, for readers may not see it.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Syncing:
         on_durable: Callable[[int], None],
         on_failure: Callable[[Exception], None],
         on_entries: Callable[[int], None] = lambda size: None,
+        first_held: Callable[[], Dispatched | None] = lambda: None,
     ) -> None:
         self.stored_at_ms = 0
         """Store time of the last message appended."""
@@ -85,6 +88,7 @@ class Syncing:
         self._on_durable = on_durable
         self._on_failure = on_failure
         self._on_entries = on_entries
+        self._first_held = first_held
         self._loop: asyncio.AbstractEventLoop | None = None
         self._flusher: Flusher | None = None
         self._timers: dict[int, asyncio.TimerHandle] = {}
@@ -160,7 +164,7 @@ class Syncing:
             self._commit_log_synced(end, stored_at_ms, None)
             # The log is on the disk by now: an entry must never lead behind its end.
             sync_entries(self._queues)
-            self.entries_end = end
+            self.entries_end = self._dispatched_end(end)
         except (DescriptorShortage, NotWritten) as error:
             self._note_shortage(error)
             _answer(self._durability.abandon(), False)
@@ -283,11 +287,11 @@ class Syncing:
         if self._round or self._round_ms is not None:
             return
         self._round.extend(self._queues.take_unsynced())
-        # Every message that the CommitLog has on the disk was dispatched before: the entries of all of them are
-        # either synced or in this round.
-        self._round_end = self._durability.durable
-        if self._round or self._synced_ms > self._checkpoint.consume_queue_ms:
-            self._round_ms = self._synced_ms
+        # Every message before the first that is held was dispatched before: the entries of all of them are either synced
+        # or in this round.
+        self._round_end, dispatched_ms = self._dispatched_end(self._durability.durable), self._dispatched_ms()
+        if self._round or dispatched_ms > self._checkpoint.consume_queue_ms:
+            self._round_ms = dispatched_ms
         else:
             self.entries_end = self._round_end
 
@@ -345,7 +349,7 @@ class Syncing:
         self.checkpoint_failure = f"the checkpoint cannot be written: {error}"
 
     def _write_checkpoint_now(self) -> bool:
-        checkpoint = self._next_checkpoint(self._synced_ms)
+        checkpoint = self._next_checkpoint(self._dispatched_ms())
         failure = None
         try:
             self._write_checkpoint(format_checkpoint(checkpoint))
@@ -366,8 +370,18 @@ class Syncing:
             consume_queue_ms=consume_queue_ms,
             index_ms=self._index_ms,
             flushed_offset=durable,
-            confirmed_offset=durable,
+            confirmed_offset=self._dispatched_end(durable),
         )
+
+    def _dispatched_end(self, end: int) -> int:
+        """Return up to where, `end` at most, all messages have their queue entries."""
+        held = self._first_held()
+        return end if held is None else min(end, held.physical_offset)
+
+    def _dispatched_ms(self) -> int:
+        """Return up to which store time all messages that are on the disk have their queue entries."""
+        held = self._first_held()
+        return self._synced_ms if held is None else min(self._synced_ms, held.stored_at_ms - 1)
 
     def _hold_segments(self, end: int) -> list[Segment]:
         """Keep open what a group commit syncs. Raises DescriptorShortage."""

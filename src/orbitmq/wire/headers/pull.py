@@ -74,10 +74,15 @@ class PullResponse:
 @request(RequestCode.VIEW_MESSAGE_BY_ID)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewMessage:
-    """The record at a physical offset."""
+    """The record at a physical offset.
+
+    Args:
+        for_slave: also one that consumers may not see yet: a slave compares logs. Brokers that do not know it are asked plainly.
+    """
 
     physical_offset: int = wire("offset")
     topic: str | None = None
+    for_slave: bool | None = None
 
 
 @request(RequestCode.QUERY_MESSAGE)

@@ -19,7 +19,7 @@ from orbitmq.store import Draft
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.stats import SlaveStatus
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import ConsumerSendBack, GetReplicationStatus, SendResponse
+from orbitmq.wire.headers import ConsumerSendBack, GetReplicationStatus, SendResponse, ViewMessage
 
 from ..handlers.support import ack_header, pop
 from ..handlers.test_transactions import HALF, end_header
@@ -325,3 +325,49 @@ async def test_a_pull_says_whom_to_ask_next_if_that_is_enabled(serve: Serve, mon
                 await asyncio.sleep(0)
             assert (await harness.pull(count_max=1))[0].ext_fields["suggestWhichBrokerId"] == suggested
             writer.close()
+
+
+async def send_unconfirmed(harness: Any) -> tuple[asyncio.Future[Any], asyncio.StreamWriter, int]:
+    """Follow, and return a send that waits for the slave's report of so many bytes."""
+    reader, writer = await join(harness)
+    sending = asyncio.ensure_future(harness.send(body=b"unconfirmed"))
+    _, size = HEADER.unpack(await reader.readexactly(HEADER.size))
+    return sending, writer, size
+
+
+async def test_consumers_of_a_synchronous_master_read_what_its_slave_has(serve: Serve) -> None:
+    async with serve(broker_role="SYNC_MASTER", slave_timeout=60_000) as harness:
+        sending, writer, size = await send_unconfirmed(harness)
+        assert (await harness.pull())[1] == []
+        assert harness.broker.service.store.max_offset("t", 0) == 0
+        writer.write(REPORT.pack(size))
+        assert (await sending).code == 0
+        assert [message.body for message in (await harness.pull())[1]] == [b"unconfirmed"]
+
+
+async def test_consumers_read_what_no_slave_has_confirmed_in_time(serve: Serve) -> None:
+    async with serve(broker_role="SYNC_MASTER", slave_timeout=300) as harness:
+        sending, _writer, _ = await send_unconfirmed(harness)
+        assert (await harness.pull())[1] == []
+        assert (await sending).code == 12
+        assert (await harness.pull())[1]
+
+
+async def test_a_message_that_no_client_waits_for_is_read_when_the_slave_has_it(serve: Serve) -> None:
+    async with serve(broker_role="SYNC_MASTER", slave_timeout=60_000) as harness:
+        reader, writer = await join(harness)
+        store = harness.broker.service.store
+        end = store.append(Draft("t", 0, b"x")).end
+        await receive(reader, end)
+        assert store.max_offset("t", 0) == 0
+        writer.write(REPORT.pack(end))
+        while store.max_offset("t", 0) == 0:
+            await asyncio.sleep(0)
+
+
+async def test_a_slave_compares_what_consumers_may_not_read(serve: Serve) -> None:
+    async with serve(broker_role="SYNC_MASTER", slave_timeout=60_000) as harness:
+        sending, _writer, _ = await send_unconfirmed(harness)
+        assert (await harness.ask(ViewMessage(physical_offset=0))).code == 1
+        assert (await harness.ask(ViewMessage(physical_offset=0, for_slave=True))).code == 0
+        sending.cancel()
