@@ -64,6 +64,7 @@ class ConfigFiles:
         self.offsets_path = directory / "lmqConsumerOffset.json" if has_lmq else self.plain_offsets_path
         self.delays_path = directory / "delayOffset.json"
         self.delivered_path = directory.parent / "delivered"
+        self.delivered_since_path = directory / "deliveredSince"
         self.transactions_path = directory / "transactionMetrics"
         self.timer_metrics_path = directory / "timermetrics"
         self.groups_path = directory / "subscriptionGroup.json"

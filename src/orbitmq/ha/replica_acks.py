@@ -100,7 +100,7 @@ class ReplicatedEnd:
     told (11, 12): a master without slaves goes on alone.
 
     Args:
-        end: of the log at the start; what a start finds nobody waits for.
+        end: of the log at the start; no send waits for what a start finds.
         slave_count, timeout_ms, gap_max: as `ReplicaAcks`.
     """
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from heapq import nlargest
 
 from orbitmq.store.log.commit_log import CommitLog
-from orbitmq.store.log.scanning import committed_records
+from orbitmq.store.log.scanning import committed_records, whole_records
 from orbitmq.store.queues.consume_queue import Entry
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.reading import offset_at, read_matching, read_message, read_messages
@@ -157,6 +157,10 @@ class StoreReader:
             StoreUnavailable: the file was cut from outside.
         """
         return self._commit_log.read(physical_offset, min(size, self._commit_log.end - physical_offset))
+
+    def records_between(self, start: int, stop: int) -> Iterator[Record]:
+        """Yield the records from one place of the log to another, but no damaged ones."""
+        return whole_records(self._commit_log, start, min(stop, self._commit_log.end))
 
     def committed_from(self, physical_offset: int) -> Iterator[Record]:
         """Yield the records of committed transactions from there to the log's end: for starts, it takes a while."""

@@ -209,6 +209,10 @@ class Store(StoreReader):
         """Bytes of the log that readers cannot see yet: they wait for the disk (SYNC_FLUSH) or for slaves (SYNC_MASTER)."""
         return self.max_physical_offset - self.readable_end
 
+    def last_stored(self) -> tuple[int, int]:
+        """Return where the log ends, and when the message before that was stored."""
+        return self._commit_log.end, self._syncing.stored_at_ms
+
     @property
     def entries_size(self) -> int:
         """Bytes of queue entries that wait in memory for their files, as of the last round of syncs."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from orbitmq.broker.delivery.deadlines import Deadlines
+from orbitmq.broker.delivery.delivered_copies import DeliveredCopies
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.topics.missing import MissingTopics
 from orbitmq.broker.topics.registry import TopicRegistry
@@ -26,7 +27,7 @@ from orbitmq.store import AppendResult, Draft, ReadStatus, Store
 from orbitmq.store.sync.delivery_progress import DeliveryProgress, LevelProgress
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
-from orbitmq.wire.messages.properties import format_properties, parse_properties
+from orbitmq.wire.messages.properties import find_property, format_properties, parse_properties
 from orbitmq.wire.messages.record import Record, iter_queue_records
 
 log = logging.getLogger(__name__)
@@ -85,6 +86,7 @@ class DelayQueues:
         levels: how long each level waits. Messages that other settings let wait come at the time that they got then,
             and wait no longer than a new message of their level would; levels that are gone count as the highest.
         notes: of the last copies, as of the moment; those before the start count where the log has them.
+        copies: what a former master has delivered last.
         wall_ms: the wall clock at the start.
         now_ms: the monotonic clock at the start, which every later `now_ms` is of.
     """
@@ -98,6 +100,7 @@ class DelayQueues:
         version: DataVersion = DataVersion(),  # noqa: B008 - frozen
         *,
         notes: DeliveryProgress,
+        copies: DeliveredCopies | None = None,
         wall_ms: int,
         now_ms: int,
     ) -> None:
@@ -125,6 +128,8 @@ class DelayQueues:
         self.undeliverable_count = 0
         """Messages that were left where they are because they cannot be read or formatted."""
         self._believe_notes()
+        if copies:
+            self._pass_over_copies(copies)
 
     def offsets(self) -> bytes:
         """Return up to where each level was delivered, in the form of delayOffset.json."""
@@ -221,15 +226,31 @@ class DelayQueues:
             self._offsets |= found
             self._note_delivered()
 
+    def _pass_over_copies(self, delivered: DeliveredCopies) -> None:
+        """Go on behind the messages that a former master has delivered: the first ones of each level."""
+        for level, offset in self._offsets.items():
+            while (waiting := self._waiting_at(level, offset)) is not None:
+                topic = find_property(waiting.properties, b"REAL_TOPIC") or b""
+                key = find_property(waiting.properties, b"UNIQ_KEY")
+                if not delivered.take(key, topic.decode("utf-8", "replace"), waiting.physical_offset):
+                    break
+                offset += 1
+            if offset > self._offsets[level]:
+                self._offsets[level] = offset
+                self._note_delivered()
+
+    def _waiting_at(self, level: int, queue_offset: int) -> Record | None:
+        try:
+            return self._store.message_at(SCHEDULE_TOPIC, level - 1, queue_offset)
+        except CorruptRecord:  # nothing can be compared with it: its turn says so
+            return None
+
     def _has_copy(self, note: LevelProgress) -> bool:
         """Say whether the message was sent on, by what lies in the log where its copy should be.
 
         A power cut may leave the note and take the copy, and another message may have come to its place since.
         """
-        try:
-            waiting = self._store.message_at(SCHEDULE_TOPIC, note.level - 1, note.queue_offset)
-        except CorruptRecord:  # nothing can be compared with it, and no note is a reason not to start
-            return False
+        waiting = self._waiting_at(note.level, note.queue_offset)
         copy = self._store.parsed_at(note.copy_at)
         if waiting is None or copy is None:
             return False

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from orbitmq.broker.delivery.delay import DelayQueues, parse_delay_offsets, schedule
+from orbitmq.broker.delivery.delivered_copies import DeliveredCopies
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.topics.registry import TopicRegistry
@@ -63,11 +64,14 @@ class DelayService:
         """Return, of each level that was ever used, up to where it was delivered, and where its queue ends."""
         return self._queues.progress()
 
-    async def take_over(self, content: bytes) -> None:
+    async def take_over(self, content: bytes) -> bool:
         """Keep how far a master has delivered: a slave that becomes the master goes on there.
 
         Args:
             content: the master's delayOffset.json.
+
+        Returns:
+            Whether there are delayed messages at all.
 
         Raises:
             HeaderError: it is none.
@@ -75,6 +79,7 @@ class DelayService:
         """
         if self._queues.take_over(*parse_delay_offsets(content)):
             await asyncio.to_thread(replace_file, self._path, self._queues.offsets())
+        return bool(self._queues.progress())
 
     def waiting(self, draft: Draft, properties: Mapping[str, str], level: int) -> Draft:
         """Return the form in which a message waits (see `delay.schedule`), at most at the highest level."""
@@ -144,14 +149,22 @@ class DelayService:
 
 
 def open_delays(
-    store: Store, topics: TopicRegistry, files: ConfigFiles, levels: DelayLevels, clock: Clock, monotonic: Clock
+    store: Store,
+    topics: TopicRegistry,
+    files: ConfigFiles,
+    levels: DelayLevels,
+    copies: DeliveredCopies,
+    clock: Clock,
+    monotonic: Clock,
 ) -> DelayService:
-    """Go on with the delayed messages where the broker's files say.
+    """Go on with the delayed messages where the broker's files say, behind what a former master has delivered.
 
     Raises:
         StoreError: delayOffset.json cannot be read.
     """
     delivered = read_table(files.delays_path, parse_delay_offsets) or ()
     notes = DeliveryProgress(LocalDisk(), files.delivered_path)
-    queues = DelayQueues(store, topics, levels, *delivered, notes=notes, wall_ms=clock(), now_ms=monotonic())
+    queues = DelayQueues(
+        store, topics, levels, *delivered, notes=notes, copies=copies, wall_ms=clock(), now_ms=monotonic()
+    )
     return DelayService(queues, files.delays_path, clock, monotonic)

@@ -15,8 +15,8 @@ handlers: Handlers[TimerService] = Handlers()
 
 @handlers.on(GetTimerCheckpoint)
 def get_timer_checkpoint(timers: TimerService, call: Call[GetTimerCheckpoint]) -> Reply:
-    """Answer with the checkpoint that is on the disk."""
-    return Reply(body=format_timer_checkpoint(timers.checkpoint))
+    """Answer with the checkpoint that is on the disk, or would be if all of the log were."""
+    return Reply(body=format_timer_checkpoint(timers.live_checkpoint() if call.header.is_live else timers.checkpoint))
 
 
 @handlers.on(GetTimerMetrics)

@@ -32,7 +32,9 @@ class Following:
             tables.offsets,
             store.max_offset,
             context.clock,
-            MasterProgress(links.ask_master, lambda: store.max_physical_offset, sends.delays, sends.timers),
+            MasterProgress(
+                links.ask_master, store.last_stored, sends.delays, sends.timers, context.files.delivered_since_path
+            ),
         )
 
 

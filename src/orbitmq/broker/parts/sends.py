@@ -6,6 +6,7 @@ import logging
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.delivery.delay_service import open_delays
+from orbitmq.broker.delivery.delivered_copies import DeliveredCopies, find_delivered_copies
 from orbitmq.broker.monitoring.half_counts import HalfCounts, parse_counts
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.parts.clients import Clients
@@ -48,8 +49,11 @@ class Sends:
         self._clients = clients
         self._stats = stats
         self._listener = listener
+        copies = DeliveredCopies()
+        if not config.is_slave:
+            copies = find_delivered_copies(context.store, files.delivered_since_path)
         self.delays = open_delays(
-            context.store, tables.topics, files, config.delay_levels, context.clock, context.monotonic
+            context.store, tables.topics, files, config.delay_levels, copies, context.clock, context.monotonic
         )
         self.timers = open_timers(
             config,
@@ -59,6 +63,7 @@ class Sends:
             clock=context.clock,
             monotonic=context.monotonic,
             random=context.random,
+            copies=copies,
         )
         self.transactions = self._open_transactions()
         self.transaction_checks = TransactionChecks(

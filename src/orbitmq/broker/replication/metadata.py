@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
 from typing import TypeVar
 
 from orbitmq.broker.delivery.delay_service import DelayService
+from orbitmq.broker.delivery.delivered_copies import note_delivered_since
 from orbitmq.broker.groups.offsets import SEPARATOR, GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.persistence import parse_offsets
@@ -43,6 +46,7 @@ _PERIOD_S = 10.0
 _LOOK_S = 1.0
 """How often it is asked how far the master has delivered: a promotion repeats at most that much."""
 _TRIES_PER_LOOK = 10
+_ENDS_MAX = 60
 
 T = TypeVar("T")
 AskMaster = Callable[[str, object], Awaitable[bytes]]
@@ -60,16 +64,29 @@ class MasterProgress:
     Without it a slave that becomes the master would deliver everything again. Taken over earlier, messages whose copies this
     log lacks would count as delivered, and be lost.
 
+    What the master delivers after that is found in the log, from the place on that is kept in a file of its own.
+
     Args:
-        log_end: returns where this broker's CommitLog ends.
+        log_end: returns where this broker's CommitLog ends, and when the message before that was stored.
+        since_path: see `delivered_copies`.
     """
 
-    def __init__(self, ask: AskMaster, log_end: Callable[[], int], delays: DelayService, timers: TimerService) -> None:
+    def __init__(
+        self,
+        ask: AskMaster,
+        log_end: Callable[[], tuple[int, int]],
+        delays: DelayService,
+        timers: TimerService,
+        since_path: Path,
+    ) -> None:
         self._ask = ask
         self._log_end = log_end
         self._delays = delays
         self._timers = timers
-        self._seen: tuple[int, bytes, TimerCheckpoint] | None = None
+        self._since_path = since_path
+        self._ends: deque[tuple[int, int]] = deque(maxlen=_ENDS_MAX)
+        """Where the log ended, look by look, and when the message before that was stored."""
+        self._seen: tuple[int, int, bytes, TimerCheckpoint] | None = None
 
     async def look(self, master: str) -> None:
         """Ask a master how far it is.
@@ -77,11 +94,15 @@ class MasterProgress:
         Raises:
             OrbitError: it does not answer, or with something else.
         """
+        # Noted first: what is delivered after the master's answers lies behind this end of the log.
+        self._ends.append(self._log_end())
         delays = await self._ask(master, GetAllDelayOffsets())
-        timers = parse_timer_checkpoint(await self._ask(master, GetTimerCheckpoint()))
+        timers = parse_timer_checkpoint(await self._ask(master, GetTimerCheckpoint(is_live=True)))
         # Asked last: what was delivered until now lies before this end of the master's log.
         end = decode_log_end(await self._ask(master, GetReplicationStatus()))
-        self._seen = (end, delays, timers)
+        # Timers tell only of times: what was due since then, and may be delivered, was stored since then.
+        since = next((place for place, stored_ms in reversed(self._ends) if stored_ms < timers.read_ms), None)
+        self._seen = (end, self._ends[0][0] if since is None else since, delays, timers)
 
     async def take_over(self) -> bool:
         """Take over what the last look has found, if this log is far enough; False: not yet.
@@ -90,12 +111,14 @@ class MasterProgress:
             HeaderError: the master's offsets cannot be parsed.
             OSError: the disk does not take it.
         """
-        if self._seen is None or self._log_end() < self._seen[0]:
+        if self._seen is None or self._log_end()[0] < self._seen[0]:
             return False
-        _, delays, timers = self._seen
+        _, since, delays, timers = self._seen
         self._seen = None
-        await self._delays.take_over(delays)
-        await self._timers.take_over(timers)
+        has_delays = await self._delays.take_over(delays)
+        if await self._timers.take_over(timers) or has_delays:
+            # Last: from an earlier place on the same copies are found, and others that count already.
+            await asyncio.to_thread(note_delivered_since, self._since_path, since)
         return True
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.delivery.delivered_copies import DeliveredCopies
 from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.broker.timers.service import TimerService
 from orbitmq.broker.timers.timers import Timers
@@ -35,9 +36,13 @@ def open_timers(
     clock: Clock,
     monotonic: Clock,
     random: Random,
+    copies: DeliveredCopies | None = None,
     disk: Disk | None = None,
 ) -> TimerService:
     """Recover the timers' files.
+
+    Args:
+        copies: what a former master has delivered last.
 
     Raises:
         StoreError: the files cannot be moved aside.
@@ -62,6 +67,7 @@ def open_timers(
         metrics,
         roll_window_ms=config.timer_roll_window_slot * config.timer_precision_ms,
         wall_ms=clock(),
+        copies=copies,
     )
     rules = TimerRules(
         config.timer_wheel_enable,

@@ -16,6 +16,7 @@ from orbitmq.clock import Clock
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, SyncFailed
 from orbitmq.files import replace_file
+from orbitmq.model.topic import TIMER_TOPIC
 from orbitmq.store import Draft, Store
 from orbitmq.store.disk import DiskFile
 from orbitmq.store.timers.checkpoint import TimerCheckpoint
@@ -96,18 +97,29 @@ class TimerService:
         """How far everything is, as far as it is on the disk."""
         return self._files.checkpoint
 
-    async def take_over(self, checkpoint: TimerCheckpoint) -> None:
+    def live_checkpoint(self) -> TimerCheckpoint:
+        """Return how far everything is, what is not on the disk yet included."""
+        checkpoint = self.timers.snapshot(self._clock()).checkpoint
+        return checkpoint if self.timers.is_waiting else checkpoint._replace(read_ms=self._clock())
+
+    async def take_over(self, checkpoint: TimerCheckpoint) -> bool:
         """Keep how far a master has delivered: a slave that becomes the master passes over what was due before.
+
+        Returns:
+            Whether there are timers at all.
 
         Raises:
             OSError: the disk does not take it.
         """
+        if not self._store.max_offset(TIMER_TOPIC, 0):
+            return False
         own = self._files.checkpoint
         queue_offset = max(checkpoint.queue_offset, checkpoint.master_queue_offset)
         taken = own._replace(read_ms=checkpoint.read_ms, master_queue_offset=queue_offset, version=checkpoint.version)
         if taken != own:
             await asyncio.to_thread(self._files.write_checkpoint, taken)
             self._files.checkpoint_written(taken)
+        return True
 
     @property
     def metrics(self) -> TimerMetrics:

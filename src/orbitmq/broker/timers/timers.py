@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from orbitmq.broker.delivery.delivered_copies import DeliveredCopies
 from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.broker.timers.times import parse_long
 from orbitmq.broker.timers.waiting_template import WaitingTemplate, WaitingTemplates
@@ -26,7 +27,7 @@ from orbitmq.store.timers.checkpoint import TimerCheckpoint
 from orbitmq.store.timers.files import DamagedTimers, TimerFiles
 from orbitmq.store.timers.units import Magic, Unit
 from orbitmq.store.timers.wheel import Slot
-from orbitmq.wire.messages.properties import format_properties, parse_properties, tag_code
+from orbitmq.wire.messages.properties import find_property, format_properties, parse_properties, tag_code
 from orbitmq.wire.messages.record import Record, iter_queue_records
 
 log = logging.getLogger(__name__)
@@ -101,6 +102,7 @@ class Timers:
         missing: makes topics again that messages wait for.
         roll_window_ms: whose time is further away than this waits in several turns (timerRollWindowSlot).
         wall_ms: the time at the start.
+        copies: what a former master has delivered last.
     """
 
     def __init__(
@@ -112,8 +114,10 @@ class Timers:
         *,
         roll_window_ms: int,
         wall_ms: int,
+        copies: DeliveredCopies | None = None,
     ) -> None:
         self._store = store
+        self._copies = copies or DeliveredCopies()
         self._files = files
         self._missing = missing
         self.metrics = metrics
@@ -339,7 +343,7 @@ class Timers:
         # A recall is a message of its own, due with the one that it takes back.
         takes_back = TimerProperty.DELETE_KEY in properties
         if due_ms < now_step:
-            if not takes_back:
+            if not takes_back and not self._was_delivered(record, topic):
                 self._store_again(record, properties, _NEVER_ENQUEUED, now_ms, is_rolled=False)
                 self.delivered_count += 1
                 self.metrics.went(topic)
@@ -411,7 +415,9 @@ class Timers:
         if not is_rolled and due.taken_back and due.taken_back.get(name := f"{topic}+{key}") is not None:
             due.taken_back[name] = ""  # it has found its message
             return
-        if found is None:
+        if self._was_delivered(record, TIMER_TOPIC if is_rolled else topic):
+            pass
+        elif found is None:
             self._store_again(record, properties, str(unit.write_ms), now_ms, is_rolled=is_rolled)
         else:
             self._store_due(record, *found, str(unit.write_ms), now_ms)
@@ -419,6 +425,13 @@ class Timers:
         self.delivered_count += 1
         self.metrics.add(topic, 1 if unit.magic & _DELETE else -1, now_ms)
         self.metrics.went(topic)
+
+    def _was_delivered(self, record: Record, topic: str) -> bool:
+        """Say whether a former master has put the message where it is to go now."""
+        copies = self._copies
+        return bool(copies) and copies.take(
+            find_property(record.properties, b"UNIQ_KEY"), topic, record.physical_offset
+        )
 
     def _end_step(self, due: DueStep, now_ms: int) -> None:
         for topic in due.taken_back.values():

@@ -103,7 +103,13 @@ class DeleteExpiredCommitLog:
 @request(RequestCode.GET_TIMER_CHECK_POINT)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetTimerCheckpoint:
-    """How far timers are, as bytes."""
+    """How far timers are, as bytes.
+
+    Args:
+        is_live: as of this moment, for a slave that waits until its log has what was delivered; else as the last sync left it.
+    """
+
+    is_live: bool | None = wire("live", default=None)
 
 
 @request(RequestCode.GET_TIMER_METRICS)

@@ -13,6 +13,7 @@ import pytest
 
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.replication import metadata
 from orbitmq.broker.replication.follower import Follower
 from orbitmq.broker.replication.metadata import ask_no_master
 from orbitmq.codes import ResponseCode
@@ -153,10 +154,10 @@ async def test_a_promoted_slave_repeats_no_delayed_and_no_timed_message(tmp_path
             await until(lambda: store.max_offset("t", 0) == 2)
             await until(lambda: not timers.timers.is_changed)
             await copied(master, copy)
-            metadata = copy.broker.service.following.tables
-            await metadata.take_over(master.broker.address)
-            await metadata._progress.look(master.broker.address)
-            await metadata.take_over_progress()
+            tables = copy.broker.service.following.tables
+            await tables.take_over(master.broker.address)
+            await tables._progress.look(master.broker.address)
+            await tables.take_over_progress()
             assert copy.broker.service.sends.delays.backlog()[1] == 0
     async with broker(tmp_path / "s", **levels) as promoted:
         assert promoted.broker.service.sends.delays.backlog() == {1: 0, 2: 1}
@@ -166,6 +167,33 @@ async def test_a_promoted_slave_repeats_no_delayed_and_no_timed_message(tmp_path
         await until(lambda: store.max_offset("t", 0) == 4)
         records = (await promoted.pull())[1]
         assert sorted(bytes(record.body) for record in records) == [b"delayed", b"new", b"new, too", b"timed"]
+
+
+async def test_a_promoted_slave_passes_over_what_its_master_delivered_since_it_last_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata, "_LOOK_S", 3_600)  # it looks when this test says so
+    levels = {"message_delay_level": "1s 2h", "timer_flush_interval_ms": 100}
+    async with broker(tmp_path / "m", ha_listen_port=0, **levels) as master:
+        async with slave(tmp_path / "s", master, **levels) as copy:
+            for key in ("1", "2"):
+                await master.send(body=b"delayed", properties=f"DELAY\x011\x02UNIQ_KEY\x01d{key}\x02")
+                await master.send(body=b"timed", properties=f"TIMER_DELAY_MS\x011000\x02UNIQ_KEY\x01t{key}\x02")
+            await master.send(body=b"later", properties="TIMER_DELAY_MS\x014000\x02UNIQ_KEY\x01t1\x02")
+            await copied(master, copy)
+            tables = copy.broker.service.following.tables
+            await tables.take_over(master.broker.address)
+            await tables._progress.look(master.broker.address)
+            assert await tables._progress.take_over()
+            await until(lambda: master.broker.service.store.max_offset("t", 0) == 4)
+            await copied(master, copy)
+            assert copy.broker.service.sends.delays.backlog()[1] == 2
+    async with broker(tmp_path / "s", **levels) as promoted:
+        assert promoted.broker.service.sends.delays.backlog()[1] == 0
+        store = promoted.broker.service.store
+        await until(lambda: store.max_offset("t", 0) == 5)
+        records = (await promoted.pull())[1]
+        assert sorted(bytes(record.body) for record in records) == [b"delayed"] * 2 + [b"later"] + [b"timed"] * 2
 
 
 @pytest.mark.parametrize("old", [b"b" * 100, b"b" * 10, b"b" * 1000, b"b" * 40_000])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -104,14 +105,16 @@ def test_a_master_that_does_not_answer_changes_nothing() -> None:
 class Kept:
     """Keeps what is taken over."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_used: bool = True) -> None:
         self.seen: list[Any] = []
+        self._is_used = is_used
 
-    async def take_over(self, progress: Any) -> None:
+    async def take_over(self, progress: Any) -> bool:
         self.seen.append(progress)
+        return self._is_used
 
 
-def test_progress_is_taken_over_when_the_log_has_what_was_delivered() -> None:
+def test_progress_is_taken_over_when_the_log_has_what_was_delivered(tmp_path: Path) -> None:
     checkpoint = TimerCheckpoint(7_000, 52, 3, 3)
     answers = {
         GetAllDelayOffsets: b'{"offsetTable":{1:9}}',
@@ -124,10 +127,10 @@ def test_progress_is_taken_over_when_the_log_has_what_was_delivered() -> None:
         asked.append(type(header))
         return answers[type(header)]
 
-    delays, timers = Kept(), Kept()
-    kept: Any = (delays, timers)
+    delays: Any = Kept()
+    timers: Any = Kept()
     log_end = 99
-    progress = MasterProgress(ask, lambda: log_end, *kept)
+    progress = MasterProgress(ask, lambda: (log_end, 0), delays, timers, tmp_path / "since")
     assert not asyncio.run(progress.take_over())
     asyncio.run(progress.look("m:1"))
     assert asked[-1] is GetReplicationStatus  # or the log's end would not cover what was delivered
@@ -137,6 +140,40 @@ def test_progress_is_taken_over_when_the_log_has_what_was_delivered() -> None:
     assert asyncio.run(progress.take_over())
     assert (delays.seen, timers.seen) == ([answers[GetAllDelayOffsets]], [checkpoint])
     assert not asyncio.run(progress.take_over())
+
+
+@pytest.mark.parametrize(
+    ("read_ms", "since"), [(6_001, b"300"), (6_000, b"200"), (4_001, b"200"), (2_500, b"100"), (1_000, b"100")]
+)
+def test_copies_are_looked_for_from_where_no_progress_tells_of_them(tmp_path: Path, read_ms: int, since: bytes) -> None:
+    async def ask(address: str, header: object) -> bytes:
+        if isinstance(header, GetTimerCheckpoint):
+            return format_timer_checkpoint(TimerCheckpoint(read_ms))
+        return b"{}" if isinstance(header, GetAllDelayOffsets) else encode_replication_status(0)
+
+    ends = iter([(100, 2_000), (200, 4_000), (300, 6_000)])
+    now = 0, 0
+    delays: Any = Kept(is_used=False)
+    timers: Any = Kept()
+    progress = MasterProgress(ask, lambda: now, delays, timers, tmp_path / "since")
+    for now in ends:  # noqa: B007 - the lambda reads it
+        asyncio.run(progress.look("m:1"))
+    asyncio.run(progress.take_over())
+    assert (tmp_path / "since").read_bytes() == since
+
+
+def test_a_slave_without_delayed_messages_keeps_no_place(tmp_path: Path) -> None:
+    async def ask(address: str, header: object) -> bytes:
+        if isinstance(header, GetTimerCheckpoint):
+            return format_timer_checkpoint(TimerCheckpoint())
+        return b"{}" if isinstance(header, GetAllDelayOffsets) else encode_replication_status(0)
+
+    delays: Any = Kept(is_used=False)
+    timers: Any = Kept(is_used=False)
+    progress = MasterProgress(ask, lambda: (0, 0), delays, timers, tmp_path / "since")
+    asyncio.run(progress.look("m:1"))
+    assert asyncio.run(progress.take_over())
+    assert not (tmp_path / "since").exists()
 
 
 async def test_a_failure_that_repeats_is_said_once(
