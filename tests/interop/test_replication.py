@@ -26,6 +26,13 @@ def log_of(store: Path) -> dict[str, bytes]:
     return {name: content for name, content in files.items() if content}
 
 
+def attributes_of(store: Path, *topics: str) -> dict[str, Any]:
+    """The attributes of those of the topics that a broker's topics.json has."""
+    table = store / "config" / "topics.json"
+    known = json.loads(table.read_text())["topicConfigTable"] if table.exists() else {}
+    return {topic: known[topic]["attributes"] for topic in topics if topic in known}
+
+
 @pytest.mark.java
 def test_a_java_slave_takes_over_topics_that_have_a_type(java, tmp_path, name):
     settings = {
@@ -46,20 +53,42 @@ def test_a_java_slave_takes_over_topics_that_have_a_type(java, tmp_path, name):
             broker_id=1,
             properties={"mappedFileSizeCommitLog": SEGMENT_SIZE},
         )
-        table = tmp_path / "slave" / "store" / "config" / "topics.json"
-
-        def taken_over() -> dict[str, Any]:
-            topics = json.loads(table.read_text())["topicConfigTable"] if table.exists() else {}
-            return {
-                topic: topics[topic]["attributes"] for topic in (f"{name}-typed", f"{name}-plain") if topic in topics
-            }
-
         slave.start()
         try:
-            java.wait_for(lambda: len(taken_over()) == 2, "the slave to take over both topics")
-            assert taken_over() == {f"{name}-typed": {"message.type": "FIFO"}, f"{name}-plain": {}}
+            store, topics = tmp_path / "slave" / "store", (f"{name}-typed", f"{name}-plain")
+            java.wait_for(lambda: len(attributes_of(store, *topics)) == 2, "the slave to take over both topics")
+            assert attributes_of(store, *topics) == {topics[0]: {"message.type": "FIFO"}, topics[1]: {}}
         finally:
             slave.kill()
+
+
+@pytest.mark.java
+def test_our_slave_takes_over_topics_of_a_java_master_that_have_a_type(java, tmp_path, name):
+    settings = {
+        "broker_role": "SLAVE",
+        "broker_id": 1,
+        "broker_cluster_name": CLUSTER,
+        "mapped_file_size_commit_log": SEGMENT_SIZE,
+        "register_name_server_period": 10_000,
+    }
+    with LocalCluster.running(data_dir=tmp_path / "ours", settings=settings, processes=True) as cluster:
+        master = JavaBroker(
+            tmp_path / "master",
+            cluster.name_servers,
+            name="broker-a",
+            cluster=CLUSTER,
+            properties={"mappedFileSizeCommitLog": SEGMENT_SIZE},
+        )
+        master.start()
+        try:
+            typed, plain = f"{name}-typed", f"{name}-plain"
+            java.mqadmin("updateTopic", "-b", master.address, "-t", typed, "-a", "+message.type=FIFO")
+            java.mqadmin("updateTopic", "-b", master.address, "-t", plain)
+            ours = tmp_path / "ours" / "broker-a"
+            java.wait_for(lambda: len(attributes_of(ours, typed, plain)) == 2, "our slave to take over both topics")
+            assert attributes_of(ours, typed, plain) == {typed: {"message.type": "FIFO"}, plain: {}}
+        finally:
+            master.kill()
 
 
 @pytest.mark.proof
