@@ -192,7 +192,7 @@ class MasterTables:
         if self._seen.get("topics") != topics.data_version:
             own = self._topics.table.get
             new = [config for config in topics.topics.values() if own(config.topic) != config]
-            self._take(new, lambda configs: self._topics.update_all(configs, self._clock()))
+            self._take(new, lambda configs: self._topics.copy_all(configs, self._clock()))
             self._seen["topics"] = topics.data_version
         groups = decode_group_table(await self._ask(master, GetAllSubscriptionGroups()))
         if self._seen.get("groups") != groups.data_version:

@@ -91,13 +91,23 @@ class TopicRegistry:
 
     def update_all(self, configs: Iterable[TopicConfig], now_ms: int, then: Announced | None = None) -> None:
         """Create topics, or change them, all or none."""
+        self._put_all(self.table.update, configs, now_ms)
+        self.changed(then)
+
+    def copy_all(self, configs: Iterable[TopicConfig], now_ms: int) -> None:
+        """Take a master's topics as they are, all or none."""
+        self._put_all(self.table.copy, configs, now_ms)
+        self.changed()
+
+    def _put_all(
+        self, put: Callable[[TopicConfig, int], TopicConfig], configs: Iterable[TopicConfig], now_ms: int
+    ) -> None:
         try:
             for config in configs:
-                self.table.update(config, now_ms)
+                put(config, now_ms)
         except Rejected:
             self.table.revert()
             raise
-        self.changed(then)
 
     def delete(
         self,

@@ -62,12 +62,24 @@ class TopicTable(VersionedTable[TopicConfig]):
         Raises:
             Rejected: 29, for a name, count or permission that no topic may have; 1, for such an attribute, or one topic too many.
         """
-        _check(config, queue_count_min)
-        if not self.has_room(config.topic):
-            raise Rejected(ResponseCode.SYSTEM_ERROR, f"there are {self.count_max} topics, topicsMax allows no more")
+        self._check(config, queue_count_min)
         old = self._values.get(config.topic)
         attributes = apply_attribute_changes(None if old is None else old.attributes, config.attributes)
         return self._put(config.topic, dataclasses.replace(config, attributes=attributes), now_ms)
+
+    def copy(self, config: TopicConfig, now_ms: int) -> TopicConfig:
+        """Take a master's topic as it is, attributes and all.
+
+        Raises:
+            Rejected: as `update`.
+        """
+        self._check(config, 0)
+        return self._put(config.topic, config, now_ms)
+
+    def _check(self, config: TopicConfig, queue_count_min: int) -> None:
+        _check(config, queue_count_min)
+        if not self.has_room(config.topic):
+            raise Rejected(ResponseCode.SYSTEM_ERROR, f"there are {self.count_max} topics, topicsMax allows no more")
 
     def allow(self, *, auto_create_enable: bool, count_max: int) -> None:
         """Change what may be made from now on."""

@@ -18,6 +18,7 @@ from orbitmq.broker.replication.follower import Follower
 from orbitmq.broker.replication.metadata import ask_no_master
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError
+from orbitmq.model.topic import TopicConfig
 from orbitmq.wire.headers import GetReplicationStatus, SendResponse
 
 from ..conftest import Harness, send_header
@@ -141,6 +142,16 @@ async def test_a_slave_that_is_started_as_a_master_goes_on_with_what_it_copied(t
     async with broker(tmp_path / "s") as promoted:
         assert (await promoted.answer(send_header(), SendResponse, b"new")).queue_offset == 1
         assert [bytes(record.body) for record in (await promoted.pull())[1]] == [b"copied", b"new"]
+
+
+async def test_a_typed_topic_is_taken_over_with_its_type(tmp_path: Path) -> None:
+    async with broker(tmp_path / "m", ha_listen_port=0) as master, slave(tmp_path / "s", master) as copy:
+        typed = TopicConfig(topic="typed", attributes={"+message.type": "FIFO"})
+        master.broker.service.tables.topics.update_all([typed], 0)
+        await copy.broker.service.following.tables.take_over(master.broker.address)
+        taken = copy.broker.service.tables.topics.table.get("typed")
+        assert taken is not None
+        assert taken.attributes == {"message.type": "FIFO"}
 
 
 async def test_a_promoted_slave_repeats_no_delayed_and_no_timed_message(tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ class Registry:
             raise Rejected(ResponseCode.SYSTEM_ERROR, "no")
         self.known |= found
 
+    copy_all = update_all
+
 
 class Master:
     """A master's tables, as it answers with them."""

@@ -99,6 +99,14 @@ def test_a_forbidden_topic_is_refused(bad: TopicConfig, topics: TopicTable) -> N
     assert topics.version == before
 
 
+def test_a_topic_of_a_master_is_taken_with_its_attributes_as_they_are(topics: TopicTable) -> None:
+    config = TopicConfig(topic="typed", attributes={"message.type": "FIFO"})
+    for _ in range(2):
+        assert topics.copy(config, 0).attributes == {"message.type": "FIFO"}
+    with pytest.raises(Rejected):
+        topics.copy(TopicConfig(topic="a b"), 0)
+
+
 def test_a_registration_never_gives_more_permission_than_the_broker_has(topics: TopicTable) -> None:
     topics.update(TopicConfig(topic="t"), now_ms=2)
     assert topics.masked(6)["t"].perm == 6
