@@ -123,6 +123,7 @@ class StoreFiles:
             start_offset=self.start_offset,
             ends=QueueEnds.parse(disk.read(path / "ends")),
             accepted_end=self.config.accept_log_end,
+            cut_at=self.config.cut_at,
             lower_checkpoint=lower_checkpoint,
         )
         recovered = recovery.run(None if is_clean else checkpoint.recovery_ms, checkpoint.durable_offset, damaged)

@@ -115,6 +115,7 @@ class Recovery:
         start_offset: says where the log began when the broker last looked.
         ends: where the queues ended when the store was last closed.
         accepted_end: where the log may end although more of it was on the disk once.
+        cut_at: where it ends although it goes on; None: nowhere.
         lower_checkpoint: called with a time before anything is changed: entries of messages stored then or later are
             about to be written again, and the checkpoint must not cover them until that is synced. The power
             may go again now. And with how much of the log (bytes) it may go on to cover; None: as before.
@@ -131,6 +132,7 @@ class Recovery:
         start_offset: LogStartOffset,
         ends: QueueEnds,
         accepted_end: int | None,
+        cut_at: int | None,
         lower_checkpoint: Callable[[int, int | None], None],
     ) -> None:
         self.recovery_report = RecoveryReport()
@@ -142,6 +144,7 @@ class Recovery:
         self._start_offset = start_offset
         self._ends = ends
         self._accepted_end = accepted_end
+        self._cut_at = cut_at
         self._lower_checkpoint = lower_checkpoint
         self._marked: dict[QueueKey, int] = {}
         self._unverified: set[QueueKey] = set()
@@ -156,12 +159,15 @@ class Recovery:
             damaged: queues whose files could not even be loaded.
 
         Raises:
-            StoreError: the log ends before `durable`, and that was not accepted; or there are bytes to be cut, and
-                no room to move them aside. Nothing was cut.
+            StoreError: the log ends before `durable`, and that was not accepted; no record begins at `cut_at`; or there
+                are bytes to be cut, and no room to move them aside. Nothing was cut.
         """
         commit_log = self._commit_log
         log_end = commit_log.log.end
         commit_log.end = commit_log.log.written_end()  # so far, every byte may be a record
+        cut_at = self._cut_at if self._cut_at is not None and self._cut_at < commit_log.end else None
+        if cut_at is not None:
+            commit_log.end, durable = cut_at, min(durable, cut_at)
         if log_end < durable and not self._may_end_in_last_file():
             raise _missing_end(commit_log, log_end, durable, "files are missing")
         self._check_start_offset()
@@ -172,7 +178,7 @@ class Recovery:
             (queue.topic, queue.queue_id) for queue in self._queues if queue.lacks_start(commit_log.min_offset)
         }
         # Before the walk: a queue that is gone would begin with the messages that are read again, and look whole.
-        self._unverified |= self._ends.shorter(self._queues, commit_log.min_offset)
+        self._unverified |= self._shorter_queues(cut_at)
         valid = [queue for queue in self._queues if (queue.topic, queue.queue_id) not in self._unverified]
         shares = Shares.of(len(valid))
         start = _find_start(valid, commit_log, recovery_ms)
@@ -183,9 +189,13 @@ class Recovery:
                 self._unverified.add((queue.topic, queue.queue_id))
         for queue in self._queues:
             queue.forget_seen()
-        recovered, reason = self._replay(start)
+        recovered, reason = self._replay(start, cut_at)
         self._check_end(recovered.end, durable, reason)
-        self._unverified |= self._astray | self._ends.shorter(self._queues, commit_log.min_offset)
+        if cut_at is not None:
+            if recovered.end > cut_at:
+                raise StoreError(f"the commitlog cannot be cut at {cut_at}: no record begins there. Nothing was cut")
+            self._lower_checkpoint(commit_log.stored_at_ms(start) if start < cut_at else 0, recovered.end)
+        self._unverified |= self._astray | self._shorter_queues(cut_at)
         rebuilt = {key: self._end_without_messages(key) for key in sorted(self._unverified)}
         if rebuilt:
             self._mark.write(rebuilt)
@@ -200,11 +210,12 @@ class Recovery:
         self._rebuild(rebuilt)
         return recovered
 
-    def _replay(self, start: int) -> tuple[Recovered, str]:
-        """Read the log from `start` to where it ends, and dispatch what is there; say why it ends."""
-        end, count, stored_at_ms, reason = start, 0, 0, "behind the last record"
+    def _replay(self, start: int, stop: int | None) -> tuple[Recovered, str]:
+        """Read the log from `start` to where it ends, or to `stop`, and dispatch what is there; say why it ends."""
+        end, count, stored_at_ms = start, 0, 0
+        reason = "behind the last record" if stop is None else "the master has other records there"
         try:
-            for found in scan(self._commit_log, start):
+            for found in scan(self._commit_log, start, stop):
                 if not isinstance(found, Blank):
                     self._place(found)
                     count += 1
@@ -240,6 +251,10 @@ class Recovery:
                 self._astray.discard(key)
         except InvalidArgument as error:
             self.recovery_report.count_unplaced(record, str(error))
+
+    def _shorter_queues(self, cut_at: int | None) -> set[QueueKey]:
+        """Return the queues that have lost entries since the store was closed; those of a log that is cut are to be shorter."""
+        return set(self._ends.shorter(self._queues, self._commit_log.min_offset)) if cut_at is None else set()
 
     def _finish_deletions(self) -> None:
         """Remove the queues of deleted topics that a crash has left; those of topics made again stay."""

@@ -80,6 +80,8 @@ class StoreConfig:
         waits_for_slaves: readers see a message when `Store.replicated_to` says that it is replicated (SYNC_MASTER).
         accept_log_end: where the CommitLog may end (bytes) although more of it was on the disk once (acceptLogEnd);
             None: a store that has lost something does not open.
+        cut_at: where the CommitLog ends (bytes) although it goes on: what is behind, another master has not; it is moved
+            aside. None: nothing is cut that is whole.
     """
 
     path: Path
@@ -101,6 +103,7 @@ class StoreConfig:
     is_copy: bool = False
     waits_for_slaves: bool = False
     accept_log_end: int | None = None
+    cut_at: int | None = None
 
     def __post_init__(self) -> None:
         for name, minimum in (
