@@ -21,11 +21,15 @@ class LogChunk(NamedTuple):
     size: int
 
 
+UNKNOWN_ID = -1
+
+
 class ConfirmedRange(NamedTuple):
-    """A slave has what was stored from `start` to `end`, places of the log."""
+    """A slave has what was stored from `start` to `end`, places of the log; its id is known of members of a controlled group."""
 
     start: int
     end: int
+    broker_id: int = UNKNOWN_ID
 
 
 class SlaveFeed:

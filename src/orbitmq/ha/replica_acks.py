@@ -12,8 +12,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
+from typing import NamedTuple
 
 from orbitmq.ha.master import ConfirmedRange
+
+_NO_END = 2**63 - 1
 
 
 class ReplicaAckResult(Enum):
@@ -29,17 +32,52 @@ class ReplicaAckResult(Enum):
 Waiter = Callable[[ReplicaAckResult], None]
 
 
+class SlaveCount(NamedTuple):
+    """So many slaves must have a message, whichever; without them the master goes on alone."""
+
+    slave_count: int
+
+    @property
+    def is_needed(self) -> bool:
+        """Say whether nothing is acknowledged, or read, without them."""
+        return False
+
+    def end_of(self, confirmed: Sequence[ConfirmedRange]) -> int:
+        """Return up to where enough slaves have the log, -1 where there are too few."""
+        ends = sorted([known.end for known in confirmed], reverse=True)
+        return ends[self.slave_count - 1] if len(ends) >= self.slave_count else -1
+
+
+class SyncMembers(NamedTuple):
+    """These slaves must have a message, each of them, and nothing is acknowledged or read without them."""
+
+    ids: frozenset[int]
+
+    @property
+    def is_needed(self) -> bool:
+        """Say whether nothing is acknowledged, or read, without them."""
+        return True
+
+    def end_of(self, confirmed: Sequence[ConfirmedRange]) -> int:
+        """Return up to where all of them have the log, -1 where one does not follow; without members, without an end."""
+        ends = {known.broker_id: known.end for known in sorted(confirmed, key=lambda known: known.end)}
+        return min([ends.get(member, -1) for member in self.ids], default=_NO_END)
+
+
+Quorum = SlaveCount | SyncMembers
+
+
 class ReplicaAcks:
     """The waiters for slaves, in the order of the log.
 
     Args:
-        slave_count: how many slaves must have what is waited for, at least 1.
+        quorum: the slaves that must have what is waited for.
         timeout_ms: how long a waiter waits.
-        gap_max: a slave that is further behind (bytes) is not waited for.
+        gap_max: a slave that is further behind (bytes) is not waited for, if it is not needed.
     """
 
-    def __init__(self, slave_count: int, timeout_ms: int, gap_max: int) -> None:
-        self._slave_count = slave_count
+    def __init__(self, quorum: Quorum, timeout_ms: int, gap_max: int) -> None:
+        self.quorum = quorum
         self._timeout_ms = timeout_ms
         self._gap_max = gap_max
         self._waiting: deque[tuple[int, int, Waiter]] = deque()
@@ -58,15 +96,15 @@ class ReplicaAcks:
         """
         if self._is_confirmed(end, confirmed):
             return ReplicaAckResult.DONE
-        at = _reached(confirmed, self._slave_count)
-        if end - at > self._gap_max or at < 0:
+        at = self.quorum.end_of(confirmed)
+        if not self.quorum.is_needed and (end - at > self._gap_max or at < 0):
             return ReplicaAckResult.NO_SLAVE
         self._waiting.append((end, now_ms + self._timeout_ms, waiter))
         return None
 
     def advance(self, confirmed: Sequence[ConfirmedRange]) -> list[Waiter]:
         """Return the waiters for what enough slaves have now, in order."""
-        at = _reached(confirmed, self._slave_count)
+        at = self.quorum.end_of(confirmed)
         ready: list[Waiter] = []
         left: list[tuple[int, int, Waiter]] = []
         while self._waiting and self._waiting[0][0] <= at:
@@ -90,7 +128,7 @@ class ReplicaAcks:
         return [self._waiting.popleft()[2] for _ in range(len(self._waiting))]
 
     def _is_confirmed(self, end: int, confirmed: Sequence[ConfirmedRange]) -> bool:
-        return sum([known.start < end <= known.end for known in confirmed]) >= self._slave_count
+        return self.quorum.end_of([known for known in confirmed if known.start < end]) >= end
 
 
 class ReplicatedEnd:
@@ -101,12 +139,12 @@ class ReplicatedEnd:
 
     Args:
         end: of the log at the start; no send waits for what a start finds.
-        slave_count, timeout_ms, gap_max: as `ReplicaAcks`.
+        quorum, timeout_ms, gap_max: as `ReplicaAcks`.
     """
 
-    def __init__(self, end: int, slave_count: int, timeout_ms: int, gap_max: int) -> None:
+    def __init__(self, end: int, quorum: Quorum, timeout_ms: int, gap_max: int) -> None:
         self.end = end
-        self._slave_count = slave_count
+        self.quorum = quorum
         self._timeout_ms = timeout_ms
         self._gap_max = gap_max
         self._log_end = end
@@ -115,7 +153,7 @@ class ReplicatedEnd:
 
     @property
     def is_waiting(self) -> bool:
-        """Say whether there is more than consumers may read."""
+        """Say whether there is more than consumers may read, and time alone may change that."""
         return bool(self._deadlines)
 
     def advance(self, log_end: int, confirmed: Sequence[ConfirmedRange], now_ms: int) -> int:
@@ -124,22 +162,17 @@ class ReplicatedEnd:
         Args:
             confirmed: what each slave has.
         """
-        if log_end > self._log_end:
+        if log_end > self._log_end and not self.quorum.is_needed:
             self._log_end = log_end
-            reached = _reached(confirmed, self._slave_count)
+            reached = self.quorum.end_of(confirmed)
             is_hopeless = reached < 0 or log_end - reached > self._gap_max
             self._deadlines.append((log_end, now_ms if is_hopeless else now_ms + self._timeout_ms))
         before = -1
         while before != self.end:
             before = self.end
             # A slave counts from where it joined: what was stored before, it may have another history of.
-            self.end = max(before, _reached([known for known in confirmed if known.start <= before], self._slave_count))
+            reached = self.quorum.end_of([known for known in confirmed if known.start <= before])
+            self.end = max(before, min(reached, log_end))
             while self._deadlines and (self._deadlines[0][0] <= self.end or self._deadlines[0][1] <= now_ms):
                 self.end = max(self.end, self._deadlines.popleft()[0])
         return self.end
-
-
-def _reached(confirmed: Sequence[ConfirmedRange], slave_count: int) -> int:
-    """Return up to where so many slaves have the log, -1 where there are too few."""
-    places = sorted([known.end for known in confirmed], reverse=True)
-    return places[slave_count - 1] if len(places) >= slave_count else -1

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbitmq.errors import FrameError
-from orbitmq.ha.master import LogChunk, SlaveFeed
+from orbitmq.ha.master import ConfirmedRange, LogChunk, SlaveFeed
 
 
 def feed(segment_size: int = 100, run_size_max: int = 30) -> SlaveFeed:
@@ -79,10 +79,10 @@ def test_an_empty_slave_may_report_0_until_it_has_something(slave: SlaveFeed) ->
 def test_reports_confirm_what_was_stored_after_the_first_one(slave: SlaveFeed) -> None:
     assert slave.confirmed is None
     slave.report(190, 0, 250, 0)
-    assert slave.confirmed == (250, 190)
+    assert slave.confirmed == ConfirmedRange(250, 190)
     slave.note_sent(90, 0)
     slave.report(280, 0, 280, 0)
-    assert slave.confirmed == (250, 280)
+    assert slave.confirmed == ConfirmedRange(250, 280)
 
 
 @pytest.mark.parametrize("lie", [189, 0, 221, 150])

@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbitmq.ha.master import ConfirmedRange
-from orbitmq.ha.replica_acks import ReplicaAckResult, ReplicaAcks, ReplicatedEnd
+from orbitmq.ha.replica_acks import ReplicaAckResult, ReplicaAcks, ReplicatedEnd, SlaveCount, SyncMembers
 
 
 def copies(slave_count: int = 1, gap_max: int = 1_000) -> ReplicaAcks:
-    return ReplicaAcks(slave_count, timeout_ms=3_000, gap_max=gap_max)
+    return ReplicaAcks(SlaveCount(slave_count), timeout_ms=3_000, gap_max=gap_max)
 
 
 def ranges(*ends: int, start: int = -1) -> list[ConfirmedRange]:
@@ -106,7 +106,7 @@ def test_each_is_told_once_and_in_order(steps: list[tuple[bool, int]]) -> None:
 
 
 def replicated(slave_count: int = 1, end: int = 100) -> ReplicatedEnd:
-    return ReplicatedEnd(end, slave_count, timeout_ms=3_000, gap_max=1_000)
+    return ReplicatedEnd(end, SlaveCount(slave_count), timeout_ms=3_000, gap_max=1_000)
 
 
 def test_consumers_read_what_slaves_have() -> None:
@@ -150,6 +150,40 @@ def test_a_slave_shows_nothing_of_before_it_joined() -> None:
     joined = [ConfirmedRange(130, 140)]
     assert seen.advance(140, joined, 1_000) == 100
     assert seen.advance(140, joined, 3_000) == 140
+
+
+def members(*ids: int, **ends: int) -> tuple[ReplicaAcks, ReplicatedEnd]:
+    needed = SyncMembers(frozenset(ids))
+    return ReplicaAcks(needed, 3_000, 1_000), ReplicatedEnd(100, needed, 3_000, 1_000)
+
+
+def of(broker_id: int, end: int) -> ConfirmedRange:
+    return ConfirmedRange(-1, end, broker_id)
+
+
+def test_every_member_of_a_sync_set_must_have_a_message() -> None:
+    waiting, seen = members(2, 3)
+    assert wait(waiting, 130, [of(2, 130), of(2, 140)])[0] is None
+    assert len(waiting.advance([of(2, 130), of(3, 129)])) == 0
+    assert seen.advance(130, [of(2, 130), of(3, 110), of(7, 130)], 0) == 110
+    assert len(waiting.advance([of(2, 130), of(3, 130)])) == 1
+    assert seen.advance(130, [of(2, 130), of(3, 130)], 0) == 130
+
+
+def test_nothing_is_read_or_acknowledged_without_a_member_however_long_it_takes() -> None:
+    waiting, seen = members(2)
+    assert wait(waiting, 5_000, [])[0] is None
+    assert seen.advance(5_000, [], 0) == 100
+    assert seen.advance(5_000, [], 1_000_000) == 100
+    waiting.quorum = seen.quorum = SyncMembers(frozenset())
+    assert len(waiting.advance([])) == 1
+    assert seen.advance(5_000, [], 1_000_000) == 5_000
+
+
+def test_a_master_that_is_its_whole_sync_set_waits_for_no_slave() -> None:
+    waiting, seen = members()
+    assert wait(waiting, 130, [of(2, 100)])[0] is ReplicaAckResult.DONE
+    assert seen.advance(130, [], 0) == 130
 
 
 @given(

@@ -16,7 +16,7 @@ from orbitmq.address import format_address
 from orbitmq.clock import Clock
 from orbitmq.errors import FrameError, StoreError
 from orbitmq.ha.master import ConfirmedRange, SlaveFeed
-from orbitmq.ha.replica_acks import ReplicaAckResult, ReplicaAcks, ReplicatedEnd, Waiter
+from orbitmq.ha.replica_acks import ReplicaAckResult, ReplicaAcks, ReplicatedEnd, SlaveCount, Waiter
 from orbitmq.ha.slave import ReportDecoder, format_header
 from orbitmq.net.name_lookup import looked_up
 from orbitmq.store import Store
@@ -64,7 +64,7 @@ class SlaveListener:
         self.rules = rules
         self.monotonic = monotonic
         self._slaves: dict[_SlaveConnection, None] = {}
-        waits = rules.slave_count, rules.timeout_ms, rules.gap_max
+        waits = SlaveCount(rules.slave_count), rules.timeout_ms, rules.gap_max
         self._replica_acks = ReplicaAcks(*waits)
         self._replicated: ReplicatedEnd | None = None
         if rules.are_waited_for:
