@@ -59,6 +59,7 @@ _READING = (
     RequestCode.QUERY_TOPICS_BY_CONSUMER,
     RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER,
     RequestCode.GET_BROKER_HA_STATUS,
+    RequestCode.GET_BROKER_EPOCH_CACHE,
     RequestCode.GET_COLD_DATA_FLOW_CTR_INFO,
     RequestCode.POP_MESSAGE,
     RequestCode.ACK_MESSAGE,

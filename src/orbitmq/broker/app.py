@@ -17,6 +17,7 @@ from typing import Any
 from orbitmq.broker.access.control import AccessControl
 from orbitmq.broker.acl import make_client_security, make_server_security
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.failover.role import ControlledRole, EpochFile
 from orbitmq.broker.fast_path.paths import FastPaths, broker_fast_path
 from orbitmq.broker.handlers import HANDLERS
 from orbitmq.broker.handlers.consumer_handlers import pop_tables, pull_tables
@@ -35,6 +36,7 @@ from orbitmq.broker.settings.changes import with_kept_changes
 from orbitmq.broker.settings.store_settings import retention_rules, store_config
 from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.errors import ConfigError
+from orbitmq.ha.epochs import Epochs
 from orbitmq.net.http import HttpServer
 from orbitmq.net.loop import do_all, failure_of
 from orbitmq.net.server import Server
@@ -106,6 +108,7 @@ class Broker:
 
     Args:
         random: chooses queues where clients leave that to the broker.
+        role: what controllers have made of this broker; None: its settings say what it is.
     """
 
     def __init__(
@@ -115,7 +118,9 @@ class Broker:
         clock: Clock = now_ms,
         monotonic: Clock = monotonic_ms,
         random: Random | None = None,
+        role: ControlledRole | None = None,
     ) -> None:
+        self._role = role
         self.config = with_kept_changes(config)
         self._clock = clock
         self._monotonic = monotonic
@@ -228,9 +233,19 @@ class Broker:
         async with AsyncExitStack() as undo:
             store = self._open_store(address)
             undo.callback(store.close)
-            stored.fit(store, files, config, self._clock())
-            others = OtherServers(config, address, stored.topics, stored.mappings, self._client_security)
-            service = self._make_service(address, files, stored, store, others)
+            role = self._role
+            epochs = () if role is None else role.begin(store, EpochFile(config.store_path_root_dir))
+            is_elected = role is not None and role.is_master
+            stored.fit(store, files, config, self._clock(), is_elected=is_elected)
+            others = OtherServers(
+                config,
+                address,
+                stored.topics,
+                stored.mappings,
+                self._client_security,
+                0 if role is None else role.epoch,
+            )
+            service = self._make_service(address, files, stored, store, others, epochs)
             undo.push_async_callback(service.slave_listener.close)
             if store.max_physical_offset:  # before the first message nothing can be missed
                 table_notes.save_now()
@@ -274,7 +289,7 @@ class Broker:
 
     def _open_store(self, address: BrokerAddress) -> Store:
         return Store.open(
-            store_config(self.config),
+            store_config(self.config, None if self._role is None else self._role.cut_at),
             store_host=address.host,
             clock=self._clock,
             monotonic=self._monotonic,
@@ -282,7 +297,13 @@ class Broker:
         )
 
     def _make_service(
-        self, address: BrokerAddress, files: ConfigFiles, stored: StoredTables, store: Store, others: OtherServers
+        self,
+        address: BrokerAddress,
+        files: ConfigFiles,
+        stored: StoredTables,
+        store: Store,
+        others: OtherServers,
+        epochs: Epochs,
     ) -> BrokerService:
         config, registrar = self.config, others.registrar
         context = BrokerContext(
@@ -295,6 +316,8 @@ class Broker:
             clock=self._clock,
             monotonic=self._monotonic,
             random=self._random,
+            role=self._role,
+            epochs=epochs,
         )
         links = BrokerLinks(
             announce=registrar.announce,

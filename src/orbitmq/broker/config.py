@@ -219,6 +219,15 @@ class BrokerConfig(ServerSecuritySettings):
     slave_timeout: int = 3_000
     """SYNC_MASTER: a send whose slaves take longer is answered FLUSH_SLAVE_TIMEOUT, up to a tenth of a second later."""
 
+    # Failover: controllers decide which broker of a name leads.
+    enable_controller_mode: bool = False
+    """Controllers say the role and the id: brokerRole and brokerId have no effect, and every acknowledged message is on all members
+    of the sync set."""
+    controller_addr: str = ""
+    """Every controller as host:port, joined with ;."""
+    controller_heart_beat_timeout_mills: int = 1_500
+    """A member that was silent for so long is lost; heartbeats are sent five times as often. Java: 10000."""
+
     # LMQs (light message queues).
     enable_lmq: bool = False
     """Enables LMQs (light message queues), topics `%LMQ%...` that need no creation; offsets are kept in `lmqConsumerOffset.json`."""
@@ -324,6 +333,10 @@ class BrokerConfig(ServerSecuritySettings):
             raise ConfigError("maxIndexNum", self.max_index_num, "index files of less than 2 GiB")
         parse_addresses("namesrvAddr", self.namesrv_addr)
         parse_addresses("haMasterAddress", self.ha_master_address)
+        if self.enable_controller_mode and not self.controllers:
+            raise ConfigError(
+                "controllerAddr", self.controller_addr, "with enableControllerMode the controllers' addresses"
+            )
         self.check_server_security()
         check_bind_address("metricsAddress", self.metrics_address)
         try:
@@ -344,6 +357,11 @@ class BrokerConfig(ServerSecuritySettings):
     def name_servers(self) -> tuple[str, ...]:
         """The NameServers of `namesrv_addr`, each as host:port."""
         return parse_addresses("namesrvAddr", self.namesrv_addr)
+
+    @property
+    def controllers(self) -> tuple[str, ...]:
+        """The controllers of `controller_addr`, each as host:port."""
+        return parse_addresses("controllerAddr", self.controller_addr)
 
     @property
     def is_slave(self) -> bool:
@@ -410,6 +428,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "ha_transfer_batch_size": (_KIB, 2 * _MIB),
     "ha_max_gap_not_in_sync": (0, 2**40),
     "in_sync_replicas": (1, 32),
+    "controller_heart_beat_timeout_mills": (100, 600_000),
     "slave_timeout": (10, 600_000),
     "server_channel_max_idle_time_seconds": (0, 86_400),
     "connections_max": (0, 10_000_000),

@@ -37,7 +37,7 @@ class BrokerService:
         self.clients = Clients(context, links)
         self.monitoring = Monitoring(context)
         stats = self.monitoring.stats
-        self.slave_listener = SlaveListener(store, follow_rules(config), context.monotonic)
+        self.slave_listener = SlaveListener(store, follow_rules(config), context.monotonic, context.role)
         self.delivery = Delivery(context, self.tables, stats, self.slave_listener)
         self.sends = Sends(context, self.tables, self.clients, stats, self.slave_listener)
         self.following = Following(context, links, self.tables, self.sends)

@@ -39,9 +39,11 @@ class SlaveFeed:
         segment_size: bytes of each file of the log.
         run_size_max: bytes of one frame.
         now_ms: when the connection was made.
+        broker_id: of a member of a controlled group, whose log is known to be a part of this one; it gets all files.
     """
 
-    def __init__(self, segment_size: int, run_size_max: int, now_ms: int) -> None:
+    def __init__(self, segment_size: int, run_size_max: int, now_ms: int, broker_id: int = UNKNOWN_ID) -> None:
+        self.broker_id = broker_id
         self.sent = -1
         """Up to here (bytes) the log was sent; -1 before the slave's first report."""
         self.acknowledged = -1
@@ -62,7 +64,7 @@ class SlaveFeed:
         self.reported_at_ms = now_ms
         if self.sent < 0:
             self.sent = self._start = self._first(offset, log_start, log_end)
-            self._log_end_at_start = log_end
+            self._log_end_at_start = log_end if self.broker_id == UNKNOWN_ID else -1
         elif offset != self.acknowledged and not max(self._start, self.acknowledged) <= offset <= self.sent:
             raise FrameError(
                 f"a slave that had {self.acknowledged} and was sent the log up to {self.sent} says that it has {offset}"
@@ -73,11 +75,16 @@ class SlaveFeed:
     def confirmed(self) -> ConfirmedRange | None:
         """What the slave's reports stand for; None before the first one.
 
-        Only messages that were stored later: the first report is the slave's word alone, and its log may have another history.
+        Of a slave that is no known member only messages that were stored later: the first report is its word alone, and its log
+        may have another history.
         """
-        return ConfirmedRange(self._log_end_at_start, self.acknowledged) if self.sent >= 0 else None
+        if self.sent < 0:
+            return None
+        return ConfirmedRange(self._log_end_at_start, self.acknowledged, self.broker_id)
 
     def _first(self, offset: int, log_start: int, log_end: int) -> int:
+        if offset == 0 and self.broker_id != UNKNOWN_ID:
+            return log_start
         if offset == 0:
             # As Java: an empty slave is sent the last file only. Its log has to begin where a file does.
             return max(log_end - log_end % self._segment_size, log_start)

@@ -11,12 +11,55 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import Struct
+from typing import NamedTuple
 
 from orbitmq.errors import CorruptRecord, FrameError
 from orbitmq.wire.messages.record import BLANK_SIZE_MIN, MAGIC_BLANK, PREFIX, Blank, Record, parse_record
 
 HEADER = Struct(">qi")
 REPORT = Struct(">q")
+
+
+_HELLO = Struct(">8sqq")
+_HELLO_MAGIC = b"\xffORBIT\x00\x01"
+"""Read as a report it is a negative offset, which ends the connection at a master that expects none."""
+
+
+class Hello(NamedTuple):
+    """What a member of a controlled group sends before its first report: who it is, and of which epoch its master should be.
+
+    It has made its log a part of that master's before.
+    """
+
+    broker_id: int
+    epoch: int
+
+
+def format_hello(hello: Hello) -> bytes:
+    """Encode a hello."""
+    return _HELLO.pack(_HELLO_MAGIC, *hello)
+
+
+class HelloDecoder:
+    """Collects a member's first bytes in any slices."""
+
+    def __init__(self) -> None:
+        self._content = b""
+
+    def feed(self, data: bytes) -> tuple[Hello, bytes] | None:
+        """Return the hello, and what came behind it; None while it is not whole.
+
+        Raises:
+            FrameError: it is none.
+        """
+        content = self._content = self._content + data
+        if not _HELLO_MAGIC.startswith(content[: len(_HELLO_MAGIC)]):
+            raise FrameError("a slave that is no member of the controlled group, or another program")
+        if len(content) < _HELLO.size:
+            return None
+        self._content = b""
+        _, broker_id, epoch = _HELLO.unpack_from(content)
+        return Hello(broker_id, epoch), content[_HELLO.size :]
 
 
 class ReportDecoder:

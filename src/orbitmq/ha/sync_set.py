@@ -74,18 +74,16 @@ class SyncSet:
         return self.proposed
 
     def told(self, ids: frozenset[int], epoch: int, now_ms: int) -> None:
-        """Take the set that the controller has, of this master's epoch; older ones are left out."""
+        """Take the set that the controller has, of this master's epoch; older ones are left out.
+
+        Also the same set once more, when what was proposed has not, and will not become it.
+        """
         if epoch < self.epoch:
             return
         for member in ids - self.ids:
             self._seen_ms[member] = self._current_ms[member] = now_ms
         self.ids, self.epoch, self.proposed = ids, epoch, None
         self._joining -= ids
-
-    def refused(self) -> None:
-        """Take note that the controller has refused what was proposed: it has not, and will not become the set."""
-        self.proposed = None
-        self._joining = frozenset()
 
     def _note(self, ends: Mapping[int, int], log_end: int, now_ms: int) -> frozenset[int]:
         """Note how far slaves are; return those that have what was the log's end at the last look."""

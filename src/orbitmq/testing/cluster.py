@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.failover.controlled_broker import make_broker
 from orbitmq.client.session.arguments import whole
 from orbitmq.client.session.validation import checked
 from orbitmq.errors import InvalidArgument
@@ -219,7 +219,7 @@ class LocalCluster:
                 "disk_space_warning_level_ratio": 100,
             }
             config = BrokerConfig(**{**fixed, **self._settings})
-            return ServerProcess("broker", config.to_properties(), root) if self._processes else Broker(config)
+            return ServerProcess("broker", config.to_properties(), root) if self._processes else make_broker(config)
 
         return build
 

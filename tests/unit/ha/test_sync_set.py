@@ -68,7 +68,8 @@ def test_what_becomes_of_a_proposal_is_not_guessed() -> None:
     for now_ms in (100, 100_000):
         assert seen.decide({}, 500, 100, now_ms) is None
         assert seen.needed == {2}
-    seen.refused()
+    seen.told(ALONE, 7, 100_000)
+    assert seen.decide({}, 500, 100, 100_000) is None
     assert seen.needed == frozenset()
 
 
@@ -113,5 +114,5 @@ def test_every_set_that_the_controller_may_have_is_covered(
             seen.told(seen.proposed, seen.epoch + 1, now_ms)
             possible = [seen.ids]
         elif seen.proposed is not None and answer == "refused":
-            seen.refused()
+            seen.told(seen.ids, seen.epoch, now_ms)
             possible = [seen.ids]

@@ -124,6 +124,9 @@ def _replication(broker: BrokerService) -> replication.ReplicationTables:
         log_end_at_start=broker.log_end_at_start,
         slaves=lambda: broker.slave_listener.slaves,
         master=lambda: broker.following.log.master if broker.config.is_slave else None,
+        names=(broker.config.broker_cluster_name, broker.config.broker_name),
+        role=broker.context.role,
+        epochs=broker.context.epochs,
     )
 
 

@@ -8,6 +8,7 @@ from random import Random
 
 from orbitmq.broker.access.control import AccessControl
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.failover.role import ControlledRole
 from orbitmq.broker.groups.topic_routes import Found
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.registration.addresses import BrokerAddress
@@ -16,6 +17,7 @@ from orbitmq.broker.settings.changes import Use
 from orbitmq.broker.topics.logical_queues import Ask, ask_no_broker
 from orbitmq.broker.topics.registry import Announced
 from orbitmq.clock import Clock
+from orbitmq.ha.epochs import Epochs
 from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.store import Store
 
@@ -29,6 +31,8 @@ class BrokerContext:
         access: users and rules, and the guard at the port.
         security: what stands at the port.
         monotonic: the clock that deadlines are counted on: setting the wall clock moves none of them.
+        role: what controllers have made of this broker; None: its settings say what it is.
+        epochs: of its log, where it has a role.
     """
 
     config: BrokerConfig
@@ -40,6 +44,8 @@ class BrokerContext:
     clock: Clock
     monotonic: Clock
     random: Random
+    role: ControlledRole | None = None
+    epochs: Epochs = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,9 +18,10 @@ from orbitmq.broker.topics.logical_queues import StaticTopics
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.broker.topics.static_topic_table import StaticTopicTable
 from orbitmq.broker.topics.system_topics import system_topics
-from orbitmq.broker.topics.table import TopicTable
+from orbitmq.broker.topics.table import TopicTable, plain_topic
 from orbitmq.errors import StoreError
 from orbitmq.store import Store
+from orbitmq.store.lmq import is_lmq
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +46,13 @@ class StoredTables(NamedTuple):
             files.load_mappings(),
         )
 
-    def fit(self, store: Store, files: ConfigFiles, config: BrokerConfig, now_ms: int) -> None:
+    def fit(
+        self, store: Store, files: ConfigFiles, config: BrokerConfig, now_ms: int, *, is_elected: bool = False
+    ) -> None:
         """Bring the tables in line with the settings and with the store, which a crash may have cut.
+
+        Args:
+            is_elected: it was a slave, and makes topics again whose first messages came just before its master was lost.
 
         Raises:
             StoreError: topics.json cannot be written.
@@ -58,6 +64,12 @@ class StoredTables(NamedTuple):
                 log.warning("the topic %s has %s, which has no effect here", topic.topic, attribute)
         loaded_version = self.topics.version
         self.topics.add_missing(system_topics(config), now_ms)
+        if is_elected:
+            for name in store.topics():
+                if self.topics.get(name) is None and not is_lmq(name):
+                    queue_count = max(store.queue_ids(name)) + 1
+                    if self.topics.restore(name, queue_count, now_ms) is None:
+                        self.topics.add_missing([plain_topic(name, queue_count)], now_ms)
         for cut in self.offsets.cut_to(store.max_offset):
             log.warning("a committed offset lay beyond its queue's end and was pulled back: %s", cut)
         if self.topics.version != loaded_version:

@@ -99,6 +99,7 @@ class OtherServers:
 
     Args:
         security: what it connects to them with.
+        epoch: of a member of a controlled group: of brokers of one name and id NameServers believe the one of the latest.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class OtherServers:
         topics: TopicTable,
         mappings: StaticTopicTable,
         security: ClientSecurity,
+        epoch: int = 0,
     ) -> None:
         pool = ConnectionPool(name=f"broker {config.broker_name}", **security._asdict())
         identity = Identity(
@@ -122,7 +124,12 @@ class OtherServers:
         part_size = config.split_registration_size if config.enable_split_registration else PART_TOPICS_MAX
         self.registrar = Registrar(
             identity,
-            lambda: encode_parts(topics.version, topics.masked(self.permission), part_size, mappings.all),
+            lambda: encode_parts(
+                topics.version._replace(state_version=epoch) if epoch else topics.version,
+                topics.masked(self.permission),
+                part_size,
+                mappings.all,
+            ),
             period_ms=config.register_name_server_period,
             heartbeat_ms=config.broker_heartbeat_interval if config.heartbeat_enable else None,
             lease_ms=config.broker_not_active_timeout_millis if config.heartbeat_enable else None,

@@ -13,9 +13,10 @@ from contextlib import suppress
 from functools import partial
 
 from orbitmq.address import parse_address
+from orbitmq.broker.failover.role import ControlledRole
 from orbitmq.broker.replication.comparison import check_copy
 from orbitmq.errors import OrbitError
-from orbitmq.ha.slave import REPORT, FollowedLog
+from orbitmq.ha.slave import REPORT, FollowedLog, Hello, format_hello
 from orbitmq.store import Store
 
 log = logging.getLogger(__name__)
@@ -23,6 +24,8 @@ log = logging.getLogger(__name__)
 _READ_SIZE = 256 * 1024
 _RETRY_S = 1.0
 """How long after a connection's end the next is tried."""
+_MEMBER_RETRY_S = 0.1
+"""Of a member of a controlled group: until it follows again, it is not in the sync set."""
 
 
 class Follower:
@@ -33,6 +36,7 @@ class Follower:
         master: the master's HA address, host:port; empty: NameServers tell it (`learn`).
         heartbeat_ms: how often it reports when nothing comes.
         silence_ms: a master that has sent nothing for so long is gone.
+        role: of a member of a controlled group: says whom it follows.
     """
 
     def __init__(
@@ -44,12 +48,15 @@ class Follower:
         master: str,
         heartbeat_ms: int,
         silence_ms: int,
+        role: ControlledRole | None = None,
     ) -> None:
-        self.master = master
+        self.master = master if role is None else role.master_ha_address
         """The master's HA address; empty: not known yet."""
-        self.master_broker = ""
+        self.master_broker = "" if role is None else role.master_address
         """The address where the master serves clients."""
         self._is_fixed = bool(master)
+        self._role = role
+        self._hello = b"" if role is None else format_hello(Hello(role.broker_id, role.epoch))
         self._store = store
         self._ask = ask
         self._segment_size = segment_size
@@ -60,7 +67,9 @@ class Follower:
         self._writer: asyncio.StreamWriter | None = None
 
     def learn(self, ha_address: str | None, broker_address: str | None) -> None:
-        """Take note of where the master is, as a NameServer says."""
+        """Take note of where the master is, as a NameServer says; members of a controlled group ask their controllers."""
+        if self._role is not None:
+            return
         if broker_address:
             self.master_broker = broker_address
         if ha_address and not self._is_fixed and ha_address != self.master:
@@ -78,7 +87,7 @@ class Follower:
                     await self._follow(master)
                 except (OSError, OrbitError, TimeoutError) as error:
                     self._say(f"the master {master} cannot be followed: {error or type(error).__name__}")
-            await asyncio.sleep(_RETRY_S)
+            await asyncio.sleep(_RETRY_S if self._role is None else _MEMBER_RETRY_S)
 
     async def _compare(self) -> None:
         """Make sure that this log is a copy of the master's. Raises OrbitError: it is not, or the master does not answer."""
@@ -95,7 +104,7 @@ class Follower:
         try:
             followed = FollowedLog(self._store.max_physical_offset, self._segment_size)
             self._report = followed.report
-            writer.write(REPORT.pack(followed.report))
+            writer.write(self._hello + REPORT.pack(followed.report))
             log.info("following %s from %d", master, followed.report)
             while self.master == master:
                 data = await asyncio.wait_for(reader.read(_READ_SIZE), self._silence_s)

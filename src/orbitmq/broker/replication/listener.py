@@ -13,13 +13,24 @@ from dataclasses import dataclass
 from typing import cast
 
 from orbitmq.address import format_address
+from orbitmq.broker.failover.role import ControlledRole
 from orbitmq.clock import Clock
-from orbitmq.errors import FrameError, StoreError
+from orbitmq.errors import FrameError, OrbitError, StoreError
 from orbitmq.ha.master import ConfirmedRange, SlaveFeed
-from orbitmq.ha.replica_acks import ReplicaAckResult, ReplicaAcks, ReplicatedEnd, SlaveCount, Waiter
-from orbitmq.ha.slave import ReportDecoder, format_header
+from orbitmq.ha.replica_acks import (
+    Quorum,
+    ReplicaAckResult,
+    ReplicaAcks,
+    ReplicatedEnd,
+    SlaveCount,
+    SyncMembers,
+    Waiter,
+)
+from orbitmq.ha.slave import HelloDecoder, ReportDecoder, format_header
+from orbitmq.ha.sync_set import SyncSet
 from orbitmq.net.name_lookup import looked_up
 from orbitmq.store import Store
+from orbitmq.wire.bodies.controller import SyncSet as ToldSyncSet
 from orbitmq.wire.bodies.stats import SlaveStatus
 
 log = logging.getLogger(__name__)
@@ -57,14 +68,24 @@ class SlaveListener:
 
     Args:
         monotonic: the clock that silences are counted on.
+        role: of the master of a controlled group: its members alone may follow, and those of the sync set must have what is
+            acknowledged.
     """
 
-    def __init__(self, store: Store, rules: FollowRules, monotonic: Clock) -> None:
+    def __init__(self, store: Store, rules: FollowRules, monotonic: Clock, role: ControlledRole | None = None) -> None:
+        self.role = role
         self.store = store
         self.rules = rules
         self.monotonic = monotonic
         self._slaves: dict[_SlaveConnection, None] = {}
-        waits = SlaveCount(rules.slave_count), rules.timeout_ms, rules.gap_max
+        quorum: Quorum = SlaveCount(rules.slave_count)
+        self.sync_set: SyncSet | None = None
+        """Of the master of a controlled group."""
+        if role is not None and role.is_master:
+            self.sync_set = SyncSet(role.broker_id, role.sync_set.ids, role.sync_set.epoch, monotonic())
+            quorum = SyncMembers(self.sync_set.needed)
+        self._proposing: asyncio.Task[None] | None = None
+        waits = quorum, rules.timeout_ms, rules.gap_max
         self._replica_acks = ReplicaAcks(*waits)
         self._replicated: ReplicatedEnd | None = None
         if rules.are_waited_for:
@@ -83,12 +104,16 @@ class SlaveListener:
         """
         with looked_up("bindAddress", host):
             self._listener = await asyncio.get_running_loop().create_server(lambda: _SlaveConnection(self), host, port)
+        if self.sync_set is not None and self._timer is None:
+            self._tick()
         return int(self._listener.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
         """Send the slaves what they have not been sent yet, as far as they take it without waiting, and close."""
         if self._listener is not None:
             self._listener.close()
+        if self._proposing is not None:
+            self._proposing.cancel()
         self._pump()
         await asyncio.sleep(0)  # the loop writes at the end of a turn
         for slave in tuple(self._slaves):
@@ -146,6 +171,43 @@ class SlaveListener:
     def _confirmed(self) -> list[ConfirmedRange]:
         return [confirmed for slave in self._slaves if (confirmed := slave.feed.confirmed) is not None]
 
+    def tell_sync_set(self, told: ToldSyncSet) -> None:
+        """Take the sync set that the controllers have in this epoch."""
+        if self.sync_set is not None:
+            self.sync_set.told(told.ids, told.epoch, self.monotonic())
+            self._need_members(self.sync_set)
+
+    def _review_sync_set(self, sync_set: SyncSet) -> None:
+        """Propose members out that do not follow, and in that have everything."""
+        replicated = self._replicated
+        if replicated is None:
+            return
+        ends = {slave.feed.broker_id: slave.feed.acknowledged for slave in self._slaves if slave.feed.sent >= 0}
+        proposal = sync_set.decide(ends, self.store.max_physical_offset, replicated.end, self.monotonic())
+        self._need_members(sync_set)
+        if proposal is not None:
+            self._proposing = asyncio.get_running_loop().create_task(self._propose(proposal, sync_set))
+
+    async def _propose(self, proposal: frozenset[int], sync_set: SyncSet) -> None:
+        """Ask the controllers for another sync set until it is known what became of it."""
+        assert self.role is not None
+        log.info("the sync set %s is to be %s", sorted(sync_set.ids), sorted(proposal))
+        while True:
+            try:
+                told = await self.role.propose(ToldSyncSet(proposal, sync_set.epoch))
+            except OrbitError as error:
+                log.warning("the controllers have not answered for the sync set %s: %s", sorted(proposal), error)
+                await asyncio.sleep(_TICK_MS / 1000)
+            else:
+                self.tell_sync_set(told)
+                return
+
+    def _need_members(self, sync_set: SyncSet) -> None:
+        quorum = SyncMembers(sync_set.needed)
+        if self._replica_acks.quorum != quorum and self._replicated is not None:
+            self._replica_acks.quorum = self._replicated.quorum = quorum
+            self.acknowledged()
+
     def joined(self, slave: _SlaveConnection) -> bool:
         """Take a new connection, unless there are too many."""
         if len(self._slaves) >= SLAVES_MAX:
@@ -157,6 +219,10 @@ class SlaveListener:
             if self._timer is None:
                 self._tick()
         return True
+
+    def followers(self, broker_id: int) -> list[_SlaveConnection]:
+        """Return the connections of a member."""
+        return [slave for slave in self._slaves if slave.feed.broker_id == broker_id]
 
     def lost(self, slave: _SlaveConnection) -> None:
         """Forget a connection."""
@@ -185,9 +251,11 @@ class SlaveListener:
         self._timer = None
         for slave in tuple(self._slaves):
             slave.tick()
+        if self.sync_set is not None:
+            self._review_sync_set(self.sync_set)
         self._show_replicated()
         _answer(self._replica_acks.expire(self.monotonic()), ReplicaAckResult.LATE)
-        if self._timer is None and (self._slaves or len(self._replica_acks)):
+        if self._timer is None and (self._slaves or len(self._replica_acks) or self.sync_set is not None):
             self._tick_later()
 
     def _tick_later(self) -> None:
@@ -201,6 +269,7 @@ class _SlaveConnection(asyncio.Protocol):
         self.feed = SlaveFeed(listener.rules.segment_size, listener.rules.run_size_max, listener.monotonic())
         self.remote = ""
         self._listener = listener
+        self._hello = None if listener.role is None else HelloDecoder()
         self._reports = ReportDecoder()
         self._is_full = False
         self._is_behind = False
@@ -229,6 +298,8 @@ class _SlaveConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         store = self._listener.store
         try:
+            if self._hello is not None:
+                data = self._greet(self._hello, data)
             reported = self._reports.feed(data)
             if reported is not None:
                 self.feed.report(
@@ -239,6 +310,24 @@ class _SlaveConnection(asyncio.Protocol):
         else:
             self._listener.acknowledged()
             self.pump()
+
+    def _greet(self, decoder: HelloDecoder, data: bytes) -> bytes:
+        """Take a member's hello; return what came behind it. Raises FrameError: it is of another group, or epoch."""
+        found = decoder.feed(data)
+        if found is None:
+            return b""
+        hello, rest = found
+        listener, role = self._listener, self._listener.role
+        if role is None or not role.is_master or hello.epoch != role.epoch:
+            epoch = None if role is None else role.epoch
+            raise FrameError(f"the member {hello.broker_id} follows in epoch {hello.epoch}, and this is epoch {epoch}")
+        for other in listener.followers(hello.broker_id):
+            other.transport.abort()  # the same member has come again, and may not have noticed that it was gone
+            listener.lost(other)
+        rules = listener.rules
+        self.feed = SlaveFeed(rules.segment_size, rules.run_size_max, listener.monotonic(), hello.broker_id)
+        self._hello = None
+        return rest
 
     def pump(self) -> None:
         """Send what there is, as long as the connection takes it, and then let others have their turn."""

@@ -42,7 +42,7 @@ from orbitmq.wire.headers import (
 
 log = logging.getLogger(__name__)
 
-_PERIOD_S = 10.0
+PERIOD_S = 10.0
 _LOOK_S = 1.0
 """How often it is asked how far the master has delivered: a promotion repeats at most that much."""
 _TRIES_PER_LOOK = 10
@@ -129,6 +129,7 @@ class MasterTables:
         progress: of the master's deliveries.
         master: returns the address where the master serves clients; empty: not known yet.
         offset_max: returns a queue's end here: what is committed beyond waits for the log.
+        period_s: how often all of them are asked for.
     """
 
     def __init__(
@@ -141,9 +142,11 @@ class MasterTables:
         offset_max: Callable[[str, int], int],
         clock: Clock,
         progress: MasterProgress,
+        period_s: float = PERIOD_S,
     ) -> None:
         self._ask = ask
         self._master = master
+        self._period_s = period_s
         self._progress = progress
         self._topics = topics
         self._groups = groups
@@ -164,7 +167,7 @@ class MasterTables:
                 try:
                     if loop.time() >= due_s:
                         await self.take_over(master)
-                        due_s = loop.time() + _PERIOD_S
+                        due_s = loop.time() + self._period_s
                     await self._progress.look(master)
                 except (OrbitError, ValueError) as error:
                     failure = f"the tables of the master {master} cannot be taken over: {error}"

@@ -7,8 +7,12 @@ from orbitmq.store import FlushMode, StoreConfig
 from orbitmq.store.retention.rules import HOUR_MS, RetentionRules, parse_hours
 
 
-def store_config(config: BrokerConfig) -> StoreConfig:
-    """Return the store's part of the settings."""
+def store_config(config: BrokerConfig, cut_at: int | None = None) -> StoreConfig:
+    """Return the store's part of the settings.
+
+    Args:
+        cut_at: see `StoreConfig`.
+    """
     return StoreConfig(
         path=config.store_path_root_dir,
         segment_size=config.mapped_file_size_commit_log,
@@ -29,6 +33,7 @@ def store_config(config: BrokerConfig) -> StoreConfig:
         index_entries=config.max_index_num,
         delay_levels=config.delay_levels,
         lmq_max=config.max_lmq_consume_queue_num if config.enable_lmq and config.enable_multi_dispatch else 0,
+        cut_at=cut_at,
         accept_log_end=None if config.accept_log_end < 0 else config.accept_log_end,
     )
 

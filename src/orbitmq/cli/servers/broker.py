@@ -61,6 +61,7 @@ def broker(
         _refuse_options_before(context)
         return
     from orbitmq.broker.app import Broker
+    from orbitmq.broker.failover.controlled_broker import ControlledBroker, make_broker
     from orbitmq.cli.servers.serving import serve_until_signal, show_ready
     from orbitmq.net.loop import run
 
@@ -76,7 +77,7 @@ def broker(
     }
     settings = _read_settings(config, {key: value for key, value in given.items() if value is not None}, strict)
 
-    def announce(service: Broker) -> None:
+    def announce(service: Broker | ControlledBroker) -> None:
         metrics = {"metrics": service.metrics_address} if service.metrics_address else {}
         show_ready(
             output,
@@ -87,7 +88,7 @@ def broker(
             **metrics,
         )
 
-    run(serve_until_signal(lambda: Broker(settings), announce))
+    run(serve_until_signal(lambda: make_broker(settings), announce))
 
 
 def _refuse_options_before(context: typer.Context) -> None:

@@ -1,0 +1,362 @@
+"""A broker of a controlled group: it runs as the master or as a slave, as its controllers say, and changes when they do.
+
+A change of the role is a stop and a start within the process, on the same port: the store is closed in order and opened for the
+new role. So a promotion is what an operator's promotion is, and no part of a broker ever has two roles.
+
+It tells every controller several times a second that it lives; one of them notices a closed connection immediately. A notice
+(1008) or the next question, whichever comes first, brings a new role.
+
+Source: Java ReplicasManager.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from random import Random
+from typing import NamedTuple
+
+from orbitmq.broker.acl import make_client_security
+from orbitmq.broker.app import Broker
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.failover.controllers import Controllers
+from orbitmq.broker.failover.identity import IdentityFiles, obtain_id
+from orbitmq.broker.failover.role import ControlledRole, EpochFile
+from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
+from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, reserved_port
+from orbitmq.broker.service import BrokerService
+from orbitmq.clock import Clock, monotonic_ms, now_ms
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ClientError, ConnectionFailed, OrbitError, RemoteRefused, StoreError
+from orbitmq.ha.epochs import Epochs, EpochStart, common_end
+from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.wire.bodies.controller import SyncSet, decode_epochs, decode_sync_set, encode_sync_set
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import (
+    AlterSyncStateSet,
+    BrokerHeartbeat,
+    ElectMaster,
+    ElectMasterResponse,
+    ExchangeReplicationInfo,
+    ExchangeReplicationInfoResponse,
+    GetBrokerEpochs,
+    GetReplicaInfo,
+    GetReplicaInfoResponse,
+    RegisterBrokerToController,
+)
+
+log = logging.getLogger(__name__)
+
+_BEATS_PER_TIMEOUT = 5
+_POLL_S = 0.5
+"""How often controllers are asked for the role where no notice comes."""
+_RETRY_S = 0.05
+"""How often it is tried again while there is no role, or it cannot be taken."""
+_ASK_TIMEOUT_MS = 1_000
+_SETTLED_MS = 10_000
+"""So long after a proposal without an answer it may still become the sync set: a controller gives up earlier."""
+_DEFINITE = frozenset(
+    {
+        ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
+        ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH,
+        ResponseCode.CONTROLLER_INVALID_MASTER,
+        ResponseCode.CONTROLLER_INVALID_REPLICAS,
+        ResponseCode.CONTROLLER_BROKER_NOT_ALIVE,
+        ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
+    }
+)
+"""Refusals of a sync set that leave no doubt: it has not become the set, and will not."""
+
+
+class Leadership(NamedTuple):
+    """Who leads the group, since which epoch, and its sync set."""
+
+    master_id: int
+    master_address: str
+    epoch: int
+    sync_set: SyncSet
+
+
+class ControlledBroker:
+    """One member of a controlled group: `await start()`, then it serves until `await stop()`.
+
+    Args:
+        config: with controllerAddr; brokerRole and brokerId are the controllers' to say.
+        random: see `Broker`.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock = now_ms,
+        monotonic: Clock = monotonic_ms,
+        random: Random | None = None,
+    ) -> None:
+        self.config = config
+        self.broker_id = 0
+        """The id in the group; 0 before there is one."""
+        self.role: ControlledRole | None = None
+        """What this broker is now; None before the first role, and while it changes."""
+        self._clock = clock
+        self._monotonic = monotonic
+        self._random = random
+        self._pool = ConnectionPool(name=f"broker {config.broker_name}", **make_client_security(config)._asdict())
+        self._controllers = Controllers(config.controllers, self._pool)
+        self._epochs = EpochFile(config.store_path_root_dir)
+        self._broker: Broker | None = None
+        self._address: BrokerAddress | None = None
+        self._ports = ExitStack()
+        self._wake = asyncio.Event()
+        self._log_end = 0
+        self._unanswered_ms = -_SETTLED_MS
+        self._tasks: list[asyncio.Task[None]] = []
+        self._failure = RepeatedFailure(log, "the role of this broker is not known, it is asked again")
+
+    @property
+    def address(self) -> str:
+        """Where clients reach this broker, as host:port."""
+        assert self._address is not None, "the broker is not started"
+        return self._address.announced
+
+    @property
+    def metrics_address(self) -> str | None:
+        """Where /metrics, /healthz and /readyz are, as host:port; None without, and while the role changes."""
+        return None if self._broker is None else self._broker.metrics_address
+
+    @property
+    def service(self) -> BrokerService:
+        """The running broker's state; another one after each change of the role."""
+        assert self._broker is not None, "the broker has no role"
+        return self._broker.service
+
+    def set_name_servers(self, addresses: str) -> None:
+        """Register with these NameServers from now on (see `Broker.set_name_servers`)."""
+        self.config = replace(self.config, namesrv_addr=addresses)
+        if self._broker is not None:
+            self._broker.set_name_servers(addresses)
+
+    async def start(self) -> None:
+        """Get an identity and a role from the controllers, and serve in it; waits until they answer.
+
+        Raises:
+            StoreError: the store or its tables cannot be opened.
+            OSError: the port cannot be bound.
+        """
+        config = self.config
+        try:
+            ports = reserved_port(
+                config.bind_address, config.listen_port, has_vip=config.vip_channel_enable, has_ha=True
+            )
+            self._address = broker_address(config, self._ports.enter_context(ports))
+            await self._join()
+            self._tasks = [asyncio.get_running_loop().create_task(self._beat())]
+            while not await self._follow_controllers():
+                await asyncio.sleep(_RETRY_S)
+            self._tasks.append(asyncio.get_running_loop().create_task(self._run()))
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Leave the group's heartbeats and stop the broker. Safe to call twice. Raises as `Broker.stop`."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            await self._leave()
+        finally:
+            await self._pool.close()
+            self._ports.close()
+
+    async def _join(self) -> None:
+        """Become a member of the group, and tell the controllers the address. Waits for them."""
+        config, address = self.config, self.address
+        names = config.broker_cluster_name, config.broker_name
+        files = IdentityFiles(config.store_path_root_dir, *names)
+        while True:
+            try:
+                self.broker_id = await obtain_id(files, self._controllers, *names, address, self._clock)
+                registration = RegisterBrokerToController(
+                    cluster_name=names[0], broker_name=names[1], broker_id=self.broker_id, broker_address=address
+                )
+                await self._controllers.ask(registration)
+            except ClientError as error:
+                self._failure.note(error)
+                await asyncio.sleep(_RETRY_S)
+            else:
+                self._failure.note(None)
+                return
+
+    async def _beat(self) -> None:
+        """Tell the controllers that this broker lives, until it is cancelled."""
+        timeout_ms = self.config.controller_heart_beat_timeout_mills
+        while True:
+            beating = self._controllers.beat(self._heartbeat(timeout_ms))
+            await asyncio.gather(beating, asyncio.sleep(timeout_ms / _BEATS_PER_TIMEOUT / 1000))
+
+    def _heartbeat(self, timeout_ms: int) -> BrokerHeartbeat:
+        config, role = self.config, self.role
+        if self._broker is not None and role is not None:
+            self._log_end = self._broker.service.store.max_physical_offset
+        return BrokerHeartbeat(
+            cluster_name=config.broker_cluster_name,
+            broker_addr=self.address,
+            broker_name=config.broker_name,
+            broker_id=self.broker_id,
+            epoch=0 if role is None else role.epoch,
+            max_offset=self._log_end,
+            heartbeat_timeout_mills=timeout_ms,
+        )
+
+    async def _run(self) -> None:
+        """Follow what the controllers say, until it is cancelled."""
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), _POLL_S if self.role is not None else _RETRY_S)
+            self._wake.clear()
+            await self._follow_controllers()
+
+    async def _follow_controllers(self) -> bool:
+        """Ask for the role, and take it; False: there is none that could be taken now.
+
+        Raises:
+            StoreError, OSError: the first role cannot be taken: the store cannot be opened.
+        """
+        is_first = not self._tasks[1:]
+        try:
+            told = await self._ask_leadership()
+            if self.role is None or told.epoch > self.role.epoch:
+                await self._change(told)
+            elif told.epoch == self.role.epoch and self.role.is_master:
+                self.service.slave_listener.tell_sync_set(told.sync_set)
+        except (OrbitError, OSError) as error:
+            if is_first and isinstance(error, (StoreError, OSError)) and not isinstance(error, ClientError):
+                raise
+            self._failure.note(error)
+            return False
+        self._failure.note(None)
+        return True
+
+    async def _ask_leadership(self) -> Leadership:
+        """Ask who leads; where nobody does, offer to.
+
+        Raises:
+            ClientError: no controller answers, or nobody can lead now.
+        """
+        name = self.config.broker_name
+        found, body = await self._controllers.ask(GetReplicaInfo(broker_name=name), GetReplicaInfoResponse)
+        if found.master_broker_id is None or found.master_address is None:
+            wish = ElectMaster(cluster_name=self.config.broker_cluster_name, broker_name=name, broker_id=self.broker_id)
+            await self._controllers.ask(wish, ElectMasterResponse)
+            found, body = await self._controllers.ask(GetReplicaInfo(broker_name=name), GetReplicaInfoResponse)
+        if found.master_broker_id is None or found.master_address is None:
+            raise ConnectionFailed(name, "no broker of the group leads")
+        return Leadership(found.master_broker_id, found.master_address, found.master_epoch or 0, decode_sync_set(body))
+
+    async def _change(self, told: Leadership) -> None:
+        """Stop in the old role, and start in the new one."""
+        await self._leave()
+        role = ControlledRole(
+            broker_id=self.broker_id,
+            epoch=told.epoch,
+            master_id=told.master_id,
+            master_address=told.master_address,
+            sync_set=told.sync_set,
+            propose=self._propose,
+            changed=self._wake.set,
+        )
+        if not role.is_master:
+            role = await self._as_slave(role)
+        config = replace(
+            self.config,
+            listen_port=self._listen_port,
+            broker_role="SYNC_MASTER" if role.is_master else "SLAVE",
+            broker_id=0 if role.is_master else self.broker_id,
+        )
+        broker = Broker(config, clock=self._clock, monotonic=self._monotonic, random=self._random, role=role)
+        await broker.start()
+        self._broker, self.role = broker, role
+        what = "leads" if role.is_master else f"follows {role.master_address}"
+        log.info("member %d of %s %s in epoch %d", self.broker_id, config.broker_name, what, role.epoch)
+
+    @property
+    def _listen_port(self) -> int:
+        assert self._address is not None
+        return self._address.host.port
+
+    async def _leave(self) -> None:
+        """Stop in the role there is."""
+        broker, self._broker, self.role = self._broker, None, None
+        if broker is not None:
+            self._log_end = broker.service.store.max_physical_offset
+            await broker.stop()
+
+    async def _as_slave(self, role: ControlledRole) -> ControlledRole:
+        """Compare the log with the master's, by epochs; return the role with what a slave needs.
+
+        Raises:
+            StoreError: the logs have nothing in common.
+            ClientError: the master does not answer, or does not lead yet.
+        """
+        command = await self._pool.request(role.master_address, GetBrokerEpochs(), timeout_ms=_ASK_TIMEOUT_MS)
+        theirs = decode_epochs(bytes(expect(command, role.master_address).body))
+        epochs: Epochs = tuple(EpochStart(part.epoch, part.start_offset) for part in theirs.epochs)
+        if not epochs or epochs[-1].epoch != role.epoch:
+            raise ConnectionFailed(role.master_address, f"it does not lead in epoch {role.epoch} yet")
+        asked = ExchangeReplicationInfo()
+        command = await self._pool.request(role.master_address, asked, timeout_ms=_ASK_TIMEOUT_MS)
+        address = decode_header(ExchangeReplicationInfoResponse, command.ext_fields).master_ha_address or ""
+        own = await asyncio.to_thread(self._epochs.read)
+        cut_at = common_end(own, epochs, theirs.max_offset)
+        if cut_at is None and _has_log(self.config):
+            raise StoreError(
+                f"the log below {self.config.store_path_root_dir} has no epoch in common with the master's at "
+                f"{role.master_address}: it is no copy; move the store away, and it is copied from the master"
+            )
+        return replace(role, master_epochs=epochs, master_ha_address=address, cut_at=cut_at)
+
+    async def _propose(self, wanted: SyncSet) -> SyncSet:
+        """Ask the controllers for another sync set; return the one that they have then.
+
+        Raises:
+            ClientError: it is not known what became of it, and it may become the set still.
+        """
+        role = self.role
+        if role is None:
+            raise ConnectionFailed(self.config.broker_name, "the role changes")
+        header = AlterSyncStateSet(
+            broker_name=self.config.broker_name, master_broker_id=self.broker_id, master_epoch=role.epoch
+        )
+        try:
+            _, body = await self._controllers.ask(header, body=encode_sync_set(wanted))
+            return decode_sync_set(body)
+        except RemoteRefused as refusal:
+            if refusal.code not in _DEFINITE:
+                self._unanswered_ms = self._monotonic()
+                raise
+            told = await self._ask_leadership()
+            if told.epoch != role.epoch:
+                self._wake.set()
+                raise
+            # An earlier attempt without an answer may still be under way where the set has not changed since.
+            is_settled = self._monotonic() - self._unanswered_ms >= _SETTLED_MS
+            if told.sync_set.epoch == wanted.epoch and not is_settled:
+                raise
+            return told.sync_set
+        except ClientError:
+            self._unanswered_ms = self._monotonic()
+            raise
+
+
+def _has_log(config: BrokerConfig) -> bool:
+    directory = config.store_path_root_dir / "commitlog"
+    return directory.is_dir() and any(directory.iterdir())
+
+
+def make_broker(config: BrokerConfig) -> Broker | ControlledBroker:
+    """Return the broker that a configuration asks for: of a controlled group with enableControllerMode."""
+    return ControlledBroker(config) if config.enable_controller_mode else Broker(config)

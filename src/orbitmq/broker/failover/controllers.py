@@ -1,0 +1,99 @@
+"""The controllers, as a broker asks them: whichever leads answers, and the others are asked who that is.
+
+Source: Java BrokerOuterAPI, ReplicasManager.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, TypeVar, overload
+
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ClientError, ConnectionFailed, HeaderError, RemoteRefused
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import BrokerHeartbeat, GetControllerMetadata, GetControllerMetadataResponse
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_MS = 1_000
+_NOT_ASKED = frozenset({ResponseCode.CONTROLLER_NOT_LEADER, ResponseCode.SYSTEM_BUSY})
+
+T = TypeVar("T")
+
+
+class Controllers:
+    """Asks the controller that leads.
+
+    Args:
+        addresses: of all of them, host:port each (controllerAddr).
+    """
+
+    def __init__(self, addresses: Sequence[str], pool: ConnectionPool) -> None:
+        self._addresses = tuple(addresses)
+        self._pool = pool
+        self._leader = ""
+
+    @overload
+    async def ask(self, header: object, answer: None = None, body: bytes = b"") -> tuple[None, bytes]: ...
+
+    @overload
+    async def ask(self, header: object, answer: type[T], body: bytes = b"") -> tuple[T, bytes]: ...
+
+    async def ask(self, header: object, answer: Any = None, body: bytes = b"") -> tuple[Any, bytes]:
+        """Ask the leader; return the header and the body of its answer.
+
+        Args:
+            answer: the type of the answer's header, None when there is none to look at.
+
+        Raises:
+            RemoteRefused: it refuses.
+            ClientError: no controller leads, or can be reached.
+        """
+        last: ClientError = ConnectionFailed(",".join(self._addresses), "no controller leads")
+        for _ in range(2):
+            leader = self._leader or await self._find_leader()
+            if not leader:
+                raise last
+            try:
+                command = await self._pool.request(leader, header, body, timeout_ms=TIMEOUT_MS)
+            except ClientError as error:
+                last, self._leader = error, ""
+                continue
+            if command.code in _NOT_ASKED:
+                last, self._leader = RemoteRefused(command.code, command.remark, leader), ""
+                continue
+            self._leader = leader
+            if command.code not in (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST):
+                raise RemoteRefused(command.code, command.remark, leader)
+            found = None if answer is None else decode_header(answer, command.ext_fields)
+            return found, bytes(command.body)
+        raise last
+
+    async def beat(self, heartbeat: BrokerHeartbeat) -> None:
+        """Tell every controller that this broker lives, and wait for none longer than its time.
+
+        Each knows the living members, so that one that begins to lead need not wait to know them.
+        """
+        await asyncio.gather(*(self._beat(address, heartbeat) for address in self._addresses))
+
+    async def _beat(self, address: str, heartbeat: BrokerHeartbeat) -> None:
+        with suppress(ClientError):
+            await self._pool.request(address, heartbeat, timeout_ms=TIMEOUT_MS)
+
+    async def _find_leader(self) -> str:
+        """Ask all controllers at the same time who leads; return the address of the one that most name, empty without one."""
+        answers = await asyncio.gather(*map(self._leader_by, self._addresses))
+        named = [answer for answer in answers if answer]
+        return max(named, key=named.count, default="")
+
+    async def _leader_by(self, address: str) -> str:
+        try:
+            command = await self._pool.request(address, GetControllerMetadata(), timeout_ms=TIMEOUT_MS)
+            found = decode_header(GetControllerMetadataResponse, command.ext_fields)
+        except (ClientError, HeaderError):
+            return ""
+        return address if found.is_leader else found.controller_leader_address or ""

@@ -1,0 +1,214 @@
+"""Brokers of a controlled group in one process, with a controller that agrees with itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.failover.controlled_broker import ControlledBroker
+from orbitmq.broker.registration.addresses import reserved_port
+from orbitmq.codes import ResponseCode
+from orbitmq.controller.app import Controller
+from orbitmq.controller.config import ControllerConfig
+from orbitmq.nameserver.app import NameServer
+from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.wire.command import Command
+from orbitmq.wire.headers import GetRouteInfo
+from orbitmq.wire.messages.record import iter_records
+from unit.controller.local_consensus import LocalConsensus
+
+from ..conftest import pull_header, send_header
+
+pytestmark = pytest.mark.real
+
+
+async def until(is_so: Callable[[], Any]) -> None:
+    while not is_so():
+        await asyncio.sleep(0.01)
+
+
+class Group:
+    """A NameServer, a controller, and the brokers of one name."""
+
+    def __init__(self, root: Path, name_server: NameServer, controller: Controller, controller_address: str) -> None:
+        self.controller = controller
+        self.name_server = name_server
+        self.brokers: dict[str, ControlledBroker] = {}
+        self.pool = ConnectionPool()
+        self._root = root
+        self._controller_address = controller_address
+
+    def build(self, name: str, **settings: Any) -> ControlledBroker:
+        fixed: dict[str, Any] = {
+            "bind_address": "127.0.0.1", "listen_port": 0, "store_path_root_dir": self._root / name,
+            "broker_name": "a", "namesrv_addr": self.name_server.address, "enable_controller_mode": True,
+            "controller_addr": self._controller_address, "mapped_file_size_commit_log": 65_536,
+            "mapped_file_size_consume_queue": 20_000, "vip_channel_enable": False,
+        }  # fmt: skip
+        return ControlledBroker(BrokerConfig(**fixed | settings))
+
+    async def start(self, *names: str, **settings: Any) -> None:
+        for name in names:
+            broker = self.brokers[name] = self.build(name, **settings)
+            await broker.start()
+
+    async def stop(self, name: str) -> None:
+        await self.brokers.pop(name).stop()
+
+    @property
+    def master(self) -> str | None:
+        """The name of the broker that leads, and whose slaves in the sync set follow."""
+        leading = [name for name, broker in self.brokers.items() if broker.role is not None and broker.role.is_master]
+        return leading[0] if len(leading) == 1 else None
+
+    def sync_set(self) -> set[int]:
+        group = self.controller.replicas.groups["a"]
+        return set(group.sync_set)
+
+    async def settled(self) -> str:
+        """Wait until one broker leads, and all others are in its sync set; return its name."""
+        await until(lambda: self.master and len(self.sync_set()) == len(self.brokers))
+        assert self.master is not None
+        return self.master
+
+    async def send(self, body: bytes, name: str = "") -> Command:
+        address = self.brokers[name or self.master or ""].address
+        return await self.pool.request(address, send_header(), body, timeout_ms=20_000)
+
+    async def bodies(self, name: str) -> list[bytes]:
+        answer = await self.pool.request(self.brokers[name].address, pull_header(), timeout_ms=20_000)
+        assert answer.code == ResponseCode.SUCCESS, answer
+        return [bytes(record.body) for record in iter_records(bytes(answer.body))]
+
+
+@asynccontextmanager
+async def controlled_group(root: Path) -> AsyncIterator[Group]:
+    servers = NameServerConfig(
+        bind_address="127.0.0.1", listen_port=0, kv_config_path=root / "kv.json", config_store_path=root / "n.conf"
+    )
+    name_server = NameServer(servers)
+    await name_server.start()
+    with reserved_port("127.0.0.1", 0, has_vip=False) as port:
+        address = f"127.0.0.1:{port}"
+        config = ControllerConfig(
+            controller_d_leger_peers=f"n0-{address}",
+            controller_store_path=root / "controller",
+            config_store_path=root / "controller.properties",
+            acl_file=root / "accounts.json",
+        )
+        controller = Controller(config, LocalConsensus)
+        await controller.start()
+    group = Group(root, name_server, controller, address)
+    try:
+        async with asyncio.timeout(60):
+            yield group
+    finally:
+        for broker in group.brokers.values():
+            await broker.stop()
+        await group.pool.close()
+        await controller.stop()
+        await name_server.stop()
+
+
+async def test_the_first_broker_leads_and_the_others_become_copies(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x")
+        assert (await group.send(b"alone")).code == ResponseCode.SUCCESS
+        await group.start("y", "z")
+        assert await group.settled() == "x"
+        assert (await group.send(b"together")).code == ResponseCode.SUCCESS
+        ends = {broker.service.store.max_physical_offset for broker in group.brokers.values()}
+        assert len(ends) == 1
+        assert [broker.broker_id for broker in group.brokers.values()] == [1, 2, 3]
+
+
+async def test_when_the_master_leaves_another_leads_with_every_acknowledged_message(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y", "z")
+        await group.settled()
+        sent = [b"%d" % number for number in range(20)]
+        for body in sent:
+            assert (await group.send(body)).code == ResponseCode.SUCCESS
+        await group.stop("x")
+        new = await group.settled()
+        assert await group.bodies(new) == sent
+        assert (await group.send(b"after")).code == ResponseCode.SUCCESS
+        assert await group.bodies(new) == [*sent, b"after"]
+        await group.start("x")
+        assert await group.settled() == new
+        assert group.brokers["x"].service.store.max_physical_offset == (
+            group.brokers[new].service.store.max_physical_offset
+        )
+
+
+def stop_following(broker: ControlledBroker) -> None:
+    """Let a slave follow no more, though it lives."""
+    follower = broker.service.following.log
+    follower.master = ""
+    assert follower._writer is not None
+    follower._writer.close()
+
+
+async def test_a_member_that_does_not_follow_leaves_the_set_before_sends_go_on_without_it(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y", slave_timeout=60_000)
+        await group.settled()
+        stop_following(group.brokers["y"])
+        assert (await group.send(b"alone")).code == ResponseCode.SUCCESS
+        assert group.sync_set() == {1}
+
+
+async def test_what_no_slave_has_is_neither_acknowledged_nor_read_nor_kept_by_its_old_master(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y", slave_timeout=100)
+        await group.settled()
+        assert (await group.send(b"both")).code == ResponseCode.SUCCESS
+        stop_following(group.brokers["y"])
+        assert (await group.send(b"alone")).code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+        assert group.sync_set() == {1, 2}
+        assert await group.bodies("x") == [b"both"]
+        await group.stop("x")
+        await until(lambda: group.master == "y")
+        assert (await group.send(b"new")).code == ResponseCode.SUCCESS
+        await group.start("x")
+        assert await group.settled() == "y"
+        assert await group.bodies("y") == [b"both", b"new"]
+        old, new = (group.brokers[name].service.store for name in "xy")
+        await until(lambda: old.max_physical_offset == new.max_physical_offset)
+        assert old.read_raw(0, 10_000) == new.read_raw(0, 10_000)
+        assert old.quarantine_size
+
+
+async def test_the_last_member_of_a_set_leads_again_when_it_returns(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y")
+        await group.settled()
+        await group.stop("y")
+        await until(lambda: group.sync_set() == {1})
+        assert (await group.send(b"x alone")).code == ResponseCode.SUCCESS
+        await group.stop("x")
+        starting = asyncio.create_task(group.start("y"))
+        await until(lambda: "y" in group.brokers and "Failed to elect" in (group.brokers["y"]._failure.text or ""))
+        assert group.master is None  # x has a message that y lacks
+        await group.start("x")
+        await starting
+        assert await group.settled() == "x"
+        assert await group.bodies("x") == [b"x alone"]
+
+
+async def test_name_servers_know_the_new_master(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y")
+        await group.settled()
+        assert (await group.send(b"1")).code == ResponseCode.SUCCESS
+        await group.stop("x")
+        await until(lambda: group.master == "y")
+        answer = await group.pool.request(group.name_server.address, GetRouteInfo(topic="t"))
+        assert f'"0":"{group.brokers["y"].address}"'.encode() in bytes(answer.body), answer.body
