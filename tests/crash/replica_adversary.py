@@ -87,7 +87,7 @@ class Sends:
 async def strangers(home: Path, random: Random, connections: int) -> str:
     """Connect as no slave does, first to a master without a slave, and then while its slave stands still."""
     counts: Counter[SendStatus] = Counter()
-    async with Replicas(home, (TOPIC,)) as replicas:
+    async with Replicas(home, (TOPIC,), slave_timeout=200) as replicas:
         for has_slave in (False, True):
             if has_slave:
                 await replicas.new_slave()
@@ -152,11 +152,12 @@ def _greeting(random: Random, end: int) -> bytes:
     return REPORT.pack((0, end, end + 1, random.randrange(end + 1), 2**62, -1)[kind - 3] if kind < 8 else end)
 
 
-async def old_master(home: Path, sizes: tuple[int, int]) -> str:
+async def old_master(home: Path, sizes: tuple[int, int], *, is_told: bool) -> str:
     """Let an old master come back whose last messages the new master does not have.
 
     Args:
-        sizes: bytes of each of the last ten bodies of the old master, and of the new one.
+        sizes: of the last ten messages of the old master, and of the new one: 2 is larger than 1.
+        is_told: NameServers tell it where the port is; else its haMasterAddress.
     """
     async with Replicas(home, (TOPIC,)) as replicas:
         await replicas.new_slave()
@@ -167,25 +168,26 @@ async def old_master(home: Path, sizes: tuple[int, int]) -> str:
         await replicas.master.stop()
         fork = len(replicas.slave.log())
         await replicas.master.start("ASYNC_MASTER")
-        await sends.send(10, b"o", sizes[0])
+        await sends.send(10, b"o", sizes[0] * BODY_SIZE)
         await replicas.master.stop()
         old = await replicas.promote()
         sends = Sends(replicas)
-        await sends.send(10, b"n", sizes[1])
+        await sends.send(10, b"n", sizes[1] * BODY_SIZE)
         before, after = len(old.log()), len(replicas.master.log())
         if (before > after, before < after) != (sizes[0] > sizes[1], sizes[0] < sizes[1]):
             raise Lost(f"the logs are not as they were to be: {before} and {after} bytes")
-        place = await _is_refused(replicas, old, sends)
+        place = await _is_refused(replicas, old, sends, is_told=is_told)
         if not fork <= place <= before:
             raise Lost(f"the old master names {place}, and the logs differ from {fork} on, up to {before}")
     relation = "as long" if before == after else "longer" if before > after else "shorter"
     return f"an old master with a log {relation} is refused at {place}; 0 of {sends.answers.total()} sends answered 0"
 
 
-async def _is_refused(replicas: Replicas, old: Node, sends: Sends) -> int:
+async def _is_refused(replicas: Replicas, old: Node, sends: Sends, *, is_told: bool) -> int:
     """Start an old master as a slave, and see that it does not follow; return the place that its log names. Raises Lost."""
     before, said = old.log(), len(old.said())
-    await old.start("SLAVE", ha_master_address=":".join(map(str, await replicas.ha_address(replicas.master))))
+    ha_address = ":".join(map(str, await replicas.ha_address(replicas.master)))
+    await old.start("SLAVE", **({} if is_told else {"ha_master_address": ha_address}))
     async with sends.running(b"m"):
         await until(lambda: NO_COPY.search(old.said(), said), "the old master says why it does not follow")
         while len(replicas.master.log()) < 2 * len(
@@ -293,8 +295,8 @@ async def attack(home: Path, random: Random, *, share: float = 1, say: Say = lam
     attacks: list[Callable[[Path], Awaitable[str]]] = [
         lambda home: strangers(home, random, max(200, round(CONNECTIONS * share))),
         *(
-            lambda home, sizes=sizes: old_master(home, sizes)
-            for sizes in ((BODY_SIZE, BODY_SIZE), (BODY_SIZE, 2 * BODY_SIZE), (2 * BODY_SIZE, BODY_SIZE))
+            lambda home, sizes=sizes, is_told=is_told: old_master(home, sizes, is_told=is_told)
+            for sizes, is_told in (((1, 1), True), ((1, 2), True), ((2, 1), True), ((1, 1), False), ((2, 1), False))
         ),
         lambda home: forged_reports(home, random, max(1, round(10 * share))),
     ]

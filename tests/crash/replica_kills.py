@@ -54,7 +54,6 @@ promise it yet."""
 KINDS = ("slave", "master", "both", "frozen")
 """Who is killed: both is first the slave and a little later the master; frozen: the slave stands still, and both are killed."""
 LONG_SHARE = 0.3
-"""Of the rounds, those in which delayed messages are delivered for longer than a promotion may repeat."""
 FROZEN_S = 0.4
 """Less than slaveTimeout: all sends of that time wait for the slave still when the master is killed."""
 REPEATED_S = 3
@@ -65,15 +64,28 @@ NO_COPY = re.compile(r"this log (ends|has another record) at \d+")
 
 
 class Kills:
-    """The rounds, and what is claimed after each."""
+    """The rounds, and what is claimed after each.
+
+    Args:
+        pace: messages that are acknowledged between two kills, at most, without those of long rounds.
+        long_share: of the rounds, those in which delayed messages are delivered for longer than a promotion may repeat.
+        claims_reads: claim what IS_WHAT_WAS_READ_CLAIMED says.
+    """
 
     def __init__(
-        self, home: Path, random: Random, *, pace: int = 300, claims_reads: bool = IS_WHAT_WAS_READ_CLAIMED
+        self,
+        home: Path,
+        random: Random,
+        *,
+        pace: int = 300,
+        long_share: float = LONG_SHARE,
+        claims_reads: bool = IS_WHAT_WAS_READ_CLAIMED,
     ) -> None:
         self.promises = Promises()
         self.counts: Counter[str] = self.promises.counts
         self._random = random
         self._pace = pace
+        self._long_share = long_share
         self._claims_reads = claims_reads
         self._numbers = count(1)
         self._promotions: list[int] = []
@@ -113,7 +125,7 @@ class Kills:
         replicas = self._replicas
         async with Load(replicas, self.promises, self._random, self._numbers).running():
             await self._more("acknowledged", self._random.randrange(20, self._pace))
-            if self._random.random() < LONG_SHARE:
+            if self._random.random() < self._long_share:
                 await self._some_deliveries_are_old()
             away_ms = now_ms()
             if kind == "master":
