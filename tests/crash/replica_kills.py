@@ -56,8 +56,9 @@ KINDS = ("slave", "master", "both", "frozen")
 LONG_SHARE = 0.3
 FROZEN_S = 0.4
 """Less than slaveTimeout: all sends of that time wait for the slave still when the master is killed."""
-REPEATED_S = 3
-"""A promotion repeats deliveries of delayed and timed messages of so many seconds before it, and no others."""
+REPEATED_S = 4
+"""A promotion repeats deliveries of delayed and timed messages of so many seconds before it, and no others: the master writes each
+second how far its timers are, which themselves go by seconds, and a slave asks each second; a busy machine adds to that."""
 TORN_SIZE = 4_096
 """Bytes of a record that a kill may have torn: recovery takes them off the log."""
 NO_COPY = re.compile(r"this log (ends|has another record) at \d+")
@@ -83,6 +84,8 @@ class Kills:
     ) -> None:
         self.promises = Promises()
         self.counts: Counter[str] = self.promises.counts
+        self.repeated_s = 0.0
+        """The oldest delivery that was repeated came so long before a promotion."""
         self._random = random
         self._pace = pace
         self._long_share = long_share
@@ -291,9 +294,12 @@ class Kills:
             for before_ms, at_ms in pairwise(sorted([*stored, *([seen_ms] if seen_ms < min(stored) else [])])):
                 away_ms = max((away_ms for away_ms in self._promotions if away_ms <= at_ms), default=0)
                 self.counts["deliveries repeated"] += 1
-                if before_ms < away_ms - REPEATED_S * 1_000 or not away_ms:
+                if not away_ms:
+                    raise Lost(f"{body!r} was delivered twice, and no slave was promoted before")
+                self.repeated_s = max(self.repeated_s, (away_ms - before_ms) / 1_000)
+                if self.repeated_s > REPEATED_S:
                     raise Lost(
-                        f"{body!r} was delivered {(away_ms - before_ms) / 1_000:.1f} s before a promotion, and again"
+                        f"{body!r} was delivered {self.repeated_s:.1f} s before a promotion, and again"
                         f" {(at_ms - away_ms) / 1_000:.1f} s after it"
                     )
 
@@ -338,7 +344,9 @@ def main() -> int:
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return 130
-    print(f"{options.rounds} rounds, 0 lost: {load.told}")
+    print(
+        f"{options.rounds} rounds, 0 lost: {load.told}; repeated deliveries of {load.repeated_s:.1f} s before promotions"
+    )
     return 0
 
 

@@ -132,8 +132,11 @@ class Load:
             await asyncio.sleep(0.005)  # answered immediately: the log would be full of them
 
     async def _send_later(self, producer: Producer, body: bytes) -> None:
-        delay = {"delay_level": 1} if self._random.random() < 0.5 else {"delay_ms": self._random.choice([1_000, 2_000])}
-        if self._promises.sent(await producer.send(Message(LATER, body, **delay)), LATER, body):
+        if self._random.random() < 0.5:
+            message = Message(LATER, body, delay_level=1)
+        else:
+            message = Message(LATER, body, delay_ms=self._random.choice([1_000, 2_000]))
+        if self._promises.sent(await producer.send(message), LATER, body):
             self._promises.later.add(body)
         await asyncio.sleep(0.01)
 
