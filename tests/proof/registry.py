@@ -122,6 +122,7 @@ def all_rows(root: Path) -> list[Row]:
     """Return every row of the tree at `root`, in the order in which they run."""
     return [
         *_crash(),
+        *_replication(),
         *_hostile(),
         *_clusters(),
         *_simulations(),
@@ -187,6 +188,30 @@ def _crash() -> Iterator[Row]:
         sources=TIMERS,
         minutes=10,
         sizes=(Size("--count", 1_000_000, 10_000), Size("--lead-s", 200, 10)),
+    )
+
+
+def _replication() -> Iterator[Row]:
+    sources = (*BROKER, "src/orbitmq/ha", "src/orbitmq/nameserver")
+    yield Row(
+        name="replication/kills",
+        rooms=("broker", "store", "ha", "delivery", "timers", "pop", "transactions"),
+        asked="50 kills -9 of a SYNC_MASTER, its slave or both under a mixed load: a promoted slave has all that was promised",
+        command=("-m", "crash.replica_kills"),
+        sources=sources,
+        minutes=6,
+        sizes=(Size("--rounds", 50, 2),),
+        seed=Seed("--seed"),
+    )
+    yield Row(
+        name="replication/adversary",
+        rooms=("broker", "store", "ha", "hostile"),
+        asked="strangers, old masters and forged reports on the port of slaves: no send is answered 0 that no slave has",
+        command=("-m", "crash.replica_adversary"),
+        sources=sources,
+        minutes=4,
+        takes_share=True,
+        seed=Seed("--seed"),
     )
 
 

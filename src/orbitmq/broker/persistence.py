@@ -248,7 +248,7 @@ class OffsetFile:
             return waiting
         if offsets.change_count == self._saved_change_count:
             return None
-        if not is_last:
+        if not is_last and not offsets.is_copied:
             offsets.version = offsets.version.next(self._clock())
         if offsets.log_end <= durable:
             self._waiting = None

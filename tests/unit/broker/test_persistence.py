@@ -148,6 +148,15 @@ async def test_a_commit_during_the_write_is_written_the_next_time(
     assert offsets_in(path) == {"t@g": {0: 2}}
 
 
+async def test_what_a_slave_has_taken_over_is_written_with_its_masters_version(tmp_path: Path) -> None:
+    offsets, path = GroupOffsets(), tmp_path / "offsets.json"
+    file = OffsetFile(path, offsets, FakeClock(9_000))
+    offsets.commit("g", "t", 0, 1, offset_max=9)
+    offsets.note_copied(DataVersion(0, 5_000, 3))
+    await file.save()
+    assert parse_offsets(path.read_bytes()).version == DataVersion(0, 5_000, 3)
+
+
 def test_tables_are_files_that_people_can_read_as_javas_are(tmp_path: Path) -> None:
     files = ConfigFiles(tmp_path)
     files.save_topics(TopicTable([TopicConfig(topic="t")]))

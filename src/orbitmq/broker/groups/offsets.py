@@ -30,6 +30,9 @@ class GroupOffsets:
     ) -> None:
         self._offsets = {key: dict(queues) for key, queues in (offsets or {}).items()}
         self.version = version
+        """Its time says up to when pops are in the offsets."""
+        self.is_copied = False
+        """These are a master's, and so is the version: a slave's clock says nothing of its master's pops."""
         self.change_count = 0
         """Grows with every change: tells whether the file is out of date."""
         self.resets: dict[tuple[str, str, int], int] = {}
@@ -72,6 +75,10 @@ class GroupOffsets:
         offset = self.commit(group, topic, queue_id, queue_offset, offset_max=offset_max)
         self.resets[group, topic, queue_id] = offset
         return offset
+
+    def note_copied(self, version: DataVersion) -> None:
+        """Take note that these offsets are a master's, which has saved them with a version last."""
+        self.version, self.is_copied = version, True
 
     def is_reset(self, group: str, topic: str, queue_id: int) -> bool:
         """Say whether the group's readers have to be told another offset first."""

@@ -15,7 +15,7 @@ from functools import partial
 from orbitmq.address import parse_address
 from orbitmq.broker.failover.role import ControlledRole
 from orbitmq.broker.replication.comparison import check_copy
-from orbitmq.errors import OrbitError
+from orbitmq.errors import OrbitError, StoreError
 from orbitmq.ha.slave import REPORT, FollowedLog, Hello, format_hello
 from orbitmq.store import Store
 
@@ -34,6 +34,7 @@ class Follower:
     Args:
         ask: asks the broker at an address, and returns the answer's body; it raises ClientError.
         master: the master's HA address, host:port; empty: NameServers tell it (`learn`).
+        has_name_servers: NameServers tell where the master serves clients: no log is followed that was not compared.
         heartbeat_ms: how often it reports when nothing comes.
         silence_ms: a master that has sent nothing for so long is gone.
         role: of a member of a controlled group: says whom it follows.
@@ -46,6 +47,7 @@ class Follower:
         ask: Callable[[str, object], Awaitable[bytes]],
         *,
         master: str,
+        has_name_servers: bool,
         heartbeat_ms: int,
         silence_ms: int,
         role: ControlledRole | None = None,
@@ -57,6 +59,7 @@ class Follower:
         self._is_fixed = bool(master)
         self._role = role
         self._hello = b"" if role is None else format_hello(Hello(role.broker_id, role.epoch))
+        self._has_name_servers = has_name_servers
         self._store = store
         self._ask = ask
         self._segment_size = segment_size
@@ -93,8 +96,11 @@ class Follower:
         """Make sure that this log is a copy of the master's. Raises OrbitError: it is not, or the master does not answer."""
         if self.master_broker:
             await check_copy(self._store, partial(self._ask, self.master_broker))
-        else:
-            log.warning("no NameServer has told where the master serves clients: its log is followed without comparing")
+        elif self._has_name_servers and self._store.newest_places():
+            # With haMasterAddress the port is known before the first registration is answered.
+            raise StoreError("no NameServer has told yet where the master serves clients: the logs cannot be compared")
+        elif not self._has_name_servers:
+            log.warning("no NameServer tells where the master serves clients: its log is followed without comparing")
 
     async def _follow(self, master: str) -> None:
         async with asyncio.timeout(self._silence_s):

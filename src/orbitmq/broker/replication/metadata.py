@@ -203,11 +203,14 @@ class MasterTables:
             changed = [config for config in groups.groups.values() if known(config.group) != config]
             self._take(changed, lambda configs: self._groups.update_all(configs, self._clock()))
             self._seen["groups"] = groups.data_version
-        for key, queues in parse_offsets(await self._ask(master, GetAllConsumerOffsets())).all.items():
+        told = parse_offsets(await self._ask(master, GetAllConsumerOffsets()))
+        for key, queues in told.all.items():
             topic, _, group = key.partition(SEPARATOR)
             for queue_id, offset in queues.items():
                 offset_max = self._offset_max(topic, queue_id)
                 self._offsets.commit(group, topic, queue_id, offset, offset_max=offset_max)
+        # Pops that the master has answered since are made good from the log when this broker becomes the master.
+        self._offsets.note_copied(told.version)
 
     def _take(self, configs: list[T], update: Callable[[Iterable[T]], None]) -> None:
         """Take over all of these together, or if one of them is refused, each by itself."""

@@ -268,13 +268,32 @@ async def test_a_slave_goes_to_a_new_master_though_the_old_one_is_silent(tmp_pat
             await copied(master, copy)
 
 
+async def test_a_slave_that_is_told_the_port_alone_compares_before_it_follows(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with broker(tmp_path / "s") as old:
+        await old.send(body=b"old")
+    async with broker(tmp_path / "m", ha_listen_port=0) as master:
+        await master.send(body=b"new")
+        address = master.broker.service.address
+        settings = {"ha_master_address": address.replication, "namesrv_addr": "127.0.0.1:9"}
+        async with broker(tmp_path / "s", broker_role="SLAVE", broker_id=1, **settings) as copy:
+            before = log_of(copy)
+            await until(lambda: "no NameServer has told" in caplog.text)
+            copy.broker.service.following.log.learn(address.replication, address.announced)
+            await until(lambda: "this log has another record at 0" in caplog.text)
+            assert (log_of(copy), master.broker.service.slave_listener.slaves) == (before, [])
+
+
 async def test_a_master_that_answers_no_connection_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     async def hang(*_address: object) -> None:
         await asyncio.Event().wait()
 
     monkeypatch.setattr(asyncio, "open_connection", hang)
     store: Any = None
-    follower = Follower(store, SEGMENT_SIZE, ask_no_master, master="192.0.2.1:1", heartbeat_ms=1, silence_ms=1)
+    follower = Follower(
+        store, SEGMENT_SIZE, ask_no_master, master="192.0.2.1:1", has_name_servers=False, heartbeat_ms=1, silence_ms=1
+    )
     with pytest.raises(TimeoutError):
         await follower._follow(follower.master)
 

@@ -92,6 +92,13 @@ def test_a_group_is_never_further_than_the_log_that_is_here() -> None:
     assert offsets.query("g", "t", 0) == 5
 
 
+def test_offsets_keep_the_time_at_which_their_master_has_saved_them() -> None:
+    master, offsets = Master("a"), GroupOffsets()
+    master.answers[GetAllConsumerOffsets] = format_offsets(DataVersion(0, 5_000, 3), {"t@g": {0: 2}})
+    take_over(master, Registry(), Registry(), offsets)
+    assert offsets.version == DataVersion(0, 5_000, 3)
+
+
 def test_a_master_that_does_not_answer_changes_nothing() -> None:
     topics, master = Registry(), Master("a")
 
