@@ -17,7 +17,6 @@ from typing import Any
 from orbitmq.broker.access.control import AccessControl
 from orbitmq.broker.acl import make_client_security, make_server_security
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.failover.role import ControlledRole, EpochFile
 from orbitmq.broker.fast_path.paths import FastPaths, broker_fast_path
 from orbitmq.broker.handlers import HANDLERS
 from orbitmq.broker.handlers.consumer_handlers import pop_tables, pull_tables
@@ -31,6 +30,7 @@ from orbitmq.broker.periodic_jobs import broker_housekeeping
 from orbitmq.broker.persistence import ConfigFiles, OffsetFile, TableNotes
 from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, ha_port, reserved_port, vip_port
 from orbitmq.broker.registration.other_servers import OtherServers
+from orbitmq.broker.replication.role import ControlledRole, EpochFile
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.settings.changes import with_kept_changes
 from orbitmq.broker.settings.store_settings import retention_rules, store_config

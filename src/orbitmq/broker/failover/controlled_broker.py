@@ -23,9 +23,9 @@ from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.failover.controllers import Controllers
 from orbitmq.broker.failover.identity import IdentityFiles, obtain_id
-from orbitmq.broker.failover.role import ControlledRole, EpochFile
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, reserved_port
+from orbitmq.broker.replication.role import ControlledRole, EpochFile
 from orbitmq.broker.service import BrokerService
 from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.codes import ResponseCode

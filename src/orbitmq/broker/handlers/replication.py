@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from orbitmq.broker.failover.role import ControlledRole
 from orbitmq.broker.registration.addresses import BrokerAddress
+from orbitmq.broker.replication.role import ControlledRole
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.ha.epochs import Epochs

@@ -8,11 +8,11 @@ from random import Random
 
 from orbitmq.broker.access.control import AccessControl
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.failover.role import ControlledRole
 from orbitmq.broker.groups.topic_routes import Found
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.registration.addresses import BrokerAddress
 from orbitmq.broker.replication.metadata import AskMaster, ask_no_master
+from orbitmq.broker.replication.role import ControlledRole
 from orbitmq.broker.settings.changes import Use
 from orbitmq.broker.topics.logical_queues import Ask, ask_no_broker
 from orbitmq.broker.topics.registry import Announced

@@ -13,8 +13,8 @@ from contextlib import suppress
 from functools import partial
 
 from orbitmq.address import parse_address
-from orbitmq.broker.failover.role import ControlledRole
 from orbitmq.broker.replication.comparison import check_copy
+from orbitmq.broker.replication.role import ControlledRole
 from orbitmq.errors import OrbitError, StoreError
 from orbitmq.ha.slave import REPORT, FollowedLog, Hello, format_hello
 from orbitmq.store import Store

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from orbitmq.address import format_address
-from orbitmq.broker.failover.role import ControlledRole
+from orbitmq.broker.replication.role import ControlledRole
 from orbitmq.clock import Clock
 from orbitmq.errors import FrameError, OrbitError, StoreError
 from orbitmq.ha.master import ConfirmedRange, SlaveFeed
