@@ -153,6 +153,7 @@ class RequestCode(IntEnum):
     ORBITMQ_HEALTH = 30001
     ORBITMQ_ROUTE_HISTORY = 30002
     ORBITMQ_ROUTE_DIFFERENCE = 30003
+    ORBITMQ_RAFT = 30004
 
 
 class ResponseCode(IntEnum):

@@ -19,6 +19,7 @@ OrbitError
 │       └── IndexDamaged          a search cannot say what there is
 ├── RaftError             a Raft node cannot do what was asked
 │   ├── NotLeader             it does not lead: names the leader, if it knows
+│   ├── OutcomeUnknown        a proposal was taken, and may be agreed upon still
 │   ├── ProposalsFull         too much waits for a majority: try again
 │   ├── UnreadableState       its log or snapshot holds what this version cannot read: it must stop
 │   └── LogDiverged           it lacks or contradicts what is committed: its disk has lost something, it must stop
@@ -171,6 +172,10 @@ class NotLeader(RaftError):
     def __init__(self, leader: int | None) -> None:
         super().__init__("no leader is known" if leader is None else f"node {leader} leads")
         self.leader = leader
+
+
+class OutcomeUnknown(RaftError):
+    """A proposal was taken, and may be agreed upon still, or not: this node will not know."""
 
 
 class ProposalsFull(RaftError):

@@ -21,6 +21,7 @@ COMMANDS = {
     "up": "orbitmq.cli.servers.up",
     "nameserver": "orbitmq.cli.servers.nameserver",
     "broker": "orbitmq.cli.servers.broker",
+    "controller": "orbitmq.cli.servers.controller",
     "topic": "orbitmq.cli.topic",
     "group": "orbitmq.cli.group",
     "route": "orbitmq.cli.route",

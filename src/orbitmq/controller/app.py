@@ -197,6 +197,7 @@ _ROLES: dict[int, AccountRole] = {
             RequestCode.BROKER_HEARTBEAT,
             RequestCode.UPDATE_CONTROLLER_CONFIG,
             RequestCode.CLEAN_BROKER_DATA,
+            RequestCode.ORBITMQ_RAFT,
         ),
         AccountRole.ADMIN,
     ),

@@ -54,6 +54,7 @@ class ControllerMonitor:
             found.append(Alert("no_leader", "no controller leads: no master can be replaced"))
         elif service.consensus.is_leader and (names := _without_master(service)):
             found.append(Alert("no_master", f"no master for {', '.join(names[:10])}"))
+        found += [Alert("controllers_differ", warning) for warning in service.consensus.warnings[:1]]
         self._alerts.update(found)
         return self._alerts.alerts
 
@@ -68,6 +69,7 @@ class ControllerMonitor:
             "groups": sum(bool(group.replicas) for group in service.replicas.groups.values()),
             "groupsWithoutMaster": _without_master(service),
             "elections": dict(self.elections),
+            "warnings": service.consensus.warnings,
             "alerts": [alert.document() for alert in self.alerts(service)],
         }
 

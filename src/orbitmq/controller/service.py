@@ -20,6 +20,7 @@ from orbitmq.controller.replicas import Replicas
 from orbitmq.controller.values import CommandResult, LiveMembers, ReplicaGroup, Standing
 from orbitmq.errors import NotLeader, ProposalsFull, RaftError, Rejected
 from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
+from orbitmq.wire.headers import RaftMessages
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,15 @@ class Consensus(Protocol):
 
     async def read(self) -> None:
         """Return when this node has applied all that was committed before the call."""
+        ...
+
+    def receive(self, header: RaftMessages, body: bytes) -> str | None:
+        """Take another node's messages; return why they are not believed, None when they are."""
+        ...
+
+    @property
+    def warnings(self) -> list[str]:
+        """What an operator should know."""
         ...
 
 

@@ -33,7 +33,7 @@ Waiter = Callable[[ReplicaAckResult], None]
 
 
 class SlaveCount(NamedTuple):
-    """So many slaves must have a message, whichever; without them the master goes on alone."""
+    """So many slaves must have a message, any of them; without them the master goes on alone."""
 
     slave_count: int
 

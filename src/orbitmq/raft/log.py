@@ -26,7 +26,8 @@ class RaftLog:
             raise LogDiverged(f"the saved entries do not follow one another from {self.base.index + 1} on")
         self.stable = self.last.index
         self.commit = self.applied = self.base.index
-        self.commit_to(saved.hard_state.commit)
+        # A hint: the state may have been saved before entries that a crash has taken, and the leader tells it again.
+        self.commit_to(min(saved.hard_state.commit, self.last.index))
         self.pending_snapshot: Snapshot | None = None
         """A leader's snapshot that is in place of the log, and not persisted yet."""
 

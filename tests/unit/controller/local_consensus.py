@@ -43,6 +43,13 @@ class LocalConsensus:
         self._fail()
         self.reads += 1
 
+    def receive(self, header: object, body: bytes) -> str | None:
+        return "this controller is alone"
+
+    @property
+    def warnings(self) -> list[str]:
+        return []
+
     def _fail(self) -> None:
         if self.failure is not None:
             raise self.failure

@@ -163,6 +163,7 @@ async def test_health_says_who_leads_and_which_groups_have_no_master(tmp_path):
             "groups": 1,
             "groupsWithoutMaster": [],
             "elections": {"new_master_elected": 1},
+            "warnings": [],
             "alerts": [],
         }
         assert second.told is not None

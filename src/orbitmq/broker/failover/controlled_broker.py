@@ -4,7 +4,7 @@ A change of the role is a stop and a start within the process, on the same port:
 new role. So a promotion is what an operator's promotion is, and no part of a broker ever has two roles.
 
 It tells every controller several times a second that it lives; one of them notices a closed connection immediately. A notice
-(1008) or the next question, whichever comes first, brings a new role.
+(1008) or the next question brings a new role, as one of them comes first.
 
 Source: Java ReplicasManager.
 """
@@ -242,10 +242,10 @@ class ControlledBroker:
         return True
 
     async def _ask_leadership(self) -> Leadership:
-        """Ask who leads; where nobody does, offer to.
+        """Ask who leads; where no broker does, offer to.
 
         Raises:
-            ClientError: no controller answers, or nobody can lead now.
+            ClientError: no controller answers, or no broker can lead now.
         """
         name = self.config.broker_name
         found, body = await self._controllers.ask(GetReplicaInfo(broker_name=name), GetReplicaInfoResponse)

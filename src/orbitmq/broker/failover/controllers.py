@@ -1,4 +1,4 @@
-"""The controllers, as a broker asks them: whichever leads answers, and the others are asked who that is.
+"""The controllers, as a broker asks them: the one that leads answers, and the others are asked which one that is.
 
 Source: Java BrokerOuterAPI, ReplicasManager.
 """

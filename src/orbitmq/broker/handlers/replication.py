@@ -90,7 +90,7 @@ def get_broker_epochs(tables: ReplicationTables, call: Call[GetBrokerEpochs]) ->
 
 @handlers.on(NotifyBrokerRoleChanged)
 def notify_role_changed(tables: ReplicationTables, call: Call[NotifyBrokerRoleChanged]) -> Reply:
-    """Let this broker ask its controllers for its role, if it has any: anyone may have sent this."""
+    """Let this broker ask its controllers for its role, if it has any: any client may have sent this."""
     if tables.role is not None:
         tables.role.changed()
     return Reply()

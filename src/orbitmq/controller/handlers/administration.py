@@ -12,7 +12,7 @@ from orbitmq.controller.commands import CleanBrokers
 from orbitmq.controller.liveness import BrokerKey
 from orbitmq.controller.service import ControllerService
 from orbitmq.controller.values import LiveMembers, ReplicaGroup
-from orbitmq.errors import Rejected
+from orbitmq.errors import FrameError, Rejected
 from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.controller import BrokerMember, SyncState, decode_broker_names, encode_sync_states
 from orbitmq.wire.headers import (
@@ -21,7 +21,11 @@ from orbitmq.wire.headers import (
     GetControllerMetadataResponse,
     GetHealth,
     GetSyncStates,
+    RaftMessages,
 )
+
+RAFT_BODY_SIZE_MAX = 16 * 1024 * 1024
+"""Bytes of messages of Raft in one request: a snapshot of all groups may be among them."""
 
 handlers: Handlers[ControllerService] = Handlers()
 
@@ -30,7 +34,7 @@ handlers: Handlers[ControllerService] = Handlers()
 def get_metadata(service: ControllerService, call: Call[GetControllerMetadata]) -> Reply:
     """Tell which controllers there are, and which one leads; every one of them does."""
     leader_id, peers = service.consensus.leader_id, service.consensus.peers
-    names = dict(zip(sorted(peers), service.config.peers, strict=True))
+    names = dict(zip(sorted(peers), sorted(service.config.peers), strict=True))
     answer = GetControllerMetadataResponse(
         group=service.config.controller_d_leger_group,
         controller_leader_id=names.get(leader_id) if leader_id is not None else None,
@@ -39,6 +43,16 @@ def get_metadata(service: ControllerService, call: Call[GetControllerMetadata]) 
         peers="".join(f"{names[node]}:{peers[node]};" for node in sorted(peers)),
     )
     return Reply(header=answer)
+
+
+@handlers.on(RaftMessages, body_size_max=RAFT_BODY_SIZE_MAX)
+def take_messages(service: ControllerService, call: Call[RaftMessages]) -> Reply:
+    """Take messages of another controller."""
+    try:
+        refusal = service.consensus.receive(call.header, bytes(call.command.body))
+    except FrameError as error:
+        refusal = f"messages that cannot be read: {error}"
+    return Reply() if refusal is None else Reply(ResponseCode.CONTROLLER_INVALID_REQUEST, refusal)
 
 
 @handlers.on(GetSyncStates)

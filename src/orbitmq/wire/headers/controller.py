@@ -28,6 +28,7 @@ __all__ = [
     "GetReplicaInfoResponse",
     "GetSyncStates",
     "NotifyBrokerRoleChanged",
+    "RaftMessages",
     "RegisterBrokerToController",
     "RegisterBrokerToControllerResponse",
     "UpdateControllerConfig",
@@ -182,6 +183,24 @@ class CleanBrokerData:
     broker_controller_ids_to_clean: str | None = None
     is_clean_living_broker: bool = False
     invoke_time: int | None = None
+
+
+@request(RequestCode.ORBITMQ_RAFT)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaftMessages:
+    """Messages of Raft from one controller to another, in the body; ours.
+
+    Args:
+        group: controllerDLegerGroup.
+        sender: the name of the controller that sends.
+        controllers: its list of all of them, `name-host:port`, sorted by name: both have to have the same.
+        disk: the name that its disk got when it was made.
+    """
+
+    group: str
+    sender: str
+    controllers: str
+    disk: str
 
 
 @request(RequestCode.CONTROLLER_GET_NEXT_BROKER_ID)

@@ -1,0 +1,197 @@
+"""The other controllers of a node: its messages to them, and which of theirs are believed.
+
+Messages to one peer travel together, one request after the other; what waits for a peer that does not answer is dropped, for Raft
+says it again. A peer is believed when it has the same list of controllers, and the disk that it had when it was first met: a
+controller with an empty disk under its old name has forgotten its votes, and could give one twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from uuid import uuid4
+
+from orbitmq.codes import ResponseCode
+from orbitmq.controller.consensus.codec import encode_messages
+from orbitmq.errors import ClientError, StoreError
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.raft import InstallSnapshot, Message
+from orbitmq.store.disk import Disk, write_whole
+from orbitmq.wire.headers import RaftMessages
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_MS = 1_000
+"""How long a peer may take for an answer."""
+WAITING_MAX = 256
+"""Messages that wait for one peer; older ones are dropped."""
+_PAUSE_S = 0.05
+
+
+class Disks:
+    """Which disk each controller had when it was first met (`peers.json`), and this one's own (`disk`).
+
+    Args:
+        directory: of this node.
+    """
+
+    def __init__(self, disk: Disk, directory: Path) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._known: dict[str, str] = {}
+        self.own = ""
+
+    def load(self) -> None:
+        """Read both; at the first start this disk gets its name.
+
+        Raises:
+            StoreError: the files are damaged.
+            OSError: the disk does not give, or take them.
+        """
+        path = self._directory / "disk"
+        self.own = self._disk.read(path).decode("ascii", "replace").strip("\0\n ")
+        if not self.own:
+            self.own = uuid4().hex
+            write_whole(self._disk, path, self.own.encode())
+        content = self._disk.read(self._directory / "peers.json")
+        try:
+            known = json.loads(content) if content else {}
+            if not isinstance(known, dict) or not all(isinstance(disk, str) for disk in known.values()):
+                raise TypeError("an object of texts is expected")
+        except (ValueError, TypeError) as error:
+            raise StoreError(f"{self._directory / 'peers.json'}: {error}") from None
+        self._known = known
+
+    def is_known(self, name: str, disk: str) -> bool:
+        """Say whether a controller has the disk that it had; the first one that is told is kept. Raises OSError."""
+        if name not in self._known:
+            self._known[name] = disk
+            write_whole(self._disk, self._directory / "peers.json", json.dumps(self._known).encode())
+        return self._known[name] == disk
+
+
+class Peers:
+    """Sends messages to the other controllers.
+
+    Args:
+        group: the name that all of them have in common.
+        name: this node's.
+        addresses: of all nodes, by name; the numbers of Raft count the names in their order, from 1.
+        unreachable: told the number of a peer to which messages were lost.
+        delivered: told the number of a peer that a snapshot was sent to, and whether it has it.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        name: str,
+        addresses: Mapping[str, str],
+        pool: ConnectionPool,
+        disks: Disks,
+        *,
+        unreachable: Callable[[int], None],
+        delivered: Callable[[int, bool], None],
+    ) -> None:
+        self.refusals: dict[str, str] = {}
+        """Peers that do not believe this node, or are not believed, each with the reason."""
+        self._group = group
+        self._name = name
+        self._addresses = {number: addresses[name] for number, name in enumerate(sorted(addresses), 1)}
+        self._names = dict(enumerate(sorted(addresses), 1))
+        self._list = ";".join(f"{name}-{addresses[name]}" for name in sorted(addresses))
+        self._pool = pool
+        self._disks = disks
+        self._unreachable = unreachable
+        self._delivered = delivered
+        self._waiting: dict[int, deque[Message]] = {}
+        self._wakes: dict[int, asyncio.Event] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def own_number(self) -> int:
+        """The number of this node."""
+        return next(number for number, name in self._names.items() if name == self._name)
+
+    @property
+    def addresses(self) -> Mapping[int, str]:
+        """Where each node is, by its number, this one included."""
+        return self._addresses
+
+    def start(self) -> None:
+        """Begin to send."""
+        for number in self._addresses.keys() - {self.own_number}:
+            self._waiting[number] = deque(maxlen=WAITING_MAX)
+            self._wakes[number] = asyncio.Event()
+            self._tasks.append(asyncio.get_running_loop().create_task(self._send_to(number)))
+
+    async def stop(self) -> None:
+        """Send nothing any more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def send(self, messages: Iterable[Message]) -> None:
+        """Send messages soon; they may be lost."""
+        for message in messages:
+            if (waiting := self._waiting.get(message.receiver)) is not None:
+                waiting.append(message)
+                self._wakes[message.receiver].set()
+
+    def refusal_of(self, header: RaftMessages) -> str | None:
+        """Return why messages are not believed, None when they are.
+
+        Raises:
+            OSError: the disk does not keep who a peer is.
+        """
+        if header.group != self._group:
+            return f"the group {header.group} is not this one, {self._group}"
+        if header.controllers != self._list:
+            return f"its list of controllers is {header.controllers}, this one's is {self._list}"
+        if header.sender not in self._names.values() or header.sender == self._name:
+            return f"{header.sender} is no other controller of {self._list}"
+        if not self._disks.is_known(header.sender, header.disk):
+            return (
+                f"{header.sender} has another disk than before: it may have forgotten its votes. If that disk is lost for good, "
+                "remove peers.json of the other controllers while they are stopped"
+            )
+        return None
+
+    def note_refusal(self, name: str, reason: str | None) -> None:
+        """Remember, and tell once, why a peer is not believed or does not believe this node."""
+        if reason is None:
+            self.refusals.pop(name, None)
+        elif self.refusals.get(name) != reason:
+            self.refusals[name] = reason
+            log.error("the controller %s: %s", name, reason)
+
+    async def _send_to(self, number: int) -> None:
+        """Send to one peer what waits for it, until it is cancelled."""
+        waiting, wake, name = self._waiting[number], self._wakes[number], self._names[number]
+        while True:
+            await wake.wait()
+            wake.clear()
+            if not waiting:
+                continue
+            messages = list(waiting)
+            waiting.clear()
+            has_snapshot = any(isinstance(message, InstallSnapshot) for message in messages)
+            header = RaftMessages(group=self._group, sender=self._name, controllers=self._list, disk=self._disks.own)
+            try:
+                answer = await self._pool.request(
+                    self._addresses[number], header, encode_messages(messages), timeout_ms=TIMEOUT_MS
+                )
+            except ClientError as error:
+                log.debug("messages to %s are lost: %s", name, error)
+                self._unreachable(number)
+                is_taken = False
+            else:
+                is_taken = answer.code == ResponseCode.SUCCESS
+                self.note_refusal(name, None if is_taken else answer.remark or f"it answers {answer.code}")
+            if has_snapshot:
+                self._delivered(number, is_taken)
+            if not is_taken:
+                await asyncio.sleep(_PAUSE_S)

@@ -1,0 +1,212 @@
+"""Three controllers over real connections, each with a node of Raft and a disk of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orbitmq.broker.registration.addresses import kept_port
+from orbitmq.codes import ResponseCode
+from orbitmq.controller.app import Controller
+from orbitmq.controller.config import ControllerConfig
+from orbitmq.controller.consensus import node
+from orbitmq.controller.consensus.node import RaftNode
+from orbitmq.controller.consensus.peers import Disks
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.testing.fake_disk import FakeDisk
+from orbitmq.wire.command import Command
+from orbitmq.wire.headers import ApplyBrokerId, GetHealth, GetNextBrokerId, GetReplicaInfo
+
+pytestmark = pytest.mark.real
+
+
+async def until(is_so: Callable[[], Any]) -> None:
+    while not is_so():
+        await asyncio.sleep(0.01)
+
+
+class Group:
+    """The controllers that run, by name."""
+
+    def __init__(self, root: Path, peers: dict[str, str]) -> None:
+        self.running: dict[str, Controller] = {}
+        self.pool = ConnectionPool()
+        self.peers = peers
+        self.root = root
+
+    async def start(self, *names: str, order: Callable[[list[str]], list[str]] = sorted, **settings: Any) -> None:
+        for name in names:
+            listed = [f"{peer}-{self.peers[peer]}" for peer in order(list(self.peers))]
+            fixed: dict[str, Any] = {
+                "bind_address": "127.0.0.1",
+                "controller_d_leger_peers": ";".join(listed),
+                "controller_d_leger_self_id": name,
+                "controller_store_path": self.root / name,
+                "config_store_path": self.root / name / "controller.properties",
+                "acl_file": self.root / "accounts.json",
+            }
+            controller = self.running[name] = Controller(ControllerConfig(**fixed | settings), RaftNode)
+            await controller.start()
+
+    async def stop(self, name: str) -> None:
+        await self.running.pop(name).stop()
+
+    @property
+    def leader(self) -> str | None:
+        leading = [name for name, controller in self.running.items() if controller.consensus.is_leader]
+        return leading[0] if len(leading) == 1 else None
+
+    async def led(self) -> str:
+        await until(lambda: self.leader)
+        return self.leader or ""
+
+    async def ask(self, header: object, name: str = "") -> Command:
+        return await self.pool.request(self.peers[name or self.leader or ""], header, timeout_ms=10_000)
+
+    async def apply(self, broker_id: int) -> int:
+        code = f"10.0.0.{broker_id}:1;7"
+        header = ApplyBrokerId(cluster_name="c", broker_name="a", applied_broker_id=broker_id, register_check_code=code)
+        return (await self.ask(header)).code
+
+    async def next_id(self) -> str:
+        answer = await self.ask(GetNextBrokerId(cluster_name="c", broker_name="a"))
+        assert answer.code == ResponseCode.SUCCESS, answer.remark
+        return (answer.ext_fields or {})["nextBrokerId"]
+
+
+@asynccontextmanager
+async def controllers(root: Path) -> AsyncIterator[Group]:
+    with ExitStack() as ports:
+        sockets = [ports.enter_context(kept_port("127.0.0.1", 0)) for _ in range(3)]
+        peers = {f"n{number}": f"127.0.0.1:{socket.getsockname()[1]}" for number, socket in enumerate(sockets)}
+        group = Group(root, peers)
+        try:
+            async with asyncio.timeout(60):
+                yield group
+        finally:
+            for controller in group.running.values():
+                await controller.stop()
+            await group.pool.close()
+
+
+async def test_one_of_three_leads_and_the_others_say_so(tmp_path: Path) -> None:
+    async with controllers(tmp_path) as group:
+        await group.start("n0", "n1", "n2")
+        leader = await group.led()
+        (follower, *_) = sorted(group.peers.keys() - {leader})
+        assert await group.apply(1) == ResponseCode.SUCCESS
+        assert (await group.ask(GetReplicaInfo(broker_name="a"), follower)).code == ResponseCode.CONTROLLER_NOT_LEADER
+        await until(lambda: group.running[follower].replicas.groups)
+
+
+async def test_a_decision_survives_the_leader_and_a_restart_of_all(tmp_path: Path) -> None:
+    async with controllers(tmp_path) as group:
+        await group.start("n0", "n1", "n2")
+        assert await group.led()
+        assert await group.apply(1) == ResponseCode.SUCCESS
+        await group.stop(group.leader or "")
+        assert await group.led()
+        assert await group.next_id() == "2"
+        assert await group.apply(2) == ResponseCode.SUCCESS
+        for name in list(group.running):
+            await group.stop(name)
+        await group.start("n0", "n1", "n2")
+        assert await group.led()
+        assert await group.next_id() == "3"
+
+
+async def test_a_minority_decides_nothing(tmp_path: Path) -> None:
+    async with controllers(tmp_path) as group:
+        await group.start("n0", "n1", "n2")
+        leader = await group.led()
+        for name in sorted(group.peers.keys() - {leader}):
+            await group.stop(name)
+        await until(lambda: group.leader is None)
+        assert (await group.ask(GetNextBrokerId(cluster_name="c", broker_name="a"), leader)).code == (
+            ResponseCode.CONTROLLER_NOT_LEADER
+        )
+
+
+async def test_a_long_log_is_shortened_and_a_late_member_gets_the_state(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(node, "COMPACT_COUNT", 5)
+    monkeypatch.setattr(node, "KEPT_COUNT", 2)
+    async with controllers(tmp_path) as group:
+        await group.start("n0", "n1")
+        await group.led()
+        for broker_id in range(1, 21):
+            assert await group.apply(broker_id) == ResponseCode.SUCCESS
+        await group.start("n2")
+        await until(
+            lambda: group.running["n2"].replicas.groups and group.running["n2"].replicas.groups["a"].next_id == 21
+        )
+        await group.stop("n2")
+        await group.start("n2")
+        assert group.running["n2"].replicas.groups["a"].next_id > 15
+
+
+async def test_a_thousand_reads_are_a_few_rounds_of_heartbeats(tmp_path: Path) -> None:
+    async with controllers(tmp_path) as group:
+        await group.start("n0", "n1", "n2")
+        consensus: Any = group.running[await group.led()].consensus
+        reads: list[object] = []
+        plain = consensus._raft.read
+
+        def read(context: object) -> None:
+            reads.append(context)
+            plain(context)
+
+        consensus._raft.read = read
+        await asyncio.gather(*(consensus.read() for _ in range(1_000)))
+        assert len(reads) <= 2
+
+
+async def test_the_order_of_the_list_does_not_matter_and_another_list_is_refused(tmp_path: Path) -> None:
+    async with controllers(tmp_path) as group:
+        await group.start("n0")
+        await group.start("n1", order=partial(sorted, reverse=True))
+        leader = await group.led()
+        assert await group.apply(1) == ResponseCode.SUCCESS
+        group.peers["n2"], kept = "127.0.0.1:1", group.peers["n2"]
+        wrong = dict(group.peers)
+        group.peers["n2"] = kept
+        listed = ";".join(f"{name}-{address}" for name, address in wrong.items() if name != "n2")
+        await group.start("n2", controller_d_leger_peers=f"{listed};n2-{kept};n3-127.0.0.1:2")
+        await until(lambda: group.running["n2"].consensus.warnings)
+        assert "its list of controllers is" in group.running["n2"].consensus.warnings[0]
+        health = await group.ask(GetHealth(), leader)
+        assert b"list of controllers" in bytes(health.body)
+        assert group.leader == leader
+
+
+async def test_a_controller_with_an_empty_disk_under_its_old_name_takes_no_part(tmp_path: Path) -> None:
+    async with controllers(tmp_path) as group:
+        await group.start("n0", "n1", "n2")
+        await group.led()
+        assert await group.apply(1) == ResponseCode.SUCCESS
+        await group.stop("n2")
+        (tmp_path / "n2").rename(tmp_path / "lost")
+        await group.start("n2")
+        await until(lambda: group.running["n2"].consensus.warnings)
+        # It asks for votes with another disk, or is told of an entry that it should have.
+        said = group.running["n2"].consensus.warnings[0]
+        assert "has another disk than before" in said or "takes part no more" in said
+        assert not group.running["n2"].replicas.groups
+
+
+def test_the_first_disk_of_a_controller_is_the_one_that_is_believed() -> None:
+    disk = FakeDisk()
+    disks = Disks(disk, Path("/raft"))
+    disks.load()
+    assert disks.is_known("n1", "first")
+    assert not disks.is_known("n1", "second")
+    again = Disks(disk.after_kill(), Path("/raft"))
+    again.load()
+    assert again.own == disks.own
+    assert not again.is_known("n1", "second")
+    assert again.is_known("n1", "first")
