@@ -176,6 +176,7 @@ class Kills:
         await self._check_offsets()
         await self._check_places(read_until_ms)
         if not (self._random.random() < 0.5 and await self._comes_back(old)):
+            await replicas.put_away(old)
             await replicas.new_slave()
 
     async def _check_offsets(self) -> None:
@@ -230,7 +231,6 @@ class Kills:
             after = old.log()
             if not before.startswith(after) or len(before) - len(after) > TORN_SIZE:
                 raise Lost(f"the old master in {old.home} is no copy, and has changed its log")
-            await old.stop()
             self.counts["old masters refused"] += 1
             return False
         replicas.slave = old

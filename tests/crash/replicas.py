@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +155,7 @@ class Replicas:
         self._groups = groups
         self._settings = settings
         self._nodes: list[Node] = []
+        self._numbers = count()
         config = NameServerConfig(
             bind_address=HOST, listen_port=0, kv_config_path=home / "kv.json", config_store_path=home / "ns.properties"
         )
@@ -183,8 +186,14 @@ class Replicas:
 
     def new_node(self) -> Node:
         """Return a node with an empty store."""
-        self._nodes.append(Node(self._home / f"store-{len(self._nodes)}", self.name_servers, self._settings))
+        self._nodes.append(Node(self._home / f"store-{next(self._numbers)}", self.name_servers, self._settings))
         return self._nodes[-1]
+
+    async def put_away(self, node: Node) -> None:
+        """Remove a node and its store for good."""
+        await node.stop()
+        self._nodes.remove(node)
+        shutil.rmtree(node.home)
 
     async def new_slave(self) -> None:
         """Let an empty slave follow."""
@@ -223,6 +232,7 @@ class Replicas:
     async def wait_in_sync(self) -> None:
         """Wait until the slave has the master's log, its tables and its progress of deliveries as they are now."""
         end = (await self.status(self.master))["masterCommitLogMaxOffset"]
+        assert end < SEGMENT_SIZE, "an empty slave lacks the files before the last: a larger SEGMENT_SIZE is needed"
         topics, groups, levels, timers = await self._tables(self.master)
 
         async def has_tables() -> bool:
