@@ -28,7 +28,7 @@ from orbitmq.wire.headers import ConsumerSendBack
 KEYED, LATER, POPPED, DECIDED = TOPICS = ("keyed", "later", "popped", "decided")
 QUEUES = range(2)
 GROUP, READERS = "clerks", "readers"
-RETRY = f"%RETRY%{GROUP}"
+RETRY, POP_RETRY = f"%RETRY%{GROUP}", f"%RETRY%{GROUP}_{POPPED}"
 INVISIBLE_MS = 2_000
 _PAUSE_S = 0.02
 """Of a job whose broker is away."""

@@ -141,7 +141,7 @@ class Replicas:
     """The cluster: `async with Replicas(...)`; `master` serves, and `slave` follows it.
 
     Args:
-        topics: made with two queues each before the slave starts: it takes tables over every ten seconds only.
+        topics: made with two queues each, those of retries with one, before the slave starts: it takes tables over every ten seconds only.
         groups: made as well.
     """
 
@@ -168,7 +168,7 @@ class Replicas:
             self.master = self.new_node()
             await self.master.start("SYNC_MASTER")
             for topic in self._topics:
-                await self.create(topic)
+                await self.create(topic, 1 if topic.startswith("%RETRY%") else 2)
             for group in self._groups:
                 await self.ask(
                     self.master, UpdateSubscriptionGroup(), body=encode_group_config(GroupConfig(group=group))
