@@ -27,7 +27,7 @@ from orbitmq import ClientError, Message, Producer, SendStatus
 from orbitmq.ha.slave import REPORT
 
 CONNECTIONS = 10_000
-AT_ONCE = 50
+BATCH_COUNT = 50
 TOPIC = "orders"
 BODY_SIZE = 200
 NO_COPY = re.compile(r"this log (?:ends at|has another record at) (\d+)")
@@ -137,8 +137,8 @@ async def _attack(replicas: Replicas, random: Random, connections: int) -> None:
                 writer.close()
 
     while connections > 0:
-        await asyncio.gather(*[connect() for _ in range(min(AT_ONCE, connections))])
-        connections -= AT_ONCE
+        await asyncio.gather(*[connect() for _ in range(min(BATCH_COUNT, connections))])
+        connections -= BATCH_COUNT
 
 
 def _greeting(random: Random, end: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What is claimed of a slave and of a promoted broker. Pure."""
+"""Claims about a slave and a promoted broker, and the checks of them that need no broker. Pure."""
 
 from __future__ import annotations
 
