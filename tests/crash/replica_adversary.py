@@ -20,16 +20,16 @@ from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
-from struct import Struct
 
-from crash.replicas import HOST, Lost, Node, Replicas, background, until
+from crash.forging_proxy import Proxy
+from crash.replicas import Lost, Node, Replicas, background, until
 from orbitmq import ClientError, Message, Producer, SendStatus
+from orbitmq.ha.slave import REPORT
 
 CONNECTIONS = 10_000
-AT_ONCE = 50
+BATCH_COUNT = 50
 TOPIC = "orders"
 BODY_SIZE = 200
-REPORT = Struct(">q")
 NO_COPY = re.compile(r"this log (?:ends at|has another record at) (\d+)")
 Say = Callable[[str], None]
 
@@ -137,8 +137,8 @@ async def _attack(replicas: Replicas, random: Random, connections: int) -> None:
                 writer.close()
 
     while connections > 0:
-        await asyncio.gather(*[connect() for _ in range(min(AT_ONCE, connections))])
-        connections -= AT_ONCE
+        await asyncio.gather(*[connect() for _ in range(min(BATCH_COUNT, connections))])
+        connections -= BATCH_COUNT
 
 
 def _greeting(random: Random, end: int) -> bytes:
@@ -202,62 +202,6 @@ async def _is_refused(replicas: Replicas, old: Node, sends: Sends, *, is_told: b
     found = NO_COPY.search(old.said(), said)
     assert found is not None, "it was there above"
     return int(found[1])
-
-
-class Proxy:
-    """Stands between a slave and its master; once armed it withholds the log, and reports more than was sent."""
-
-    def __init__(self, random: Random) -> None:
-        self.forged = 0
-        self.address = ""
-        self.is_armed = False
-        self._random = random
-        self._target = ("", 0)
-
-    async def __aenter__(self) -> Proxy:
-        self._server = await asyncio.start_server(self._relay, HOST, 0)
-        self.address = "{}:{}".format(*self._server.sockets[0].getsockname())
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-
-    def stand_before(self, target: tuple[str, int]) -> None:
-        """Relay to a master."""
-        self._target = target
-
-    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        master_reader, master_writer = await asyncio.open_connection(*self._target)
-        sent_at_most = 0
-
-        async def down() -> None:
-            nonlocal sent_at_most
-            while data := await master_reader.read(65_536):
-                sent_at_most += len(data)
-                if self.is_armed:
-                    master_writer.write(REPORT.pack(sent_at_most + self._random.choice([1, 100, 2**40])))
-                    self.forged += 1
-                else:
-                    writer.write(data)
-
-        async def up() -> None:
-            nonlocal sent_at_most
-            with suppress(asyncio.IncompleteReadError):
-                while True:
-                    report = await reader.readexactly(REPORT.size)
-                    sent_at_most = max(sent_at_most, REPORT.unpack(report)[0])
-                    if not self.is_armed:
-                        master_writer.write(report)
-
-        tasks = [asyncio.create_task(down()), asyncio.create_task(up())]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            writer.close()
-            master_writer.close()
 
 
 async def forged_reports(home: Path, random: Random, times: int) -> str:

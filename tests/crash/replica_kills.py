@@ -17,16 +17,18 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from itertools import count, pairwise
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
+from crash.replica_claims import IS_WHAT_WAS_READ_CLAIMED, REPEATED_S, check_prefix, check_repeated
 from crash.replica_load import (
     DECIDED,
     GROUP,
     KEYED,
     LATER,
+    POP_RETRY,
     POPPED,
     QUEUES,
     READERS,
@@ -48,17 +50,11 @@ from orbitmq.wire.messages.record import Record
 T = TypeVar("T")
 
 ROUNDS = 50
-IS_WHAT_WAS_READ_CLAIMED = False
-"""Claim that what a reader was given on the master is on the promoted broker, too: docs/explain/acknowledgements.md does not
-promise it yet."""
 KINDS = ("slave", "master", "both", "frozen")
 """Who is killed: both is first the slave and a little later the master; frozen: the slave stands still, and both are killed."""
 LONG_SHARE = 0.3
 FROZEN_S = 0.4
 """Less than slaveTimeout: all sends of that time wait for the slave still when the master is killed."""
-REPEATED_S = 4
-"""A promotion repeats deliveries of delayed and timed messages of so many seconds before it, and no others: the master writes each
-second how far its timers are, which themselves go by seconds, and a slave asks each second; a busy machine adds to that."""
 TORN_SIZE = 4_096
 """Bytes of a record that a kill may have torn: recovery takes them off the log."""
 NO_COPY = re.compile(r"this log (ends|has another record) at \d+")
@@ -95,7 +91,7 @@ class Kills:
         """Of each: since when the master was away, or the slave before it."""
         self._replicas = Replicas(
             home,
-            (*TOPICS, RETRY),
+            (*TOPICS, RETRY, POP_RETRY),
             (AUDITORS, GROUP, READERS),
             flush_disk_type=random.choice(["ASYNC_FLUSH", "SYNC_FLUSH"]),
         )
@@ -150,7 +146,7 @@ class Kills:
                 await self._more("acknowledged", 20)
         if kind == "slave":
             await replicas.wait_in_sync()
-            _check_prefix(replicas.slave.log(), replicas.master.log())
+            check_prefix(replicas.slave.log(), replicas.master.log())
         else:
             await self._promote(away_ms, read_until_ms)
 
@@ -176,6 +172,7 @@ class Kills:
         await self._check_offsets()
         await self._check_places(read_until_ms)
         if not (self._random.random() < 0.5 and await self._comes_back(old)):
+            await replicas.put_away(old)
             await replicas.new_slave()
 
     async def _check_offsets(self) -> None:
@@ -230,12 +227,11 @@ class Kills:
             after = old.log()
             if not before.startswith(after) or len(before) - len(after) > TORN_SIZE:
                 raise Lost(f"the old master in {old.home} is no copy, and has changed its log")
-            await old.stop()
             self.counts["old masters refused"] += 1
             return False
         replicas.slave = old
         await replicas.wait_in_sync()
-        _check_prefix(old.log(), replicas.master.log())
+        check_prefix(old.log(), replicas.master.log())
         self.counts["old masters followed"] += 1
         return True
 
@@ -255,7 +251,10 @@ class Kills:
             raise Lost(
                 f"{len(twice)} of {len(committed)} transactions came twice, {len(wrong)} that were not committed"
             )
-        self._judge_repeated(await self._all_of(LATER))
+        deliveries = [(_body(record), record.stored_at_ms) for record in await self._all_of(LATER)]
+        self.counts["deliveries repeated"], self.repeated_s = check_repeated(
+            deliveries, promises.delivered_ms, self._promotions
+        )
 
     async def _wait_for(self, what: str, job: Coroutine[Any, Any, None]) -> None:
         try:
@@ -283,36 +282,6 @@ class Kills:
 
     async def _all_of(self, topic: str) -> list[Record]:
         return [record for queue_id in QUEUES for record in await self._replicas.read(topic, queue_id)]
-
-    def _judge_repeated(self, records: list[Record]) -> None:
-        """Check that only deliveries of the last seconds before a promotion were repeated. Raises Lost."""
-        times: dict[bytes, list[int]] = {}
-        for record in records:
-            times.setdefault(bytes(record.body), []).append(record.stored_at_ms)
-        for body, stored in times.items():
-            seen_ms = self.promises.delivered_ms.get(body, max(stored))
-            for before_ms, at_ms in pairwise(sorted([*stored, *([seen_ms] if seen_ms < min(stored) else [])])):
-                away_ms = max((away_ms for away_ms in self._promotions if away_ms <= at_ms), default=0)
-                self.counts["deliveries repeated"] += 1
-                if not away_ms:
-                    raise Lost(f"{body!r} was delivered twice, and no slave was promoted before")
-                self.repeated_s = max(self.repeated_s, (away_ms - before_ms) / 1_000)
-                if self.repeated_s > REPEATED_S:
-                    raise Lost(
-                        f"{body!r} was delivered {self.repeated_s:.1f} s before a promotion, and again"
-                        f" {(at_ms - away_ms) / 1_000:.1f} s after it"
-                    )
-
-
-def _check_prefix(copy: bytes, log: bytes) -> None:
-    """Raises Lost: a slave's log is no beginning of its master's."""
-    if not log.startswith(copy):
-        at = next(
-            at
-            for at, (mine, theirs) in enumerate(zip(copy, log.ljust(len(copy), b"\0"), strict=False))
-            if mine != theirs
-        )
-        raise Lost(f"the slave's log has another byte at {at} than its master's")
 
 
 def _body(record: Record) -> bytes:

@@ -199,7 +199,7 @@ def _replication() -> Iterator[Row]:
         asked="50 kills -9 of a SYNC_MASTER, its slave or both under a mixed load: a promoted slave has all that was promised",
         command=("-m", "crash.replica_kills"),
         sources=sources,
-        minutes=6,
+        minutes=7,
         sizes=(Size("--rounds", 50, 2),),
         seed=Seed("--seed"),
     )
@@ -209,7 +209,7 @@ def _replication() -> Iterator[Row]:
         asked="strangers, old masters and forged reports on the port of slaves: no send is answered 0 that no slave has",
         command=("-m", "crash.replica_adversary"),
         sources=sources,
-        minutes=4,
+        minutes=3,
         takes_share=True,
         seed=Seed("--seed"),
     )
