@@ -228,6 +228,15 @@ class BrokerConfig(ServerSecuritySettings):
     controller_heart_beat_timeout_mills: int = 1_500
     """A member that was silent for so long is lost; heartbeats are sent five times as often. Java: 10000."""
 
+    enable_d_leger_commit_log: bool = False
+    """This broker has a controller of its own within its process, and all of these are the controllers of its group."""
+    d_leger_group: str = ""
+    """With enableDLegerCommitLog: the name of the controllers' group; empty: brokerName."""
+    d_leger_peers: str = ""
+    """With enableDLegerCommitLog: the controller of every member, as name-host:port, joined with ;."""
+    d_leger_self_id: str = ""
+    """With enableDLegerCommitLog: which of the peers is this broker's."""
+
     # LMQs (light message queues).
     enable_lmq: bool = False
     """Enables LMQs (light message queues), topics `%LMQ%...` that need no creation; offsets are kept in `lmqConsumerOffset.json`."""
@@ -333,6 +342,11 @@ class BrokerConfig(ServerSecuritySettings):
             raise ConfigError("maxIndexNum", self.max_index_num, "index files of less than 2 GiB")
         parse_addresses("namesrvAddr", self.namesrv_addr)
         parse_addresses("haMasterAddress", self.ha_master_address)
+        if self.enable_d_leger_commit_log and not (self.d_leger_peers and self.d_leger_self_id):
+            expected = (
+                "with enableDLegerCommitLog every member's controller, and dLegerSelfId, which of them is this one's"
+            )
+            raise ConfigError("dLegerPeers", self.d_leger_peers, expected)
         if self.enable_controller_mode and not self.controllers:
             raise ConfigError(
                 "controllerAddr", self.controller_addr, "with enableControllerMode the controllers' addresses"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -11,7 +13,8 @@ from types import TracebackType
 from typing import Any
 
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.failover.controlled_broker import make_broker
+from orbitmq.broker.failover.making import make_broker
+from orbitmq.broker.registration.addresses import kept_port
 from orbitmq.client.session.arguments import whole
 from orbitmq.client.session.validation import checked
 from orbitmq.errors import InvalidArgument
@@ -23,10 +26,17 @@ from orbitmq.testing.processes import ServerNode, ServerProcess, Service
 
 SERVERS_MAX = 26
 """Brokers are called by a letter."""
+REPLICAS_MAX = 7
 _LOOPBACK = "127.0.0.1"
 
 
-@checked(init={"brokers": whole(1, SERVERS_MAX), "name_servers": whole(1, SERVERS_MAX)})
+@checked(
+    init={
+        "brokers": whole(1, SERVERS_MAX),
+        "name_servers": whole(1, SERVERS_MAX),
+        "replicas": whole(1, REPLICAS_MAX),
+    }
+)
 class LocalCluster:
     """NameServers and brokers on chosen loopback ports, in the running event loop.
 
@@ -42,6 +52,8 @@ class LocalCluster:
         settings: of every broker, by the keys of a `broker.conf`, such as `{"flushDiskType": "SYNC_FLUSH"}`, or by the names
             of `BrokerConfig`'s fields; values are Python's own, or text as in the file.
         processes: every server is a process of its own, which `kill_broker` and `kill_name_server` need.
+        replicas: members of each broker name, one of which leads; they are called broker-a-1, broker-a-2 ... and have a controller
+            each. Where one of three is lost, another one leads.
     """
 
     def __init__(
@@ -52,14 +64,24 @@ class LocalCluster:
         data_dir: Path | str | None = None,
         settings: Mapping[str, Any] | None = None,
         processes: bool = False,
+        replicas: int = 1,
     ) -> None:
+        self._replicas = replicas
+        self._controllers: dict[str, socket.socket] = {}
+        """The sockets that keep the controllers' ports, by the members' names."""
         self._settings = dict(_setting(key, value) for key, value in (settings or {}).items())
         self._processes = processes
         self._kept_dir = Path(data_dir) if data_dir is not None else None
         self._data_dir = self._kept_dir
         self._name_servers = [ServerNode(self._name_server_builder(index)) for index in range(name_servers)]
         names = [f"broker-{chr(ord('a') + index)}" for index in range(brokers)]
-        self._brokers = {name: ServerNode(self._broker_builder(name)) for name in names}
+        if replicas > 1:
+            members = [(name, number) for name in names for number in range(1, replicas + 1)]
+            self._brokers = {
+                f"{name}-{number}": ServerNode(self._broker_builder(name, number)) for name, number in members
+            }
+        else:
+            self._brokers = {name: ServerNode(self._broker_builder(name)) for name in names}
 
     async def __aenter__(self) -> LocalCluster:
         await self.start()
@@ -79,6 +101,7 @@ class LocalCluster:
         data_dir: Path | str | None = None,
         settings: Mapping[str, Any] | None = None,
         processes: bool = False,
+        replicas: int = 1,
     ) -> Iterator[BlockingCluster]:
         """Run a cluster in a thread with a loop of its own, for tests that are not asynchronous.
 
@@ -86,7 +109,12 @@ class LocalCluster:
             print(cluster.name_servers)
         """
         cluster = LocalCluster(
-            brokers=brokers, name_servers=name_servers, data_dir=data_dir, settings=settings, processes=processes
+            brokers=brokers,
+            name_servers=name_servers,
+            data_dir=data_dir,
+            settings=settings,
+            processes=processes,
+            replicas=replicas,
         )
         with BlockingCluster(cluster) as face:
             yield face
@@ -120,11 +148,28 @@ class LocalCluster:
         if self._data_dir is None:
             self._data_dir = Path(tempfile.mkdtemp(prefix="orbitmq-"))
         try:
-            for node in (*self._name_servers, *self._brokers.values()):
+            for node in self._name_servers:
                 await node.start()
+            await self._start_brokers()
         except BaseException:
             await self.stop()
             raise
+
+    async def _start_brokers(self) -> None:
+        """Start one broker after the other; members of a group together, for a majority has to be there."""
+        if self._replicas == 1:
+            for node in self._brokers.values():
+                await node.start()
+            return
+        for name in self._brokers:
+            self._controllers[name] = kept_port(_LOOPBACK, 0)
+        await asyncio.gather(*(node.start() for node in self._brokers.values()))
+
+    def _controllers_of(self, broker_name: str) -> str:
+        """Return the controllers of a group as dLegerPeers has them."""
+        names = [f"{broker_name}-{number}" for number in range(1, self._replicas + 1)]
+        ports = [self._controllers[name].getsockname()[1] for name in names]
+        return ";".join(f"n{number}-{_LOOPBACK}:{port}" for number, port in enumerate(ports, 1))
 
     async def stop(self) -> None:
         """Stop every server and remove what was temporary; one that fails to stop keeps none of the others.
@@ -140,6 +185,9 @@ class LocalCluster:
             except BaseException as error:
                 errors.append(error)
             node.give_port_back()
+        for kept in self._controllers.values():
+            kept.close()
+        self._controllers.clear()
         if self._kept_dir is None and self._data_dir is not None:
             shutil.rmtree(self._data_dir, ignore_errors=True)
             self._data_dir = None
@@ -203,10 +251,15 @@ class LocalCluster:
 
         return build
 
-    def _broker_builder(self, name: str) -> Callable[[int], Service]:
+    def _broker_builder(self, name: str, member: int = 0) -> Callable[[int], Service]:
         def build(port: int) -> Service:
-            root = self.data_dir / name
+            root = self.data_dir / (f"{name}-{member}" if member else name)
+            group: dict[str, Any] = {}
+            if member:
+                peers = self._controllers_of(name)
+                group = {"enable_d_leger_commit_log": True, "d_leger_peers": peers, "d_leger_self_id": f"n{member}"}
             fixed = {
+                **group,
                 "broker_name": name,
                 "bind_address": _LOOPBACK,
                 "listen_port": port,

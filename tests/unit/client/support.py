@@ -25,7 +25,7 @@ def describe(client_id):
     return Heartbeat(client_id=client_id, consumers=(ConsumerInfo(group="g"),))
 
 
-SESSIONS_OWN = ("orbitmq routes", "orbitmq follow-up", "orbitmq heartbeats")
+SESSIONS_OWN = ("orbitmq routes", "orbitmq follow-up", "orbitmq heartbeats", "orbitmq failover of")
 """Names of the tasks that every session has: what they wait for is no pause of the part under test."""
 
 

@@ -1,1 +1,1 @@
-"""A broker whose role controllers decide: its identity, its epochs, and what changes with its role."""
+"""A broker whose role controllers decide: its identity, its questions to them, and what changes with its role."""

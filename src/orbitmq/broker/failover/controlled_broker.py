@@ -24,7 +24,7 @@ from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.failover.controllers import Controllers
 from orbitmq.broker.failover.identity import IdentityFiles, obtain_id
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
-from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, reserved_port
+from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, kept_port, reserved_port
 from orbitmq.broker.replication.role import ControlledRole, EpochFile
 from orbitmq.broker.service import BrokerService
 from orbitmq.clock import Clock, monotonic_ms, now_ms
@@ -147,10 +147,13 @@ class ControlledBroker:
         """
         config = self.config
         try:
-            ports = reserved_port(
-                config.bind_address, config.listen_port, has_vip=config.vip_channel_enable, has_ha=True
-            )
-            self._address = broker_address(config, self._ports.enter_context(ports))
+            reserved = reserved_port(config.bind_address, config.listen_port, has_vip=config.vip_channel_enable)
+            port = self._ports.enter_context(reserved)
+            if config.ha_listen_port <= 0:
+                # Any will do: slaves ask their master where it is.
+                kept = self._ports.enter_context(kept_port(config.bind_address, 0))
+                self.config = config = replace(config, ha_listen_port=kept.getsockname()[1])
+            self._address = broker_address(config, port)
             await self._join()
             self._tasks = [asyncio.get_running_loop().create_task(self._beat())]
             while not await self._follow_controllers():
@@ -355,8 +358,3 @@ class ControlledBroker:
 def _has_log(config: BrokerConfig) -> bool:
     directory = config.store_path_root_dir / "commitlog"
     return directory.is_dir() and any(directory.iterdir())
-
-
-def make_broker(config: BrokerConfig) -> Broker | ControlledBroker:
-    """Return the broker that a configuration asks for: of a controlled group with enableControllerMode."""
-    return ControlledBroker(config) if config.enable_controller_mode else Broker(config)

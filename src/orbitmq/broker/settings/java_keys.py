@@ -98,7 +98,6 @@ enableCleanExpiredOffset=false
 enableCompaction=true
 enableConsumeQueueExt=false
 enableCreateSysGroup=true
-enableDLegerCommitLog=false
 enableDetailStat=true
 enableFastChannelEventProcess=false
 enableLmqStats=false

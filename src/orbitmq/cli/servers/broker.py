@@ -60,8 +60,7 @@ def broker(
     if context.invoked_subcommand is not None:
         _refuse_options_before(context)
         return
-    from orbitmq.broker.app import Broker
-    from orbitmq.broker.failover.controlled_broker import ControlledBroker, make_broker
+    from orbitmq.broker.failover.making import BrokerProgram, make_broker
     from orbitmq.cli.servers.serving import serve_until_signal, show_ready
     from orbitmq.net.loop import run
 
@@ -77,7 +76,7 @@ def broker(
     }
     settings = _read_settings(config, {key: value for key, value in given.items() if value is not None}, strict)
 
-    def announce(service: Broker | ControlledBroker) -> None:
+    def announce(service: BrokerProgram) -> None:
         metrics = {"metrics": service.metrics_address} if service.metrics_address else {}
         show_ready(
             output,

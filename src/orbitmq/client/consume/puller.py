@@ -138,6 +138,8 @@ class Puller:
             except OrbitError as error:
                 self.refusal = error if isinstance(error, RemoteRefused | RouteNotFound) else None
                 self._warn(error)
+                if isinstance(error, ConnectionFailed | RequestTimeout):
+                    self._session.routes.chase(self.queue.topic)
                 await asyncio.sleep(backoff_ms / 1000)
                 backoff_ms = min(2 * backoff_ms, BACKOFF_MAX_MS)
                 await self._refresh_route()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -29,6 +30,9 @@ MISSING_POLL_MS = 500
 """Watched topics without a route are asked for this often; not retry topics, most of which will never be."""
 FOLLOW_UP_MS = (1_000, 2_000, 4_000, 8_000)
 """After a change more are likely: a topic that is being created appears on one broker after the other."""
+CHASE_MS = 75
+"""A topic whose broker has failed is asked for this often, up to `CHASE_COUNT` times: another broker may lead in a moment."""
+CHASE_COUNT = 20
 
 RouteListener = Callable[[str, TopicRoute], None]
 """Is called with a topic and its new route."""
@@ -51,6 +55,7 @@ class Routes:
         self._watched: set[str] = set()
         self._refreshing: dict[str, asyncio.Task[bool]] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
+        self._chasing: dict[str, asyncio.Task[None]] = {}
         self._polling: asyncio.Task[None] | None = None
         self._is_outage = False
 
@@ -65,7 +70,11 @@ class Routes:
 
     async def close(self) -> None:
         """Stop refreshing."""
-        tasks: list[asyncio.Task[Any]] = [*self._refreshing.values(), *self._following.values()]
+        tasks: list[asyncio.Task[Any]] = [
+            *self._refreshing.values(),
+            *self._following.values(),
+            *self._chasing.values(),
+        ]
         if self._polling is not None:
             tasks.append(self._polling)
             self._polling = None
@@ -144,6 +153,23 @@ class Routes:
             task = self._refreshing[topic] = asyncio.create_task(self._refresh(topic), name=f"orbitmq route of {topic}")
             task.add_done_callback(partial(self._end_refreshing, topic))
         return await asyncio.shield(task)
+
+    def chase(self, topic: str) -> None:
+        """Ask for the topic's route again and again for some moments, until it has changed and each broker name has a master."""
+        if topic not in self._chasing:
+            task = asyncio.create_task(self._chase(topic), name=f"orbitmq failover of {topic}")
+            self._chasing[topic] = task
+            task.add_done_callback(lambda _done: self._chasing.pop(topic, None))
+
+    async def _chase(self, topic: str) -> None:
+        is_changed = False
+        for _ in range(CHASE_COUNT):
+            with suppress(OrbitError):
+                is_changed |= await self.refresh(topic)
+            route = self.known.routes.get(topic)
+            if is_changed and route is not None and all(MASTER_ID in broker.addresses for broker in route.brokers):
+                return
+            await asyncio.sleep(CHASE_MS / 1000)
 
     async def refresh_all(self) -> None:
         """Ask for every watched topic; errors are logged, what is known stays."""

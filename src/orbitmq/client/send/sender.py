@@ -155,7 +155,7 @@ class Sender:
                 queue = await self._choose(attempts.deadline_s, target, attempts.failed)
             except RouteNotFound as error:  # with its last broker, the topic has lost its route: both come back
                 attempts.record(error, None)
-                self._session.tasks.spawn(self._refresh(target.topic), f"route of {target.topic}")
+                self._session.routes.chase(target.topic)
                 await self._pause(_ANY, attempts.next_pause_s(loop.time()))
                 has_paused = True
                 continue
@@ -284,7 +284,7 @@ class Sender:
         """Avoid the broker for a while, and see whether the route has changed."""
         if (faults := self._selector.fault_tolerance) is not None:
             faults.record_failure(queue.broker_name, int(asyncio.get_running_loop().time() * 1000))
-        self._session.tasks.spawn(self._refresh(queue.topic), f"route of {queue.topic}")
+        self._session.routes.chase(queue.topic)
 
     async def _refresh(self, topic: str) -> bool:
         """Ask for the route again; errors do not matter, the known one stays in use."""

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from orbitmq.client.routing import routes as routes_module
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import RouteNotFound
 from unit.client.routing.support import routes_of
@@ -52,6 +53,20 @@ async def test_known_routes_survive_an_outage_and_a_name_server_that_forgot_them
         await cluster.name_server.start()
         await routes.refresh_all()
         assert await routes.find("orders") == route
+
+
+async def test_a_route_whose_broker_has_failed_is_asked_for_until_it_changes(cluster, monkeypatch):
+    monkeypatch.setattr(routes_module, "CHASE_MS", 1)
+    cluster.topic("orders")
+    async with routes_of(cluster.name_server) as routes:
+        await routes.find("orders")
+        routes.chase("orders")
+        routes.chase("orders")
+        await until(lambda: len(cluster.name_server.asked) >= 4)
+        cluster.topic("orders", cluster.b)
+        await until(lambda: not routes._chasing)
+        assert routes.address("broker-b") == cluster.b.address
+        assert len(cluster.name_server.asked) <= 1 + routes_module.CHASE_COUNT
 
 
 async def test_a_broker_that_no_route_names_is_explained(cluster):
