@@ -103,6 +103,7 @@ class ServerNode:
 
 STOP_TIMEOUT_S = 30
 LOG_SIZE_SHOWN = 2000
+_POLL_S = 0.2
 
 
 class ServerDied(OrbitError):
@@ -163,6 +164,14 @@ class ServerProcess:
         if self._process is not None:
             self._process.kill()
             await self._reap()
+
+    async def ended(self) -> int:
+        """Return the exit code when the process has ended, by itself or by a signal (then it is negative)."""
+        process = self._process
+        assert process is not None, "it is running"
+        while (code := process.poll()) is None:
+            await asyncio.sleep(_POLL_S)
+        return code
 
     def _spawn(self, config_path: Path, log_path: Path) -> subprocess.Popen[bytes]:
         with log_path.open("ab") as log:

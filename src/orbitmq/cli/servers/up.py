@@ -1,8 +1,9 @@
-"""`orbitmq up`: a NameServer and a broker in one process, for a laptop or a notebook."""
+"""`orbitmq up`: a NameServer and a broker in one process, for a laptop or a notebook; or a group of brokers to kill one of."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -33,8 +34,20 @@ DataDirOption = Annotated[
 ]
 
 
+BrokersOption = Annotated[
+    int,
+    typer.Option(
+        "--brokers",
+        min=1,
+        max=7,
+        help="More than one: processes of one broker name that have every message, and elect another master when theirs is lost.",
+    ),
+]
+
+
 def up(
     host: HostOption = "127.0.0.1",
+    brokers: BrokersOption = 1,
     nameserver_port: NameServerPort = 9876,
     broker_port: BrokerPort = 10911,
     nameserver_metrics_port: NameServerMetricsPort = -1,
@@ -43,7 +56,7 @@ def up(
     output: FormatOption = Format.TABLE,
     log_level: LogLevelOption = LogLevel.WARNING,
 ) -> None:
-    """Run a NameServer and a broker in one process, until Ctrl-C or SIGTERM."""
+    """Run a NameServer and a broker in one process, until Ctrl-C or SIGTERM; with --brokers 3 a group that survives a kill -9."""
     from orbitmq.broker.config import BrokerConfig
     from orbitmq.cli.servers.pair import Pair
     from orbitmq.cli.servers.serving import serve_until_signal, show_ready
@@ -66,6 +79,18 @@ def up(
         metrics_port=broker_metrics_port,
         store_path_root_dir=root / BROKER_NAME,
     )
+
+    if brokers > 1:
+        from orbitmq.cli.servers.group import Group
+
+        def announce_group(group: Group) -> None:
+            show_ready(output, nameserver=group.name_server_address, **group.members, data_dir=str(root))
+            if output is Format.TABLE:
+                print(f"export NAMESRV_ADDR={group.name_server_address}", flush=True)
+
+        members = replace(broker, store_path_root_dir=root)
+        run(serve_until_signal(lambda: Group(name_server, members, brokers), announce_group))
+        return
 
     def announce(pair: Pair) -> None:
         servers = {"nameserver": pair.name_server_address, "broker": pair.broker_address}

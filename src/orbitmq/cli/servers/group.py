@@ -1,0 +1,100 @@
+"""A NameServer, and several brokers of one name in processes of their own, with a controller each (Service): kill any of them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+
+from orbitmq.address import WILDCARDS, format_address, parse_address
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.registration.addresses import kept_port
+from orbitmq.errors import OrbitError
+from orbitmq.nameserver.app import NameServer
+from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.testing.processes import ServerProcess
+
+_RESTART_S = 5.0
+"""How long after its end a broker is started again: long enough to see the others go on."""
+_PORTS_PER_MEMBER = 10
+_FIRST_CONTROLLER_PORT = 9878
+
+
+class Group:
+    """Brokers that elect their master by themselves, and the NameServer that they register with.
+
+    Args:
+        name_server_config: may name port 0: the brokers are told the port that was chosen.
+        broker_config: of every member; the second listens ten ports higher, and so on. Its directory has one for each member.
+        count: how many members.
+    """
+
+    def __init__(self, name_server_config: NameServerConfig, broker_config: BrokerConfig, count: int) -> None:
+        self._name_server = NameServer(name_server_config)
+        self._config = broker_config
+        self._numbers = range(1, count + 1)
+        self._members: dict[str, ServerProcess] = {}
+        self._ports = ExitStack()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def name_server_address(self) -> str:
+        """Where clients reach the NameServer, as host:port."""
+        host, port = parse_address(self._name_server.address)
+        return format_address("127.0.0.1" if host in WILDCARDS else host, port)
+
+    @property
+    def members(self) -> Mapping[str, str]:
+        """Where each broker listens, as host:port, by its member's name."""
+        return {name: process.address for name, process in self._members.items()}
+
+    async def start(self) -> None:
+        """Start the NameServer, then all brokers together: a majority of them has to be there before one leads."""
+        await self._name_server.start()
+        host = "127.0.0.1" if self._config.bind_address in WILDCARDS else self._config.bind_address
+        ports = {number: self._controller_port(host, number) for number in self._numbers}
+        peers = ";".join(f"n{number}-{format_address(host, port)}" for number, port in ports.items())
+        for number in self._numbers:
+            name = f"{self._config.broker_name}-{number}"
+            port = self._config.listen_port
+            config = replace(
+                self._config,
+                namesrv_addr=self.name_server_address,
+                listen_port=port and port + _PORTS_PER_MEMBER * (number - 1),
+                store_path_root_dir=self._config.store_path_root_dir / name,
+                enable_d_leger_commit_log=True,
+                d_leger_peers=peers,
+                d_leger_self_id=f"n{number}",
+            )
+            self._members[name] = ServerProcess("broker", config.to_properties(), config.store_path_root_dir)
+        await asyncio.gather(*(process.start() for process in self._members.values()))
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._keep(name, process)) for name, process in self._members.items()]
+
+    async def stop(self) -> None:
+        """Stop the brokers, then the NameServer they say good-bye to."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        try:
+            await asyncio.gather(*(process.stop() for process in self._members.values()))
+        finally:
+            self._ports.close()
+            await self._name_server.stop()
+
+    async def _keep(self, name: str, process: ServerProcess) -> None:
+        """Start a broker again whose process has ended, until this is cancelled."""
+        while True:
+            code = await process.ended()
+            print(f"{name} has ended ({code}); it is started again in {_RESTART_S:.0f} s", file=sys.stderr, flush=True)
+            await asyncio.sleep(_RESTART_S)
+            with suppress(OrbitError):
+                await process.start()
+                print(f"{name} is there again", file=sys.stderr, flush=True)
+
+    def _controller_port(self, host: str, number: int) -> int:
+        if self._config.listen_port:
+            return _FIRST_CONTROLLER_PORT + _PORTS_PER_MEMBER * (number - 1)
+        return int(self._ports.enter_context(kept_port(host, 0)).getsockname()[1])
