@@ -1,7 +1,7 @@
 """The Raft consensus algorithm as a state machine without I/O, in the shape of etcd-io/raft. Pure.
 
 Ticks and messages go in (`Raft.tick`, `Raft.step`), a `Ready` comes out: what to persist, to send and to apply, in this
-order. Nothing in orbitmq uses it yet. docs/explain/raft.md says how it is driven and how it is tested.
+order. `orbitmq.controller.consensus` drives it; docs/explain/raft.md says how, and how it is tested.
 """
 
 from orbitmq.raft.messages import (

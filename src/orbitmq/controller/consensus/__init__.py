@@ -1,1 +1,1 @@
-"""What controllers agree by: a node of Raft with its disk, its peers and its clock."""
+"""The consensus of controllers: a node of Raft with its disk, its peers and its clock."""
