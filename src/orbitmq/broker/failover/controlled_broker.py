@@ -18,10 +18,10 @@ from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 
+from orbitmq.admin.controllers import Controllers
 from orbitmq.broker.acl import make_client_security
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.failover.controllers import Controllers
 from orbitmq.broker.failover.identity import IdentityFiles, obtain_id
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, kept_port, reserved_port

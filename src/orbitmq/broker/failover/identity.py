@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from orbitmq.broker.failover.controllers import Controllers
+from orbitmq.admin.controllers import Controllers
 from orbitmq.clock import Clock
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import HeaderError, RemoteRefused, StoreError

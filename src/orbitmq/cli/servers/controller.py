@@ -1,19 +1,35 @@
-"""`orbitmq controller`: one of the controllers that decide which broker of a name leads."""
+"""`orbitmq controller`: one of the controllers that decide which broker of a name leads; `status` and `elect` ask those that run."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from orbitmq.cli.access import Access, command
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
 from orbitmq.cli.servers.options import STRICT_HELP, LogLevelOption, MetricsPortOption
 from orbitmq.cli.terminal.options import FormatOption
-from orbitmq.cli.terminal.output import Format
+from orbitmq.cli.terminal.output import Format, Row, say, show_rows
+
+if TYPE_CHECKING:
+    from orbitmq.admin.controllers import Controllers
 
 
+app = typer.Typer(rich_markup_mode=None)
+
+AddressesOption = Annotated[
+    str, typer.Option("--controllers", "-a", metavar="HOST:PORT[;HOST:PORT]", help="Controllers to ask.")
+]
+COLUMNS = ("broker", "id", "role", "epoch", "in_sync", "alive", "address")
+
+
+@app.callback(invoke_without_command=True)
 def controller(
+    context: typer.Context,
     config: Annotated[
         Path | None, typer.Option("--config", "-c", metavar="FILE", help="Properties file with RocketMQ's own keys.")
     ] = None,
@@ -38,7 +54,9 @@ def controller(
     output: FormatOption = Format.TABLE,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
-    """Run a controller until Ctrl-C or SIGTERM; three of them go on when one is lost."""
+    """Run a controller until Ctrl-C or SIGTERM; three of them go on when one is lost. With a command: ask those that run."""
+    if context.invoked_subcommand is not None:
+        return
     from orbitmq.cli.servers.serving import serve_until_signal, show_ready
     from orbitmq.controller.app import Controller
     from orbitmq.controller.config import ControllerConfig
@@ -74,3 +92,65 @@ def controller(
         )
 
     run(serve_until_signal(lambda: Controller(settings, RaftNode), announce))
+
+
+async def status(
+    access: Access,
+    brokers: Annotated[
+        list[str] | None, typer.Argument(help="Broker names.  [default: all that NameServers know]")
+    ] = None,
+    controllers: AddressesOption = "127.0.0.1:9878",
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show who leads each broker name, since which epoch, and who is in its sync set."""
+    names = brokers or []
+    if not names:
+        async with access.admin() as admin:
+            names = sorted((await admin.cluster_info()).brokers)
+    async with _asking(access, controllers) as asked:
+        states = await asked.sync_states(names)
+    rows: list[Row] = []
+    for name, state in sorted(states.items()):
+        members = [(member, True) for member in state.in_sync] + [(member, False) for member in state.not_in_sync]
+        for member, is_in_sync in sorted(members, key=lambda one: one[0].broker_id):
+            rows.append(
+                {
+                    "broker": name,
+                    "id": member.broker_id,
+                    "role": "master" if member.broker_id == state.master else "slave",
+                    "epoch": state.master_epoch,
+                    "in_sync": is_in_sync,
+                    "alive": member.is_alive,
+                    "address": member.address,
+                }
+            )
+    show_rows(rows, COLUMNS, output)
+
+
+async def elect(
+    access: Access,
+    broker: Annotated[str, typer.Argument(help="The broker name.")],
+    broker_id: Annotated[int, typer.Option("--to", min=1, help="The id of the member that is to lead; see `status`.")],
+    controllers: AddressesOption = "127.0.0.1:9878",
+) -> None:
+    """Let another member of the sync set lead, as before an upgrade of the master."""
+    async with _asking(access, controllers) as asked:
+        epoch = await asked.hand_over(broker, broker_id)
+    say(f"member {broker_id} of {broker} leads, in epoch {epoch}")
+
+
+@asynccontextmanager
+async def _asking(access: Access, addresses: str) -> AsyncIterator[Controllers]:
+    from orbitmq.admin.controllers import Controllers
+    from orbitmq.net.pool import ConnectionPool
+    from orbitmq.settings import parse_addresses
+
+    pool = ConnectionPool(name="admin", **access.load_security()._asdict())
+    try:
+        yield Controllers(parse_addresses("controllers", addresses), pool)
+    finally:
+        await pool.close()
+
+
+command(app, "status")(status)
+command(app, "elect")(elect)

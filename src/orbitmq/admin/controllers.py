@@ -1,21 +1,29 @@
-"""The controllers, as a broker asks them: the one that leads answers, and the others are asked which one that is.
+"""The controllers, as brokers and administrators ask them: the one that leads answers, and the others say which one that is.
 
-Source: Java BrokerOuterAPI, ReplicasManager.
+Source: Java BrokerOuterAPI, ReplicasManager, MQAdminExt.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar, overload
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, HeaderError, RemoteRefused
 from orbitmq.net.pool import ConnectionPool
+from orbitmq.wire.bodies.controller import SyncState, decode_sync_states, encode_broker_names
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import BrokerHeartbeat, GetControllerMetadata, GetControllerMetadataResponse
+from orbitmq.wire.headers import (
+    BrokerHeartbeat,
+    ElectMaster,
+    ElectMasterResponse,
+    GetControllerMetadata,
+    GetControllerMetadataResponse,
+    GetSyncStates,
+)
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +80,27 @@ class Controllers:
             found = None if answer is None else decode_header(answer, command.ext_fields)
             return found, bytes(command.body)
         raise last
+
+    async def sync_states(self, broker_names: Iterable[str]) -> dict[str, SyncState]:
+        """Return the members of broker names, in and out of their sync sets; those that are not known are left out.
+
+        Raises:
+            ClientError: as `ask`.
+            HeaderError: the answer cannot be read.
+        """
+        _, body = await self.ask(GetSyncStates(), body=encode_broker_names(list(broker_names)))
+        return decode_sync_states(body) if body else {}
+
+    async def hand_over(self, broker_name: str, broker_id: int) -> int:
+        """Let a member of the sync set lead; return the epoch that begins.
+
+        Raises:
+            RemoteRefused: it is no living member of the sync set.
+            ClientError: as `ask`.
+        """
+        header = ElectMaster(broker_name=broker_name, broker_id=broker_id, designate_elect=True)
+        found, _ = await self.ask(header, ElectMasterResponse)
+        return found.master_epoch or 0
 
     async def beat(self, heartbeat: BrokerHeartbeat) -> None:
         """Tell every controller that this broker lives, and wait for none longer than its time.
