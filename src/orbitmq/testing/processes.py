@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -177,6 +178,7 @@ class ServerProcess:
         with log_path.open("ab") as log:
             return subprocess.Popen(
                 [*self._prefix, sys.executable, "-m", "orbitmq", self._command, "-c", str(config_path), "-o", "json"],
+                env=os.environ | {"ORBITMQ_PARENT": str(os.getpid())},  # it ends with this process, also with kill -9
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,

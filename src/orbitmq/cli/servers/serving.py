@@ -15,6 +15,9 @@ from orbitmq.cli.terminal.output import Format, show_json
 from orbitmq.process.garbage_collector import short_collections
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+PARENT = "ORBITMQ_PARENT"
+"""The environment variable with the process that a server is a part of, see `orbitmq.testing.processes`."""
+_LOOK_S = 1.0
 
 
 class Service(Protocol):
@@ -47,14 +50,25 @@ async def serve_until_signal(make: Callable[[], S], announce: Callable[[S], None
 
     for number in SIGNALS:
         loop.add_signal_handler(number, stop)
+    watching = loop.create_task(_end_with_parent(stop))
     try:
         await service.start()
         with short_collections(loop):
             announce(service)
             await stopping.wait()
     finally:
+        watching.cancel()
         await service.stop()
         _restore_signals(loop)
+
+
+async def _end_with_parent(stop: Callable[[], None]) -> None:
+    """Stop when the process is gone that started this one as a part of itself; of others nothing is known, and they live on."""
+    parent = os.environ.get(PARENT, "")
+    while parent.isdigit() and os.getppid() == int(parent):
+        await asyncio.sleep(_LOOK_S)
+    if parent.isdigit():
+        stop()
 
 
 def raise_descriptor_limit() -> None:

@@ -1,0 +1,59 @@
+"""`orbitmq up --brokers 3`, killed by hand as README says; the long form is the row `failover/kills` of the proof."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+from e2e.test_cli import run_command, serving
+from waiting import until
+
+BROKERS = ("--brokers", 3, "--nameserver-port", 0, "--broker-port", 0, "-o", "json", "--data-dir")
+
+
+def master_of(name_servers: str) -> str:
+    """The address of the broker that NameServers know as the master."""
+    rows = json.loads(run_command("cluster", "-o", "json", name_servers=name_servers).stdout or "[]")
+    return next((row["address"] for row in rows if row["id"] == 0), "")
+
+
+def process_of(data_dir: Path, member: str) -> int:
+    """The process that runs with a member's settings."""
+    wanted = str(data_dir / member / "broker.conf").encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and wanted in (entry / "cmdline").read_bytes().split(b"\0"):
+            return int(entry.name)
+    raise AssertionError(f"no process of {member}")
+
+
+async def test_a_group_goes_on_when_its_master_is_killed_and_takes_it_back(tmp_path: Path) -> None:
+    with serving("up", *BROKERS, tmp_path) as server:
+        name_servers = server.name_servers
+        members = {address: name for name, address in server.ready.items() if name.startswith("broker-a-")}
+        assert len(members) == 3
+        for number in range(3):
+            assert run_command("send", "orders", f"before {number}", name_servers=name_servers).returncode == 0
+        first = master_of(name_servers)
+        os.kill(process_of(tmp_path, members[first]), signal.SIGKILL)
+        assert run_command("send", "orders", "after", name_servers=name_servers).returncode == 0
+        assert master_of(name_servers) not in ("", first)
+        consumed = run_command("consume", "orders", name_servers=name_servers).stdout.splitlines()
+        assert sorted(consumed) == ["after", "before 0", "before 1", "before 2"]
+        await until(lambda: _is_back(name_servers, first))
+        code, said = server.end()
+        assert code == 0
+        assert f"{members[first]} has ended (-9)" in said
+
+
+def _is_back(name_servers: str, address: str) -> bool:
+    rows = json.loads(run_command("cluster", "-o", "json", name_servers=name_servers).stdout or "[]")
+    return any(row["address"] == address and row["id"] != 0 for row in rows)
+
+
+async def test_the_brokers_of_a_group_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    with serving("up", *BROKERS, tmp_path) as server:
+        processes = [process_of(tmp_path, f"broker-a-{number}") for number in (1, 2, 3)]
+        server.end(signal.SIGKILL)
+        await until(lambda: not any(Path(f"/proc/{process}").exists() for process in processes))
