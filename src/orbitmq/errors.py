@@ -30,6 +30,7 @@ OrbitError
     ├── RequestTimeout        no answer in time
     ├── RemoteRefused         the server answered with a code other than SUCCESS
     ├── RouteNotFound         no NameServer knows a route for the topic
+    │   └── NoMaster              the brokers that it names have no master now
     ├── NoNameServer          none of the configured NameServers could be asked
     ├── OffsetsNotSet         some queues of a group were not set to another offset; `changes` lists those that were
     └── SendFailed            every attempt to send failed; `causes` lists them
@@ -236,6 +237,10 @@ class RemoteRefused(ClientError):
 
 class RouteNotFound(ClientError):
     """No NameServer knows a route for the topic."""
+
+
+class NoMaster(RouteNotFound):
+    """The topic has queues, and no broker of their names leads: another one may in a moment."""
 
 
 class NoNameServer(ClientError):

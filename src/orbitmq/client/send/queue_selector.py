@@ -15,9 +15,9 @@ from typing import NamedTuple
 from orbitmq.client.routing.route_queues import writable_queues
 from orbitmq.client.routing.routes import Routes
 from orbitmq.client.send.attempts import FaultTolerance
-from orbitmq.errors import RouteNotFound
+from orbitmq.errors import NoMaster, RouteNotFound
 from orbitmq.model.route import MessageQueue, TopicRoute
-from orbitmq.model.topic import AUTO_CREATE_TOPIC
+from orbitmq.model.topic import AUTO_CREATE_TOPIC, Perm
 from orbitmq.wire.messages.properties import tag_code
 
 
@@ -122,9 +122,12 @@ class QueueSelector:
     def _keep(self, topic: str, route: TopicRoute, is_template: bool) -> _TopicQueues:
         queues = writable_queues(topic, route, queue_count_max=self.queue_count if is_template else None)
         if not queues:
+            if any(data.perm & Perm.WRITE for data in route.queues):
+                names = ", ".join(data.broker_name for data in route.queues)
+                raise NoMaster(f"topic {topic} has a route, but none of its brokers has a master now: {names}")
             perms = ", ".join(f"{data.broker_name} perm {data.perm}" for data in route.queues) or "no queues at all"
             raise RouteNotFound(
-                f"topic {topic} has a route but no queue that can be written ({perms}): its masters are down, or write "
+                f"topic {topic} has a route but no queue that can be written ({perms}): write "
                 "permission was taken away (mqadmin updateTopicPerm and wipeWritePerm do that, and undo it)"
             )
         known = self._topics.get(topic)

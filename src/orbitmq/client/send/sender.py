@@ -18,7 +18,15 @@ from orbitmq.client.send.result import SendResult, decode_results
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, ConnectionFailed, OrbitError, RemoteRefused, RouteNotFound, SendFailed
+from orbitmq.errors import (
+    ClientError,
+    ConnectionFailed,
+    NoMaster,
+    OrbitError,
+    RemoteRefused,
+    RouteNotFound,
+    SendFailed,
+)
 from orbitmq.model.route import MessageQueue, TopicRoute
 
 SEND_TIMEOUT_MS = 3_000
@@ -116,7 +124,12 @@ class Sender:
                 if attempts is None:
                     attempts = Attempts(self._retries, loop.time() + limit_ms / 1000)
                     encoded = batch() if callable(batch) else batch
-                    queue = first if first is not None else await self._choose(attempts.deadline_s, target)
+                    try:
+                        queue = first if first is not None else await self._choose(attempts.deadline_s, target)
+                    except NoMaster as error:  # another broker may lead in a moment: that is waited for as for a broker
+                        attempts.record(error, None)
+                        self._session.routes.chase(target.topic)
+                        continue
                 left_ms = int(attempts.left_s(loop.time()) * 1000)
                 if left_ms <= 0:
                     break

@@ -1,5 +1,6 @@
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 
@@ -280,6 +281,19 @@ async def test_a_topic_whose_brokers_have_gone_is_waited_for_until_its_route_is_
         assert not sending.done()
         cluster.topic("orders", count=1)
         await parts.routes.refresh("orders")
+        ((result,),) = await asyncio.gather(sending)
+    assert result.queue_offset == 0
+
+
+async def test_a_topic_whose_broker_has_no_master_yet_is_waited_for(cluster):
+    cluster.topic("orders", count=1)
+    whole = cluster.routes["orders"]
+    slaves = tuple(replace(broker, addresses={1: "127.0.0.1:1"}) for broker in whole.brokers)
+    cluster.routes["orders"] = replace(whole, brokers=slaves)
+    async with sender_of(cluster, timeout_ms=60_000) as parts:
+        sending = asyncio.create_task(parts.sender.send(encoded(b"1"), ORDERS))
+        await until(lambda: parts.sender._pauses)
+        cluster.routes["orders"] = whole
         ((result,),) = await asyncio.gather(sending)
     assert result.queue_offset == 0
 
