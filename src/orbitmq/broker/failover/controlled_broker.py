@@ -169,6 +169,8 @@ class ControlledBroker:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for address in self.config.controllers:
+            self._pool.close_address(address)  # now, and not when all is saved: another member may lead meanwhile
         try:
             await self._leave()
         finally:
