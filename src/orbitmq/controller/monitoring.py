@@ -54,6 +54,8 @@ class ControllerMonitor:
             found.append(Alert("no_leader", "no controller leads: no master can be replaced"))
         elif service.consensus.is_leader and (names := _without_master(service)):
             found.append(Alert("no_master", f"no master for {', '.join(names[:10])}"))
+        if service.consensus.is_leader and (outside := _out_of_sync(service)):
+            found.append(Alert("out_of_sync", f"members without all messages: {', '.join(outside[:10])}"))
         found += [Alert("controllers_differ", warning) for warning in service.consensus.warnings[:1]]
         self._alerts.update(found)
         return self._alerts.alerts
@@ -89,12 +91,24 @@ class ControllerMetrics:
         yield make.gauge("leader", "1 at the controller that leads", service.consensus.is_leader)
         yield make.gauge("brokers_alive", "Brokers that are heard", service.liveness.count)
         text = "Groups that have had a master, and have none"
+        outside = "Members outside of their sync sets: each is a copy less"
+        yield make.gauge("members_out_of_sync", outside, len(_out_of_sync(service)))
         yield make.gauge("groups_without_master", text, len(_without_master(service)))
         ends = [((end,), count) for end, count in self._monitor.elections.items()]
         yield from make.counters("elections", "Elections by their ends", ("election_result",), ends)
         yield from self._server_metrics.requests()
         yield from self._server_metrics.connections()
         yield from self._server_metrics.process(self._monitor.alerts(service))
+
+
+def _out_of_sync(service: ControllerService) -> list[str]:
+    groups = service.replicas.groups.values()
+    return [
+        f"{broker_id} of {group.name}"
+        for group in sorted(groups, key=lambda group: group.name)
+        if group.master is not None
+        for broker_id in sorted(group.replicas.keys() - group.sync_set)
+    ]
 
 
 def _without_master(service: ControllerService) -> list[str]:

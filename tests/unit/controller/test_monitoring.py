@@ -17,8 +17,10 @@ def test_elections_are_counted_by_their_ends_under_javas_names():
 async def test_a_group_without_a_master_is_an_alert_at_the_leader(caplog):
     talk, monitor = Talk(), ControllerMonitor()
     await talk.led(1)
-    await talk.join(2)
     assert monitor.health(talk.service)["alerts"] == []
+    await talk.join(2)
+    outside = {"rule": "out_of_sync", "reason": "members without all messages: 2 of orders"}
+    assert monitor.health(talk.service)["alerts"] == [outside]
     talk.service.disconnect(1)
     await talk.settle()
     document = monitor.health(talk.service)
@@ -45,4 +47,5 @@ async def test_the_figures_have_names():
     assert values == {"leader": 1, "brokers_alive": 1}
     assert found["rocketmq_controller_groups_without_master"].samples[0].value == 0
     assert found["rocketmq_controller_elections"].samples[0].labels == {"election_result": "new_master_elected"}
+    assert found["rocketmq_controller_members_out_of_sync"].samples[0].value == 0
     assert "rocketmq_controller_alert" in found
