@@ -36,9 +36,12 @@ class Kills:
     Args:
         pace: messages that are acknowledged before something happens, at most.
         kinds: names of what happens, in the order of the first rounds; later ones are chosen.
+        only: nothing else happens.
     """
 
-    def __init__(self, home: Path, random: Random, *, pace: int = 300, kinds: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, home: Path, random: Random, *, pace: int = 300, kinds: tuple[str, ...] = (), only: str = ""
+    ) -> None:
         self.notes = Notes()
         self.outages: dict[tuple[str, str], list[float]] = {}
         """Seconds from a failure of the master to the next SEND_OK, by kind, and by who was answered."""
@@ -53,6 +56,8 @@ class Kills:
             "controller": self._kill_controller,
             "all": self._kill_all,
         }
+        if only:
+            self._all = {only: self._all[only]}
         self._first = kinds or tuple(random.sample([*self._all], len(self._all)))
         disk = random.choice(["ASYNC_FLUSH", "SYNC_FLUSH"])
         self._group = FailoverGroup(home, (TOPIC,), (WORKERS, READERS), flush_disk_type=disk)
@@ -101,7 +106,7 @@ class Kills:
         before, first = await group.state(), len(notes.failures_s)
         master_port = int((before.master_address or ":0").rpartition(":")[2])
         await self._all[kind.partition(" with")[0]]()
-        await until(group.is_whole, f"after {kind} one leads, and all are in the sync set")
+        await self._until_whole(kind)
         await self._more(20)
         self._load.may_send.clear()
         await until(lambda: not notes.in_flight, "every send is answered")
@@ -114,6 +119,13 @@ class Kills:
         if notes.longest_send_s > SEND_S_MAX:
             raise Lost(f"a send took {notes.longest_send_s:.1f} s")
         return kind, outages
+
+    async def _until_whole(self, kind: str) -> None:
+        group = self._group
+        try:
+            await until(group.is_whole, f"after {kind!r} one leads, and all are in the sync set")
+        except Lost as lost:
+            raise Lost(f"{lost}: {await group.state()}, {[await group.epochs(member) for member in MEMBERS]}") from None
 
     def _outages(self, failed_s: float, master_port: int) -> dict[str, float]:
         """Return how long after the failure no producer, and no probe of a member, was answered SEND_OK."""
@@ -235,6 +247,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m crash.failover_kills", description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--only", default="", help="what happens in every round, such as 'master'")
     parser.add_argument("--keep", type=Path, help="a directory where the stores and logs are left")
     options = parser.parse_args()
     logging.disable(logging.WARNING)  # brokers that are away are what this is about
@@ -242,7 +255,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"seed {options.seed}", flush=True)
     with tempfile.TemporaryDirectory() as directory:
-        kills = Kills(options.keep or Path(directory), Random(options.seed))
+        kills = Kills(options.keep or Path(directory), Random(options.seed), only=options.only)
         try:
             asyncio.run(kills.run(options.rounds, lambda text: print(text, flush=True)))
         except (Lost, ClientError, TimeoutError) as lost:

@@ -65,18 +65,23 @@ class Notes:
         if before != body:
             raise Lost(f"a reader was given {before[:20]!r} and then {body[:20]!r} at {place}")
 
-    def is_committed(self, queue_id: int, offset: int, end: int) -> None:
-        """Note a committed offset. Raises Lost: it is beyond the queue's end, or went back too far."""
+    def is_committed(self, queue_id: int, asked_s: float, offset: int, end: int) -> None:
+        """Note a committed offset. Raises Lost: it is beyond the queue's end, or went back too far.
+
+        Args:
+            asked_s: when it was asked for: what was noted since then may be newer.
+        """
         noted, now_s = self.committed[queue_id], time.monotonic()
+        before = [(at_s, known) for at_s, known in noted if at_s <= asked_s]
         if offset > end:
             raise Lost(f"{WORKERS} is at {offset} of queue {queue_id}, which ends at {end}")
         before_s = max(self.failures_s, default=now_s) - COMMITS_LOST_MS / 1_000
-        least = max((known for at_s, known in noted if at_s <= before_s), default=0)
-        newest = max((known for _, known in noted), default=0)
+        least = max((known for at_s, known in before if at_s <= before_s), default=0)
+        newest = max((known for _, known in before), default=0)
         if offset < newest:
             self.counts["commits that went back"] += 1
         if offset < (least if self.failures_s else newest):
-            lost_s = next(now_s - at_s for at_s, known in noted if known > offset)
+            lost_s = next(now_s - at_s for at_s, known in before if known > offset)
             raise Lost(
                 f"{WORKERS} went back from {newest} to {offset} in queue {queue_id}: "
                 f"what it committed {lost_s:.1f} s before is lost"
@@ -211,11 +216,16 @@ class FailoverLoad:
                     if known is not None:
                         self._notes.is_committed(queue_id, *known)
 
-    async def committed(self, member: str, queue_id: int) -> tuple[int, int] | None:
-        """Return a member's committed offset and end of a queue, None before there is one. Raises ClientError."""
+    async def committed(self, member: str, queue_id: int) -> tuple[float, int, int] | None:
+        """Return when a member was asked, its committed offset and end of a queue, None before there is one.
+
+        Raises:
+            ClientError: it does not answer.
+        """
+        asked_s = time.monotonic()
         header = QueryConsumerOffset(consumer_group=WORKERS, topic=TOPIC, queue_id=queue_id)
         answer = await self._group.ask(member, header)
         if answer.code != 0:
             return None
         offset = decode_header(OffsetResponse, answer.ext_fields).offset
-        return offset, await self._group.end(member, TOPIC, queue_id)
+        return asked_s, offset, await self._group.end(member, TOPIC, queue_id)

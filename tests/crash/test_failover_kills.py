@@ -1,5 +1,6 @@
 """Members of a group that fails over are killed under load; the long form is the row `failover/kills` of the proof."""
 
+import time
 from pathlib import Path
 from random import Random
 
@@ -42,11 +43,12 @@ def test_a_place_has_one_message() -> None:
 
 
 def test_commits_may_go_back_a_little_after_a_failure_only() -> None:
-    notes = Notes()
-    notes.is_committed(0, 10, 20)
+    notes, later_s = Notes(), time.monotonic() + 60
+    notes.is_committed(0, 0.0, 10, 20)
+    notes.is_committed(0, 0.0, 9, 20)
     with pytest.raises(Lost, match="went back from 10 to 9"):
-        notes.is_committed(0, 9, 20)
+        notes.is_committed(0, later_s, 9, 20)
     notes.failures_s.append(notes.committed[0][0][0] + 1)
-    notes.is_committed(0, 9, 20)
+    notes.is_committed(0, later_s, 9, 20)
     with pytest.raises(Lost, match="ends at 20"):
-        notes.is_committed(0, 21, 20)
+        notes.is_committed(0, later_s, 21, 20)
