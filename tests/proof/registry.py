@@ -123,6 +123,7 @@ def all_rows(root: Path) -> list[Row]:
     return [
         *_crash(),
         *_replication(),
+        *_failover(),
         *_hostile(),
         *_clusters(),
         *_simulations(),
@@ -211,6 +212,19 @@ def _replication() -> Iterator[Row]:
         sources=sources,
         minutes=3,
         takes_share=True,
+        seed=Seed("--seed"),
+    )
+
+
+def _failover() -> Iterator[Row]:
+    yield Row(
+        name="failover/kills",
+        rooms=("broker", "store", "ha", "controller", "raft", "client"),
+        asked="members of a group of three are killed or stand still 50 times: nothing promised is lost, never two masters",
+        command=("-m", "crash.failover_kills"),
+        sources=(*BROKER, "src/orbitmq/ha", "src/orbitmq/controller", "src/orbitmq/raft", "src/orbitmq/nameserver"),
+        minutes=6,
+        sizes=(Size("--rounds", 50, 3),),
         seed=Seed("--seed"),
     )
 

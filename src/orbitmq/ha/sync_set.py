@@ -17,6 +17,8 @@ LOST_MS = 500
 """A member without a connection for so long is proposed out."""
 BEHIND_MS = 1_500
 """So is one that did not come to what was the log's end then."""
+REFUSED_MS = 5_000
+"""One that the controllers have refused is not proposed again earlier: it is no member, and keeps others out."""
 
 
 class SyncSet:
@@ -39,6 +41,7 @@ class SyncSet:
         self._seen_ms = dict.fromkeys(ids, now_ms)
         self._current_ms = dict.fromkeys(ids, now_ms)
         self._targets: dict[int, int] = {}
+        self._refused_ms: dict[int, int] = {}
 
     @property
     def needed(self) -> frozenset[int]:
@@ -66,24 +69,36 @@ class SyncSet:
             self.proposed = self.ids - lost
             return self.proposed
         # Who joins counts first, so that what is acknowledged goes on no further than it is; then it can reach that.
-        self._joining = frozenset((self._joining & ends.keys()) | current) - self.ids
+        refused = {member for member, since_ms in self._refused_ms.items() if now_ms - since_ms < REFUSED_MS}
+        following = {member for member in self._joining & ends.keys() if now_ms - self._current_ms[member] < LOST_MS}
+        self._joining = frozenset(following | current) - self.ids - refused
         ready = {member for member in self._joining if ends[member] >= confirmed}
         if not ready:
             return None
-        self.proposed = self.ids | ready
+        # One by one: a refusal is one of all that are proposed.
+        self.proposed = self.ids | {min(ready)}
         return self.proposed
 
     def told(self, ids: frozenset[int], epoch: int, now_ms: int) -> None:
         """Take the set that the controller has, of this master's epoch; older ones are left out.
 
-        Also the same set once more, when what was proposed has not, and will not become it.
+        The same set once more says nothing of what was proposed: it may become the set still.
         """
-        if epoch < self.epoch:
+        if epoch <= self.epoch:
             return
         for member in ids - self.ids:
             self._seen_ms[member] = self._current_ms[member] = now_ms
         self.ids, self.epoch, self.proposed = ids, epoch, None
         self._joining -= ids
+
+    def settled(self, proposal: frozenset[int], ids: frozenset[int], epoch: int, now_ms: int) -> None:
+        """Take the set that the controller has after a proposal, which has not, and will not become it if it is another."""
+        if epoch == self.epoch and proposal == self.proposed:
+            for member in proposal - ids:
+                self._refused_ms[member] = now_ms
+            self._joining -= proposal
+            self.proposed = None
+        self.told(ids, epoch, now_ms)
 
     def _note(self, ends: Mapping[int, int], log_end: int, now_ms: int) -> frozenset[int]:
         """Note how far slaves are; return those that have what was the log's end at the last look."""

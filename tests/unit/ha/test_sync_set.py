@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbitmq.ha.sync_set import BEHIND_MS, LOST_MS, SyncSet
+from orbitmq.ha.sync_set import BEHIND_MS, LOST_MS, REFUSED_MS, SyncSet
 
 ALL, PAIR, ALONE = frozenset({1, 2, 3}), frozenset({1, 2}), frozenset({1})
 
@@ -68,9 +68,54 @@ def test_what_becomes_of_a_proposal_is_not_guessed() -> None:
     for now_ms in (100, 100_000):
         assert seen.decide({}, 500, 100, now_ms) is None
         assert seen.needed == {2}
-    seen.told(ALONE, 7, 100_000)
+    seen.settled(PAIR, ALONE, 7, 100_000)
     assert seen.decide({}, 500, 100, 100_000) is None
     assert seen.needed == frozenset()
+
+
+def test_the_set_that_is_asked_for_meanwhile_says_nothing_of_a_proposal() -> None:
+    seen = sync_set(ALONE)
+    assert seen.decide({2: 100}, 100, 100, 0) == PAIR
+    seen.told(ALONE, 7, 10)
+    seen.decide({}, 100, 100, 20)
+    assert seen.needed == {2}
+    seen.told(PAIR, 8, 30)
+    assert seen.proposed is None
+
+
+def test_an_answer_says_nothing_of_a_later_proposal() -> None:
+    seen = sync_set(ALONE)
+    assert seen.decide({2: 100}, 100, 100, 0) == PAIR
+    seen.told(PAIR, 8, 10)
+    assert seen.decide({2: 100, 3: 100}, 100, 100, 20) == ALL
+    seen.settled(PAIR, PAIR, 8, 30)
+    assert seen.proposed == ALL
+
+
+def test_a_slave_that_stands_still_while_it_joins_counts_no_more() -> None:
+    seen = sync_set(ALONE)
+    seen.decide({2: 100}, 200, 200, 0)
+    seen.decide({2: 200}, 300, 300, 100)
+    for now_ms in range(100, 100 + LOST_MS, 100):
+        assert seen.decide({2: 250}, 300, 300, now_ms) is None
+        assert seen.needed == {2}
+    assert seen.decide({2: 250}, 300, 300, 100 + LOST_MS) is None
+    assert seen.needed == frozenset()
+
+
+def test_a_slave_that_the_controllers_refuse_keeps_no_other_out() -> None:
+    seen = sync_set(ALONE)
+    ends = {2: 100, 3: 100}
+    first = seen.decide(ends, 100, 100, 0)
+    assert first == PAIR
+    seen.settled(first, ALONE, 7, 0)
+    assert seen.decide(ends, 100, 100, 100) == frozenset({1, 3})
+    assert seen.needed == {3}
+    seen.told(frozenset({1, 3}), 8, 100)
+    for now_ms in range(200, REFUSED_MS, 100):
+        assert seen.decide(ends, 100, 100, now_ms) is None
+        assert seen.needed == {3}
+    assert seen.decide(ends, 100, 100, REFUSED_MS) == ALL
 
 
 def test_an_older_set_is_left_out() -> None:
@@ -85,7 +130,7 @@ def test_an_older_set_is_left_out() -> None:
             st.dictionaries(st.sampled_from([2, 3]), st.integers(0, 400)),
             st.integers(0, 50),
             st.integers(1, 900),
-            st.sampled_from(["lost", "done", "refused", "late"]),
+            st.sampled_from(["lost", "done", "refused", "late", "asked for"]),
         ),
         max_size=40,
     )
@@ -114,5 +159,7 @@ def test_every_set_that_the_controller_may_have_is_covered(
             seen.told(seen.proposed, seen.epoch + 1, now_ms)
             possible = [seen.ids]
         elif seen.proposed is not None and answer == "refused":
-            seen.told(seen.ids, seen.epoch, now_ms)
+            seen.settled(seen.proposed, seen.ids, seen.epoch, now_ms)
             possible = [seen.ids]
+        elif answer == "asked for":
+            seen.told(seen.ids, seen.epoch, now_ms)

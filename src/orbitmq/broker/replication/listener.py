@@ -199,7 +199,8 @@ class SlaveListener:
                 log.warning("the controllers have not answered for the sync set %s: %s", sorted(proposal), error)
                 await asyncio.sleep(_TICK_MS / 1000)
             else:
-                self.tell_sync_set(told)
+                sync_set.settled(proposal, told.ids, told.epoch, self.monotonic())
+                self._need_members(sync_set)
                 return
 
     def _need_members(self, sync_set: SyncSet) -> None:
