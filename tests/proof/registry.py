@@ -271,6 +271,16 @@ def _simulations() -> Iterator[Row]:
         seed=Seed("--first", 0),
     )
     yield Row(
+        name="simulation/failover",
+        rooms=("ha", "controller", "broker"),
+        asked="500 simulated groups with a controller under faults: nothing acknowledged or read is lost, and they heal",
+        command=("-m", "failover"),
+        sources=("src/orbitmq/ha", "src/orbitmq/controller", "tests/failover"),
+        minutes=11,
+        sizes=(Size("--seeds", 500),),
+        seed=Seed("--first", 0),
+    )
+    yield Row(
         name="simulation/cluster",
         rooms=("broker", "nameserver", "client"),
         asked="200 simulated clusters under faults: no acknowledged message lost, all consumed",

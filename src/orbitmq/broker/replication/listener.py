@@ -182,6 +182,8 @@ class SlaveListener:
         replicated = self._replicated
         if replicated is None:
             return
+        # Who joins has to have what was acknowledged until this moment, also what no other slave had to confirm.
+        self._show_replicated()
         ends = {slave.feed.broker_id: slave.feed.acknowledged for slave in self._slaves if slave.feed.sent >= 0}
         proposal = sync_set.decide(ends, self.store.max_physical_offset, replicated.end, self.monotonic())
         self._need_members(sync_set)
