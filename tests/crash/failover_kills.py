@@ -71,7 +71,10 @@ class Kills:
             for number in range(rounds):
                 began_s = time.monotonic()
                 kind = self._first[number] if number < len(self._first) else self._random.choice([*self._all])
-                kind, outages = await self._round(kind)
+                try:
+                    kind, outages = await self._round(kind)
+                except Lost as lost:
+                    raise Lost(f"round {number + 1}, {kind}: {lost}") from None
                 shown = ", ".join(f"{who} {outage_s:.2f} s" for who, outage_s in outages.items())
                 say(
                     f"round {number + 1}: {kind}, {time.monotonic() - began_s:.1f} s"

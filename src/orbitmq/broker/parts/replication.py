@@ -42,6 +42,10 @@ class Following:
             ),
             period_s=PERIOD_S if context.role is None else _MEMBER_PERIOD_S,
         )
+        if context.role is not None:
+            # Before it counts as a member of the sync set, for it may be made the master from then on.
+            self.log.prepare = self.tables.take_over
+            self.log.before_report = self.tables.take_over_waiting
 
 
 def follow_rules(config: BrokerConfig) -> FollowRules:

@@ -65,6 +65,10 @@ class Follower:
         self._segment_size = segment_size
         self._heartbeat_s = heartbeat_ms / 1000
         self._silence_s = silence_ms / 1000
+        self.prepare: Callable[[str], Awaitable[None]] | None = None
+        """Called with the address where the master serves clients, before its log is followed."""
+        self.before_report: Callable[[], None] | None = None
+        """Called when there is more of the log, before the master is told."""
         self._said = ""
         self._report = 0
         self._writer: asyncio.StreamWriter | None = None
@@ -87,8 +91,10 @@ class Follower:
             if master:
                 try:
                     await self._compare()
+                    if self.prepare is not None:
+                        await self.prepare(self.master_broker)
                     await self._follow(master)
-                except (OSError, OrbitError, TimeoutError) as error:
+                except (OSError, OrbitError, TimeoutError, ValueError) as error:
                     self._say(f"the master {master} cannot be followed: {error or type(error).__name__}")
             await asyncio.sleep(_RETRY_S if self._role is None else _MEMBER_RETRY_S)
 
@@ -135,6 +141,8 @@ class Follower:
         def report(is_durable: bool | None) -> None:
             if is_durable and writer is self._writer:
                 self._report = max(self._report, position)
+                if self.before_report is not None:
+                    self.before_report()
                 writer.write(REPORT.pack(self._report))
 
         if self._store.wait_durable(position, report):

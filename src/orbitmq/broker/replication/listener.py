@@ -191,10 +191,10 @@ class SlaveListener:
             self._proposing = asyncio.get_running_loop().create_task(self._propose(proposal, sync_set))
 
     async def _propose(self, proposal: frozenset[int], sync_set: SyncSet) -> None:
-        """Ask the controllers for another sync set until it is known what became of it."""
+        """Ask the controllers for another sync set until it is known what became of it, from them or from their other answers."""
         assert self.role is not None
         log.info("the sync set %s is to be %s", sorted(sync_set.ids), sorted(proposal))
-        while True:
+        while sync_set.proposed is proposal:
             try:
                 told = await self.role.propose(ToldSyncSet(proposal, sync_set.epoch))
             except OrbitError as error:

@@ -154,6 +154,8 @@ class MasterTables:
         self._offset_max = offset_max
         self._clock = clock
         self._seen: dict[str, DataVersion] = {}
+        self._waiting: dict[tuple[str, str, int], int] = {}
+        """Committed offsets by group, topic and queue that this log has not come to yet."""
         self._failure: str | None = None
         """Why the last round failed: what repeats is said once."""
 
@@ -204,13 +206,22 @@ class MasterTables:
             self._take(changed, lambda configs: self._groups.update_all(configs, self._clock()))
             self._seen["groups"] = groups.data_version
         told = parse_offsets(await self._ask(master, GetAllConsumerOffsets()))
+        self._waiting = {}
         for key, queues in told.all.items():
             topic, _, group = key.partition(SEPARATOR)
             for queue_id, offset in queues.items():
-                offset_max = self._offset_max(topic, queue_id)
-                self._offsets.commit(group, topic, queue_id, offset, offset_max=offset_max)
+                self._waiting[group, topic, queue_id] = offset
+        self.take_over_waiting()
         # Pops that the master has answered since are made good from the log when this broker becomes the master.
         self._offsets.note_copied(told.version)
+
+    def take_over_waiting(self) -> None:
+        """Set the committed offsets that the master told last, as far as this log has come."""
+        for (group, topic, queue_id), offset in tuple(self._waiting.items()):
+            offset_max = self._offset_max(topic, queue_id)
+            self._offsets.commit(group, topic, queue_id, offset, offset_max=offset_max)
+            if offset <= offset_max:
+                del self._waiting[group, topic, queue_id]
 
     def _take(self, configs: list[T], update: Callable[[Iterable[T]], None]) -> None:
         """Take over all of these together, or if one of them is refused, each by itself."""

@@ -17,7 +17,7 @@ from orbitmq.broker.replication import metadata
 from orbitmq.broker.replication.follower import Follower
 from orbitmq.broker.replication.metadata import ask_no_master
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ConfigError
+from orbitmq.errors import ConfigError, ConnectionFailed
 from orbitmq.model.topic import TopicConfig
 from orbitmq.wire.headers import GetReplicationStatus, SendResponse
 
@@ -318,6 +318,46 @@ async def test_a_slave_reports_what_its_disk_has(tmp_path: Path, monkeypatch: py
         assert slaves.slaves[0].acknowledged == 0
         waiting[0](True)
         await until(lambda: slaves.slaves[0].acknowledged == master.broker.service.store.max_physical_offset)
+
+
+async def test_a_slave_prepares_before_it_follows_and_before_each_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with broker(tmp_path / "m", ha_listen_port=0) as master, slave(tmp_path / "s", master) as copy:
+        slaves, store = master.broker.service.slave_listener, copy.broker.service.store
+        seen: list[tuple[int, int]] = []
+        copy.broker.service.following.log.before_report = lambda: seen.append(
+            (store.max_physical_offset, slaves.slaves[0].acknowledged)
+        )
+        await until(lambda: bool(slaves.slaves))
+        await master.send()
+        await until(lambda: slaves.slaves[0].acknowledged == master.broker.service.store.max_physical_offset)
+        assert seen[-1][1] < seen[-1][0] == slaves.slaves[0].acknowledged
+    steps: list[str] = []
+
+    async def follow(master: str) -> None:
+        steps.append(f"follow {master}")
+        raise asyncio.CancelledError
+
+    async def prepare(master: str) -> None:
+        steps.append(f"prepare {master}")
+        if len(steps) == 1:
+            raise ConnectionFailed(master, "not yet")
+
+    async def compare() -> None:
+        """Nothing to compare."""
+
+    given: Any = None
+    follower = Follower(
+        given, SEGMENT_SIZE, ask_no_master, master="ha:1", has_name_servers=False, heartbeat_ms=1, silence_ms=1
+    )
+    follower.master_broker, follower.prepare = "m:1", prepare
+    monkeypatch.setattr(follower, "_follow", follow)
+    monkeypatch.setattr(follower, "_compare", compare)
+    monkeypatch.setattr("orbitmq.broker.replication.follower._RETRY_S", 0)
+    with pytest.raises(asyncio.CancelledError):
+        await follower.run()
+    assert steps == ["prepare m:1", "prepare m:1", "follow ha:1"]
 
 
 async def test_a_slave_says_whom_it_follows(tmp_path: Path) -> None:

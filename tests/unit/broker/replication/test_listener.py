@@ -12,10 +12,14 @@ import pytest
 from orbitmq.broker.delivery import in_memory_check
 from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.broker.replication import listener
+from orbitmq.broker.replication.listener import FollowRules, SlaveListener
+from orbitmq.broker.replication.role import ControlledRole
 from orbitmq.broker.replication.slow_readers import SlowReaders
+from orbitmq.errors import ConnectionFailed
 from orbitmq.ha.replica_acks import ReplicaAckResult
 from orbitmq.ha.slave import HEADER, REPORT
 from orbitmq.store import Draft
+from orbitmq.wire.bodies.controller import SyncSet as ToldSyncSet
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.stats import SlaveStatus
 from orbitmq.wire.header import decode_header
@@ -269,6 +273,33 @@ async def test_who_waits_when_the_broker_stops_is_answered(serve: Serve) -> None
         store.append(Draft("t", 0, b"x"))
         assert harness.broker.service.slave_listener.wait_replicated(store.max_physical_offset, told.append) is None
     assert told == [ReplicaAckResult.LATE]
+
+
+async def test_a_proposal_that_was_settled_meanwhile_is_not_made_again() -> None:
+    proposed: list[ToldSyncSet] = []
+
+    async def propose(wanted: ToldSyncSet) -> ToldSyncSet:
+        proposed.append(wanted)
+        followed.tell_sync_set(ToldSyncSet(wanted.ids, wanted.epoch + 1))
+        raise ConnectionFailed("controllers", "no answer")
+
+    role = ControlledRole(
+        broker_id=1,
+        epoch=1,
+        master_id=1,
+        master_address="m:1",
+        sync_set=ToldSyncSet(frozenset({1}), 7),
+        propose=propose,
+        changed=lambda: None,
+    )
+    followed = SlaveListener(memory_store(), FollowRules(4_096, are_waited_for=True), lambda: 0, role)
+    sync_set = followed.sync_set
+    assert sync_set is not None
+    proposal = sync_set.decide({2: 0}, 0, 0, 0)
+    assert proposal is not None
+    await asyncio.wait_for(followed._propose(proposal, sync_set), 5)
+    assert proposed == [ToldSyncSet(frozenset({1, 2}), 7)]
+    assert (sync_set.ids, sync_set.proposed) == ({1, 2}, None)
 
 
 class Harness:

@@ -92,6 +92,25 @@ def test_a_group_is_never_further_than_the_log_that_is_here() -> None:
     assert offsets.query("g", "t", 0) == 5
 
 
+def test_an_offset_beyond_the_log_is_taken_over_when_the_log_has_it() -> None:
+    end, offsets, answers = 5, GroupOffsets(), Master("a")
+    tables: Any = (Registry(), Registry(), offsets)
+    progress: Any = SimpleNamespace()
+    follower = MasterTables(answers.ask, lambda: "m:1", *tables, lambda topic, queue_id: end, lambda: 0, progress)
+    asyncio.run(follower.take_over("m:1"))
+    end = 6
+    follower.take_over_waiting()
+    assert offsets.query("g", "t", 0) == 6
+    end = 1_000
+    follower.take_over_waiting()
+    told = offsets.query("g", "t", 0)
+    assert told is not None
+    assert 6 < told < 1_000
+    offsets.commit("g", "t", 0, 3, offset_max=1_000)
+    follower.take_over_waiting()
+    assert offsets.query("g", "t", 0) == 3
+
+
 def test_offsets_keep_the_time_at_which_their_master_has_saved_them() -> None:
     master, offsets = Master("a"), GroupOffsets()
     master.answers[GetAllConsumerOffsets] = format_offsets(DataVersion(0, 5_000, 3), {"t@g": {0: 2}})
