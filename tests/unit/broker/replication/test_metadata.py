@@ -94,9 +94,12 @@ def test_a_group_is_never_further_than_the_log_that_is_here() -> None:
 
 def test_an_offset_beyond_the_log_is_taken_over_when_the_log_has_it() -> None:
     end, offsets, answers = 5, GroupOffsets(), Master("a")
-    tables: Any = (Registry(), Registry(), offsets)
+    topics: Any = Registry()
+    groups: Any = Registry()
     progress: Any = SimpleNamespace()
-    follower = MasterTables(answers.ask, lambda: "m:1", *tables, lambda topic, queue_id: end, lambda: 0, progress)
+    follower = MasterTables(
+        answers.ask, lambda: "m:1", topics, groups, offsets, lambda topic, queue_id: end, lambda: 0, progress
+    )
     asyncio.run(follower.take_over("m:1"))
     end = 6
     follower.take_over_waiting()
