@@ -18,10 +18,10 @@ from random import Random
 from statistics import quantiles
 
 from crash.failover_group import MEMBERS, FailoverGroup
-from crash.failover_load import READERS, TOPIC, WORKERS, FailoverLoad, Notes
+from crash.failover_load import ALL_COMMITS_LOST_S, READERS, TOPIC, WORKERS, FailoverLoad, Notes
 from crash.replica_load import QUEUES, Place
 from crash.replicas import WAIT_S, Lost, read, until
-from orbitmq.errors import ClientError
+from orbitmq.errors import OrbitError
 
 ROUNDS = 50
 FREEZE_S = (2.0, 6.0)
@@ -176,9 +176,6 @@ class Kills:
                 (place.queue_offset for place in there if place.queue_id == queue_id), default=self._checked[queue_id]
             )
 
-    def _fails(self) -> None:
-        self.notes.failures_s.append(time.monotonic())
-
     async def _restart(self, *members: str) -> None:
         await asyncio.sleep(self._random.random() * RESTART_S_MAX)
         async with asyncio.timeout(WAIT_S):
@@ -190,7 +187,7 @@ class Kills:
 
     async def _kill(self, member: str) -> None:
         if member == await self._group.master():
-            self._fails()
+            self.notes.fails()
         await self._group.cluster.kill_broker(member)
 
     async def _kill_master(self) -> None:
@@ -225,13 +222,13 @@ class Kills:
         await self._restart(member)
 
     async def _kill_all(self) -> None:
-        self._fails()
+        self.notes.fails(ALL_COMMITS_LOST_S)
         await asyncio.gather(*map(self._group.cluster.kill_broker, MEMBERS))
         await self._restart(*MEMBERS)
 
     async def _freeze_master(self) -> None:
         master = await self._group.master()
-        self._fails()
+        self.notes.fails()
         await self._freeze(master)
 
     async def _freeze_slave(self) -> None:
@@ -254,19 +251,26 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="a directory where the stores and logs are left")
     options = parser.parse_args()
     logging.disable(logging.WARNING)  # brokers that are away are what this is about
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    is_interrupted = False
+
+    def interrupt(number: int, frame: object) -> None:
+        nonlocal is_interrupted
+        is_interrupted = True
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     print(f"seed {options.seed}", flush=True)
     with tempfile.TemporaryDirectory() as directory:
         kills = Kills(options.keep or Path(directory), Random(options.seed), only=options.only)
         try:
             asyncio.run(kills.run(options.rounds, lambda text: print(text, flush=True)))
-        except (Lost, ClientError, TimeoutError) as lost:
+        except (Lost, OrbitError, TimeoutError, KeyboardInterrupt) as lost:
+            if is_interrupted:  # what was starting then may say that it died
+                print("interrupted", file=sys.stderr)
+                return 130
             print(f"seed {options.seed}: {lost!r}")
             return 1
-        except KeyboardInterrupt:
-            print("interrupted", file=sys.stderr)
-            return 130
         finally:
             print("\n".join(kills.figures()), flush=True)
     print(f"{options.rounds} rounds, 0 lost: {kills.told}")

@@ -18,8 +18,10 @@ from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import OffsetResponse, QueryConsumerOffset, SendMessage, SendResponse
 
 TOPIC, WORKERS, READERS = "numbered", "workers", "readers"
-COMMITS_LOST_MS = 1_500
-"""So much of what was committed before a failure of the master may be missing after it."""
+COMMITS_LOST_S = 1.5
+"""So much of what was committed before a failure of the master may be missing after it: members ask for it every second."""
+ALL_COMMITS_LOST_S = 3.0
+"""After a failure of all members: they write what they have every half second, once the disk has the log up to there."""
 _PAUSE_S = 0.02
 _PROBE_TIMEOUT_MS = 12_000
 """Longer than any member stands still: what it answers then is of interest."""
@@ -48,7 +50,14 @@ class Notes:
         self.in_flight = 0
         self.failures_s: list[float] = []
         """When masters were killed, or stood still."""
+        self.commits_lost_s = 0.0
+        """How much the last failure may cost."""
         self.committed: dict[int, list[tuple[float, int]]] = {queue_id: [] for queue_id in QUEUES}
+
+    def fails(self, commits_lost_s: float = COMMITS_LOST_S) -> None:
+        """Note that the master fails now."""
+        self.failures_s.append(time.monotonic())
+        self.commits_lost_s = commits_lost_s
 
     def acknowledged(self, place: Place, body: bytes, began_s: float, message_id: str, *, by_producer: bool) -> None:
         """Note a SEND_OK. Raises Lost: another message was acknowledged at the same place."""
@@ -75,7 +84,7 @@ class Notes:
         before = [(at_s, known) for at_s, known in noted if at_s <= asked_s]
         if offset > end:
             raise Lost(f"{WORKERS} is at {offset} of queue {queue_id}, which ends at {end}")
-        before_s = max(self.failures_s, default=now_s) - COMMITS_LOST_MS / 1_000
+        before_s = max(self.failures_s, default=now_s) - self.commits_lost_s
         least = max((known for at_s, known in before if at_s <= before_s), default=0)
         newest = max((known for _, known in before), default=0)
         if offset < newest:

@@ -48,7 +48,8 @@ def test_commits_may_go_back_a_little_after_a_failure_only() -> None:
     notes.is_committed(0, 0.0, 9, 20)
     with pytest.raises(Lost, match="went back from 10 to 9"):
         notes.is_committed(0, later_s, 9, 20)
-    notes.failures_s.append(notes.committed[0][0][0] + 1)
+    notes.fails(commits_lost_s=1.5)
+    notes.failures_s[-1] = notes.committed[0][0][0] + 1
     notes.is_committed(0, later_s, 9, 20)
     with pytest.raises(Lost, match="ends at 20"):
         notes.is_committed(0, later_s, 21, 20)

@@ -144,7 +144,11 @@ class ServerProcess:
         config_path.write_text(javaproperties.dumps(dict(self._properties), timestamp=None), encoding="utf-8")
         self._process = process = self._spawn(config_path, log_path)
         assert process.stdout is not None
-        line = await asyncio.to_thread(process.stdout.readline)
+        try:
+            line = await asyncio.to_thread(process.stdout.readline)
+        except BaseException:
+            process.kill()  # nobody else knows of it yet
+            raise
         if not line:
             await self.kill()
             raise ServerDied(

@@ -1,3 +1,5 @@
+import asyncio
+import signal
 import socket
 
 import psutil
@@ -165,3 +167,18 @@ def test_words_before_the_command_start_it(tmp_path, new_child):
             await process.stop()
 
     assert run(work()) == "here"
+
+
+def test_a_start_that_is_cancelled_leaves_no_process(tmp_path):
+    """A broker of a controlled group waits for its controllers for as long as it takes."""
+    config = {"namesrvAddr": "127.0.0.1:9", "controllerAddr": "127.0.0.1:9", "enableControllerMode": "true"}
+    config |= {"storePathRootDir": str(tmp_path), "listenPort": "0", "bindAddress": "127.0.0.1"}
+
+    async def body():
+        process = ServerProcess("broker", config, tmp_path)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(process.start(), 1)
+        return process._process
+
+    with run(body()) as child:
+        assert child.wait(10) == -signal.SIGKILL
