@@ -44,8 +44,14 @@ class Broker:
     epochs: Epochs = ()
     is_up: bool = True
     paused_until_ms: int = 0
+    is_complete: bool = True
+    """False: its machine stopped, and its log may lack what it acknowledged."""
+    follow_from: int = 0
+    """Of a slave: where its master's log ended when it began to follow."""
     heard_ms: int = 0
     """When the controller last heard it."""
+    standing: Standing = field(default_factory=Standing)
+    """What it said then."""
     epoch: int = 0
     """Of its role; 0: none."""
     follows: int | None = None
@@ -61,6 +67,12 @@ class Broker:
     @property
     def leads(self) -> bool:
         return self.follows == self.id
+
+    def as_told(self) -> Standing:
+        """What its heartbeats say."""
+        end = len(self.log)
+        epoch = self.epoch or epoch_rules.epoch_at(self.epochs, end)
+        return Standing(epoch, end, is_complete=self.is_complete)
 
     def lose_role(self) -> None:
         self.epoch, self.follows, self.sync_set, self.acks, self.readable = 0, None, None, None, None
@@ -79,7 +91,7 @@ class Group:
         self.acknowledged: dict[int, Record] = {}
         """Place in the log -> the record that was acknowledged there."""
         self.read: dict[int, Record] = {}
-        self.counts = dict.fromkeys(("acknowledged", "elections", "cuts", "alters"), 0)
+        self.counts = dict.fromkeys(("acknowledged", "elections", "cuts", "alters", "power cuts"), 0)
         self.cut: set[frozenset[int]] = set()
         """Pairs that cannot reach one another; 0 is the controller."""
         self.loss = self.random.choice((0.0, 0.05, 0.3))
@@ -121,7 +133,8 @@ class Group:
         before = self.counts["acknowledged"]
         self._hurt = lambda: None  # type: ignore[method-assign]
         self.run(600)
-        if self.counts["acknowledged"] == before or len(self.group.sync_set) != len(self.brokers):
+        is_whole = all(broker.is_complete for broker in self.brokers.values())
+        if self.counts["acknowledged"] == before or len(self.group.sync_set) != len(self.brokers) or not is_whole:
             raise Violation(
                 f"after healing the group has the sync set {sorted(self.group.sync_set)}, and acknowledges nothing"
             )
@@ -132,9 +145,11 @@ class Group:
         broker = self.random.choice(list(self.brokers.values()))
         chance = self.random.random()
         if chance < 0.004:
-            broker.is_up = False
-            broker.lose_role()
-            self._later(lambda: self._restart(broker), self.random.randrange(100, 8_000))
+            self._end(broker)
+        elif chance < 0.005:
+            self._lose_power([broker])
+        elif chance < 0.0057:
+            self._lose_power(list(self.brokers.values()))
         elif chance < 0.008:
             broker.paused_until_ms = self.now_ms + self.random.randrange(100, 6_000)
         elif chance < 0.014:
@@ -142,6 +157,26 @@ class Group:
             pair = frozenset({broker.id, other})
             self.cut.add(pair)
             self._later(lambda: self.cut.discard(pair), self.random.randrange(100, 6_000))
+
+    def _end(self, broker: Broker) -> None:
+        """End a process, and start it again some time later."""
+        broker.is_up = False
+        broker.lose_role()
+        self._later(lambda: self._restart(broker), self.random.randrange(100, 8_000))
+
+    def _lose_power(self, brokers: list[Broker]) -> None:
+        """End machines: of each log only a part is on the disk. What no member of the sync set has then is lost with reason."""
+        self.counts["power cuts"] += 1
+        for broker in brokers:
+            self._end(broker)
+            if self.random.random() < 0.8:
+                del broker.log[len(broker.log) - self.random.randrange(min(30, len(broker.log)) + 1) :]
+            broker.is_complete = False
+        left = max((self.brokers[member].log for member in self.group.sync_set), key=_rank_of_log, default=[])
+        for known in (self.acknowledged, self.read):
+            for place in list(known)[-100:]:
+                if place >= len(left):
+                    del known[place]
 
     def _restart(self, broker: Broker) -> None:
         broker.is_up = True
@@ -165,7 +200,7 @@ class Group:
 
     def _living(self) -> LiveMembers:
         heard = [broker for broker in self.brokers.values() if self.now_ms - broker.heard_ms < BEAT_TIMEOUT_MS]
-        return LiveMembers({broker.id: Standing(broker.epoch, len(broker.log)) for broker in heard})
+        return LiveMembers({broker.id: broker.standing for broker in heard})
 
     def _control(self) -> None:
         master, before = self.group.master, self.group.master_epoch
@@ -193,8 +228,10 @@ class Group:
     # A broker
 
     def _act(self, broker: Broker) -> None:
+        standing = broker.as_told()
+
         def heard() -> None:
-            broker.heard_ms = self.now_ms
+            broker.heard_ms, broker.standing = self.now_ms, standing
 
         self._send(broker.id, 0, heard)
         if self.random.random() < 0.3:
@@ -217,13 +254,34 @@ class Group:
                 broker.sync_set.told(group.sync_set, group.sync_set_epoch, self.now_ms)
                 self._need(broker)
             return
+        if group.master == broker.id and not broker.is_complete:
+            self._send(broker.id, 0, lambda: self._resign(broker))
+            return
+        if group.master == broker.id and group.sync_set != {broker.id}:
+            alone = frozenset({broker.id})
+            self._send(broker.id, 0, lambda: self._alter(broker, group.master_epoch, alone, group.sync_set_epoch))
+            return
         broker.lose_role()
         if group.master == broker.id:
             self._begin(broker, group)
         else:
             self._join(broker, self.brokers[group.master], group.master_epoch)
 
+    def _resign(self, broker: Broker) -> None:
+        """As `ControlledBroker._ask_leadership` of a master whose log may be incomplete."""
+        before = self.group.master_epoch
+        self._decide(ElectMaster(name=NAME, asker=broker.id, living=self._living(), now_ms=self.now_ms))
+        if self.group.master == broker.id and self.group.master_epoch != before:
+            group = self.group
+            self._send(0, broker.id, lambda: self._elected(broker, group))
+
+    def _elected(self, broker: Broker, group: ReplicaGroup) -> None:
+        if broker.is_up and broker.paused_until_ms <= self.now_ms and group.master_epoch > broker.epoch:
+            broker.is_complete = True
+            self._told(broker, group)
+
     def _begin(self, broker: Broker, group: ReplicaGroup) -> None:
+        broker.is_complete = True
         broker.epochs = epoch_rules.begin_epoch(broker.epochs, group.master_epoch, 0, len(broker.log))
         broker.epoch, broker.follows = group.master_epoch, broker.id
         broker.sync_set = SyncSet(broker.id, group.sync_set, group.sync_set_epoch, self.now_ms)
@@ -243,7 +301,7 @@ class Group:
             self.counts["cuts"] += 1
             del broker.log[place:]
         broker.epochs = master.epochs
-        broker.epoch, broker.follows = epoch, master.id
+        broker.epoch, broker.follows, broker.follow_from = epoch, master.id, len(master.log)
 
     def _follow(self, broker: Broker, master: Broker) -> None:
         """Take some records of the master's log, and report what there is."""
@@ -258,6 +316,8 @@ class Group:
             )
         if self.random.random() < 0.8:
             broker.log += master.log[end : end + self.random.randrange(1, 6)]
+        if len(broker.log) >= broker.follow_from:
+            broker.is_complete = True
         reported, epoch = len(broker.log), broker.epoch
         self._send(broker.id, master.id, lambda: self._reported(master, epoch, broker.id, reported))
 
@@ -350,6 +410,8 @@ class Group:
     def check(self) -> None:
         """I1, I4, I6: what was acknowledged, or read, is at its place on every member of the controller's set."""
         for member in self.group.sync_set:
+            if not self.brokers[member].is_complete:
+                continue
             log = self.brokers[member].log
             for known, what in ((self.acknowledged, "acknowledged"), (self.read, "read")):
                 for place in list(known)[-20:]:
@@ -360,11 +422,17 @@ class Group:
         """The same for all records, once."""
         for member in self.group.sync_set:
             log = self.brokers[member].log
+            if not self.brokers[member].is_complete:
+                continue
             for place, record in (self.acknowledged | self.read).items():
                 if place >= len(log) or log[place] != record:
                     raise Violation(
                         f"{record} was acknowledged or read at {place}, and {member} of the sync set lacks it"
                     )
+
+
+def _rank_of_log(log: list[Record]) -> tuple[int, int]:
+    return (log[-1][0] if log else 0), len(log)
 
 
 def live(seed: int, steps: int = 1_200) -> Group:

@@ -86,8 +86,14 @@ MUTANTS = (
     Mutant("a new master begins no epoch", epochs, "begin_epoch",
            lambda real: lambda own, epoch, start, end: tuple(own) or real(own, epoch, start, end)),
     Mutant("a member outside of the set is elected", decisions, "elect",
-           lambda real: lambda group, living, designated=None, is_unclean=False: real(
-               group, living, designated=designated, is_unclean=True)),
+           lambda real: lambda group, living, **rules: real(group, living, **{**rules, "is_unclean": True})),
+    Mutant("a member whose machine stopped counts as complete", decisions, "_is_complete",
+           lambda _: lambda broker_id, living: broker_id in living.alive),
+    Mutant("incomplete members do not wait for the others", decisions, "_trusted",
+           lambda _: lambda members, living, *, is_late: members),
+    Mutant("of incomplete members the first is elected", decisions, "_rank", lambda _: lambda broker_id, living: broker_id),
+    Mutant("a master that was elected, and never began, is alone in the set", decisions, "_first_sync_set",
+           lambda _: lambda group, elected, living: frozenset([elected])),
     Mutant("a sync set of an older epoch is taken", decisions, "_check_sync_set", lambda _: lambda group, command: (0, "")),
 )  # fmt: skip
 

@@ -44,12 +44,18 @@ class RegisterBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectMaster:
-    """A request for a master: by a member, an administrator (`designated`), or the controller itself (neither)."""
+    """A request for a master: by a member, an administrator (`designated`), or the controller itself (neither).
+
+    Args:
+        is_unclean: a member outside of the sync set may lead.
+        is_late: members of the sync set that are away were waited for long enough.
+    """
 
     name: str
     asker: int | None = None
     designated: int | None = None
     is_unclean: bool = False
+    is_late: bool = False
     living: LiveMembers
     now_ms: int
 
@@ -162,8 +168,12 @@ def _living(value: Any) -> LiveMembers:
     alive, unheard = value
     if not isinstance(alive, dict) or len(alive) > REPLICAS_MAX:
         raise ValueError(f"at most {REPLICAS_MAX} living members are expected")
-    standings = {natural(int(key)): Standing(*map(number, values)) for key, values in alive.items()}
+    standings = {natural(int(key)): _standing(*values) for key, values in alive.items()}
     return LiveMembers(standings, broker_ids(unheard))
+
+
+def _standing(epoch: Any, max_offset: Any, priority: Any, is_complete: Any) -> Standing:
+    return Standing(number(epoch), number(max_offset), number(priority), optional(boolean)(is_complete))
 
 
 def _plain(value: Any) -> Any:
@@ -187,6 +197,7 @@ _TYPES: Mapping[str, tuple[type[Command], Mapping[str, Callable[[Any], Any]]]] =
             "asker": optional(natural),
             "designated": optional(natural),
             "is_unclean": boolean,
+            "is_late": boolean,
             "living": _living,
             "now_ms": number,
         },

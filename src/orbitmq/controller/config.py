@@ -54,6 +54,9 @@ class ControllerConfig(ServerSecuritySettings):
     """Between two looks for brokers that are silent; Java: 5000."""
     scan_inactive_master_interval: int = 500
     """Between two looks for groups whose master is lost; Java: 5000."""
+    incomplete_election_wait_ms: int = 60_000
+    """Ours: how long an election waits for members of the sync set, when the log of each that is here may lack what it
+    acknowledged: its machine stopped, without SYNC_FLUSH."""
     enable_elect_unclean_master: bool = False
     """A broker that lacks confirmed messages may lead when no other can."""
     notify_broker_role_changed: bool = True
@@ -160,6 +163,7 @@ _PATHS = ("controller_store_path", "config_store_path", "acl_file")
 _RANGES: dict[str, tuple[int, int]] = {
     "scan_not_active_broker_interval": (10, 600_000),
     "scan_inactive_master_interval": (10, 600_000),
+    "incomplete_election_wait_ms": (0, 86_400_000),
     "server_channel_max_idle_time_seconds": (0, 86_400),
     "server_socket_backlog": (1, 65_535),
     "connections_max": (0, 10_000_000),

@@ -85,30 +85,54 @@ def _elect(group: ReplicaGroup, command: ElectMaster) -> CommandResult:
     wanted = command.designated if command.designated is not None else command.asker
     if wanted is not None and wanted not in group.replicas:
         return _stranger(group, wanted)
+    # A master that asks, and may lack what it acknowledged, leads on in another epoch or not at all.
+    resigns = wanted is not None and wanted == group.master and not _is_complete(wanted, command.living)
     if not group.was_led and wanted is not None:
         elected: int | None = wanted  # there is no data yet that it could lack
     else:
-        elected = elect(group, command.living, designated=command.designated, is_unclean=command.is_unclean)
+        elected = elect(
+            group,
+            command.living,
+            designated=command.designated,
+            is_unclean=command.is_unclean,
+            resigns=resigns,
+            is_late=command.is_late,
+        )
     if elected is None:
         return _no_master(group, command)
-    if elected == group.master:
+    if elected == group.master and not resigns:
         remark = f"The old master {elected} is still alive, not need to elect new master for broker {group.name}"
         return CommandResult(ResponseCode.CONTROLLER_MASTER_STILL_EXIST, remark, group)
     return _changed(
         group,
         master=elected,
         master_epoch=group.master_epoch + 1,
-        sync_set=frozenset([elected]),
+        sync_set=_first_sync_set(group, elected, command.living),
         sync_set_epoch=group.sync_set_epoch + 1,
         was_led=True,
         elected_at_ms=command.now_ms,
     )
 
 
+def _first_sync_set(group: ReplicaGroup, elected: int, living: LiveMembers) -> frozenset[int]:
+    """Return the sync set of a new master.
+
+    It stays until the master makes it smaller, so that the others may lead if it never begins: it may have died with the one
+    before. Java's brokers take no such step, and begin alone.
+    """
+    takes_step = elected in living.alive and living.alive[elected].is_complete is not None
+    return group.sync_set if takes_step and elected in group.sync_set else frozenset([elected])
+
+
 def _no_master(group: ReplicaGroup, command: ElectMaster) -> CommandResult:
+    here, why = group.sync_set & command.living.alive.keys(), ""
+    if here and not any(_is_complete(broker_id, command.living) for broker_id in here):
+        away = sorted(group.sync_set - here)
+        why = f", {away} of the sync set are waited for: the logs of {sorted(here)} may be incomplete"
     if command.asker is not None or command.designated is not None:
-        return CommandResult(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, "Failed to elect a new master", group)
-    remark = "Old master has down and failed to elect a new broker master"
+        remark = f"Failed to elect a new master{why}"
+        return CommandResult(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, remark, group)
+    remark = f"Old master has down and failed to elect a new broker master{why}"
     # The sync set stays: a member of it that returns may lead.
     outcome = _without_master(group, command.now_ms) if group.master is not None else CommandResult(group=group)
     return outcome._replace(code=ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, remark=remark)
@@ -188,27 +212,49 @@ def _changed(group: ReplicaGroup, **values: object) -> CommandResult:
 
 
 def elect(
-    group: ReplicaGroup, living: LiveMembers, *, designated: int | None = None, is_unclean: bool = False
+    group: ReplicaGroup,
+    living: LiveMembers,
+    *,
+    designated: int | None = None,
+    is_unclean: bool = False,
+    resigns: bool = False,
+    is_late: bool = False,
 ) -> int | None:
     """Return the id of the member that shall lead; the old master when it need not change, None when no member can.
 
     Args:
         designated: this one or none.
         is_unclean: when no member of the sync set can lead, another one may: it lacks confirmed messages.
+        resigns: the master leads only if it is elected again.
+        is_late: see `ElectMaster`.
     """
-    elected = _elect_among(group.sync_set, group, living, designated)
+    master = group.master
+    is_kept = not resigns and (master in living.alive or master in living.unheard) and designated in (None, master)
+    if is_kept and master in group.sync_set:
+        return master
+    if designated is not None:
+        trusted: Collection[int] = group.sync_set  # an administrator need not wait
+    else:
+        trusted = _trusted(group.sync_set, living, is_late=is_late)
+    elected = _elect_among(trusted, living, designated)
     if elected is None and is_unclean:
-        elected = _elect_among(group.replicas, group, living, designated)
+        elected = master if is_kept and master in group.replicas else _elect_among(group.replicas, living, designated)
     return elected
 
 
-def _elect_among(
-    members: Collection[int], group: ReplicaGroup, living: LiveMembers, designated: int | None
-) -> int | None:
-    master = group.master
-    is_kept = master in living.alive or master in living.unheard
-    if master in members and is_kept and designated in (None, master):
-        return master
+def _trusted(members: Collection[int], living: LiveMembers, *, is_late: bool) -> Collection[int]:
+    """Return the members of a sync set among which the longest log has all that is left of what was acknowledged."""
+    complete = [broker_id for broker_id in members if _is_complete(broker_id, living)]
+    if complete or is_late or all(broker_id in living.alive for broker_id in members):
+        return complete or members
+    return ()
+
+
+def _is_complete(broker_id: int, living: LiveMembers) -> bool:
+    return broker_id in living.alive and living.alive[broker_id].is_complete is not False
+
+
+def _elect_among(members: Collection[int], living: LiveMembers, designated: int | None) -> int | None:
     alive = [broker_id for broker_id in members if broker_id in living.alive]
     if designated is not None:
         return designated if designated in alive else None

@@ -102,6 +102,8 @@ class ControllerService:
         self._on_newcomer = on_newcomer
         self._on_decision = on_decision
         self._electing: set[str] = set()
+        self._waits_since_ms: dict[str, int] = {}
+        """Groups whose living members of the sync set all may lack what they acknowledged, and since when."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     # What handlers use.
@@ -147,6 +149,7 @@ class ControllerService:
             asker=asker,
             designated=designated,
             is_unclean=self.config.enable_elect_unclean_master,
+            is_late=group is not None and self._is_late(group, living),
             living=living,
             now_ms=self._clock(),
         )
@@ -166,6 +169,16 @@ class ControllerService:
     def living(self, group: ReplicaGroup) -> LiveMembers:
         """Return the members of a group that are alive."""
         return self.liveness.living(group, self._pause_aware_clock())
+
+    def _is_late(self, group: ReplicaGroup, living: LiveMembers) -> bool:
+        """Say whether members that are away were waited for long enough, while those that are here may lack something."""
+        here = [standing for broker_id, standing in living.alive.items() if broker_id in group.sync_set]
+        if not here or any(standing.is_complete is not False for standing in here):
+            self._waits_since_ms.pop(group.name, None)
+            return False
+        now_ms = self._pause_aware_clock()
+        since_ms = self._waits_since_ms.setdefault(group.name, now_ms)
+        return now_ms - since_ms >= self.config.incomplete_election_wait_ms
 
     def heartbeat_received(
         self, key: BrokerKey, standing: Standing, connection_id: int, timeout_ms: int | None

@@ -55,11 +55,15 @@ class ReplicaGroup:
 
 
 class Standing(NamedTuple):
-    """The latest that a living member has told of itself: the larger log of the newer epoch wins, then the lower priority."""
+    """The latest that a living member has told of itself: the larger log of the newer epoch wins, then the lower priority.
+
+    `is_complete` is False: its machine stopped, and its log may lack what it acknowledged; None: it does not say (Java's).
+    """
 
     epoch: int = -1
     max_offset: int = -1
     priority: int = 2**31 - 1
+    is_complete: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,8 @@ def common_end(own: Sequence[EpochStart], master: Sequence[EpochStart], master_e
     for number in reversed(range(len(own))):
         if (their_end := theirs.get(own[number])) is not None:
             return min(their_end, _end_of(own, number, _NO_END))
-    return None
+    # A master whose machine lost all of the group's first epoch: both logs begin with nothing.
+    return own[0].start if own and master and own[0].start == master[0].start else None
 
 
 def begin_epoch(own: Sequence[EpochStart], epoch: int, log_start: int, log_end: int) -> Epochs:
@@ -56,6 +57,11 @@ def begin_epoch(own: Sequence[EpochStart], epoch: int, log_start: int, log_end: 
         return tuple(own)  # it has begun before: the process was started again
     before = tuple(entry for entry in own if entry.start < log_end and entry.epoch < epoch)
     return (*before, EpochStart(epoch, log_end if before else log_start))
+
+
+def epoch_at(epochs: Sequence[EpochStart], log_end: int) -> int:
+    """Return the epoch of the last record of a log, 0 without one."""
+    return max((entry.epoch for entry in epochs if entry.start < log_end), default=0)
 
 
 def format_epochs(epochs: Sequence[EpochStart]) -> bytes:

@@ -6,7 +6,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.controller import decisions
 from orbitmq.controller.commands import AlterSyncSet, ApplyBrokerId, CleanBrokers, ElectMaster, RegisterBroker
 from orbitmq.controller.decisions import decide
-from orbitmq.controller.values import REPLICAS_MAX
+from orbitmq.controller.values import REPLICAS_MAX, LiveMembers, Standing
 from unit.controller.groups import group, living
 
 LED = group(master=1, master_epoch=4, sync_set=[1, 2], sync_set_epoch=6)
@@ -245,3 +245,49 @@ def test_an_unknown_group_is_not_cleaned():
     outcome = on(None, clean())
     assert outcome.code == ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA
     assert outcome.remark == "Broker orders is not existed,clean broker data failure."
+
+
+def incomplete(**standings):
+    """Living members whose machines stopped, as m2=(epoch, max_offset)."""
+    return LiveMembers(
+        {int(key[1:]): Standing(epoch, end, is_complete=False) for key, (epoch, end) in standings.items()}
+    )
+
+
+def elected(living, *, asker=None, designated=None, is_late=False, **state):
+    command = ElectMaster(name="orders", asker=asker, designated=designated, is_late=is_late, living=living, now_ms=7)
+    return decide({"orders": group(**state)}, command)
+
+
+def test_while_all_that_are_here_may_lack_something_the_others_are_waited_for():
+    state = {"master": 1, "sync_set": {1, 2, 3}}
+    two = incomplete(m2=(3, 50), m3=(3, 70))
+    assert elected(two, **state).group.master is None
+    assert elected(two, **state).group.sync_set == {1, 2, 3}
+    assert elected(two, is_late=True, **state).group.master == 3
+    assert elected(incomplete(m1=(3, 60), m2=(3, 50), m3=(3, 70)), asker=1, **state).group.master == 3
+    assert elected(two, designated=2, **state).group.master == 2
+
+
+def test_a_member_that_went_on_leads_before_longer_logs_that_may_lack_something():
+    one_went_on = LiveMembers({2: Standing(1, 10, is_complete=True), 3: Standing(3, 70, is_complete=False)})
+    assert elected(one_went_on, master=1, sync_set={1, 2, 3}).group.master == 2
+
+
+def test_a_master_that_may_lack_something_leads_on_only_in_another_epoch():
+    state = {"master": 1, "master_epoch": 4, "sync_set": {1, 2}}
+    alone = elected(incomplete(m1=(4, 60)), asker=1, **state)
+    assert (alone.code, alone.group.master, alone.group.master_epoch) == (2012, 1, 4)
+    late = elected(incomplete(m1=(4, 60)), asker=1, is_late=True, **state)
+    assert (late.code, late.group.master, late.group.master_epoch) == (0, 1, 5)
+    complete = LiveMembers({1: Standing(4, 60, is_complete=True)})
+    assert elected(complete, asker=1, **state).code == 2011
+    # Nothing but its own question takes the lead from a master that lives.
+    assert elected(incomplete(m1=(4, 60), m2=(4, 90)), **state).code == 2011
+
+
+def test_the_sync_set_stays_for_a_master_that_makes_it_smaller_itself():
+    says = LiveMembers({2: Standing(is_complete=True)})
+    assert elected(says, master=1, sync_set={1, 2, 3}).group.sync_set == {1, 2, 3}
+    java = LiveMembers({2: Standing()})
+    assert elected(java, master=1, sync_set={1, 2, 3}).group.sync_set == {2}

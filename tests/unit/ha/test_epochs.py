@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbitmq.errors import HeaderError
-from orbitmq.ha.epochs import Epochs, EpochStart, begin_epoch, common_end, format_epochs, parse_epochs
+from orbitmq.ha.epochs import Epochs, EpochStart, begin_epoch, common_end, epoch_at, format_epochs, parse_epochs
 
 
 def epochs(*entries: tuple[int, int]) -> Epochs:
@@ -22,7 +22,8 @@ def epochs(*entries: tuple[int, int]) -> Epochs:
         (epochs((1, 0), (2, 100), (4, 130)), epochs((1, 0), (2, 100), (3, 130)), 500, 130),
         (epochs((1, 0), (2, 100)), epochs((1, 0), (3, 100)), 500, 100),
         (epochs((1, 0)), epochs((1, 0), (2, 100)), 100, 100),
-        (epochs((2, 0)), epochs((1, 0), (3, 10)), 500, None),
+        (epochs((2, 0)), epochs((1, 0), (3, 10)), 500, 0),
+        (epochs((2, 64)), epochs((1, 0), (3, 10)), 500, None),
         (epochs(), epochs((1, 0)), 500, None),
     ],
 )
@@ -95,3 +96,8 @@ def test_after_the_cut_a_log_is_a_part_of_its_masters(data: st.DataObject) -> No
             known[slave] = known[master]
             follows = data.draw(st.integers(0, 3))
             logs[slave] += logs[master][len(logs[slave]) : len(logs[slave]) + follows]
+
+
+def test_the_epoch_of_a_log_is_that_of_its_last_record() -> None:
+    starts = epochs((1, 0), (3, 100), (4, 150))
+    assert [epoch_at(starts, end) for end in (0, 1, 100, 101, 150, 151)] == [0, 1, 1, 3, 3, 4]

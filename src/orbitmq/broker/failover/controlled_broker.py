@@ -22,16 +22,19 @@ from orbitmq.admin.controllers import Controllers
 from orbitmq.broker.acl import make_client_security
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.failover.complete_log import CompleteLog, boot_id
 from orbitmq.broker.failover.identity import IdentityFiles, obtain_id
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, kept_port, reserved_port
 from orbitmq.broker.replication.role import ControlledRole, EpochFile
 from orbitmq.broker.service import BrokerService
+from orbitmq.broker.settings.store_settings import store_config
 from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, OrbitError, RemoteRefused, StoreError
-from orbitmq.ha.epochs import Epochs, EpochStart, common_end
+from orbitmq.ha.epochs import Epochs, EpochStart, common_end, epoch_at
 from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.store import Store
 from orbitmq.wire.bodies.controller import SyncSet, decode_epochs, decode_sync_set, encode_sync_set
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
@@ -106,6 +109,10 @@ class ControlledBroker:
         self._pool = ConnectionPool(name=f"broker {config.broker_name}", **make_client_security(config)._asdict())
         self._controllers = Controllers(config.controllers, self._pool)
         self._epochs = EpochFile(config.store_path_root_dir)
+        is_flushed = config.flush_disk_type == "SYNC_FLUSH"
+        self._log = CompleteLog(config.store_path_root_dir, is_flushed=is_flushed, boot=boot_id())
+        self._log_epoch = 0
+        """The epoch of the log's last record, where the log may be incomplete and there is no role."""
         self._broker: Broker | None = None
         self._address: BrokerAddress | None = None
         self._ports = ExitStack()
@@ -154,6 +161,9 @@ class ControlledBroker:
                 kept = self._ports.enter_context(kept_port(config.bind_address, 0))
                 self.config = config = replace(config, ha_listen_port=kept.getsockname()[1])
             self._address = broker_address(config, port)
+            await asyncio.to_thread(self._log.start)
+            if not self._log.is_complete:
+                await asyncio.to_thread(self._read_log_end)
             await self._join()
             self._tasks = [asyncio.get_running_loop().create_task(self._beat())]
             while not await self._follow_controllers():
@@ -172,7 +182,10 @@ class ControlledBroker:
         for address in self.config.controllers:
             self._pool.close_address(address)  # now, and not when all is saved: another member may lead meanwhile
         try:
+            has_run = self._broker is not None
             await self._leave()
+            if has_run:
+                await asyncio.to_thread(self._log.stop)
         finally:
             await self._pool.close()
             self._ports.close()
@@ -212,9 +225,10 @@ class ControlledBroker:
             broker_addr=self.address,
             broker_name=config.broker_name,
             broker_id=self.broker_id,
-            epoch=0 if role is None else role.epoch,
+            epoch=self._log_epoch if role is None else role.epoch,
             max_offset=self._log_end,
             heartbeat_timeout_mills=timeout_ms,
+            log_complete=self._log.is_complete,
         )
 
     async def _run(self) -> None:
@@ -238,6 +252,8 @@ class ControlledBroker:
                 await self._change(told)
             elif told.epoch == self.role.epoch and self.role.is_master:
                 self.service.slave_listener.tell_sync_set(told.sync_set)
+            if not self._log.is_complete:
+                await self._complete()
         except (OrbitError, OSError) as error:
             if is_first and isinstance(error, (StoreError, OSError)) and not isinstance(error, ClientError):
                 raise
@@ -254,12 +270,19 @@ class ControlledBroker:
         """
         name = self.config.broker_name
         found, body = await self._controllers.ask(GetReplicaInfo(broker_name=name), GetReplicaInfoResponse)
-        if found.master_broker_id is None or found.master_address is None:
+        resigns = self.role is None and found.master_broker_id == self.broker_id and not self._log.is_complete
+        before = found.master_epoch or 0
+        if found.master_broker_id is None or found.master_address is None or resigns:
             wish = ElectMaster(cluster_name=self.config.broker_cluster_name, broker_name=name, broker_id=self.broker_id)
             await self._controllers.ask(wish, ElectMasterResponse)
             found, body = await self._controllers.ask(GetReplicaInfo(broker_name=name), GetReplicaInfoResponse)
         if found.master_broker_id is None or found.master_address is None:
             raise ConnectionFailed(name, "no broker of the group leads")
+        if resigns and found.master_broker_id == self.broker_id and found.master_epoch == before:
+            # It was elected when it had more, or the controllers do not know yet that it may have less.
+            raise ConnectionFailed(
+                name, "this broker's log may be incomplete, other members of the sync set are waited for"
+            )
         return Leadership(found.master_broker_id, found.master_address, found.master_epoch or 0, decode_sync_set(body))
 
     async def _change(self, told: Leadership) -> None:
@@ -271,11 +294,13 @@ class ControlledBroker:
             master_id=told.master_id,
             master_address=told.master_address,
             sync_set=told.sync_set,
-            propose=self._propose,
+            propose=self._propose_in_role,
             changed=self._wake.set,
         )
         if not role.is_master:
             role = await self._as_slave(role)
+        elif role.sync_set.ids != {self.broker_id}:
+            role = await self._alone(role)
         config = replace(
             self.config,
             listen_port=self._listen_port,
@@ -288,6 +313,24 @@ class ControlledBroker:
         what = "leads" if role.is_master else f"follows {role.master_address}"
         log.info("member %d of %s %s in epoch %d", self.broker_id, config.broker_name, what, role.epoch)
 
+    def _read_log_end(self) -> None:
+        """Look up where the log ends, and in which epoch. Raises StoreError, OSError."""
+        assert self._address is not None
+        store = Store.open(store_config(self.config), store_host=self._address.host, clock=self._clock)
+        try:
+            self._log_end = store.max_physical_offset
+        finally:
+            store.close()
+        self._log_epoch = epoch_at(self._epochs.read(), self._log_end)
+
+    async def _complete(self) -> None:
+        """Keep that the log is complete again, once it is. Raises OSError."""
+        role = self.role
+        assert role is not None
+        # An elected master has what is left; a slave copies what its master had when it began to follow.
+        if role.is_master or self.service.store.max_physical_offset >= role.master_end:
+            await asyncio.to_thread(self._log.note_complete)
+
     @property
     def _listen_port(self) -> int:
         assert self._address is not None
@@ -299,6 +342,17 @@ class ControlledBroker:
         if broker is not None:
             self._log_end = broker.service.store.max_physical_offset
             await broker.stop()
+
+    async def _alone(self, role: ControlledRole) -> ControlledRole:
+        """Begin to lead: the others of the sync set have not what consumers may read here from now on.
+
+        Raises:
+            ClientError: the controllers do not agree, or it is not known.
+        """
+        sync_set = await self._propose(SyncSet(frozenset([self.broker_id]), role.sync_set.epoch), role)
+        if sync_set.ids != {self.broker_id}:
+            raise ConnectionFailed(self.config.broker_name, f"the sync set is {sorted(sync_set.ids)} meanwhile")
+        return replace(role, sync_set=sync_set)
 
     async def _as_slave(self, role: ControlledRole) -> ControlledRole:
         """Compare the log with the master's, by epochs; return the role with what a slave needs.
@@ -322,17 +376,22 @@ class ControlledBroker:
                 f"the log below {self.config.store_path_root_dir} has no epoch in common with the master's at "
                 f"{role.master_address}: it is no copy; move the store away, and it is copied from the master"
             )
-        return replace(role, master_epochs=epochs, master_ha_address=address, cut_at=cut_at)
+        return replace(
+            role, master_epochs=epochs, master_end=theirs.max_offset, master_ha_address=address, cut_at=cut_at
+        )
 
-    async def _propose(self, wanted: SyncSet) -> SyncSet:
+    async def _propose_in_role(self, wanted: SyncSet) -> SyncSet:
+        """As `_propose`, in the role there is."""
+        if self.role is None:
+            raise ConnectionFailed(self.config.broker_name, "the role changes")
+        return await self._propose(wanted, self.role)
+
+    async def _propose(self, wanted: SyncSet, role: ControlledRole) -> SyncSet:
         """Ask the controllers for another sync set; return the one that they have then.
 
         Raises:
             ClientError: it is not known what became of it, and it may become the set still.
         """
-        role = self.role
-        if role is None:
-            raise ConnectionFailed(self.config.broker_name, "the role changes")
         header = AlterSyncStateSet(
             broker_name=self.config.broker_name, master_broker_id=self.broker_id, master_epoch=role.epoch
         )

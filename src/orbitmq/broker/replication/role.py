@@ -40,7 +40,7 @@ class ControlledRole:
         epoch: its master's.
         master_id, master_address: who leads, and where that broker serves clients.
         sync_set: the members that have all that was acknowledged, as the controllers told with the role.
-        master_epochs: of a slave, the epochs of its master's log.
+        master_epochs, master_end: of a slave, the epochs of its master's log, and where that ended when it was asked.
         cut_at: of a slave, up to where its log is its master's; None: it has none.
         master_ha_address: of a slave, where it follows.
         propose: of a master, asks the controllers for another sync set, and returns the one that they have then. It raises
@@ -54,6 +54,7 @@ class ControlledRole:
     master_address: str
     sync_set: SyncSet
     master_epochs: Epochs = ()
+    master_end: int = 0
     master_ha_address: str = ""
     cut_at: int | None = None
     propose: Callable[[SyncSet], Awaitable[SyncSet]]

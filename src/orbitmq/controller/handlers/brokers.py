@@ -48,6 +48,7 @@ def heartbeat_received(service: ControllerService, call: Call[BrokerHeartbeat]) 
         nothing.epoch if header.epoch is None else header.epoch,
         nothing.max_offset if header.max_offset is None else header.max_offset,
         nothing.priority if header.election_priority is None else header.election_priority,
+        header.log_complete,
     )
     key = BrokerKey(header.cluster_name, header.broker_name, header.broker_id)
     service.heartbeat_received(key, standing, call.connection.id, header.heartbeat_timeout_mills)

@@ -226,6 +226,8 @@ class BrokerHeartbeat:
     confirm_offset: int | None = None
     heartbeat_timeout_mills: int | None = None
     election_priority: Int32 | None = None
+    log_complete: bool | None = None
+    """Ours: False: the log may lack what this broker acknowledged."""
 
 
 @request(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -212,3 +214,63 @@ async def test_name_servers_know_the_new_master(tmp_path: Path) -> None:
         await until(lambda: group.master == "y")
         answer = await group.pool.request(group.name_server.address, GetRouteInfo(topic="t"))
         assert f'"0":"{group.brokers["y"].address}"'.encode() in bytes(answer.body), answer.body
+
+
+def lose_power(root: Path, disk: Path) -> None:
+    """Put in place of a stopped broker's files what its disk had at some moment before, under another boot of the machine."""
+    shutil.rmtree(root)
+    shutil.copytree(disk, root)
+    (root / "completeLog").write_text("running another-boot\n")
+
+
+async def test_after_a_power_cut_of_all_the_member_leads_whose_disk_has_the_most(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y")
+        assert await group.settled() == "x"
+        sent = [b"%d" % number for number in range(20)]
+        for body in sent[:10]:
+            assert (await group.send(body)).code == ResponseCode.SUCCESS
+        shutil.copytree(tmp_path / "x", tmp_path / "disk of x")
+        for body in sent[10:]:
+            assert (await group.send(body)).code == ResponseCode.SUCCESS
+        shutil.copytree(tmp_path / "y", tmp_path / "disk of y")
+        await asyncio.gather(group.stop("y"), group.stop("x"))
+        for name in "xy":
+            lose_power(tmp_path / name, tmp_path / f"disk of {name}")
+        starting = asyncio.create_task(group.start("x"))
+        await until(lambda: "x" in group.brokers and "are waited for" in (group.brokers["x"]._failure.text or ""))
+        await group.start("y")
+        await starting
+        assert await group.settled() == "y"
+        assert await group.bodies("y") == sent
+        await until(lambda: all("running " in (tmp_path / name / "completeLog").read_text() for name in "xy"))
+
+
+async def test_a_member_whose_machine_stopped_is_not_elected_while_one_that_went_on_is_alive(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y", "z")
+        assert await group.settled() == "x"
+        shutil.copytree(tmp_path / "y", tmp_path / "disk of y")
+        assert (await group.send(b"acknowledged")).code == ResponseCode.SUCCESS
+        await asyncio.gather(*map(group.stop, "yxz"))
+        lose_power(tmp_path / "y", tmp_path / "disk of y")
+        await asyncio.gather(group.start("y"), group.start("z"))
+        await until(lambda: group.master and len(group.sync_set()) == 2)
+        assert group.master == "z"
+        assert await group.bodies("z") == [b"acknowledged"]
+
+
+async def test_a_master_whose_machine_stopped_leads_alone_when_the_others_were_waited_for(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y")
+        await group.settled()
+        assert (await group.send(b"1")).code == ResponseCode.SUCCESS
+        epoch = group.controller.replicas.groups["a"].master_epoch
+        shutil.copytree(tmp_path / "x", tmp_path / "disk of x")
+        await asyncio.gather(group.stop("y"), group.stop("x"))
+        lose_power(tmp_path / "x", tmp_path / "disk of x")
+        group.controller.service.reconfigure(replace(group.controller.service.config, incomplete_election_wait_ms=0))
+        await group.start("x")
+        assert group.master == "x"
+        assert group.controller.replicas.groups["a"].master_epoch > epoch
+        assert await group.bodies("x") == [b"1"]
