@@ -238,6 +238,13 @@ class FakeCluster:
         )
         self.routes[topic] = TopicRoute(queues=queues, brokers=datas)
 
+    def fail_over(self, topic):
+        """Let the second broker be the master of the first one's name, and the first its slave."""
+        route = self.routes[topic]
+        (broker,) = route.brokers
+        moved = replace(broker, addresses={0: self.b.address, 1: self.a.address})
+        self.routes[topic] = replace(route, brokers=(moved,))
+
     def fill(self, *bodies, **properties):
         """Make the topic orders, of one queue on broker-a with these messages."""
         self.topic("orders", count=1)

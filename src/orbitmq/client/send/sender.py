@@ -37,6 +37,8 @@ NEW_TOPIC_TRIES = 6
 NEW_TOPIC_PAUSE_MS = 50
 """After a topic was created by sending to it, its route is asked for so often, each pause twice as long as the last."""
 
+_SLOW_MS = 1_000
+"""A send that waits for so long may wait for a master that stands still, and was replaced."""
 _ANY = ""
 """In place of a broker's name: the pauses of sends whose topic has no queue to be sent to."""
 
@@ -81,6 +83,9 @@ class Sender:
         self._retries = retries
         self._on_sent = on_sent
         self._pauses: defaultdict[str, dict[asyncio.Future[None], None]] = defaultdict(dict)
+        self._waiting: dict[object, tuple[str, float]] = {}
+        """Of each request under way, its topic and when it began, the oldest first."""
+        self._watch: asyncio.TimerHandle | None = None
         session.routes.add_listener(self._route_changed)
         session.pool.on_connected(self._connected)
 
@@ -258,7 +263,14 @@ class Sender:
         loop = asyncio.get_running_loop()
         began = loop.time()
         broker_name = self._session.routes.broker_of(queue)
-        answer = await self._session.call(broker_name, header, body, timeout_ms=timeout_ms, only_this=True)
+        key = object()
+        self._waiting[key] = queue.topic, began
+        if self._watch is None:
+            self._watch = loop.call_later(_SLOW_MS / 1000, self._chase_slow)
+        try:
+            answer = await self._session.call(broker_name, header, body, timeout_ms=timeout_ms, only_this=True)
+        finally:
+            del self._waiting[key]
         results = decode_results(batch, queue, answer)
         if results is None:
             address = self._session.routes.address(broker_name)
@@ -275,6 +287,15 @@ class Sender:
         if self._selector.mark_created(queue.topic):
             self._session.tasks.spawn(self._await_route(queue.topic), f"route of {queue.topic}")
         return results
+
+    def _chase_slow(self) -> None:
+        """Look whether another broker leads meanwhile, where a send has waited for long: the session then gives it up."""
+        self._watch, loop = None, asyncio.get_running_loop()
+        since_s = loop.time() - _SLOW_MS / 1000
+        for topic in {topic for topic, began_s in self._waiting.values() if began_s <= since_s}:
+            self._session.routes.chase(topic)
+        if self._waiting:
+            self._watch = loop.call_later(_SLOW_MS / 1000, self._chase_slow)
 
     async def _announce(self, queue: MessageQueue, left_ms: int) -> int:
         """Let the broker know the requester, before a reply can come; return what is left of the time."""

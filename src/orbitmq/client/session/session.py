@@ -19,7 +19,7 @@ from orbitmq.client.session.owning_loop import BackgroundTasks, OwningLoop
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, RequestTimeout
 from orbitmq.model.group import Heartbeat
-from orbitmq.model.route import MASTER_ID, MessageQueue
+from orbitmq.model.route import MASTER_ID, MessageQueue, TopicRoute
 from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.command import Command
@@ -71,6 +71,8 @@ class ClientSession:
         self._closing = asyncio.Lock()
         self._instance = instance or unique_instance()
         self._unreachable: set[str] = set()
+        self._masters: dict[str, str] = {}
+        self.routes.add_listener(self._route_changed)
         self._heartbeats = (
             None
             if describe is None
@@ -110,6 +112,18 @@ class ClientSession:
                 await self._leave()
             self._is_closed = True
             self.owning_loop.leave()
+
+    def _route_changed(self, _topic: str, route: TopicRoute) -> None:
+        """Give up what waits for a broker that is no master any more: it may stand still, and then it answers never."""
+        for broker in route.brokers:
+            master = broker.addresses.get(MASTER_ID)
+            if master is None:
+                continue
+            before = self._masters.get(broker.broker_name, master)
+            self._masters[broker.broker_name] = master
+            if before != master:
+                log.info("broker %s has another master: %s, no more %s", broker.broker_name, master, before)
+                self.pool.close_address(before)
 
     async def _leave(self) -> None:
         if self._heartbeats is not None:

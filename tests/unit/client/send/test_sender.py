@@ -593,3 +593,16 @@ async def test_a_logical_queue_that_has_moved_is_followed_to_its_new_leader(clus
             await parts.sender.send(encoded(b"2"), ORDERS)
     assert cluster.b.bodies("orders") == [b"2"]
     assert len(cluster.a.refusals[SendMessageV2]) == 4, "it was asked once"
+
+
+async def test_a_send_that_waits_for_a_master_that_stands_still_goes_to_the_next_one(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.send.sender._SLOW_MS", 20)
+    cluster.topic("orders", count=1)
+    cluster.a.silent.add(SendMessageV2)
+    async with sender_of(cluster, timeout_ms=60_000) as parts:
+        sending = asyncio.create_task(parts.sender.send(encoded(b"1"), ORDERS))
+        await until(lambda: sends(cluster.a))
+        cluster.fail_over("orders")
+        async with asyncio.timeout(20):
+            await sending
+    assert cluster.b.bodies("orders") == [b"1"]

@@ -385,3 +385,18 @@ async def test_a_task_that_has_ended_is_forgotten():
         await asyncio.sleep(0)
     gc.collect()
     assert ended() is None
+
+
+async def test_what_waits_for_a_broker_is_given_up_when_another_one_is_master(cluster):
+    cluster.topic("orders")
+    cluster.a.silent.add(SendMessageV2)
+    found = session(cluster)
+    found.open()
+    await found.routes.find("orders")
+    waiting = asyncio.create_task(found.call("broker-a", A_SEND, timeout_ms=60_000))
+    await until(lambda: any(isinstance(request, SendMessageV2) for request in cluster.a.requests))
+    cluster.fail_over("orders")
+    assert await found.routes.refresh("orders")
+    with pytest.raises(ConnectionFailed):
+        await waiting
+    await found.close()
