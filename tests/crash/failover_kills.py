@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from math import inf
 from pathlib import Path
 from random import Random
 from statistics import quantiles
@@ -94,11 +95,14 @@ class Kills:
         """Return a line for each kind of outage."""
         lines = []
         for (kind, who), found in sorted(self.outages.items()):
-            steps = quantiles(found, n=100, method="inclusive") if len(found) > 1 else found * 99
-            lines.append(
-                f"{kind}, {who}: {len(found)} outages, p50 {steps[49]:.2f}, p99 {steps[98]:.2f}, max {max(found):.2f} s"
-            )
+            p50, p99 = _percentiles(found)
+            lines.append(f"{kind}, {who}: {len(found)} outages, p50 {p50:.2f}, p99 {p99:.2f}, max {max(found):.2f} s")
         return lines
+
+    def too_long(self, p50_max_s: float, p99_max_s: float) -> list[str]:
+        """Return the kinds of failures after which producers waited for longer."""
+        waits = {kind: _percentiles(found) for (kind, who), found in self.outages.items() if who == "producers"}
+        return [kind for kind, (p50, p99) in waits.items() if p50 > p50_max_s or p99 > p99_max_s]
 
     async def _round(self, kind: str) -> tuple[str, dict[str, float]]:
         notes, group = self.notes, self._group
@@ -242,12 +246,19 @@ class Kills:
             self._group.thaw(member)
 
 
+def _percentiles(found: list[float]) -> tuple[float, float]:
+    steps = quantiles(found, n=100, method="inclusive") if len(found) > 1 else found * 99
+    return steps[49], steps[98]
+
+
 def main() -> int:
     """Run it from the command line; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m crash.failover_kills", description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--only", default="", help="what happens in every round, such as 'master'")
+    parser.add_argument("--p50-s", type=float, default=inf, help="longer outages of producers are a failure")
+    parser.add_argument("--p99-s", type=float, default=inf)
     parser.add_argument("--keep", type=Path, help="a directory where the stores and logs are left")
     options = parser.parse_args()
     logging.disable(logging.WARNING)  # brokers that are away are what this is about
@@ -273,8 +284,12 @@ def main() -> int:
             return 1
         finally:
             print("\n".join(kills.figures()), flush=True)
-    print(f"{options.rounds} rounds, 0 lost: {kills.told}")
-    return 0
+    print(f"{options.rounds} rounds, 0 lost: {'; '.join(kills.figures())}; {kills.told}")
+    if kinds := kills.too_long(options.p50_s, options.p99_s):
+        print(
+            f"longer than p50 {options.p50_s} s, p99 {options.p99_s} s: {', '.join(kinds)}; {'; '.join(kills.figures())}"
+        )
+    return int(bool(kinds))
 
 
 if __name__ == "__main__":

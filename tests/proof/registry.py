@@ -227,6 +227,20 @@ def _failover() -> Iterator[Row]:
         sizes=(Size("--rounds", 50, 3),),
         seed=Seed("--seed"),
     )
+    for name, kind, p50_s, p99_s in (
+        ("failover/master-killed", "master", "0.5", "1"),
+        ("failover/master-stands-still", "master stands still", "2", "3"),
+    ):
+        yield Row(
+            name=name,
+            rooms=("broker", "controller", "raft", "client"),
+            asked=f"{kind}, 50 times under load: a producer's next SEND_OK within p50 {p50_s} s, p99 {p99_s} s",
+            command=("-m", "crash.failover_kills", "--only", kind, "--p50-s", p50_s, "--p99-s", p99_s),
+            sources=(*BROKER, "src/orbitmq/ha", "src/orbitmq/controller", "src/orbitmq/raft", "src/orbitmq/client"),
+            minutes=7,
+            sizes=(Size("--rounds", 50, 3),),
+            seed=Seed("--seed"),
+        )
 
 
 def _hostile() -> Iterator[Row]:

@@ -141,7 +141,7 @@ MUTANTS = (
         "leadership.py",
         "self._reads.confirm(answer.sender, answer.read_round)",
         "self._reads.confirm(answer.sender, self._reads.last_round)",
-        seed=78,
+        seed=477,
     ),
     Mutant("a lost Append is never sent again", "leadership.py", "        progress.resume()\n", "", seed=1),
     Mutant(

@@ -313,6 +313,14 @@ class Life:
         if down_ms is None:
             down_ms = self.random.randint(self.weather.down_min, self.weather.down_max)
         self._at(down_ms, self._start, node)
+        for other in self.nodes.values():
+            if self.random.random() < 0.5:
+                self._at(self.random.randint(1, 20), self._report_ended, other, node.id)
+
+    def _report_ended(self, node: Node, peer: int) -> None:
+        """Let a node take a peer's process for ended, which it may be, or not any more."""
+        if node.raft is not None:
+            node.raft.report_ended(peer)
 
     # The client, who is the fate as well
 

@@ -33,6 +33,9 @@ from orbitmq.raft.progress import Progress
 from orbitmq.raft.quorum import Votes
 from orbitmq.raft.values import HardState, ReadState, Saved, Settings, Snapshot
 
+_ENDED_TICKS = 3
+"""Within so many ticks the nodes that note the end of their leader's process call for an election."""
+
 
 class Role(Enum):
     """What a node is in its term."""
@@ -158,6 +161,16 @@ class Raft:
         """Take note that messages to a peer were lost."""
         if self._leadership is not None and peer in self._settings.voters - {self.id}:
             self._leadership.report_unreachable(peer)
+
+    def report_ended(self, peer: int) -> None:
+        """Take note that a peer's process has ended, as its closed connection says: its silence need not be waited for.
+
+        Should it live, a pre-vote finds that the others hear from it.
+        """
+        if self.role is Role.FOLLOWER and peer == self.leader:
+            self.leader = None
+            # Not all nodes that note it at the same time call for an election in the same tick.
+            self._elapsed = self._timeout - 1 - self._draw(_ENDED_TICKS)
 
     def report_snapshot(self, peer: int, *, is_delivered: bool) -> None:
         """Take note of how the sending of a snapshot to a peer ended. Without a report, the node tries again in time."""

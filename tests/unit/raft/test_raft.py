@@ -56,6 +56,27 @@ def test_time_outs_are_drawn_between_one_and_two_election_times():
     assert roles == [Role.FOLLOWER] * 6 + [Role.PRE_CANDIDATE]
 
 
+def test_a_follower_does_not_wait_for_the_silence_of_a_leader_whose_process_ended():
+    group = Group(election_ticks=10)
+    group.elect(1)
+    group.cut.add(1)
+    for id in (2, 3):
+        group[id].report_ended(3)
+        group[id].report_ended(1)
+    group[2].tick()
+    group.settle()
+    assert (group[2].role, group[3].leader) == (Role.LEADER, 2)
+
+
+def test_a_leader_that_lives_keeps_its_term_when_one_follower_takes_it_for_ended():
+    group = Group(election_ticks=10)
+    group.elect(1)
+    group[2].report_ended(1)
+    group[2].tick()
+    group.settle()
+    assert (group[1].role, group[1].term) == (Role.LEADER, 1)
+
+
 def test_a_won_pre_vote_begins_the_term_that_was_asked_for():
     raft = node()
     raft.campaign()

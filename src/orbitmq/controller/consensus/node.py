@@ -19,6 +19,7 @@ from orbitmq.controller.consensus.log_file import RaftLogFile
 from orbitmq.controller.consensus.peers import Disks, Peers
 from orbitmq.controller.replicas import Replicas
 from orbitmq.errors import NotLeader, OrbitError, OutcomeUnknown, RaftError
+from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import load_security
 from orbitmq.raft import Raft, ReadState, Ready, Role, Settings
@@ -69,6 +70,7 @@ class RaftNode:
             connect_timeout_ms=_CONNECT_TIMEOUT_MS,
             **load_security(config.security_file)._asdict(),
         )
+        self._pool.on_connection_lost(self._connection_lost)
         self._peers = Peers(
             config.controller_d_leger_group,
             config.controller_d_leger_self_id,
@@ -299,6 +301,11 @@ class RaftNode:
             if self._was_leader:
                 self._was_leader = False
                 self._on_leadership(False)
+
+    def _connection_lost(self, _peer: Peer) -> None:
+        raft = self._raft
+        if raft is not None and raft.leader is not None and not self._peers.is_connected(raft.leader):
+            raft.report_ended(raft.leader)
 
     def _unreachable(self, number: int) -> None:
         if self._raft is not None:

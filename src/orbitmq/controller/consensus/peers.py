@@ -121,6 +121,10 @@ class Peers:
         """Where each node is, by its number, this one included."""
         return self._addresses
 
+    def is_connected(self, number: int) -> bool:
+        """Say whether there is a connection to a node now."""
+        return self._addresses[number] in self._pool.addresses
+
     def start(self) -> None:
         """Begin to send."""
         for number in self._addresses.keys() - {self.own_number}:
