@@ -20,8 +20,9 @@ from orbitmq.wire.headers import OffsetResponse, QueryConsumerOffset, SendMessag
 TOPIC, WORKERS, READERS = "numbered", "workers", "readers"
 COMMITS_LOST_S = 1.5
 """So much of what was committed before a failure of the master may be missing after it: members ask for it every second."""
-ALL_COMMITS_LOST_S = 3.0
-"""After a failure of all members: they write what they have every half second, once the disk has the log up to there."""
+ALL_COMMITS_LOST_S = 5.0
+"""After a failure of all members, one may lead whose files are the oldest: it asked a second before, wrote half a second later,
+and what it wrote was from up to two rounds before, when the disk had the log up to there; the rest is for a busy machine."""
 _PAUSE_S = 0.02
 _PROBE_TIMEOUT_MS = 12_000
 """Longer than any member stands still: what it answers then is of interest."""

@@ -216,6 +216,8 @@ class BrokerConfig(ServerSecuritySettings):
     """A slave that is further behind is shown as not in sync, and sends do not wait for it."""
     in_sync_replicas: int = 1
     """SYNC_MASTER: brokers that must have a message before its send is answered, this one counted; 1 counts as 2."""
+    min_in_sync_replicas: int = 1
+    """Of a controlled group: a master with fewer members in its sync set, itself counted, takes no messages."""
     slave_timeout: int = 3_000
     """SYNC_MASTER: a send whose slaves take longer is answered FLUSH_SLAVE_TIMEOUT, up to a tenth of a second later."""
 
@@ -442,6 +444,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "ha_transfer_batch_size": (_KIB, 2 * _MIB),
     "ha_max_gap_not_in_sync": (0, 2**40),
     "in_sync_replicas": (1, 32),
+    "min_in_sync_replicas": (1, 32),
     "controller_heart_beat_timeout_mills": (100, 600_000),
     "slave_timeout": (10, 600_000),
     "server_channel_max_idle_time_seconds": (0, 86_400),

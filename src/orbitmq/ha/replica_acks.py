@@ -49,9 +49,14 @@ class SlaveCount(NamedTuple):
 
 
 class SyncMembers(NamedTuple):
-    """These slaves must have a message, each of them, and nothing is acknowledged or read without them."""
+    """These slaves must have a message, each of them, and nothing is acknowledged or read without them.
+
+    Args:
+        is_enough: False: there have to be more of them first.
+    """
 
     ids: frozenset[int]
+    is_enough: bool = True
 
     @property
     def is_needed(self) -> bool:
@@ -60,6 +65,8 @@ class SyncMembers(NamedTuple):
 
     def end_of(self, confirmed: Sequence[ConfirmedRange]) -> int:
         """Return up to where all of them have the log, -1 where one does not follow; without members, without an end."""
+        if not self.is_enough:
+            return -1
         ends = {known.broker_id: known.end for known in sorted(confirmed, key=lambda known: known.end)}
         return min([ends.get(member, -1) for member in self.ids], default=_NO_END)
 

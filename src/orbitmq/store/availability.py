@@ -15,6 +15,8 @@ class StoreState(Enum):
     COPY = "copy"
     """Of a slave: it takes its master's records alone."""
     FULL = "full"
+    UNCOPIED = "uncopied"
+    """Too few brokers of the group have what is acknowledged here."""
     BEHIND = "behind"
     """Too much waits for the disk: it ends by itself."""
 
@@ -36,6 +38,8 @@ class Availability(NamedTuple):
     """More entries of consume queues than may wait are not on the disk."""
     full: str | None = None
     """Why nothing may be stored for want of room."""
+    uncopied: str | None = None
+    """Why messages would have too few copies."""
     fault: str | None = None
     """Why what was stored is not trusted to reach the disk."""
     is_closed: bool = False
@@ -51,6 +55,8 @@ class Availability(NamedTuple):
             return Refusal(StoreState.COPY, "this broker is a slave: it takes messages from its master alone")
         if self.full is not None:
             return Refusal(StoreState.FULL, self.full)
+        if self.uncopied is not None:
+            return Refusal(StoreState.UNCOPIED, self.uncopied)
         if self.are_entries_behind:
             return Refusal(StoreState.BEHIND, ENTRIES_BEHIND)
         if self.is_log_behind:

@@ -415,6 +415,10 @@ class Store(StoreReader):
         self._replicated = end
         self._show_readable()
 
+    def note_uncopied(self, reason: str | None) -> None:
+        """Refuse messages from now on, for they would have too few copies; None: they have enough again."""
+        self._change(uncopied=reason)
+
     def flush(self) -> None:
         """Sync everything on the caller's thread; a failed sync fences the store."""
         self._syncing.sync_now()
@@ -530,6 +534,7 @@ _ISSUES = {
     StoreState.CLOSED: StoreIssueKind.CLOSED,
     StoreState.FENCED: StoreIssueKind.FENCED,
     StoreState.FULL: StoreIssueKind.DISK_FULL,
+    StoreState.UNCOPIED: StoreIssueKind.UNCOPIED,
     StoreState.BEHIND: StoreIssueKind.BUSY,
 }
 """What an operator is told of; that a slave takes no messages is no issue."""

@@ -31,6 +31,8 @@ class StoreIssueKind(StrEnum):
     """Refuses messages until the disk has caught up."""
     DISK_FULL = "disk full"
     """Refuses messages until the disk has room again."""
+    UNCOPIED = "uncopied"
+    """Refuses messages until more brokers of the group have copies (minInSyncReplicas)."""
     CLOSED = "closed"
     DISK_HANGS = "disk hangs"
     UNSYNCED = "unsynced"

@@ -16,6 +16,7 @@ CONDITIONS: dict[str, tuple[Any, StoreState]] = {
     "fault": ("bad sector", StoreState.FENCED),
     "is_copy": (True, StoreState.COPY),
     "full": ("the disk is full", StoreState.FULL),
+    "uncopied": ("the sync set is [1]", StoreState.UNCOPIED),
     "are_entries_behind": (True, StoreState.BEHIND),
     "is_log_behind": (True, StoreState.BEHIND),
 }

@@ -58,5 +58,6 @@ def follow_rules(config: BrokerConfig) -> FollowRules:
         gap_max=config.ha_max_gap_not_in_sync,
         slave_count=max(config.in_sync_replicas - 1, 1),
         timeout_ms=config.slave_timeout,
+        members_min=config.min_in_sync_replicas,
         are_waited_for=config.broker_role == "SYNC_MASTER",
     )

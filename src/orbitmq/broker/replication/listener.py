@@ -61,6 +61,8 @@ class FollowRules:
     """How long a send waits for them."""
     are_waited_for: bool = False
     """Consumers see a message when slaves have it, or are waited for no more (SYNC_MASTER)."""
+    members_min: int = 1
+    """Of a controlled group: members of the sync set, the master counted, without which no message is taken."""
 
 
 class SlaveListener:
@@ -83,7 +85,7 @@ class SlaveListener:
         """Of the master of a controlled group."""
         if role is not None and role.is_master:
             self.sync_set = SyncSet(role.broker_id, role.sync_set.ids, role.sync_set.epoch, monotonic())
-            quorum = SyncMembers(self.sync_set.needed)
+            quorum = self._members(self.sync_set)
         self._proposing: asyncio.Task[None] | None = None
         waits = quorum, rules.timeout_ms, rules.gap_max
         self._replica_acks = ReplicaAcks(*waits)
@@ -205,8 +207,16 @@ class SlaveListener:
                 self._need_members(sync_set)
                 return
 
+    def _members(self, sync_set: SyncSet) -> SyncMembers:
+        """Return who must have a message; refuse messages while the controllers know too few members of the set."""
+        ids, least = sync_set.ids, self.rules.members_min
+        is_enough = len(ids) >= least
+        reason = f"the sync set of this group is {sorted(ids)}, and minInSyncReplicas={least}"
+        self.store.note_uncopied(None if is_enough else reason)
+        return SyncMembers(sync_set.needed, is_enough)
+
     def _need_members(self, sync_set: SyncSet) -> None:
-        quorum = SyncMembers(sync_set.needed)
+        quorum = self._members(sync_set)
         if self._replica_acks.quorum != quorum and self._replicated is not None:
             self._replica_acks.quorum = self._replicated.quorum = quorum
             self.acknowledged()

@@ -190,7 +190,6 @@ metricsInDelta=false
 metricsLabel=
 metricsPromExporterHost=
 metricsPromExporterPort=5557
-minInSyncReplicas=1
 offsetCheckInSlave=false
 osPageCacheBusyTimeOutMills=1000
 popCkMaxBufferSize=200000

@@ -274,3 +274,19 @@ async def test_a_master_whose_machine_stopped_leads_alone_when_the_others_were_w
         assert group.master == "x"
         assert group.controller.replicas.groups["a"].master_epoch > epoch
         assert await group.bodies("x") == [b"1"]
+
+
+async def test_with_fewer_copies_than_asked_for_messages_are_refused_and_not_read(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y", min_in_sync_replicas=2, slave_timeout=100)
+        await group.settled()
+        assert (await group.send(b"both")).code == ResponseCode.SUCCESS
+        await group.stop("y")
+        await until(lambda: group.sync_set() == {1})
+        refused = await group.send(b"alone")
+        assert refused.code == ResponseCode.SERVICE_NOT_AVAILABLE
+        assert "the sync set of this group is [1], and minInSyncReplicas=2" in (refused.remark or "")
+        assert await group.bodies("x") == [b"both"]
+        await group.start("y")
+        await group.settled()
+        assert (await group.send(b"both again")).code == ResponseCode.SUCCESS
