@@ -165,13 +165,17 @@ class Group:
         self._later(lambda: self._restart(broker), self.random.randrange(100, 8_000))
 
     def _lose_power(self, brokers: list[Broker]) -> None:
-        """End machines: of each log only a part is on the disk. What no member of the sync set has then is lost with reason."""
+        """End machines: of each log only a part is on the disk."""
         self.counts["power cuts"] += 1
         for broker in brokers:
             self._end(broker)
             if self.random.random() < 0.8:
                 del broker.log[len(broker.log) - self.random.randrange(min(30, len(broker.log)) + 1) :]
             broker.is_complete = False
+        self._give_up()
+
+    def _give_up(self) -> None:
+        """Expect no longer what no member of the sync set has."""
         left = max((self.brokers[member].log for member in self.group.sync_set), key=_rank_of_log, default=[])
         for known in (self.acknowledged, self.read):
             for place in list(known)[-100:]:
@@ -222,6 +226,8 @@ class Group:
         )
         is_definite_no = bool(self.replicas.decide(command).code)
         self._decide(command)
+        if not broker.is_complete:
+            self._give_up()  # a last word of a master that lost power: it was giving up the members that have more now
         group = self.group
         self._send(0, broker.id, lambda: self._answered(broker, epoch, wanted, set_epoch, is_definite_no, group))
 
