@@ -44,6 +44,8 @@ class Kills:
         self, home: Path, random: Random, *, pace: int = 300, kinds: tuple[str, ...] = (), only: str = ""
     ) -> None:
         self.notes = Notes()
+        self.current = "the start"
+        """What happens now."""
         self.outages: dict[tuple[str, str], list[float]] = {}
         """Seconds from a failure of the master to the next SEND_OK, by kind, and by who was answered."""
         self._random = random
@@ -72,10 +74,8 @@ class Kills:
             for number in range(rounds):
                 began_s = time.monotonic()
                 kind = self._first[number] if number < len(self._first) else self._random.choice([*self._all])
-                try:
-                    kind, outages = await self._round(kind)
-                except Lost as lost:
-                    raise Lost(f"round {number + 1}, {kind}: {lost}") from None
+                self.current = f"round {number + 1}, {kind}"
+                kind, outages = await self._round(kind)
                 shown = ", ".join(f"{who} {outage_s:.2f} s" for who, outage_s in outages.items())
                 say(
                     f"round {number + 1}: {kind}, {time.monotonic() - began_s:.1f} s"
@@ -280,7 +280,7 @@ def main() -> int:
             if is_interrupted:  # what was starting then may say that it died
                 print("interrupted", file=sys.stderr)
                 return 130
-            print(f"seed {options.seed}: {lost!r}")
+            print(f"seed {options.seed}, {kills.current}: {lost!r}")
             return 1
         finally:
             print("\n".join(kills.figures()), flush=True)

@@ -96,6 +96,9 @@ class Notes:
                 f"{WORKERS} went back from {newest} to {offset} in queue {queue_id}: "
                 f"what it committed {lost_s:.1f} s before is lost"
             )
+        if offset < newest:
+            # Judged: the group handles these messages again, and a later failure does not lose their commits once more.
+            noted[:] = [(at_s, known) for at_s, known in noted if known <= offset]
         noted.append((now_s, offset))
 
     def check_order(self) -> None:

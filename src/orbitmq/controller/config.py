@@ -132,8 +132,7 @@ class ControllerConfig(ServerSecuritySettings):
         Raises:
             ConfigError: a key holds a value that is not allowed; or, with `strict`, is unknown.
         """
-        known = _FIELDS.keys() | WITHOUT_EFFECT
-        note_unknown_keys(properties.keys() - known, known, strict=strict)
+        note_unknown_keys(properties.keys() - KEYS, KEYS, strict=strict)
         if properties.get("controllerType", "DLedger").strip() != "DLedger":
             log.warning("the setting controllerType has no effect: controllers agree by orbitmq's own Raft")
         return cls(**{**_parse(properties), **overrides})
@@ -213,4 +212,6 @@ WITHOUT_EFFECT = frozenset(
         "useEpollNativeSelector",
     ]
 )
+KEYS = _FIELDS.keys() | WITHOUT_EFFECT
+"""All keys that a settings file of a controller may have."""
 """Keys of Java's thread pools, jRaft and exporters: accepted, without a meaning here."""

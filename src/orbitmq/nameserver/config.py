@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orbitmq.controller.config import KEYS as CONTROLLER_KEYS
 from orbitmq.errors import ConfigError
 from orbitmq.net.limits import CONNECTIONS_MAX
 from orbitmq.net.security.server_security import ServerSecuritySettings
@@ -93,6 +94,8 @@ class NameServerConfig(ServerSecuritySettings):
     """Where the HTTP port listens."""
     shadow_address: str = ""
     """Another NameServer, host:port, whose routes are compared with ours; empty: none."""
+    enable_controller_in_namesrv: bool = False
+    """A controller runs in the same process, with the settings of controllers in the same file."""
     shadow_interval_seconds: int = 30
     """Between two comparisons."""
     route_history_size: int = 50_000
@@ -131,11 +134,12 @@ class NameServerConfig(ServerSecuritySettings):
         Raises:
             ConfigError: a key holds a value that is not allowed; or, with `strict`, is unknown.
         """
+        found = cls(**{**_parse(properties), **overrides})
         known = _FIELDS.keys() | WITHOUT_EFFECT
+        if found.enable_controller_in_namesrv:
+            known |= CONTROLLER_KEYS
         note_unknown_keys(properties.keys() - known, known, strict=strict)
-        if properties.get(_CONTROLLER, "").strip().lower() == "true":
-            log.warning("the setting %s=true has no effect: there is no controller yet", _CONTROLLER)
-        return cls(**{**_parse(properties), **overrides})
+        return found
 
     def changed_by(self, properties: Mapping[str, str]) -> NameServerConfig:
         """Return the settings with RocketMQ's keys and text values put over them; unknown keys are left out.
@@ -159,7 +163,6 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
 
 _FIELDS = fields_by_key(NameServerConfig)
 _PATHS = ("kv_config_path", "config_store_path", "acl_file")
-_CONTROLLER = "enableControllerInNamesrv"
 _DAY_SECONDS = 86_400
 _RANGES: dict[str, tuple[int, int]] = {
     "listen_port": (0, 65_535),
@@ -186,7 +189,6 @@ WITHOUT_EFFECT = frozenset(
         "defaultThreadPoolNums",
         "defaultThreadPoolQueueCapacity",
         "unRegisterBrokerQueueCapacity",
-        _CONTROLLER,
         "serverWorkerThreads",
         "serverCallbackExecutorThreads",
         "serverSelectorThreads",

@@ -71,10 +71,11 @@ def test_a_file_with_every_setting_of_javas_is_taken_without_a_word(caplog: pyte
     assert {key: value for key, value in config.to_properties().items() if properties.get(key, value) != value} == {}
 
 
-def test_an_embedded_controller_is_missed_aloud(caplog: pytest.LogCaptureFixture):
-    with caplog.at_level(logging.WARNING):
-        NameServerConfig.from_mapping({"enableControllerInNamesrv": " TRUE"})
-    assert "enableControllerInNamesrv=true has no effect" in caplog.text
+def test_a_controllers_settings_are_known_where_one_runs_in_the_process(caplog: pytest.LogCaptureFixture):
+    properties = {"enableControllerInNamesrv": "true", "controllerDLegerSelfId": "n0"}
+    assert NameServerConfig.from_mapping(properties, strict=True).enable_controller_in_namesrv
+    with pytest.raises(ConfigError, match="controllerDLegerSelfId"):
+        NameServerConfig.from_mapping({**properties, "enableControllerInNamesrv": "false"}, strict=True)
 
 
 def test_the_reference_names_every_setting_with_its_default_and_range():

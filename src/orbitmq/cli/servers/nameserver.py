@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +13,10 @@ from orbitmq.cli.servers.logging import LogLevel, configure_logging
 from orbitmq.cli.servers.options import PORT_MAX, STRICT_HELP, LogLevelOption, MetricsPortOption
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format, show_json
+
+if TYPE_CHECKING:
+    from orbitmq.nameserver.app import NameServer
+    from orbitmq.nameserver.with_controller import NameServerWithController
 
 
 def nameserver(
@@ -66,11 +71,22 @@ def nameserver(
         _show_settings(settings.to_properties(), output)
         return
 
-    def announce(service: NameServer) -> None:
-        metrics = {"metrics": service.metrics_address} if service.metrics_address else {}
-        show_ready(output, nameserver=service.address, **metrics)
+    facts: dict[str, str] = {}
+    make: Callable[[], NameServer | NameServerWithController] = partial(NameServer, settings)
+    if settings.enable_controller_in_namesrv:
+        from orbitmq.nameserver.with_controller import NameServerWithController, controller_config
+        from orbitmq.settings import read_properties
 
-    run(serve_until_signal(lambda: NameServer(settings), announce))
+        controller = controller_config(settings, read_properties(config) if config else {})
+        facts["controller"] = controller.address
+        make = partial(NameServerWithController, settings, controller)
+
+    def announce(service: NameServer | NameServerWithController) -> None:
+        if service.metrics_address:
+            facts["metrics"] = service.metrics_address
+        show_ready(output, nameserver=service.address, **facts)
+
+    run(serve_until_signal(make, announce))
 
 
 def _show_settings(settings: Mapping[str, str], output: Format) -> None:

@@ -4,6 +4,7 @@ import socket
 import pytest
 
 from orbitmq.address import parse_address
+from orbitmq.broker.registration.addresses import reserved_port
 
 
 @pytest.fixture
@@ -61,3 +62,22 @@ def test_logs_begin_at_the_level_that_is_asked_for(orbitmq, nameserver, served):
     assert '"level"' not in nameserver().err
     assert '"level": "info"' in nameserver("--log-level", "info").err
     assert json.loads(nameserver("--log-level", "debug").err.splitlines()[0])["level"] in ("debug", "info")
+
+
+def test_a_controller_runs_in_the_process_where_the_file_asks_for_one(orbitmq, served, tmp_path):
+    def connect(service):
+        for address in (service.address, service.controller.consensus.peers[1]):
+            with socket.create_connection(parse_address(address)):
+                pass
+
+    served.inspect = connect
+    with reserved_port("127.0.0.1", 0, has_vip=False) as port:
+        file = tmp_path / "namesrv.conf"
+        file.write_text(
+            f"enableControllerInNamesrv=true\ncontrollerDLegerPeers=n0-127.0.0.1:{port}\n"
+            f"controllerStorePath={tmp_path / 'controller'}\naclFile={tmp_path / 'accounts.json'}\n"
+        )
+    options = ("--host", "127.0.0.1", "--port", 0, "--data-dir", tmp_path, "--strict", "--log-level", "error")
+    result = orbitmq("nameserver", "-c", file, *options)
+    assert (result.code, result.err) == (0, "")
+    assert f"controller=127.0.0.1:{port}" in result.out
