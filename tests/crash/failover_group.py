@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from crash.failover_hosts import HostCluster
 from crash.replicas import AUDITORS, Lost, until
 from orbitmq.errors import ClientError
 from orbitmq.net.pool import ConnectionPool
@@ -53,11 +54,19 @@ class FailoverGroup:
 
     Args:
         topics, groups: made at the start, the topics with two queues each.
+        has_hosts: each member runs on a host of its own.
     """
 
-    def __init__(self, home: Path, topics: tuple[str, ...], groups: tuple[str, ...], **settings: Any) -> None:
+    def __init__(
+        self, home: Path, topics: tuple[str, ...], groups: tuple[str, ...], *, has_hosts: bool = False, **settings: Any
+    ) -> None:
         self.pool = ConnectionPool()
-        self.cluster = LocalCluster(replicas=3, processes=True, data_dir=home, settings={**SETTINGS, **settings})
+        settings = {**SETTINGS, **settings}
+        self.cluster: LocalCluster | HostCluster = (
+            HostCluster(home, settings)
+            if has_hosts
+            else LocalCluster(replicas=3, processes=True, data_dir=home, settings=settings)
+        )
         self._topics = topics
         self._groups = groups
         self._frozen: set[int] = set()
@@ -65,9 +74,11 @@ class FailoverGroup:
     async def __aenter__(self) -> FailoverGroup:
         await self.cluster.start()
         try:
-            self.controllers = {
-                member: f"127.0.0.1:{kept.getsockname()[1]}" for member, kept in self.cluster._controllers.items()
-            }
+            self.controllers = (
+                self.cluster.controllers
+                if isinstance(self.cluster, HostCluster)
+                else {name: f"127.0.0.1:{kept.getsockname()[1]}" for name, kept in self.cluster._controllers.items()}
+            )
             await until(self.is_whole, "the group is whole")
             address = self.cluster.brokers[await self.master()]
             for topic in self._topics:
@@ -106,6 +117,8 @@ class FailoverGroup:
 
     def pid(self, member: str) -> int:
         """The number of a member's process."""
+        if isinstance(self.cluster, HostCluster):
+            return self.cluster.pid(member)
         service: Any = self.cluster._brokers[member]._service
         return int(service._process.pid)
 

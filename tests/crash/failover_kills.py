@@ -13,12 +13,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from math import inf
 from pathlib import Path
 from random import Random
 from statistics import quantiles
 
 from crash.failover_group import MEMBERS, FailoverGroup
+from crash.failover_hosts import HostCluster
 from crash.failover_load import ALL_COMMITS_LOST_S, READERS, TOPIC, WORKERS, FailoverLoad, Notes
 from crash.replica_load import QUEUES, Place
 from crash.replicas import WAIT_S, Lost, read, until
@@ -38,10 +40,18 @@ class Kills:
         pace: messages that are acknowledged before something happens, at most.
         kinds: names of what happens, in the order of the first rounds; later ones are chosen.
         only: nothing else happens.
+        has_hosts: each member has a host, whose cable is cut as well.
     """
 
     def __init__(
-        self, home: Path, random: Random, *, pace: int = 300, kinds: tuple[str, ...] = (), only: str = ""
+        self,
+        home: Path,
+        random: Random,
+        *,
+        pace: int = 300,
+        kinds: tuple[str, ...] = (),
+        only: str = "",
+        has_hosts: bool = False,
     ) -> None:
         self.notes = Notes()
         self.current = "the start"
@@ -59,11 +69,21 @@ class Kills:
             "controller": self._kill_controller,
             "all": self._kill_all,
         }
+        if has_hosts:
+            self._all = {
+                "master is cut off": partial(self._cut, "master", HostCluster.cut),
+                "master is not heard": partial(self._cut, "master", HostCluster.mute),
+                "master hears nothing": partial(self._cut, "master", HostCluster.deafen),
+                "slave is cut off": partial(self._cut, "slave", HostCluster.cut),
+                "slave is not heard": partial(self._cut, "slave", HostCluster.mute),
+                "slave hears nothing": partial(self._cut, "slave", HostCluster.deafen),
+                "controller is cut off": partial(self._cut, "controller", HostCluster.cut),
+            }
         if only:
-            self._all = {only: self._all[only]}
+            self._all = {kind: happens for kind, happens in self._all.items() if kind == only}
         self._first = kinds or tuple(random.sample([*self._all], len(self._all)))
         disk = random.choice(["ASYNC_FLUSH", "SYNC_FLUSH"])
-        self._group = FailoverGroup(home, (TOPIC,), (WORKERS, READERS), flush_disk_type=disk)
+        self._group = FailoverGroup(home, (TOPIC,), (WORKERS, READERS), has_hosts=has_hosts, flush_disk_type=disk)
         self._load = FailoverLoad(self._group, self.notes, random)
         self._checked = dict.fromkeys(QUEUES, 0)
         self._size = 0
@@ -238,6 +258,21 @@ class Kills:
     async def _freeze_slave(self) -> None:
         await self._freeze(await self._a_slave())
 
+    async def _cut(self, who: str, cut: Callable[[HostCluster, str], Callable[[], None]]) -> None:
+        """Let packets of a member be lost for some seconds."""
+        group = self._group
+        assert isinstance(group.cluster, HostCluster)
+        master = await group.master()
+        found = {"master": group.master, "slave": self._a_slave, "controller": group.leading_controller}
+        member = await found[who]()
+        if member == master:
+            self.notes.fails()
+        repair = cut(group.cluster, member)
+        try:
+            await asyncio.sleep(self._random.uniform(*FREEZE_S))
+        finally:
+            repair()
+
     async def _freeze(self, member: str) -> None:
         self._group.freeze(member)
         try:
@@ -257,6 +292,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--only", default="", help="what happens in every round, such as 'master'")
+    parser.add_argument("--hosts", action="store_true", help="a host for each member, whose cables are cut; needs root")
     parser.add_argument("--p50-s", type=float, default=inf, help="longer outages of producers are a failure")
     parser.add_argument("--p99-s", type=float, default=inf)
     parser.add_argument("--keep", type=Path, help="a directory where the stores and logs are left")
@@ -273,7 +309,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, interrupt)
     print(f"seed {options.seed}", flush=True)
     with tempfile.TemporaryDirectory() as directory:
-        kills = Kills(options.keep or Path(directory), Random(options.seed), only=options.only)
+        kills = Kills(options.keep or Path(directory), Random(options.seed), only=options.only, has_hosts=options.hosts)
         try:
             asyncio.run(kills.run(options.rounds, lambda text: print(text, flush=True)))
         except (Lost, OrbitError, TimeoutError, KeyboardInterrupt) as lost:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 from e2e.test_cli import run_command, serving
@@ -23,8 +24,9 @@ def process_of(data_dir: Path, member: str) -> int:
     """The process that runs with a member's settings."""
     wanted = str(data_dir / member / "broker.conf").encode()
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and wanted in (entry / "cmdline").read_bytes().split(b"\0"):
-            return int(entry.name)
+        with suppress(FileNotFoundError, ProcessLookupError):  # others come and go
+            if entry.name.isdigit() and wanted in (entry / "cmdline").read_bytes().split(b"\0"):
+                return int(entry.name)
     raise AssertionError(f"no process of {member}")
 
 

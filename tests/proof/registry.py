@@ -227,6 +227,17 @@ def _failover() -> Iterator[Row]:
         sizes=(Size("--rounds", 50, 3),),
         seed=Seed("--seed"),
     )
+    yield Row(
+        name="failover/cables",
+        rooms=("broker", "store", "ha", "controller", "raft", "client"),
+        asked="hosts of a group of three lose their cables, one way and both, 50 times: SEND_OK within p50 2 s, p99 3 s",
+        command=("-m", "crash.failover_kills", "--hosts", "--p50-s", "2", "--p99-s", "3"),
+        sources=(*BROKER, "src/orbitmq/ha", "src/orbitmq/controller", "src/orbitmq/raft", "src/orbitmq/client"),
+        needs=("root",),
+        minutes=7,
+        sizes=(Size("--rounds", 50, 3),),
+        seed=Seed("--seed"),
+    )
     for name, kind, p50_s, p99_s in (
         ("failover/master-killed", "master", "0.5", "1"),
         ("failover/master-stands-still", "master stands still", "2", "3"),

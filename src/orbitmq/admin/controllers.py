@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar, overload
 
@@ -46,16 +46,23 @@ class Controllers:
         self._leader = ""
 
     @overload
-    async def ask(self, header: object, answer: None = None, body: bytes = b"") -> tuple[None, bytes]: ...
+    async def ask(
+        self, header: object, answer: None = None, body: bytes = b"", *, timeout_ms: int = TIMEOUT_MS
+    ) -> tuple[None, bytes]: ...
 
     @overload
-    async def ask(self, header: object, answer: type[T], body: bytes = b"") -> tuple[T, bytes]: ...
+    async def ask(
+        self, header: object, answer: type[T], body: bytes = b"", *, timeout_ms: int = TIMEOUT_MS
+    ) -> tuple[T, bytes]: ...
 
-    async def ask(self, header: object, answer: Any = None, body: bytes = b"") -> tuple[Any, bytes]:
+    async def ask(
+        self, header: object, answer: Any = None, body: bytes = b"", *, timeout_ms: int = TIMEOUT_MS
+    ) -> tuple[Any, bytes]:
         """Ask the leader; return the header and the body of its answer.
 
         Args:
             answer: the type of the answer's header, None when there is none to look at.
+            timeout_ms: after which a leader is asked for again, and asked once more.
 
         Raises:
             RemoteRefused: it refuses.
@@ -67,7 +74,7 @@ class Controllers:
             if not leader:
                 raise last
             try:
-                command = await self._pool.request(leader, header, body, timeout_ms=TIMEOUT_MS)
+                command = await self._pool.request(leader, header, body, timeout_ms=timeout_ms)
             except ClientError as error:
                 last, self._leader = error, ""
                 continue
@@ -102,27 +109,42 @@ class Controllers:
         found, _ = await self.ask(header, ElectMasterResponse)
         return found.master_epoch or 0
 
-    async def beat(self, heartbeat: BrokerHeartbeat) -> None:
-        """Tell every controller that this broker lives, and wait for none longer than its time.
+    async def beat(self, heartbeat: Callable[[], BrokerHeartbeat], interval_s: float) -> None:
+        """Tell every controller that this broker lives, again and again, until it is cancelled.
 
-        Each knows the living members, so that one that begins to lead need not wait to know them.
+        Each knows the living members, so that one that begins to lead need not wait to know them. One that does not answer keeps
+        none of the others waiting.
         """
-        await asyncio.gather(*(self._beat(address, heartbeat) for address in self._addresses))
+        await asyncio.gather(*(self._beat(address, heartbeat, interval_s) for address in self._addresses))
 
-    async def _beat(self, address: str, heartbeat: BrokerHeartbeat) -> None:
-        with suppress(ClientError):
-            await self._pool.request(address, heartbeat, timeout_ms=TIMEOUT_MS)
+    async def _beat(self, address: str, heartbeat: Callable[[], BrokerHeartbeat], interval_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due_s = loop.time() + interval_s
+            with suppress(ClientError):
+                await self._pool.request(address, heartbeat(), timeout_ms=TIMEOUT_MS)
+            await asyncio.sleep(due_s - loop.time())
 
     async def _find_leader(self) -> str:
-        """Ask all controllers at the same time who leads; return the address of the one that most name, empty without one."""
-        answers = await asyncio.gather(*map(self._leader_by, self._addresses))
-        named = [answer for answer in answers if answer]
+        """Ask all controllers at the same time who leads.
+
+        Returns:
+            the address of the first that says it does, else of the one that most name; empty without one.
+        """
+        named = []
+        for asking in asyncio.as_completed(map(self._leader_by, self._addresses)):
+            address, leader = await asking
+            if leader == address:
+                return leader
+            if leader:
+                named.append(leader)
         return max(named, key=named.count, default="")
 
-    async def _leader_by(self, address: str) -> str:
+    async def _leader_by(self, address: str) -> tuple[str, str]:
+        """Return a controller and the leader that it names, empty for none."""
         try:
             command = await self._pool.request(address, GetControllerMetadata(), timeout_ms=TIMEOUT_MS)
             found = decode_header(GetControllerMetadataResponse, command.ext_fields)
         except (ClientError, HeaderError):
-            return ""
-        return address if found.is_leader else found.controller_leader_address or ""
+            return address, ""
+        return address, address if found.is_leader else found.controller_leader_address or ""

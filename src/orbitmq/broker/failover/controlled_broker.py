@@ -58,6 +58,8 @@ _POLL_S = 0.5
 _RETRY_S = 0.05
 """How often it is tried again while there is no role, or it cannot be taken."""
 _ASK_TIMEOUT_MS = 1_000
+_LOOK_TIMEOUT_MS = 300
+"""Of questions that change nothing: the controller that led may be the one that is lost."""
 _SETTLED_MS = 10_000
 """So long after a proposal without an answer it may still become the sync set: a controller gives up earlier."""
 _DEFINITE = frozenset(
@@ -212,9 +214,7 @@ class ControlledBroker:
     async def _beat(self) -> None:
         """Tell the controllers that this broker lives, until it is cancelled."""
         timeout_ms = self.config.controller_heart_beat_timeout_mills
-        while True:
-            beating = self._controllers.beat(self._heartbeat(timeout_ms))
-            await asyncio.gather(beating, asyncio.sleep(timeout_ms / _BEATS_PER_TIMEOUT / 1000))
+        await self._controllers.beat(lambda: self._heartbeat(timeout_ms), timeout_ms / _BEATS_PER_TIMEOUT / 1000)
 
     def _heartbeat(self, timeout_ms: int) -> BrokerHeartbeat:
         config, role = self.config, self.role
@@ -269,13 +269,13 @@ class ControlledBroker:
             ClientError: no controller answers, or no broker can lead now.
         """
         name = self.config.broker_name
-        found, body = await self._controllers.ask(GetReplicaInfo(broker_name=name), GetReplicaInfoResponse)
+        found, body = await self._ask_replica_info()
         resigns = self.role is None and found.master_broker_id == self.broker_id and not self._log.is_complete
         before = found.master_epoch or 0
         if found.master_broker_id is None or found.master_address is None or resigns:
             wish = ElectMaster(cluster_name=self.config.broker_cluster_name, broker_name=name, broker_id=self.broker_id)
             await self._controllers.ask(wish, ElectMasterResponse)
-            found, body = await self._controllers.ask(GetReplicaInfo(broker_name=name), GetReplicaInfoResponse)
+            found, body = await self._ask_replica_info()
         if found.master_broker_id is None or found.master_address is None:
             raise ConnectionFailed(name, "no broker of the group leads")
         if resigns and found.master_broker_id == self.broker_id and found.master_epoch == before:
@@ -284,6 +284,10 @@ class ControlledBroker:
                 name, "this broker's log may be incomplete, other members of the sync set are waited for"
             )
         return Leadership(found.master_broker_id, found.master_address, found.master_epoch or 0, decode_sync_set(body))
+
+    async def _ask_replica_info(self) -> tuple[GetReplicaInfoResponse, bytes]:
+        header = GetReplicaInfo(broker_name=self.config.broker_name)
+        return await self._controllers.ask(header, GetReplicaInfoResponse, timeout_ms=_LOOK_TIMEOUT_MS)
 
     async def _change(self, told: Leadership) -> None:
         """Stop in the old role, and start in the new one."""
