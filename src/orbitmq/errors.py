@@ -191,6 +191,38 @@ class LogDiverged(RaftError):
     """A log lacks or contradicts an entry that is committed. Nothing but a loss on a disk explains it."""
 
 
+class EtcdError(RaftError):
+    """etcd, which keeps what controllers agree upon, cannot do what was asked, or answers with what cannot be read."""
+
+
+class EtcdAnswerTooLarge(EtcdError):
+    """An answer has more bytes than are read."""
+
+
+class EtcdRefused(EtcdError):
+    """etcd answers with an error.
+
+    Args:
+        code: gRPC's; 0 when it says none.
+    """
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class EtcdUnreachable(EtcdError):
+    """An endpoint gives no answer.
+
+    Args:
+        was_sent: the request may have arrived, and may have been carried out.
+    """
+
+    def __init__(self, message: str, *, was_sent: bool) -> None:
+        super().__init__(message)
+        self.was_sent = was_sent
+
+
 class JobFailed(OrbitError):
     """A Spark job ended before its work was done. What it has written is kept; started again, it goes on there."""
 
