@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from etcd_server import EtcdServer, etcd_server, needs_etcd
+from etcd_server import EtcdServer, etcd_server
 from orbitmq.clock import monotonic_ms
 from orbitmq.controller.commands import ApplyBrokerId, encode_command
 from orbitmq.controller.config import ControllerConfig
@@ -22,7 +22,7 @@ from orbitmq.controller.etcd.messages import encode
 from orbitmq.controller.replicas import Replicas
 from orbitmq.errors import EtcdError, EtcdUnreachable, NotLeader, OutcomeUnknown
 
-pytestmark = [pytest.mark.real, needs_etcd]
+pytestmark = pytest.mark.real
 
 PEERS = "n1-127.0.0.1:19871;n2-127.0.0.1:19872;n3-127.0.0.1:19873"
 LEADER = b"/orbitmq/controllers/leader"
