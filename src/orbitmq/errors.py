@@ -22,7 +22,11 @@ OrbitError
 │   ├── OutcomeUnknown        a proposal was taken, and may be agreed upon still
 │   ├── ProposalsFull         too much waits for a majority: try again
 │   ├── UnreadableState       its log or snapshot holds what this version cannot read: it must stop
-│   └── LogDiverged           it lacks or contradicts what is committed: its disk has lost something, it must stop
+│   ├── LogDiverged           it lacks or contradicts what is committed: its disk has lost something, it must stop
+│   └── EtcdError             etcd, in place of a log of Raft, cannot do what was asked
+│       ├── EtcdAnswerTooLarge    its answer has more bytes than are read
+│       ├── EtcdRefused           it answers with an error
+│       └── EtcdUnreachable       it does not answer
 ├── JobFailed             a Spark job ended early: started again, it goes on where it was
 └── ClientError           a remote call did not succeed
     ├── ConnectionFailed      no connection, or it broke before the answer came

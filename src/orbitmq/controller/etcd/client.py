@@ -218,7 +218,7 @@ class EtcdClient:
         if cluster and cluster != self._cluster:
             raise EtcdError(
                 f"etcd at {endpoint} is of the cluster {cluster:x}, and {self._cluster:x} was known: "
-                "all endpoints must be of one cluster; restart the controllers if it was made anew"
+                "all endpoints must be of one cluster; restart the controllers if it was set up again"
             )
         return result
 

@@ -101,7 +101,7 @@ class Groups:
         self.revision = max(self.revision, revision)
 
     def restart(self) -> None:
-        """Begin anew with the next load: etcd has gone back to an older state, and revisions are given again."""
+        """Begin again with the next load: etcd has gone back to an older state, and revisions are given again."""
         self.revision = 0
         self._revisions = dict.fromkeys(self._revisions, 1)
 

@@ -61,7 +61,7 @@ class Member:
 
 
 class Etcd:
-    """The server, members that run, and a client beside them."""
+    """The server, members that run, and a client of the test."""
 
     def __init__(self, server: EtcdServer) -> None:
         self.server = server
@@ -321,7 +321,7 @@ async def test_a_value_that_is_no_group_stops_its_group_alone(tmp_path: Path) ->
         assert (await first.consensus.propose(join(2))).is_change
 
 
-async def test_a_revision_that_is_compacted_is_loaded_anew(tmp_path: Path) -> None:
+async def test_a_revision_that_is_compacted_is_loaded_again(tmp_path: Path) -> None:
     async with etcd(tmp_path) as running:
         first, second = await running.start("n1", "n2")
         leader = await running.led()

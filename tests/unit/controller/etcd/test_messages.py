@@ -1,4 +1,4 @@
-"""What etcd's gateway is asked, and what is made of its answers."""
+"""Requests and answers of etcd's gateway, those that are none included."""
 
 import pytest
 
