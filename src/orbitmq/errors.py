@@ -22,7 +22,11 @@ OrbitError
 │   ├── OutcomeUnknown        a proposal was taken, and may be agreed upon still
 │   ├── ProposalsFull         too much waits for a majority: try again
 │   ├── UnreadableState       its log or snapshot holds what this version cannot read: it must stop
-│   └── LogDiverged           it lacks or contradicts what is committed: its disk has lost something, it must stop
+│   ├── LogDiverged           it lacks or contradicts what is committed: its disk has lost something, it must stop
+│   └── EtcdError             etcd, in place of a log of Raft, cannot do what was asked
+│       ├── EtcdAnswerTooLarge    its answer has more bytes than are read
+│       ├── EtcdRefused           it answers with an error
+│       └── EtcdUnreachable       it does not answer
 ├── JobFailed             a Spark job ended early: started again, it goes on where it was
 └── ClientError           a remote call did not succeed
     ├── ConnectionFailed      no connection, or it broke before the answer came
@@ -189,6 +193,38 @@ class UnreadableState(RaftError):
 
 class LogDiverged(RaftError):
     """A log lacks or contradicts an entry that is committed. Nothing but a loss on a disk explains it."""
+
+
+class EtcdError(RaftError):
+    """etcd, which keeps what controllers agree upon, cannot do what was asked, or answers with what cannot be read."""
+
+
+class EtcdAnswerTooLarge(EtcdError):
+    """An answer has more bytes than are read."""
+
+
+class EtcdRefused(EtcdError):
+    """etcd answers with an error.
+
+    Args:
+        code: gRPC's; 0 when it says none.
+    """
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class EtcdUnreachable(EtcdError):
+    """An endpoint gives no answer.
+
+    Args:
+        was_sent: the request may have arrived, and may have been carried out.
+    """
+
+    def __init__(self, message: str, *, was_sent: bool) -> None:
+        super().__init__(message)
+        self.was_sent = was_sent
 
 
 class JobFailed(OrbitError):

@@ -45,6 +45,26 @@ class ControllerConfig(ServerSecuritySettings):
     controller_d_leger_self_id: str = "n0"
     """Which of the peers this one is. Java has no default."""
 
+    controller_type: str = "DLedger"
+    """DLedger or jRaft: orbitmq's own Raft, within the controllers; etcd: what they agree upon is kept in etcd."""
+
+    # Ours: etcd, where controllerType=etcd.
+    etcd_endpoints: str = ""
+    """The members of one etcd cluster as http://host:port or https://host:port, joined with ;."""
+    etcd_prefix: str = "/orbitmq/"
+    """What the keys begin with; the name of the controllers' group comes after it."""
+    etcd_lease_seconds: int = 2
+    """An active controller that is silent for so long is replaced; etcd may grant more, never less than its own election takes."""
+    etcd_user: str = ""
+    """For etcd's access control."""
+    etcd_password_file: str = ""
+    """A file with the password of that user alone: settings are shown to whom may read them, this file is not."""
+    etcd_trust_cert_path: str = ""
+    """The authorities (PEM) that https:// endpoints are believed by; empty: those of the system."""
+    etcd_cert_path: str = ""
+    """The certificate that etcd is shown, where it asks for one."""
+    etcd_key_path: str = ""
+
     # What it keeps on disk.
     controller_store_path: Path = Path("~/DLedgerController")
     config_store_path: Path = Path("~/controller/controller.properties")
@@ -89,6 +109,10 @@ class ControllerConfig(ServerSecuritySettings):
         if self.controller_d_leger_self_id not in self.peers:
             names = ", ".join(self.peers)
             raise ConfigError("controllerDLegerSelfId", self.controller_d_leger_self_id, f"one of the peers: {names}")
+        if self.controller_type not in CONTROLLER_TYPES:
+            raise ConfigError("controllerType", self.controller_type, " or ".join(CONTROLLER_TYPES))
+        if self.uses_etcd:
+            self._check_etcd()
 
     @property
     def peers(self) -> dict[str, str]:
@@ -116,6 +140,44 @@ class ControllerConfig(ServerSecuritySettings):
         """Where brokers and the other controllers reach this one, host:port."""
         return self.peers[self.controller_d_leger_self_id]
 
+    @property
+    def uses_etcd(self) -> bool:
+        """Whether what controllers agree upon is kept in etcd."""
+        return self.controller_type == "etcd"
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """The members of the etcd cluster as http://host:port.
+
+        Raises:
+            ConfigError: the text is none of `http://host:port;https://host:port`.
+        """
+        allowed = "http://host:port or https://host:port, joined with ;"
+        found = []
+        for part in filter(None, (part.strip().rstrip("/") for part in self.etcd_endpoints.split(";"))):
+            scheme, _, address = part.partition("://")
+            try:
+                parse_address(address)
+            except InvalidArgument:
+                scheme = ""
+            if scheme not in ("http", "https"):
+                raise ConfigError("etcdEndpoints", self.etcd_endpoints, allowed)
+            found.append(part)
+        if not found:
+            raise ConfigError("etcdEndpoints", self.etcd_endpoints, allowed)
+        return tuple(dict.fromkeys(found))
+
+    def _check_etcd(self) -> None:
+        _ = self.endpoints
+        if not self.etcd_prefix.isascii() or not self.etcd_prefix.endswith("/"):
+            raise ConfigError("etcdPrefix", self.etcd_prefix, "ASCII that ends with /")
+        if "/" in self.controller_d_leger_group:
+            raise ConfigError(
+                "controllerDLegerGroup", self.controller_d_leger_group, "a name without / for a key of etcd"
+            )
+        if self.etcd_user and not self.etcd_password_file:
+            raise ConfigError("etcdPasswordFile", "", "a file with the password of etcdUser")
+
     @classmethod
     def from_properties(cls, path: Path | str, *, strict: bool = False, **overrides: Any) -> ControllerConfig:
         """Read a properties file, which is also where remote changes are saved; `overrides` (by field) win over it.
@@ -133,8 +195,8 @@ class ControllerConfig(ServerSecuritySettings):
             ConfigError: a key holds a value that is not allowed; or, with `strict`, is unknown.
         """
         note_unknown_keys(properties.keys() - KEYS, KEYS, strict=strict)
-        if properties.get("controllerType", "DLedger").strip() != "DLedger":
-            log.warning("the setting controllerType has no effect: controllers agree by orbitmq's own Raft")
+        if properties.get("controllerType", "").strip() == "jRaft":
+            log.warning("controllerType=jRaft is as DLedger here: controllers agree by orbitmq's own Raft")
         return cls(**{**_parse(properties), **overrides})
 
     def changed_by(self, properties: Mapping[str, str]) -> ControllerConfig:
@@ -167,10 +229,11 @@ _RANGES: dict[str, tuple[int, int]] = {
     "server_socket_backlog": (1, 65_535),
     "connections_max": (0, 10_000_000),
     "metrics_port": (-1, 65_535),
+    "etcd_lease_seconds": (1, 600),
 }
+CONTROLLER_TYPES = ("DLedger", "jRaft", "etcd")
 WITHOUT_EFFECT = frozenset(
     [
-        "controllerType",
         "rocketmqHome",
         "listenPort",
         "controllerThreadPoolNums",

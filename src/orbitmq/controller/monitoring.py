@@ -56,7 +56,8 @@ class ControllerMonitor:
             found.append(Alert("no_master", f"no master for {', '.join(names[:10])}"))
         if service.consensus.is_leader and (outside := _out_of_sync(service)):
             found.append(Alert("out_of_sync", f"members without all messages: {', '.join(outside[:10])}"))
-        found += [Alert("controllers_differ", warning) for warning in service.consensus.warnings[:1]]
+        rule = "etcd" if service.config.uses_etcd else "controllers_differ"
+        found += [Alert(rule, warning) for warning in service.consensus.warnings[:1]]
         self._alerts.update(found)
         return self._alerts.alerts
 

@@ -72,6 +72,14 @@ class Replicas:
             self._groups[outcome.group.name] = outcome.group
         return outcome
 
+    def put(self, group: ReplicaGroup) -> None:
+        """Take over a group that was agreed upon elsewhere."""
+        self._groups[group.name] = group
+
+    def remove(self, name: str) -> None:
+        """Forget a group, its ids and epochs included."""
+        self._groups.pop(name, None)
+
     def snapshot(self) -> bytes:
         """Return the whole state; equal states have equal bytes."""
         groups = [_plain(self._groups[name]) for name in sorted(self._groups)]
@@ -93,6 +101,26 @@ class Replicas:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UnreadableState(f"a snapshot that does not parse: {error!r:.200}") from None
         self._groups = {group.name: group for group in groups}
+
+
+def encode_group(group: ReplicaGroup) -> bytes:
+    """Encode one group; equal groups have equal bytes."""
+    return orjson.dumps({"v": VERSION, "group": _plain(group)}, option=orjson.OPT_SORT_KEYS)
+
+
+def decode_group(data: bytes) -> ReplicaGroup:
+    """Decode one group.
+
+    Raises:
+        UnreadableState: not a group of this version, or a value outside of its limits.
+    """
+    try:
+        document = orjson.loads(data)
+        if document["v"] != VERSION:
+            raise UnreadableState(f"a group of version {document['v']!r:.20}, known is {VERSION}")
+        return _group(document["group"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnreadableState(f"a group that does not parse: {error!r:.200}") from None
 
 
 def _plain(group: ReplicaGroup) -> dict[str, Any]:

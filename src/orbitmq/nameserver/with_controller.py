@@ -7,7 +7,7 @@ from typing import Any
 
 from orbitmq.controller.app import Controller
 from orbitmq.controller.config import KEYS, ControllerConfig
-from orbitmq.controller.consensus.node import RaftNode
+from orbitmq.controller.making import make_consensus
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
 
@@ -35,7 +35,7 @@ class NameServerWithController:
     """Both of them: `await start()`, then they serve until `await stop()`."""
 
     def __init__(self, config: NameServerConfig, controller: ControllerConfig) -> None:
-        self.controller = Controller(controller, RaftNode)
+        self.controller = Controller(controller, make_consensus)
         self.name_server = NameServer(config)
 
     @property

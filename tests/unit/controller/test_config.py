@@ -32,8 +32,17 @@ def test_peers_that_are_none_are_refused(peers):
         {"metrics_address": ""},
         {"bind_address": " "},
         {"tls_server_mode": "perhaps"},
+        {"controller_type": "Etcd"},
+        {"controller_type": "etcd"},
+        {"etcd_lease_seconds": 0},
+        {"controller_type": "etcd", "etcd_endpoints": "a:2379"},
+        {"controller_type": "etcd", "etcd_endpoints": "ftp://a:2379"},
+        {"controller_type": "etcd", "etcd_endpoints": "http://a"},
+        {"controller_type": "etcd", "etcd_endpoints": "http://a:1", "etcd_prefix": "/x"},
+        {"controller_type": "etcd", "etcd_endpoints": "http://a:1", "controller_d_leger_group": "a/b"},
+        {"controller_type": "etcd", "etcd_endpoints": "http://a:1", "etcd_user": "u"},
     ],
-    ids=lambda values: next(iter(values)),
+    ids=str,
 )
 def test_a_value_that_is_not_allowed_is_refused(values):
     with pytest.raises(ConfigError):
@@ -53,6 +62,13 @@ def test_javas_keys_are_read(tmp_path, caplog):
     assert "nobodyKnows" in caplog.text
     assert "mappedFileSize" not in caplog.text
     assert "controllerType" in caplog.text
+
+
+def test_endpoints_of_etcd_are_read():
+    endpoints = " http://a:2379/ ;https://[::1]:2379;http://a:2379"
+    config = ControllerConfig.from_mapping({"controllerType": "etcd", "etcdEndpoints": endpoints})
+    assert config.uses_etcd
+    assert config.endpoints == ("http://a:2379", "https://[::1]:2379")
 
 
 def test_settings_are_written_as_they_are_read():

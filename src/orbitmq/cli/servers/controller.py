@@ -60,7 +60,7 @@ def controller(
     from orbitmq.cli.servers.serving import serve_until_signal, show_ready
     from orbitmq.controller.app import Controller
     from orbitmq.controller.config import ControllerConfig
-    from orbitmq.controller.consensus.node import RaftNode
+    from orbitmq.controller.making import make_consensus
     from orbitmq.net.loop import run
 
     configure_logging(log_level)
@@ -91,7 +91,7 @@ def controller(
             **metrics,
         )
 
-    run(serve_until_signal(lambda: Controller(settings, RaftNode), announce))
+    run(serve_until_signal(lambda: Controller(settings, make_consensus), announce))
 
 
 async def status(
