@@ -57,6 +57,12 @@ class BrokerService:
         return bool(self.config.broker_permission & Perm.READ)
 
     @property
+    def is_unsettled(self) -> bool:
+        """Say whether what this broker has may be lost with its master: at a slave of a controlled group."""
+        role = self.context.role
+        return role is not None and not role.is_master
+
+    @property
     def is_writable(self) -> bool:
         """Say whether brokerPermission lets producers write."""
         return bool(self.config.broker_permission & Perm.WRITE)

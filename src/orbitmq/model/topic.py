@@ -30,6 +30,8 @@ GIVEN_UP_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 """Undecided half messages that were discarded."""
 TIMER_TOPIC = "rmq_sys_wheel_timer"
 """Where messages wait for a time of their own (Java: TimerMessageStore.TIMER_TOPIC)."""
+DELETIONS_TOPIC = "rmq_sys_ORBITMQ_DELETIONS"
+"""Where the log says that a topic (the body) is deleted, for brokers that copy it."""
 _REPLY_SUFFIX = "_REPLY_TOPIC"
 
 _NAME = re.compile(r"[%|a-zA-Z0-9_-]+")

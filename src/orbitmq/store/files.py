@@ -135,15 +135,18 @@ class StoreFiles:
             )
         return FoundStore(recovered, recovery.recovery_report, checkpoint, is_clean)
 
-    def note_deletion(self, topic: str) -> None:
+    def note_deletion(self, topic: str, log_end: int) -> None:
         """Write down that a topic is deleted, so that a start after a crash does not bring back what it reads again.
+
+        Args:
+            log_end: where the log ends at the deletion, in bytes.
 
         Raises:
             OSError: the disk does not take it.
         """
         # The file may name the topic's queues, which must not be missed at the next start.
         self.disk.remove(self.config.path / "ends")
-        self.deletions.note(topic, self.commit_log.end)
+        self.deletions.note(topic, log_end)
 
     def write_checkpoint(self, content: bytes) -> None:
         """Write the checkpoint, and sync it. Raises OSError."""

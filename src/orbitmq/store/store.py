@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.errors import FileCut, InvalidArgument, StoreBusy, StoreError, StoreUnavailable, SyncFailed
 from orbitmq.model.message import Host
+from orbitmq.model.topic import DELETIONS_TOPIC
 from orbitmq.process.histogram import Histogram
 from orbitmq.store.availability import ENTRIES_BEHIND, Availability, Refusal, StoreState
 from orbitmq.store.disk import Disk
@@ -79,6 +80,8 @@ class Store(StoreReader):
         self.open_files = files.open_files
         """The files that are open: how many, and how many were closed to make room."""
         self.on_arrived: list[Arrived] = []
+        self.on_deleted: list[Callable[[str], None]] = []
+        """Called with a topic that the broker has deleted whose log this one copies."""
         self.on_held: list[Callable[[], None]] = []
         """Called when a message was appended that readers do not see yet."""
         self._config = config
@@ -313,6 +316,9 @@ class Store(StoreReader):
                 return
             if not commit_log.end:
                 self._files.start_offset.note(found.physical_offset)
+            if found.topic == DELETIONS_TOPIC:
+                # Noted before the log has it: after a crash in between it is copied, and noted, once more.
+                self._delete_as_told(found)
             # Byte for byte at the master's offset: the logs of a group stay interchangeable.
             commit_log.append_copy(content, found.physical_offset)
         except SyncFailed as failure:
@@ -325,6 +331,13 @@ class Store(StoreReader):
             syncing.request()
         else:
             self.bound_unsynced(commit_log.end)
+
+    def _delete_as_told(self, found: Record) -> None:
+        topic = bytes(found.body).decode(errors="replace")
+        if self.queue_ids(topic):
+            self._delete_topic(topic, found.physical_offset + found.size)
+        for deleted in self.on_deleted:
+            deleted(topic)
 
     def _take_copy(self, message: Dispatched) -> None:
         """Make a copied message visible. One that fits into no queue is in the log all the same."""
@@ -433,13 +446,20 @@ class Store(StoreReader):
     def delete_topic(self, topic: str) -> None:
         """Delete a topic's consume queues; the records stay in the CommitLog until it is cleaned.
 
+        With SYNC_MASTER the log says so: brokers that copy it delete them at the same place, for the topic may be made again.
+
         Raises:
-            StoreUnavailable: the disk does not take the note of it; nothing was deleted.
+            StoreUnavailable: the disk does not take the note of it, or the store takes nothing; nothing was deleted.
         """
         if not self.queue_ids(topic):
             return
+        if self._config.waits_for_slaves:
+            self.append(Draft(DELETIONS_TOPIC, 0, topic.encode()))
+        self._delete_topic(topic, self._commit_log.end)
+
+    def _delete_topic(self, topic: str, log_end: int) -> None:
         try:
-            self._files.note_deletion(topic)
+            self._files.note_deletion(topic, log_end)
         except OSError as error:
             raise StoreUnavailable(f"the deletion of {topic} cannot be noted: {error.strerror}") from error
         self._dispatch.forget(topic, (lambda _message: ()) if self.lmq is None else self.lmq.without_own)

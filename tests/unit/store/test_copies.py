@@ -121,3 +121,38 @@ def test_with_sync_flush_a_copy_is_synced_soon() -> None:
     assert store.read("t", 0, 0).message_count == 1
     store.flush()
     assert store.durable_offset == store.max_physical_offset
+
+
+def copy(master: Store, start: int, slave: Store) -> int:
+    """Copy what a master's log has from `start` on; return its end."""
+    while start < master.max_physical_offset:
+        found = master.parsed_at(start)
+        assert found is not None
+        slave.append_copy(found, master.read_raw(start, found.size))
+        start += found.size
+    return start
+
+
+def test_a_topic_that_is_deleted_and_made_again_is_so_on_its_copy(disk: FakeDisk) -> None:
+    master = open_store(config=replace(CONFIG, path=Path("/m"), is_copy=False, waits_for_slaves=True))
+    slave, deleted = open_store(disk), []
+    slave.on_deleted.append(deleted.append)
+
+    def send(topic: str, count: int) -> None:
+        for _ in range(count):
+            master.append(Draft(topic, 0, b"x"))
+        master.replicated_to(master.max_physical_offset)
+
+    send("t", 3)
+    send("other", 2)
+    end = copy(master, 0, slave)
+    master.delete_topic("t")
+    send("t", 2)
+    end = copy(master, end, slave)
+    assert deleted == ["t"]
+    for store in (master, slave):
+        assert [store.max_offset(topic, 0) for topic in ("t", "other")] == [2, 2]
+        assert store.message_at("t", 0, 0).physical_offset > 3 * 90
+    slave.close()
+    again = open_store(disk)
+    assert [again.max_offset(topic, 0) for topic in ("t", "other")] == [2, 2]

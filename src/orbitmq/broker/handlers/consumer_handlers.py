@@ -33,6 +33,7 @@ def pull_tables(broker: BrokerService) -> pull.PullTables:
         offsets=tables.offsets,
         ip=broker.address.host.ip,
         is_readable=broker.is_readable,
+        is_unsettled=broker.is_unsettled,
         suspend_ms=None if config.long_polling_enable else config.short_polling_time_mills,
     )
 
@@ -63,6 +64,7 @@ def pop_tables(broker: BrokerService) -> pop.PopTables:
         broker_name=broker.config.broker_name,
         ip=broker.address.host.ip,
         is_readable=broker.is_readable,
+        is_unsettled=broker.is_unsettled,
         stats=broker.monitoring.stats,
     )
 

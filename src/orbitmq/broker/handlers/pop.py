@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from orbitmq.broker.delivery.filters import Filters, Selection
 from orbitmq.broker.groups.auto_creation import AutoCreation
 from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.handlers.pull import ASK_MASTER
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.pop.pops import PopRequest, PopResult
 from orbitmq.broker.pop.service import PopService
@@ -57,6 +58,7 @@ class PopTables:
     Args:
         ip: this broker's, for remarks.
         is_readable: False where the broker's own permission forbids reading.
+        is_unsettled: see `PullTables`.
     """
 
     store: Store
@@ -69,6 +71,7 @@ class PopTables:
     broker_name: str
     ip: str
     is_readable: bool
+    is_unsettled: bool
     stats: BrokerStats
 
 
@@ -76,6 +79,8 @@ def with_group(tables: PopTables, call: AskingCall, answer: Callable[[], Reply |
     """Answer a request whose group may pop; a new group is made first."""
     if not tables.is_readable:
         raise Rejected(ResponseCode.NO_PERMISSION, f"the broker[{tables.ip}] pop message is forbidden")
+    if tables.is_unsettled:
+        raise Rejected(ResponseCode.SYSTEM_BUSY, ASK_MASTER)
     check_topic(tables, call.header)
     name = call.header.consumer_group
     if tables.groups.configs.get(name) is not None:

@@ -34,6 +34,7 @@ class PullTables:
     Args:
         ip: this broker's, for remarks.
         is_readable: False where the broker's own permission forbids pulls.
+        is_unsettled: True at a slave of a controlled group: it may have what is lost with its master, and shows nothing.
         suspend_ms: how long every pull waits that may wait; None: as long as its client says.
     """
 
@@ -47,6 +48,7 @@ class PullTables:
     offsets: GroupOffsets
     ip: str
     is_readable: bool
+    is_unsettled: bool
     suspend_ms: int | None
 
 
@@ -54,6 +56,7 @@ handlers: Handlers[PullTables] = Handlers()
 
 SUSPEND_MS_MAX = 60_000
 """Ours: no pull waits longer; a client that wants to asks again."""
+ASK_MASTER = "this broker is a slave of a controlled group: ask the master, or wait until there is one"
 _READ = int(Perm.READ)
 
 
@@ -172,6 +175,8 @@ def _check_group(tables: PullTables, header: PullMessage) -> GroupConfig | None:
     """Return the settings of the group, None when it is new."""
     if not tables.is_readable:
         raise Rejected(ResponseCode.NO_PERMISSION, f"the broker[{tables.ip}] pulling message is forbidden")
+    if tables.is_unsettled:
+        raise Rejected(ResponseCode.SYSTEM_BUSY, ASK_MASTER)
     group = tables.groups.configs.get(header.consumer_group)
     if group is not None and not group.consume_enable:
         raise Rejected(ResponseCode.NO_PERMISSION, f"subscription group no permission, {header.consumer_group}")

@@ -41,7 +41,9 @@ class Following:
                 links.ask_master, store.last_stored, sends.delays, sends.timers, context.files.delivered_since_path
             ),
             period_s=PERIOD_S if context.role is None else _MEMBER_PERIOD_S,
+            drops_missing=context.role is not None,
         )
+        store.on_deleted.append(tables.offsets.forget_topic)
         if context.role is not None:
             # Before it counts as a member of the sync set, for it may be made the master from then on.
             self.log.prepare = self.tables.take_over

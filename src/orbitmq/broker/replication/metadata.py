@@ -130,6 +130,7 @@ class MasterTables:
         master: returns the address where the master serves clients; empty: not known yet.
         offset_max: returns a queue's end here: what is committed beyond waits for the log.
         period_s: how often all of them are asked for.
+        drops_missing: forget topics that the master has no more.
     """
 
     def __init__(
@@ -143,7 +144,10 @@ class MasterTables:
         clock: Clock,
         progress: MasterProgress,
         period_s: float = PERIOD_S,
+        *,
+        drops_missing: bool = False,
     ) -> None:
+        self._drops_missing = drops_missing
         self._ask = ask
         self._master = master
         self._period_s = period_s
@@ -198,6 +202,9 @@ class MasterTables:
             own = self._topics.table.get
             new = [config for config in topics.topics.values() if own(config.topic) != config]
             self._take(new, lambda configs: self._topics.copy_all(configs, self._clock()))
+            if self._drops_missing:
+                for topic in self._topics.table.all.keys() - topics.topics.keys():
+                    self._topics.delete(topic, self._clock(), lambda: None)  # its queues went when the log said so
             self._seen["topics"] = topics.data_version
         groups = decode_group_table(await self._ask(master, GetAllSubscriptionGroups()))
         if self._seen.get("groups") != groups.data_version:

@@ -9,6 +9,7 @@ from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.topics.table import plain_topic
 from orbitmq.model.topic import (
     AUTO_CREATE_TOPIC,
+    DELETIONS_TOPIC,
     GIVEN_UP_TOPIC,
     HALF_TOPIC,
     OP_TOPIC,
@@ -28,6 +29,7 @@ CLOSED_TO_CLIENTS = frozenset(
         "SELF_TEST_TOPIC",
         "OFFSET_MOVED_EVENT",
         TIMER_TOPIC,
+        DELETIONS_TOPIC,
     )
 )
 """Topics that the broker writes itself; a client's send is refused (Java: NOT_ALLOWED_SEND_TOPIC_SET, which lacks the

@@ -22,7 +22,7 @@ from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.command import Command
-from orbitmq.wire.headers import GetRouteInfo
+from orbitmq.wire.headers import DeleteTopicInBroker, GetRouteInfo
 from orbitmq.wire.messages.record import iter_records
 from unit.controller.local_consensus import LocalConsensus
 
@@ -290,3 +290,27 @@ async def test_with_fewer_copies_than_asked_for_messages_are_refused_and_not_rea
         await group.start("y")
         await group.settled()
         assert (await group.send(b"both again")).code == ResponseCode.SUCCESS
+
+
+async def test_a_slave_shows_no_message_for_it_may_be_lost_with_the_master(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y")
+        await group.settled()
+        assert (await group.send(b"1")).code == ResponseCode.SUCCESS
+        refused = await group.pool.request(group.brokers["y"].address, pull_header(), timeout_ms=20_000)
+        assert (refused.code, "ask the master" in (refused.remark or "")) == (ResponseCode.SYSTEM_BUSY, True)
+
+
+async def test_a_topic_that_was_deleted_and_made_again_has_its_new_messages_after_a_failover(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y")
+        assert await group.settled() == "x"
+        for number in range(3):
+            assert (await group.send(b"%d" % number)).code == ResponseCode.SUCCESS
+        deletion = DeleteTopicInBroker(topic="t")
+        assert (await group.pool.request(group.brokers["x"].address, deletion, timeout_ms=20_000)).code == 0
+        await until(lambda: group.brokers["y"].service.tables.topics.get("t") is None)
+        assert (await group.send(b"again")).code == ResponseCode.SUCCESS
+        await group.stop("x")
+        await until(lambda: group.master == "y")
+        assert await group.bodies("y") == [b"again"]
