@@ -18,6 +18,7 @@ from typing import Any
 from benchmarks.load import BenchmarkError, run_load
 from benchmarks.measure import Plan, Result, Say, fill
 from benchmarks.probe import ask_count, ask_route, ask_send, ask_topic, wait_for
+from benchmarks.replication import measure_catch_up, measure_group, measure_sends
 from benchmarks.report import ROOT
 from benchmarks.rows import FILLED, Fill, SparkRow
 from benchmarks.servers import Server, allow_open_files, start
@@ -323,6 +324,14 @@ def _script(module: str, *words: str) -> dict[str, Any]:
     return measured
 
 
+def _of_group(place: int) -> Callable[[str, Plan], Result | None]:
+    def measure(peer: str, plan: Plan) -> Result | None:
+        found = [measured for _ in range(plan.runs) if (measured := measure_group(peer, plan)) is not None]
+        return _summary([measured[place] for measured in found]) if found else None
+
+    return measure
+
+
 MEASURES: dict[str, Callable[[str, Plan], Result | None]] = {
     "start-nameserver": _start_time("nameserver"),
     "start-broker": _start_time("broker"),
@@ -343,5 +352,9 @@ MEASURES: dict[str, Callable[[str, Plan], Result | None]] = {
     "timers-million-memory": _of_script(_million_timers, "memory_mb"),
     "timers-million-start": _of_script(_million_timers, "start_s"),
     "timers-million-late": _of_script(_million_timers, "late_s"),
+    "replicated-sends": measure_sends,
+    "catch-up": measure_catch_up,
+    "group-start": _of_group(0),
+    "group-memory": _of_group(1),
     "spark-read": _spark_read,
 }

@@ -313,6 +313,15 @@ FIGURES = [
         Bar(at_most=1),
     ),
     Figure(
+        "replicated-sends",
+        "send 1,024 B, answered when a slave has it (SYNC_MASTER), 64 connections, master and slave on one core",
+        "sends/s",
+        Bar(2),
+    ),
+    Figure("catch-up", "an empty slave takes its master's log of 1 KiB messages", "MB/s", Bar(1, at_least=150)),
+    Figure("group-start", "`orbitmq up --brokers 3`, both cores: start to first SEND_OK", "s", Bar(at_most=3)),
+    Figure("group-memory", "`orbitmq up --brokers 3`: memory of all its processes, idle", "MB", Bar(at_most=250)),
+    Figure(
         "spark-read", "Spark batch read, 1 KiB bodies, broker on the same two cores", "rows/s", Bar(at_least=200_000)
     ),
 ]

@@ -197,8 +197,10 @@ def java_command() -> list[str]:
     return [java]
 
 
-def start(name: str, kind: str, cores: set[int], *, flush: str = "ASYNC_FLUSH", settings: str = "") -> Server:
-    """Start a server on `cores` and wait for its first answer."""
+def start(
+    name: str, kind: str, cores: set[int], *, flush: str = "ASYNC_FLUSH", settings: str = "", must_send: bool = True
+) -> Server:
+    """Start a server on `cores` and wait for its first answer; of a broker for a SEND_OK, if it `must_send`."""
     companion = None
     if kind == "broker" and "namesrvAddr" not in settings:
         companion = start("ours", "nameserver", cores)  # idle but for a registration every 30 s
@@ -215,7 +217,7 @@ def start(name: str, kind: str, cores: set[int], *, flush: str = "ASYNC_FLUSH", 
     server = _spawn(name, kind, command, folder, ports, cores)
     server.companion = companion
     try:
-        _await_first_answer(server)
+        _await_first_answer(server, must_send=must_send)
     except BenchmarkError as error:
         tail = server.log_tail()
         server.stop()
@@ -260,14 +262,15 @@ def _spawn(
     return Server(name, kind, ports["port"], folder, process, started_at_s, ports=ports, command=command)
 
 
-def _await_first_answer(server: Server) -> None:
+def _await_first_answer(server: Server, *, must_send: bool = True) -> None:
     def alive() -> bool:
         return server.process.poll() is None
 
     if server.kind == "nameserver":
         wait_for(lambda: ask_route(server.port, "no-such-topic"), codes=(), alive=alive)
     else:
-        wait_for(lambda: ask_send(server.port, "first"), codes=(0,), alive=alive)
+        codes = (0,) if must_send else ()
+        wait_for(lambda: ask_send(server.port, "first"), codes=codes, alive=alive)
 
 
 def _broker_settings(folder: Path, port: int, flush: str, settings: str) -> Path:
