@@ -49,6 +49,7 @@ class BrokerService:
             held_count=lambda: self.delivery.pulls.held_count,
             timers=self.sends.timers.stats,
             delays=self.sends.delays.progress,
+            replication=self.slave_listener.group_facts,
         )
 
     @property

@@ -4,6 +4,7 @@ import pytest
 
 from orbitmq.admin import AdminClient
 from orbitmq.errors import RequestTimeout
+from orbitmq.model.route import BrokerData, ClusterInfo
 
 
 def test_every_broker_is_shown_with_what_it_does(orbitmq, rocketmq_session):
@@ -37,6 +38,28 @@ def test_what_a_broker_warns_of_is_said(orbitmq, monkeypatch):
     assert result.err == "broker-a: the door is open\n"
 
 
+def test_copies_are_shown_with_how_far_they_are(orbitmq, monkeypatch):
+    brokers = {"a": BrokerData(cluster="c", broker_name="a", addresses={0: "m:1", 2: "s:1", 3: "t:1"})}
+
+    async def know(self):
+        return ClusterInfo(brokers=brokers, clusters={"c": ("a",)})
+
+    async def tell(self, address):
+        if address == "t:1":
+            raise RequestTimeout("t:1 did not answer")
+        ends = {"m:1": "1000", "s:1": "900"}
+        return {"commitLogMaxOffset": ends[address], "masterEpoch": "7", "syncStateSet": "0 2"}
+
+    monkeypatch.setattr(AdminClient, "cluster_info", know)
+    monkeypatch.setattr(AdminClient, "broker_runtime_info", tell)
+    rows = orbitmq("cluster", "-o", "json").json
+    wanted = ("role", "behind", "in_sync", "epoch")
+    assert [tuple(row.get(name) for name in wanted) for row in rows] == [
+        ("master", None, True, 7), ("slave", 100, True, 7), ("slave", None, False, None),
+    ]  # fmt: skip
+    assert "did not answer" in rows[2]["problem"]
+
+
 @pytest.mark.parametrize(
     ("values", "shown"),
     [
@@ -61,6 +84,6 @@ def test_figures_are_the_latest_and_todays_and_strange_ones_are_left_out(orbitmq
     monkeypatch.setattr(AdminClient, "broker_runtime_info", tell)
     result = orbitmq("cluster")
     assert result.out.splitlines()[0].split() == [
-        "CLUSTER", "BROKER", "ID", "ADDRESS", "VERSION", "PUT_PER_S", "GET_PER_S", "MESSAGES_TODAY",
+        "CLUSTER", "BROKER", "ID", "ROLE", "BEHIND", "IN_SYNC", "EPOCH", "ADDRESS", "VERSION", "PUT_PER_S", "GET_PER_S", "MESSAGES_TODAY",
     ]  # fmt: skip
-    assert result.rows[0][4:] == shown
+    assert result.rows[0][8:] == shown

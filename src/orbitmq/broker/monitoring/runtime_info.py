@@ -47,6 +47,7 @@ class RuntimeInfo:
         held_count: tells how many pulls wait.
         timers: tells how far timers are, under Java's names.
         delays: tells, of each delay level that was used, up to where it was delivered, and where its queue ends.
+        replication: tells what this broker is in its controlled group, nothing without one.
     """
 
     def __init__(
@@ -59,7 +60,9 @@ class RuntimeInfo:
         held_count: Callable[[], int],
         timers: Callable[[], Mapping[str, int]],
         delays: Callable[[], Mapping[int, tuple[int, int]]] = dict,
+        replication: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
+        self._replication = replication
         self._config = config
         self._store = store
         self._stats = stats
@@ -75,6 +78,7 @@ class RuntimeInfo:
             **self._of_messages(now_ms),
             **self._of_store(now_ms),
             **self._of_pools(),
+            **self._replication(),
             **_UNMEASURED,
             NOT_MEASURED: ",".join(_UNMEASURED),
         }

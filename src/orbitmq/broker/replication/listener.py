@@ -143,6 +143,15 @@ class SlaveListener:
             if slave.feed.sent >= 0
         ]
 
+    def group_facts(self) -> dict[str, str]:
+        """Tell the epoch of a controlled group, and at its master the sync set, as run-time information has them."""
+        facts = {} if self.role is None else {"masterEpoch": str(self.role.epoch)}
+        if self.role is not None and self.sync_set is not None:
+            # NameServers know the master as 0, whatever its id in the group.
+            members = [0 if member == self.role.broker_id else member for member in self.sync_set.ids]
+            facts["syncStateSet"] = " ".join(map(str, sorted(members)))
+        return facts
+
     def wait_replicated(self, end: int, waiter: Waiter) -> ReplicaAckResult | None:
         """Ask for an answer when enough slaves have the log up to `end`, or the time is over.
 
