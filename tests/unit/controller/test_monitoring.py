@@ -1,10 +1,18 @@
 """Figures, alerts and health of a controller."""
 
+import re
+from pathlib import Path
+
+import pytest
+
 from orbitmq.controller.handlers import handlers
 from orbitmq.controller.monitoring import ControllerMetrics, ControllerMonitor
 from orbitmq.controller.values import CommandResult
 from orbitmq.net.server import Server
+from promtool import check_rules
 from unit.controller.talk import Talk
+
+RULES = Path(__file__).parents[3] / "deploy" / "prometheus"
 
 
 def test_elections_are_counted_by_their_ends_under_javas_names():
@@ -49,3 +57,27 @@ async def test_the_figures_have_names():
     assert found["rocketmq_controller_elections"].samples[0].labels == {"election_result": "new_master_elected"}
     assert found["rocketmq_controller_members_out_of_sync"].samples[0].value == 0
     assert "rocketmq_controller_alert" in found
+
+
+@pytest.mark.real
+def test_the_rules_for_prometheus_do_what_their_scenarios_say():
+    check_rules(RULES / "controller.rules.test.yml")
+
+
+@pytest.mark.real
+def test_a_rule_that_is_never_told_does_not_pass(tmp_path):
+    for name in ("controller.rules.yml", "controller.rules.test.yml"):
+        text = (RULES / name).read_text()
+        (tmp_path / name).write_text(text.replace("members_out_of_sync > 0", "members_out_of_sync > 5"))
+    with pytest.raises(AssertionError):
+        check_rules(tmp_path / "controller.rules.test.yml")
+
+
+def test_the_rules_name_metrics_that_there_are():
+    rules = (RULES / "controller.rules.yml").read_text()
+    page = (RULES.parents[1] / "docs" / "reference" / "controller.md").read_text()
+    brokers = (RULES.parents[1] / "docs" / "reference" / "broker.md").read_text()
+    for name in set(re.findall(r"rocketmq_controller_(\w+)", rules)):
+        assert f"`{name}`" in page, name
+    for name in set(re.findall(r"rocketmq_broker_\w+", rules)):
+        assert name in brokers, name

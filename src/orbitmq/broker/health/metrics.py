@@ -197,6 +197,8 @@ class BrokerMetrics:
         yield own.gauge("log_start_offset", "Where the CommitLog begins, in bytes", store.min_physical_offset)
         yield own.gauge("log_durable_offset", "Up to where it is on the disk", store.durable_offset)
         yield own.gauge("log_end_offset", "Where it ends", store.max_physical_offset)
+        behind = [((slave,), size) for slave, size in self._service.slave_listener.bytes_behind().items()]
+        yield from own.gauges("slave_behind_bytes", "How far a slave's log is behind, in bytes", ("slave",), behind)
         text = "Bytes of consume-queue entries that wait in memory for their files"
         yield own.gauge("queue_entries_unsynced_bytes", text, store.entries_size)
         yield own.histogram("sync_seconds", "How long the flusher's syncs took", store.sync_s)

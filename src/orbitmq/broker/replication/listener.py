@@ -143,6 +143,16 @@ class SlaveListener:
             if slave.feed.sent >= 0
         ]
 
+    def bytes_behind(self) -> dict[str, int]:
+        """Return how far each slave is behind: by its id in a controlled group, by its host elsewhere (the furthest of a host)."""
+        behind: dict[str, int] = {}
+        end = self.store.max_physical_offset
+        for slave in self._slaves:
+            if slave.feed.sent >= 0:
+                name = slave.remote.rpartition(":")[0] if self.role is None else str(slave.feed.broker_id)
+                behind[name] = max(behind.get(name, 0), end - slave.feed.acknowledged)
+        return behind
+
     def group_facts(self) -> dict[str, str]:
         """Tell the epoch of a controlled group, and at its master the sync set, as run-time information has them."""
         facts = {} if self.role is None else {"masterEpoch": str(self.role.epoch)}
