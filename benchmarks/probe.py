@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from benchmarks.load import BenchmarkError
 
 RETRY_S = 0.002
+RUNTIME_INFO = 28
 
 
 class Answer(NamedTuple):

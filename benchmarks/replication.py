@@ -18,7 +18,7 @@ import psutil
 
 from benchmarks.load import BenchmarkError, run_load
 from benchmarks.measure import Plan, Result, fill
-from benchmarks.probe import ask, ask_send, ask_topic, wait_for
+from benchmarks.probe import RUNTIME_INFO, ask, ask_send, ask_topic, wait_for
 from benchmarks.rows import Fill
 from benchmarks.servers import Server, free_port, start
 
@@ -27,14 +27,13 @@ CATCH_UP = Fill("bench-catch-up", messages=500_000, load={"body_size": 1024})
 WITHIN_S = 120.0
 LOOK_EVERY_S = 0.005
 MB = 1_000_000
-RUNTIME_INFO = 28
 SEND = {"mode": "send", "body_size": 1024, "connections": 64, "depth": 1}
 
 
 def log_end(port: int) -> int:
-    """Return where a broker's CommitLog ends, in bytes."""
-    table = json.loads(ask(port, RUNTIME_INFO, {}).body)["table"]
-    return int(table["commitLogMaxOffset"])
+    """Return where a broker's CommitLog ends, in bytes; 0 while it does not say."""
+    answer = ask(port, RUNTIME_INFO, {})
+    return int(json.loads(answer.body)["table"]["commitLogMaxOffset"]) if answer.header["code"] == 0 else 0
 
 
 @contextmanager

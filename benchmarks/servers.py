@@ -16,13 +16,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import psutil
 
 from benchmarks.load import BUILD, BenchmarkError
-from benchmarks.probe import ask_route, ask_send, wait_for
+from benchmarks.probe import RUNTIME_INFO, ask, ask_route, ask_send, wait_for
 
 STOP_TIMEOUT_S = 15
 OPEN_FILES = 100_000
@@ -269,8 +269,8 @@ def _await_first_answer(server: Server, *, must_send: bool = True) -> None:
     if server.kind == "nameserver":
         wait_for(lambda: ask_route(server.port, "no-such-topic"), codes=(), alive=alive)
     else:
-        codes = (0,) if must_send else ()
-        wait_for(lambda: ask_send(server.port, "first"), codes=codes, alive=alive)
+        question = partial(ask_send, server.port, "first") if must_send else partial(ask, server.port, RUNTIME_INFO, {})
+        wait_for(question, codes=(0,), alive=alive)
 
 
 def _broker_settings(folder: Path, port: int, flush: str, settings: str) -> Path:
