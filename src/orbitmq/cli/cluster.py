@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from orbitmq.cli.access import Access
@@ -31,6 +30,8 @@ async def cluster(
 
 
 async def _rows(access: Access) -> list[Row]:
+    import asyncio
+
     rows: list[Row] = []
     async with access.admin() as admin:
         info = await admin.cluster_info()

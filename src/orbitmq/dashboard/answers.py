@@ -1,0 +1,151 @@
+"""How a page becomes an answer: HTML for people, or the same values as JSON under `Accept: application/json`.
+
+What comes from a cluster is text, and never markup: templates escape it, and the policy lets no script run but the dashboard's own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import orjson
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from orbitmq.admin import AdminClient
+from orbitmq.errors import ClientError, InvalidArgument, RouteNotFound
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+PAGE_SIZE = 50
+_FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a page shows.
+
+    Args:
+        template: its file.
+        title: of the window.
+        values: what the template, or the reader of JSON, is given.
+        status: of HTTP.
+    """
+
+    template: str
+    title: str
+    values: Mapping[str, Any]
+    status: int = 200
+
+
+Show = Callable[[Request, AdminClient], Awaitable[Page]]
+"""Makes a page. Raises ClientError, which becomes a page of its own."""
+
+
+def time_text(time_ms: int | None) -> str:
+    """Return a time in UTC to the second; a dash for none."""
+    if not time_ms or time_ms < 0:
+        return "–"
+    return datetime.fromtimestamp(time_ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def age_text(time_ms: int | None) -> str:
+    """Return how long ago a time was, in its largest unit; a dash for none."""
+    if not time_ms or time_ms < 0:
+        return "–"
+    seconds = max(0, int(time.time() - time_ms / 1000))
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def count_text(value: float | None) -> str:
+    """Return a number with its thousands apart; a dash for none."""
+    if value is None:
+        return "–"
+    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
+
+
+def link(*parts: str, **query: object) -> str:
+    """Return the path of a page whose parts may be any text."""
+    path = "/" + "/".join(quote(part, safe="") for part in parts)
+    found = {name: value for name, value in query.items() if value not in (None, "")}
+    return path + (f"?{urlencode(found)}" if found else "")
+
+
+_environment = Environment(
+    loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+)
+_environment.globals.update(link=link)
+_environment.filters.update(time=time_text, age=age_text, count=count_text)
+
+
+def answer(request: Request, page: Page) -> Response:
+    """Return a page in the form that its reader asks for."""
+    if "application/json" in request.headers.get("accept", ""):
+        body = orjson.dumps(page.values, default=_plain, option=orjson.OPT_NON_STR_KEYS)
+        return Response(body, page.status, HEADERS, "application/json")
+    html = _environment.get_template(page.template).render(
+        title=page.title, path=request.url.path, name_servers=request.app.state.name_servers, **page.values
+    )
+    return HTMLResponse(html, page.status, HEADERS)
+
+
+def error_page(error: Exception) -> Page:
+    """Return the page that says what went wrong."""
+    status = 404 if isinstance(error, RouteNotFound) else 400 if isinstance(error, InvalidArgument) else 502
+    return Page("error.html", "Error", {"error": str(error)}, status)
+
+
+def endpoint(show: Show) -> Callable[[Request], Awaitable[Response]]:
+    """Return what answers requests with a page; an error of the cluster becomes one, too."""
+
+    async def handle(request: Request) -> Response:
+        try:
+            page = await show(request, request.app.state.admin)
+        except (ClientError, InvalidArgument) as error:
+            page = error_page(error)
+        return answer(request, page)
+
+    return handle
+
+
+def paged(request: Request, rows: Sequence[Any]) -> tuple[Sequence[Any], dict[str, int]]:
+    """Return the rows of the page that is asked for, and which one that is of how many.
+
+    Raises:
+        InvalidArgument: the number is none.
+    """
+    text = request.query_params.get("page", "1")
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:9]) < 10**9:
+        raise InvalidArgument("page", text[:20], "a number from 1 on")
+    last = max(1, -(-len(rows) // PAGE_SIZE))
+    number = min(int(text[:9]), last)
+    shown = rows[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
+    return shown, {"number": number, "last": last, "total": len(rows)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, (frozenset, set)):
+        return sorted(value)
+    if hasattr(value, "_asdict"):
+        return value._asdict()
+    if isinstance(value, tuple):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} cannot be shown")

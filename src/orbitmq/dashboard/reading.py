@@ -1,0 +1,82 @@
+"""Reading messages for pages: the latest of a topic, one at its queue offset, and those to come.
+
+Nothing is committed, and readers join no other consumer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from orbitmq.client.pull_consumer import PullConsumer
+from orbitmq.model.message import StoredMessage
+
+GROUP = "orbitmq-dashboard"
+Readers = Callable[..., PullConsumer]
+"""Makes a reader; `tag` and `sql` choose messages."""
+
+_POLL_MS = 500
+_WAITS_MAX = 6
+BODY_SIZE_SHOWN = 200
+TAIL_COUNT_MAX = 20
+"""Messages that a live tail shows of each half second; how many more there were is said."""
+
+
+def summary(message: StoredMessage) -> dict[str, Any]:
+    """Return what a table shows of a message."""
+    text = message.body[: BODY_SIZE_SHOWN * 4].decode("utf-8", "replace")
+    return {
+        "topic": message.topic,
+        "broker": message.broker_name,
+        "queue_id": message.queue_id,
+        "queue_offset": message.queue_offset,
+        "message_id": message.message_id,
+        "keys": list(message.keys),
+        "tag": message.tag,
+        "stored_at_ms": message.stored_at_ms,
+        "size": message.store_size,
+        "body": text[:BODY_SIZE_SHOWN] + ("…" if len(text) > BODY_SIZE_SHOWN else ""),
+    }
+
+
+async def latest(readers: Readers, topic: str, count: int) -> list[dict[str, Any]]:
+    """Return the latest messages of a topic's queues, the newest first.
+
+    Raises:
+        ClientError: the topic has no route, or its brokers do not answer.
+    """
+    async with readers(GROUP) as reader:
+        queues = await reader.queues(topic)
+        ranges = await reader.offsets(queues)
+        filled = {queue: found for queue, found in ranges.items() if found.end > found.begin}
+        if not filled:
+            return []
+        each = -(-count // len(filled))
+        reader.assign(list(filled))
+        for queue, found in filled.items():
+            reader.seek(queue, max(found.begin, found.end - each))
+        expected = sum(min(each, found.end - found.begin) for found in filled.values())
+        messages: list[StoredMessage] = []
+        for _ in range(_WAITS_MAX):
+            messages += await reader.poll(_POLL_MS, expected)
+            if len(messages) >= expected:
+                break
+    messages.sort(key=lambda message: message.stored_at_ms, reverse=True)
+    return [summary(message) for message in messages[:count]]
+
+
+async def tail(readers: Readers, topic: str, tag: str) -> AsyncIterator[dict[str, Any]]:
+    """Yield what comes to a topic from now on: each time some messages, and how many more were left out.
+
+    Raises:
+        ClientError: the topic has no route.
+    """
+    async with readers(GROUP, tag=tag or "*") as reader:
+        queues = await reader.queues(topic)
+        reader.assign(queues)
+        for queue in queues:
+            await reader.seek_to_end(queue)
+        while True:
+            messages = await reader.poll(_POLL_MS)
+            shown = messages[-TAIL_COUNT_MAX:]
+            yield {"messages": [summary(message) for message in shown], "left_out": len(messages) - len(shown)}

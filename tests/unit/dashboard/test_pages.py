@@ -1,0 +1,188 @@
+"""The pages over a running cluster: what they show, how they refuse, and that no message becomes markup."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import httpx
+import pytest
+
+from orbitmq import Message, Producer, PushConsumer
+from orbitmq.admin import AdminClient
+from orbitmq.dashboard.answers import PAGE_SIZE
+from orbitmq.model.topic import TopicConfig
+
+from .conftest import Browser
+
+pytestmark = pytest.mark.real
+
+XSS = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    '"><svg onload=alert(1)>',
+    "javascript:alert(1)",
+    "{{ 7 * 7 }}{% raw %}",
+    "</td></table><iframe srcdoc='<script>alert(1)</script>'>",
+    "\u202e\0<b onmouseover=alert(1)>",
+)
+
+
+class Markup(HTMLParser):
+    """Collects what a browser would act on."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.handlers: list[str] = []
+        self.links: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        self.links += [value or "" for name, value in attrs if name in ("href", "src", "action")]
+
+
+def is_harmless(page: str) -> bool:
+    markup = Markup(page)
+    allowed = {"script"} if 'src="/static/tail.js"' in page else set()
+    return (
+        not set(markup.tags) & ({"script", "img", "svg", "iframe", "b"} - allowed)
+        and markup.tags.count("script") <= 1
+        and not markup.handlers
+        and all(link.startswith(("/", "#")) for link in markup.links)
+    )
+
+
+async def send(browser: Browser, topic: str, *messages: Message) -> list[str]:
+    async with Producer("makers", browser.cluster.name_servers) as producer:
+        return [(await producer.send(message)).message_id for message in messages] or [topic]
+
+
+async def test_the_overview_shows_every_broker(browser: Browser) -> None:
+    page = await browser.html("/")
+    assert "broker-a" in page
+    assert browser.cluster.brokers["broker-a"] in page
+    (broker,) = (await browser.json("/"))["brokers"]
+    assert (broker["role"], broker["id"], broker["problem"]) == ("master", 0, None)
+    assert 0 < broker["disk_used"] < 1
+
+
+async def test_a_broker_that_does_not_answer_comes_first_and_stops_no_page(browser: Browser) -> None:
+    await browser.cluster.stop_broker()
+    assert "No broker is registered" in await browser.html("/")
+
+
+async def test_topics_are_searched_and_counted(browser: Browser) -> None:
+    await send(browser, "orders", *(Message("orders", b"1") for _ in range(3)), Message("payments", b"2"))
+    rows = (await browser.json("/topics", q="ORD"))["topics"]
+    assert [(row["topic"], row["messages"], row["kind"]) for row in rows] == [("orders", 3, "user")]
+    assert "payments" in await browser.html("/topics")
+    assert "No topic has such a name" in await browser.html("/topics", q="nothing")
+    assert all(row["kind"] == "system" for row in (await browser.json("/topics", kind="system"))["topics"])
+
+
+async def test_long_lists_come_in_parts(browser: Browser) -> None:
+    async with AdminClient(browser.cluster.name_servers) as admin:
+        for number in range(PAGE_SIZE + 5):
+            await admin.create_topic(TopicConfig(topic=f"t-{number:03}", read_queue_count=1, write_queue_count=1))
+        while len([name for name in await admin.topic_list() if name.startswith("t-")]) < PAGE_SIZE + 5:
+            pass
+    first = await browser.json("/topics", q="t-")
+    last = await browser.json("/topics", q="t-", page=2)
+    assert first["page"] == {"number": 1, "last": 2, "total": PAGE_SIZE + 5}
+    assert [len(first["topics"]), len(last["topics"])] == [PAGE_SIZE, 5]
+    assert last["topics"] == (await browser.json("/topics", q="t-", page=99))["topics"]
+    assert 'rel="next"' in await browser.html("/topics", q="t-")
+    assert "page" in (await browser.json("/topics", status=400, page="x"))["error"]
+
+
+async def test_a_topic_shows_queues_settings_and_its_latest_messages(browser: Browser) -> None:
+    await send(browser, "orders", Message("orders", b"one", tag="a", keys=["k1"]), Message("orders", b"two"))
+    found = await browser.json("/topics/orders")
+    assert sorted(message["body"] for message in found["messages"]) == ["one", "two"]
+    assert sum(queue["messages"] for queue in found["queues"]) == 2
+    assert found["settings"][0]["broker"] == "broker-a"
+    page = await browser.html("/topics/orders")
+    assert "k1" in page
+    assert is_harmless(page)
+
+
+async def test_a_message_is_found_by_id_and_by_key_and_shown_in_three_forms(browser: Browser) -> None:
+    message = Message("orders", b'{"amount": 7}', keys=["k1"], properties={"colour": "red"})
+    (message_id,) = await send(browser, "orders", message)
+    by_key = (await browser.json("/messages", topic="orders", q="k1"))["messages"]
+    by_id = (await browser.json("/messages", topic="orders", q=message_id))["messages"]
+    assert [found["message_id"] for found in (*by_key, *by_id)] == [message_id] * 2
+    found = (await browser.json(f"/topics/orders/messages/{message_id}"))["message"]
+    assert found["json"] == '{\n  "amount": 7\n}'
+    assert found["hex"].startswith("000000  7b 22 61")
+    assert found["properties"]["colour"] == "red"
+    assert "amount" in await browser.html(f"/topics/orders/messages/{message_id}")
+    assert "no message" in await browser.html(f"/topics/orders/messages/{'0' * 32}", status=404)
+
+
+async def test_a_group_shows_members_and_lag(browser: Browser) -> None:
+    await send(browser, "orders", Message("orders", b"1"))
+
+    async def handle(message: object) -> None:
+        return None
+
+    async with PushConsumer("workers", browser.cluster.name_servers, message_handler=handle) as consumer:
+        consumer.subscribe("orders")
+        found: dict = {}
+        while not found.get("members") or not found.get("queues"):
+            answer = await browser.client.get("/groups/workers", headers={"accept": "application/json"})
+            found = answer.json()
+        assert found["subscriptions"]["orders"] == "*"
+        assert found["lag"] >= 0
+        (row,) = (await browser.json("/groups", q="work"))["groups"]
+        assert (row["group"], row["members"]) == ("workers", 1)
+        assert "workers" in await browser.html("/groups")
+        assert "orders" in await browser.html("/groups/workers")
+
+
+@pytest.mark.parametrize("evil", XSS)
+async def test_nothing_of_a_message_is_markup(browser: Browser, evil: str) -> None:
+    plain = evil.replace("\0", "")
+    message = Message("orders", evil.encode(), keys=[plain.replace(" ", "_")], tag="t", properties={"p": plain})
+    (message_id,) = await send(browser, "orders", message)
+    for page in (
+        await browser.html("/topics/orders"),
+        await browser.html(f"/topics/orders/messages/{message_id}"),
+        await browser.html("/messages", topic="orders", q=plain.replace(" ", "_")),
+        await browser.html("/topics", q=plain),
+        await browser.html("/groups", q=plain),
+        await browser.html("/messages", topic=plain, q=""),
+    ):
+        assert is_harmless(page), page
+
+
+@pytest.mark.parametrize("path", ["/topics/nowhere", "/topics/%3Cscript%3E", "/groups/%22%3E%3Csvg%3E"])
+async def test_what_the_cluster_refuses_is_a_page_that_says_so(browser: Browser, path: str) -> None:
+    answer = await browser.client.get(path)
+    assert answer.status_code in (400, 404, 502)
+    assert "That did not work" in answer.text
+    assert is_harmless(answer.text)
+    assert "error" in (await browser.client.get(path, headers={"accept": "application/json"})).json()
+
+
+async def test_every_answer_forbids_foreign_scripts_and_frames(browser: Browser) -> None:
+    for path in ("/", "/topics", "/topics/nowhere", "/static/style.css", "/static/tail.js", "/static/..%2fapp.py"):
+        answer = await browser.client.get(path)
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe-inline" not in policy
+    assert answer.status_code == 404
+
+
+async def test_a_request_under_another_host_name_is_refused(browser: Browser) -> None:
+    answer = await browser.client.get("/", headers={"host": "evil.example:8080"})
+    assert answer.status_code == 400
+    assert "broker-a" not in answer.text
+
+
+async def test_nothing_can_be_changed(browser: Browser) -> None:
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        assert (await browser.client.request(method, "/topics/orders")).status_code == httpx.codes.METHOD_NOT_ALLOWED
