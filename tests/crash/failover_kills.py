@@ -29,6 +29,7 @@ from orbitmq.errors import OrbitError
 ROUNDS = 50
 FREEZE_S = (2.0, 6.0)
 RESTART_S_MAX = 3.0
+BUSY_S = 60.0
 SEND_S_MAX = 10.0
 """No send of a producer takes longer: its own timeout is 3 s for each of its attempts."""
 
@@ -79,6 +80,8 @@ class Kills:
                 "slave hears nothing": partial(self._cut, "slave", HostCluster.deafen),
                 "controller is cut off": partial(self._cut, "controller", HostCluster.cut),
             }
+        if only == "busy core":
+            self._all["busy core"] = self._keep_a_core_busy
         if only:
             self._all = {kind: happens for kind, happens in self._all.items() if kind == only}
         self._first = kinds or tuple(random.sample([*self._all], len(self._all)))
@@ -257,6 +260,20 @@ class Kills:
 
     async def _freeze_slave(self) -> None:
         await self._freeze(await self._a_slave())
+
+    async def _keep_a_core_busy(self) -> None:
+        """Let a program beside the brokers take all of a core that it can: the master has to stay."""
+        before = await self._group.state()
+        busy = await asyncio.create_subprocess_exec(sys.executable, "-c", "while True: pass")
+        try:
+            await asyncio.sleep(BUSY_S)
+        finally:
+            busy.kill()
+            await busy.wait()
+        after = await self._group.state()
+        if (before.master, before.master_epoch) != (after.master, after.master_epoch):
+            raise Lost(f"a failover without a failure: {before} became {after}")
+        self.notes.counts["sets that changed"] += before.sync_set_epoch != after.sync_set_epoch
 
     async def _cut(self, who: str, cut: Callable[[HostCluster, str], Callable[[], None]]) -> None:
         """Let packets of a member be lost for some seconds."""

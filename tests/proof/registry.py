@@ -228,6 +228,16 @@ def _failover() -> Iterator[Row]:
         seed=Seed("--seed"),
     )
     yield Row(
+        name="failover/busy-core",
+        rooms=("broker", "controller", "raft"),
+        asked="a group of three under load beside a program that takes a core, ten minutes: no failover",
+        command=("-m", "crash.failover_kills", "--only", "busy core"),
+        sources=(*BROKER, "src/orbitmq/ha", "src/orbitmq/controller", "src/orbitmq/raft"),
+        minutes=11,
+        sizes=(Size("--rounds", 10, 1),),
+        seed=Seed("--seed"),
+    )
+    yield Row(
         name="failover/cables",
         rooms=("broker", "store", "ha", "controller", "raft", "client"),
         asked="hosts of a group of three lose their cables, one way and both, 50 times: SEND_OK within p50 2 s, p99 3 s",
