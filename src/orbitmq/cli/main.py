@@ -35,7 +35,7 @@ COMMANDS = {
     "acl": "orbitmq.cli.acl",
     "stats": "orbitmq.cli.brokers.stats",
     "cluster": "orbitmq.cli.cluster",
-    "dashboard": "orbitmq.cli.dashboard",
+    "dashboard": "orbitmq.cli.servers.dashboard",
     "health": "orbitmq.cli.health",
     "store": "orbitmq.cli.store.app",
     "job": "orbitmq.cli.jobs.app",

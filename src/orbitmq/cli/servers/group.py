@@ -46,7 +46,7 @@ class Group:
         return format_address("127.0.0.1" if host in WILDCARDS else host, port)
 
     @property
-    def members(self) -> Mapping[str, str]:
+    def facts(self) -> Mapping[str, str]:
         """Where each broker listens, as host:port, by its member's name."""
         return {name: process.address for name, process in self._members.items()}
 

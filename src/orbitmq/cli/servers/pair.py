@@ -37,10 +37,11 @@ class Pair:
         return self._broker.address
 
     @property
-    def metrics(self) -> dict[str, str]:
-        """Where the HTTP ports are that the settings ask for, as host:port: `nameserver_metrics`, `broker_metrics`."""
+    def facts(self) -> dict[str, str]:
+        """Where the broker is, and the HTTP ports that the settings ask for, as host:port: `nameserver_metrics`, `broker_metrics`."""
         assert self._broker is not None, "not started"
         found = {
+            "broker": self.broker_address,
             "nameserver_metrics": self._name_server.metrics_address,
             "broker_metrics": self._broker.metrics_address,
         }

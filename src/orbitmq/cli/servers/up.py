@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
+from orbitmq.cli.servers.dashboard import load_dashboard
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
 from orbitmq.cli.servers.options import PORT_MAX, HostOption, LogLevelOption
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format
+
+if TYPE_CHECKING:
+    from orbitmq.dashboard.app import Dashboard
 
 BROKER_NAME = "broker-a"
 
@@ -53,6 +59,12 @@ def up(
     nameserver_metrics_port: NameServerMetricsPort = -1,
     broker_metrics_port: BrokerMetricsPort = -1,
     data_dir: DataDirOption = None,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="Pages that show the cluster, on a port of this machine.")
+    ] = False,
+    dashboard_port: Annotated[
+        int, typer.Option("--dashboard-port", min=0, max=PORT_MAX, help="0 chooses one and prints it.")
+    ] = 8080,
     output: FormatOption = Format.TABLE,
     log_level: LogLevelOption = LogLevel.WARNING,
 ) -> None:
@@ -83,22 +95,71 @@ def up(
     if brokers > 1:
         from orbitmq.cli.servers.group import Group
 
-        def announce_group(group: Group) -> None:
-            show_ready(output, nameserver=group.name_server_address, **group.members, data_dir=str(root))
-            if output is Format.TABLE:
-                print(f"export NAMESRV_ADDR={group.name_server_address}", flush=True)
-
         members = replace(broker, store_path_root_dir=root)
-        run(serve_until_signal(lambda: Group(name_server, members, brokers), announce_group))
-        return
+        make: Callable[[], Servers] = partial(Group, name_server, members, brokers)
+    else:
+        make = partial(Pair, name_server, broker)
+    if dashboard:
+        make = partial(_WithDashboard, make, load_dashboard(), dashboard_port)
 
-    def announce(pair: Pair) -> None:
-        servers = {"nameserver": pair.name_server_address, "broker": pair.broker_address}
-        show_ready(output, **servers, **pair.metrics, data_dir=str(root))
+    def announce(servers: Servers) -> None:
+        show_ready(output, nameserver=servers.name_server_address, **servers.facts, data_dir=str(root))
         if output is Format.TABLE:
-            print(f"export NAMESRV_ADDR={pair.name_server_address}", flush=True)
+            print(f"export NAMESRV_ADDR={servers.name_server_address}", flush=True)
 
-    run(serve_until_signal(lambda: Pair(name_server, broker), announce))
+    run(serve_until_signal(make, announce))
+
+
+class Servers(Protocol):
+    """A NameServer and what registers with it (`serving.Service`)."""
+
+    async def start(self) -> None:
+        """Listen."""
+        ...
+
+    async def stop(self) -> None:
+        """Let go of everything; also after a start that failed."""
+        ...
+
+    @property
+    def name_server_address(self) -> str:
+        """Where clients reach the NameServer, as host:port."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What else the ready line says, by its names."""
+        ...
+
+
+class _WithDashboard:
+    """Servers, and the dashboard that shows them, in one process."""
+
+    def __init__(self, make: Callable[[], Servers], dashboard: type[Dashboard], port: int) -> None:
+        self._servers = make()
+        self._dashboard_class = dashboard
+        self._port = port
+        self._dashboard: Dashboard | None = None
+
+    @property
+    def name_server_address(self) -> str:
+        return self._servers.name_server_address
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        assert self._dashboard is not None, "not started"
+        return {**self._servers.facts, "dashboard": f"http://{self._dashboard.address}/"}
+
+    async def start(self) -> None:
+        await self._servers.start()
+        dashboard = self._dashboard_class(self._servers.name_server_address, port=self._port)
+        await dashboard.start()
+        self._dashboard = dashboard
+
+    async def stop(self) -> None:
+        if self._dashboard is not None:
+            await self._dashboard.stop()
+        await self._servers.stop()
 
 
 def default_data_dir() -> Path:

@@ -1,5 +1,7 @@
+import socket
 from pathlib import Path
 
+from orbitmq.address import parse_address
 from orbitmq.cli.servers.up import default_data_dir
 
 
@@ -45,3 +47,14 @@ def test_messages_are_kept_where_the_desktop_keeps_data(monkeypatch):
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", "/home/me")
     assert default_data_dir() == Path("/home/me/.local/share/orbitmq")
+
+
+def test_the_dashboard_shows_the_cluster_that_was_started_with_it(orbitmq, served, tmp_path):
+    def connect(service):
+        with socket.create_connection(parse_address(service.facts["dashboard"].removeprefix("http://").rstrip("/"))):
+            pass
+
+    served.inspect = connect
+    ready = up(orbitmq, tmp_path, "--dashboard", "--dashboard-port", 0, "-o", "json").json
+    assert ready["dashboard"].startswith("http://127.0.0.1:")
+    assert ready["broker"].startswith("127.0.0.1:")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,19 @@ from orbitmq.cli.access import Access
 from orbitmq.cli.servers.options import PORT_MAX
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format, say
+
+if TYPE_CHECKING:
+    from orbitmq.dashboard.app import Dashboard
+
+
+def load_dashboard() -> type[Dashboard]:
+    """Return the dashboard's class; ends the command with a sentence where its packages are not installed."""
+    try:
+        from orbitmq.dashboard.app import Dashboard
+    except ImportError as error:
+        say(f"the dashboard needs {error.name}: pip install 'orbitmq[dashboard]'")
+        raise typer.Exit(1) from None
+    return Dashboard
 
 
 def dashboard(
@@ -24,14 +37,10 @@ def dashboard(
     from orbitmq.cli.servers.serving import serve_until_signal, show_ready
     from orbitmq.net.loop import run
 
-    try:
-        from orbitmq.dashboard.app import Dashboard
-    except ImportError as error:
-        say(f"the dashboard needs {error.name}: pip install 'orbitmq[dashboard]'")
-        raise typer.Exit(1) from None
+    serve = load_dashboard()
 
     def make() -> Dashboard:
-        return Dashboard(
+        return serve(
             access.name_servers, host=host, port=port, timeout_ms=access.timeout_ms, security=access.load_security()
         )
 

@@ -9,29 +9,14 @@ from orbitmq.address import parse_address
 pytestmark = pytest.mark.real
 
 
-@pytest.fixture
-def served(monkeypatch):
-    """Let the command end as soon as it serves; the services are noted, and asked for a connection."""
-    services = []
-
-    async def serve(make, announce):
-        service = make()
-        try:
-            await service.start()
-            services.append(service)
-            announce(service)
-            with socket.create_connection(parse_address(service.address)):
-                pass
-        finally:
-            await service.stop()
-
-    monkeypatch.setattr("orbitmq.cli.servers.serving.serve_until_signal", serve)
-    return services
-
-
 def test_it_says_where_it_listens(orbitmq, served):
+    def connect(service):
+        with socket.create_connection(parse_address(service.address)):
+            pass
+
+    served.inspect = connect
     ready = orbitmq("dashboard", "--port", 0, "-o", "json").json
-    assert ready["dashboard"] == f"http://{served[0].address}/"
+    assert ready["dashboard"] == f"http://{served.services[0].address}/"
 
 
 def test_it_listens_on_this_machine_alone(orbitmq, served):
@@ -39,7 +24,7 @@ def test_it_listens_on_this_machine_alone(orbitmq, served):
     assert refused.code != 0
     assert "host" in refused.err
     assert "there is no login yet" in refused.err
-    assert served == []
+    assert served.services == []
 
 
 def test_a_port_that_is_in_use_is_named(orbitmq, served):
