@@ -116,12 +116,13 @@ class AdminClient:
         return tuple(sorted(decode_topic_list((await self._ask(header)).body).topics))
 
     async def topic_route(self, topic: str) -> TopicRoute:
-        """Return where a topic's queues are.
+        """Return where a topic's queues are now.
 
         Raises:
             RouteNotFound: the NameServer knows no route.
         """
-        return await self._routes.find(check_name("topic", topic))
+        await self._routes.refresh(check_name("topic", topic))
+        return await self._routes.find(topic)
 
     async def create_topic(
         self, config: TopicConfig, *, cluster: str | None = None, broker: str | None = None

@@ -183,6 +183,14 @@ async def test_a_request_under_another_host_name_is_refused(browser: Browser) ->
     assert "broker-a" not in answer.text
 
 
+async def test_pages_follow_a_cluster_that_changes(browser: Browser) -> None:
+    await send(browser, "orders", Message("orders", b"1"))
+    await browser.html("/topics/orders")
+    async with AdminClient(browser.cluster.name_servers) as admin:
+        await admin.delete_topic("orders")
+    await browser.html("/topics/orders", status=404)
+
+
 async def test_nothing_can_be_changed(browser: Browser) -> None:
     for method in ("POST", "PUT", "DELETE", "PATCH"):
         assert (await browser.client.request(method, "/topics/orders")).status_code == httpx.codes.METHOD_NOT_ALLOWED
