@@ -107,7 +107,8 @@ async def lead_a_group(admin: AdminClient, java: JavaCluster, name: str) -> None
     await admin.create_group(GroupConfig(group=twin), cluster=cluster)
     assert [await admin.group_has_committed(each, changes[0].queue) for each in (group, twin)] == [True, False]
     assert [change.after for change in await admin.clone_group(group, twin, name)][:1] == [1]
-    assert {group, twin} <= {found.group for found in await admin.groups(cluster)}
+    assert {group, twin} <= {*await admin.group_names(cluster)}
+    assert [found.group for found in await admin.groups(cluster, names=[twin, group])] == [group, twin]
     assert (await admin.group_status(group)).settings[java.broker.name].retry_times_max == 3
     for each in (group, twin):
         assert await admin.delete_group(each, cluster=cluster) == [java.broker.address]

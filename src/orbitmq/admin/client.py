@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -23,7 +23,7 @@ from orbitmq.admin.stats import Traffic, find_traffic
 from orbitmq.admin.topics import TopicChange, change_configs, create_header, find_configs
 from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import Routes
-from orbitmq.client.session.arguments import instance, texts
+from orbitmq.client.session.arguments import each, instance, text, texts
 from orbitmq.client.session.owning_loop import OwningLoop
 from orbitmq.client.session.validation import INTERVAL_MS, checked
 from orbitmq.codes import ResponseCode
@@ -63,6 +63,7 @@ _NOT_SUPPORTED = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     init={"timeout_ms": INTERVAL_MS},
     reset_group={"to": instance(ResetTo, allowed="a ResetTo, such as ResetTo.earliest()")},
     create_group={"config": instance(GroupConfig, allowed="a GroupConfig")},
+    groups={"names": each(text, "a list of texts")},
     change_broker_settings={"changes": texts},
     change_topic={"change": instance(TopicChange, allowed="a TopicChange, such as TopicChange(perm=4)")},
 )
@@ -217,9 +218,9 @@ class AdminClient:
             InvalidArgument: a key or a value has more than one line.
             RemoteRefused: the broker refused; one of ours has changed none then.
         """
-        for text in (*changes, *changes.values()):
-            if not text.isprintable():
-                raise InvalidArgument("changes", text, "keys and values of one line")
+        for part in (*changes, *changes.values()):
+            if not part.isprintable():
+                raise InvalidArgument("changes", part, "keys and values of one line")
         body = "".join(f"{key}={value}\n" for key, value in changes.items()).encode()
         return (await self._tell(address, UpdateBrokerConfig(), body)).remark or ""
 
@@ -289,9 +290,13 @@ class AdminClient:
         self._owning_loop.check()
         self._owning_loop.settle()  # it opens its connections with the first question, and is none's when they are closed
 
-    async def groups(self, cluster: str | None = None) -> list[GroupStatus]:
-        """Return every consumer group that a user made, sorted by name."""
-        return await self._groups.groups(cluster)
+    async def group_names(self, cluster: str | None = None) -> list[str]:
+        """Return the names of the consumer groups that users made, sorted: of thousands, quicker than `groups`."""
+        return await self._groups.names(cluster)
+
+    async def groups(self, cluster: str | None = None, *, names: Collection[str] | None = None) -> list[GroupStatus]:
+        """Return every consumer group that a user made, or those of some names, sorted by name."""
+        return await self._groups.groups(cluster, names)
 
     async def group_status(self, group: str) -> GroupStatus:
         """Return a group's settings and the clients that are online.

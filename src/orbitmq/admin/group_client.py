@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -76,15 +76,25 @@ class GroupAdmin:
         self._masters = masters
         self._topic_masters = topic_masters
 
-    async def groups(self, cluster: str | None = None) -> list[GroupStatus]:
-        """Return every group that a user made, sorted by name."""
-        masters = await self._masters(cluster)
+    async def names(self, cluster: str | None = None) -> list[str]:
+        """Return the names of the groups that users made, sorted."""
+        return sorted(await self._all_settings(await self._masters(cluster)))
+
+    async def _all_settings(self, masters: Mapping[str, str]) -> dict[str, dict[str, GroupConfig]]:
         settings: dict[str, dict[str, GroupConfig]] = {}
         for broker, address in masters.items():
             answer = await self._tell(address, GetAllSubscriptionGroups(), b"")
             for group, config in decode_group_table(answer.body).groups.items():
                 if group not in SYSTEM_GROUPS:
                     settings.setdefault(group, {})[broker] = config
+        return settings
+
+    async def groups(self, cluster: str | None = None, names: Collection[str] | None = None) -> list[GroupStatus]:
+        """Return every group that a user made, or those of some names, sorted by name."""
+        masters = await self._masters(cluster)
+        settings = await self._all_settings(masters)
+        if names is not None:
+            settings = {group: settings[group] for group in names if group in settings}
         turns = asyncio.Semaphore(_AT_A_TIME)
 
         async def find(group: str) -> GroupStatus:

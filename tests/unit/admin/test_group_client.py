@@ -83,6 +83,8 @@ async def test_a_group_is_listed_with_its_lag_and_is_set_back_and_forth() -> Non
     async with serve(brokers=2) as (cluster, admin):
         await read_all(cluster)
         (found,) = await admin.groups()
+        assert await admin.group_names() == ["g"]
+        assert (await admin.groups(names=["g", "none"]), await admin.groups(names=[])) == ([found], [])
         assert (found.group, found.clients, found.message_model) == ("g", (), None)
         assert await lag_of(admin) == 0
         planned = await admin.reset_group("g", "t", ResetTo.earliest(), dry_run=True)
