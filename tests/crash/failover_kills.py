@@ -262,7 +262,7 @@ class Kills:
         await self._freeze(await self._a_slave())
 
     async def _keep_a_core_busy(self) -> None:
-        """Let a program beside the brokers take all of a core that it can: the master has to stay."""
+        """Let a program next to the brokers take all of a core that it can: the master has to stay."""
         before = await self._group.state()
         busy = await asyncio.create_subprocess_exec(sys.executable, "-c", "while True: pass")
         try:

@@ -230,7 +230,7 @@ def _failover() -> Iterator[Row]:
     yield Row(
         name="failover/busy-core",
         rooms=("broker", "controller", "raft"),
-        asked="a group of three under load beside a program that takes a core, ten minutes: no failover",
+        asked="a group of three under load next to a program that takes a core, ten minutes: no failover",
         command=("-m", "crash.failover_kills", "--only", "busy core"),
         sources=(*BROKER, "src/orbitmq/ha", "src/orbitmq/controller", "src/orbitmq/raft"),
         minutes=11,

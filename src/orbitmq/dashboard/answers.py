@@ -1,4 +1,4 @@
-"""How a page becomes an answer: HTML for people, or the same values as JSON under `Accept: application/json`.
+"""From a page to an answer: HTML for people, or the same values as JSON under `Accept: application/json`.
 
 What comes from a cluster is text, and never markup: templates escape it, and the policy lets no script run but the dashboard's own.
 """

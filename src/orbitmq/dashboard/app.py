@@ -1,6 +1,6 @@
 """The dashboard's server: its pages over one administrator's client, and live tails of topics.
 
-It listens on this machine alone and has no login: whoever reaches the port sees what the NameServers show. Names of other hosts in
+It listens on this machine alone and has no login: all that reach the port see what the NameServers show. Names of other hosts in
 a request are refused, so that no page of another site can read it through a browser.
 """
 
