@@ -337,7 +337,7 @@ def main() -> int:
             return 1
         finally:
             print("\n".join(kills.figures()), flush=True)
-    print(f"{options.rounds} rounds, 0 lost: {'; '.join(kills.figures())}; {kills.told}")
+    print(f"{options.rounds} rounds, 0 lost: {'; '.join([*kills.figures(), kills.told])}")
     if kinds := kills.too_long(options.p50_s, options.p99_s):
         print(
             f"longer than p50 {options.p50_s} s, p99 {options.p99_s} s: {', '.join(kinds)}; {'; '.join(kills.figures())}"
