@@ -5,7 +5,8 @@ Nothing is committed, and readers join no other consumer.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from orbitmq.client.pull_consumer import PullConsumer
@@ -18,8 +19,11 @@ Readers = Callable[..., PullConsumer]
 _POLL_MS = 500
 _WAITS_MAX = 6
 BODY_SIZE_SHOWN = 200
+TAIL_EVERY_S = 0.5
 TAIL_COUNT_MAX = 20
-"""Messages that a live tail shows of each half second; how many more there were is said."""
+"""Messages that a live tail shows each time; how many more there were is said."""
+TAIL_READ_MAX = 5_000
+"""Messages that it reads each time: where more come, it goes on with the newest."""
 
 
 def summary(message: StoredMessage) -> dict[str, Any]:
@@ -65,18 +69,28 @@ async def latest(readers: Readers, topic: str, count: int) -> list[dict[str, Any
     return [summary(message) for message in messages[:count]]
 
 
-async def tail(readers: Readers, topic: str, tag: str) -> AsyncIterator[dict[str, Any]]:
-    """Yield what comes to a topic from now on: each time some messages, and how many more were left out.
+async def tail(readers: Readers, topic: str, tag: str) -> AsyncGenerator[dict[str, Any], None]:
+    """Yield twice a second what comes to a topic from now on: some messages, how many more were left out, and whether others were skipped.
 
     Raises:
         ClientError: the topic has no route.
     """
+    loop = asyncio.get_running_loop()
     async with readers(GROUP, tag=tag or "*") as reader:
         queues = await reader.queues(topic)
         reader.assign(queues)
         for queue in queues:
             await reader.seek_to_end(queue)
         while True:
-            messages = await reader.poll(_POLL_MS)
-            shown = messages[-TAIL_COUNT_MAX:]
-            yield {"messages": [summary(message) for message in shown], "left_out": len(messages) - len(shown)}
+            due_s = loop.time() + TAIL_EVERY_S
+            messages = await reader.poll(_POLL_MS, TAIL_READ_MAX)
+            shown, is_behind = messages[-TAIL_COUNT_MAX:], len(messages) >= TAIL_READ_MAX
+            if is_behind:
+                for queue in queues:
+                    await reader.seek_to_end(queue)
+            yield {
+                "messages": [summary(message) for message in shown],
+                "left_out": len(messages) - len(shown),
+                "is_behind": is_behind,
+            }
+            await asyncio.sleep(due_s - loop.time())

@@ -44,6 +44,7 @@ form.addEventListener("submit", (event) => {
   pause("");
   let seen = 0;
   let leftOut = 0;
+  let behind = false;
   source = new EventSource(form.dataset.url + "?tag=" + encodeURIComponent(form.elements.tag.value));
   stop.disabled = false;
   state.textContent = "waiting for messages";
@@ -52,7 +53,9 @@ form.addEventListener("submit", (event) => {
     found.messages.forEach(show);
     seen += found.messages.length;
     leftOut += found.left_out;
-    if (seen) state.textContent = seen + " shown" + (leftOut ? ", " + leftOut + " left out: more came than can be read" : "");
+    behind = behind || found.is_behind;
+    const more = (leftOut ? ", " + leftOut + " left out: more came than can be read" : "") + (behind ? ", others skipped" : "");
+    if (seen) state.textContent = seen + " shown" + more;
   };
   source.addEventListener("problem", (told) => pause(JSON.parse(told.data)));
   source.onerror = () => pause("the connection ended");
