@@ -35,7 +35,9 @@ def test_every_page_shows_a_java_cluster(java_cluster: JavaCluster, name: str) -
         async with Producer(f"{name}-makers", servers, send_timeout_ms=TIMEOUT_MS) as producer:
             sent = await producer.send(Message(name, b'{"n": 1}', keys=["k1"]))
         (broker,) = (await ask(client, "/"))["brokers"]
-        assert (broker["broker"], broker["role"], broker["problem"]) == (java_cluster.broker.name, "master", None)
+        while broker["problem"]:  # Java's broker fails at this question in its first seconds
+            (broker,) = (await ask(client, "/"))["brokers"]
+        assert (broker["broker"], broker["role"]) == (java_cluster.broker.name, "master")
         (row,) = (await ask(client, "/topics", q=name))["topics"]
         assert (row["topic"], row["messages"]) == (name, 1)
         topic = await ask(client, f"/topics/{name}")

@@ -290,8 +290,10 @@ class ControlledBroker:
         return await self._controllers.ask(header, GetReplicaInfoResponse, timeout_ms=_LOOK_TIMEOUT_MS)
 
     async def _change(self, told: Leadership) -> None:
-        """Stop in the old role, and start in the new one."""
-        await self._leave()
+        """Stop in the old role, and start in the new one.
+
+        Not before all is known that the new one needs: until then NameServers know this broker, and the group's topics.
+        """
         role = ControlledRole(
             broker_id=self.broker_id,
             epoch=told.epoch,
@@ -305,6 +307,7 @@ class ControlledBroker:
             role = await self._as_slave(role)
         elif role.sync_set.ids != {self.broker_id}:
             role = await self._alone(role)
+        await self._leave()
         config = replace(
             self.config,
             listen_port=self._listen_port,

@@ -29,7 +29,6 @@ CLOSED_TO_CLIENTS = frozenset(
         "SELF_TEST_TOPIC",
         "OFFSET_MOVED_EVENT",
         TIMER_TOPIC,
-        DELETIONS_TOPIC,
     )
 )
 """Topics that the broker writes itself; a client's send is refused (Java: NOT_ALLOWED_SEND_TOPIC_SET, which lacks the
@@ -46,9 +45,10 @@ def is_system_topic(topic: str) -> bool:
 def closed_topics(config: BrokerConfig) -> frozenset[str]:
     """Return the topics of a broker that clients cannot send to.
 
-    POP's is one of them, in Java it is not: a message there acknowledges messages of others, or skips them.
+    POP's is one of them, in Java it is not: a message there acknowledges messages of others, or skips them. Java does not know that of
+    deletions.
     """
-    return CLOSED_TO_CLIENTS | {_revive_topic(config)}
+    return CLOSED_TO_CLIENTS | {_revive_topic(config), DELETIONS_TOPIC}
 
 
 def _revive_topic(config: BrokerConfig) -> str:

@@ -314,3 +314,23 @@ async def test_a_topic_that_was_deleted_and_made_again_has_its_new_messages_afte
         await group.stop("x")
         await until(lambda: group.master == "y")
         assert await group.bodies("y") == [b"again"]
+
+
+async def test_name_servers_know_the_topic_at_each_moment_of_a_failover(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y", "z")
+        await group.settled()
+        assert (await group.send(b"1")).code == ResponseCode.SUCCESS
+        codes: list[int] = []
+
+        async def watch() -> None:
+            while True:
+                answer = await group.pool.request(group.name_server.address, GetRouteInfo(topic="t"))
+                codes.append(answer.code)
+
+        await until(lambda: all(broker.service.tables.topics.get("t") for broker in group.brokers.values()))
+        watching = asyncio.create_task(watch())
+        await group.stop("x")
+        await group.settled()
+        watching.cancel()
+        assert set(codes) == {ResponseCode.SUCCESS}
