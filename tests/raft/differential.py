@@ -3,7 +3,7 @@
 The script has a group of one to five nodes twice: ours here, etcd's in the program of `tests/raft/etcd`. A step is a tick, a
 message that arrives (in any order, twice, or never), a wish of the application, a crash, or a compaction. After each, the
 node's term, vote, role, leader, hand-over, commit, applied and last index have to be equal, its messages field by field,
-what it applied and the reads that it confirmed; the whole logs are compared every 100 steps. A crash may come before
+what it applied, the reads that it confirmed, and whether its disk has to sync; the whole logs are compared every 100 steps. A crash may come before
 anything of the step is on the disk.
 
 Chance is the script's alone: etcd draws its time-outs by itself, and the program replaces each one before a tick.
@@ -12,15 +12,19 @@ Where the two differ by intent, the script does not go, or looks away:
 
 - A snapshot that has no answer is given up by our leader after one to two election time-outs; etcd's waits until its driver
   reports it. Our leader's own look is switched off, and the script reports.
+- Without `check_quorum`, too, our leader notes at each election time-out who has been silent, and sends a snapshot only to
+  those that answer again; etcd's then takes all for present that ever answered. Our leader's look is switched off.
 - A leader of an older term that sends a snapshot is told of the newer one by our node, and by etcd's only when it sends
   entries or a heartbeat. This one answer is taken out.
+- etcd leaves it to the driver to sync a leader's snapshot; ours asks for it. The program says that it is synced.
 - A second hand-over replaces one that is under way in etcd, and is refused by ours. There is one at a time.
 - A follower of etcd's sends reads and hand-overs on to its leader, ours refuses them. They are asked of leaders.
 - Reads before the first commit of a term wait in both, but etcd starts a round of heartbeats for each and forgets none when
   the leader loses its office. They are not asked.
 - etcd counts the answers to one round of heartbeats, ours also those to later ones: from four voters on, ours may confirm a
   read earlier. Groups of more than three do not read.
-- etcd counts the bytes of an encoded entry, ours those of its data. Limits in bytes are out of reach.
+- etcd counts the bytes of an encoded entry, ours those of its data. A message has all entries or, in some lives, one: the
+  limit is then so small that ours, too, is made to count the marks of leaders, which have no data.
 - `report_ended` is ours alone.
 
 A run: `make proof ARGS="--only raft/differential"`; `python -m raft.differential --steps 1000 --seed 7` begins with life 7.
@@ -30,12 +34,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -95,7 +100,9 @@ class Etcd:
         assert stdout is not None
         stdin.write(json.dumps(command).encode() + b"\n")
         stdin.flush()
-        return json.loads(stdout.readline())
+        answer = stdout.readline()
+        assert answer, "the program with etcd's nodes has ended"
+        return json.loads(answer)
 
     def close(self) -> None:
         """End it."""
@@ -117,6 +124,7 @@ class Script:
             "election": random.randint(3, 10),
             "heartbeat": random.choice((1, 1, 2)),
             "inflight": random.choice((1, 2, 4, 64)),
+            "is_single": random.random() < 0.4,
             "pre_vote": random.random() < 0.75,
             "check_quorum": random.random() < 0.75,
         }
@@ -129,13 +137,14 @@ class Script:
         self._nodes = {id: self._begin(id) for id in self._settings["voters"]}
         self._pending: list[tuple[Any, int]] = []
         """Messages under way: ours, and the number of etcd's."""
+        self._late: list[tuple[Any, int]] = []
+        """Copies of messages, which arrive when time has passed."""
         self._forgotten: list[int] = []
         self._cut: set[int] = set()
         self._reads: Counter[tuple[int, int]] = Counter()
         self._proposed = 0
         self._steps = 0
         self._trace: list[str] = []
-        etcd({"op": "group", **self._settings})
 
     def run(self, steps: int = STEPS_OF_A_LIFE) -> None:
         """Live for a number of steps.
@@ -144,7 +153,13 @@ class Script:
             Difference: the two are not equal after one of them.
         """
         leadership = import_module(f"{self._core.__name__}.leadership").Leadership
-        with mock.patch.object(leadership, "recheck_snapshots", lambda _: None):
+        log = import_module(f"{self._core.__name__}.log").RaftLog
+        with ExitStack() as patches:
+            patches.enter_context(mock.patch.object(leadership, "recheck_snapshots", return_value=None))
+            patches.enter_context(mock.patch.object(log, "between", singly(log.between)))
+            if not self._settings["check_quorum"]:
+                patches.enter_context(mock.patch.object(leadership, "is_majority_active", return_value=True))
+            self._etcd({"op": "group", **self._settings})
             for id in self._nodes:
                 self._do(id, op="start", extra=self._draw_extra(id))
             for self._steps in range(1, steps + 1):
@@ -166,10 +181,9 @@ class Script:
         is_leader = bool(leaders)
         unrest = self._unrest
         peers = [peer for peer in self._settings["voters"] if peer != leader.id]
-        has_news = node.log.applied > (node.log.snapshot.position.index if node.log.snapshot else 0)
-        is_read_possible = (
-            is_leader and len(peers) < 3 and leader.log.position(leader.log.commit).term == leader.term
-        )
+        full = random.choice((node, leader))
+        first = full.log.snapshot.position.index + 1 if full.log.snapshot else 1
+        is_read_possible = is_leader and len(peers) < 3 and leader.log.position(leader.log.commit).term == leader.term
         choices: dict[str, float] = {
             "tick": 60,
             "propose": 25,
@@ -178,10 +192,11 @@ class Script:
             "transfer": unrest * bool(is_leader and peers and leader.transferee is None),
             "campaign": unrest,
             "start": 2 * unrest,
-            "compact": 3 * has_news,
-            "snapshot": 4 * bool(peers),
+            "compact": 8 * (full.log.applied >= first),
+            "snapshot": 2 * bool(peers),
             "unreachable": 1 * bool(peers),
             "cut": 2 * unrest,
+            "late": 5 * bool(self._late),
         }
         what = random.choices(list(choices), list(choices.values()))[0]
         self.counts[what] += 1
@@ -200,10 +215,13 @@ class Script:
                 self._do(leader.id, op=what, to=random.choice(peers), good=random.random() < 0.5)
             case "start":
                 self._do(id, op=what, extra=self._draw_extra(id))
+            case "late":
+                message, theirs = self._late.pop(random.randrange(len(self._late)))
+                self._do(message.receiver, message, op="step", message=theirs)
+                self._forgotten.append(theirs)
             case "compact":
-                first = node.log.snapshot.position.index + 1 if node.log.snapshot else 1
-                index = random.randint(first, node.log.applied)
-                self._do(id, op=what, index=index, keep=random.choice((0, 2, 10)), data=f"s{index}")
+                index = random.choice((full.log.applied, random.randint(first, full.log.applied)))
+                self._do(full.id, op=what, index=index, keep=random.choice((0, 0, 2)), data=f"s{index}")
             case "cut":
                 count = random.choice((0, 0, 1, 1, 2))
                 self._cut = set(random.sample(self._settings["voters"], min(count, len(peers))))
@@ -213,9 +231,8 @@ class Script:
         random = self._random
         number = random.randrange(len(self._pending)) if random.random() < self._overtakes else 0
         message, theirs = self._pending[number]
-        is_doubled = random.random() < self._doubles
-        if not is_doubled:
-            self._pending.pop(number)
+        is_doubled = random.random() < self._doubles * (5 if type(message).__name__ == "InstallSnapshot" else 1)
+        self._pending.pop(number)
         if random.random() < self._loss:
             self.counts["lost"] += 1
         else:
@@ -223,7 +240,9 @@ class Script:
             is_crash = random.random() < 0.003 * self._unrest
             more = {"lost": True, "extra": self._draw_extra(message.receiver)} if is_crash else {}
             self._do(message.receiver, message, op="step", message=theirs, **more)
-        if not is_doubled:
+        if is_doubled:
+            self._late.append((message, theirs))
+        else:
             self._forgotten.append(theirs)
 
     def _draw_extra(self, id: int) -> int:
@@ -246,11 +265,12 @@ class Script:
             if command.get("lost"):
                 self.counts["crashes"] += 1
                 self._nodes[id] = self._begin(id)
-            sent, applied, reads = self._settle(id)
+            sent, applied, reads, is_synced = self._settle(id)
         except (AssertionError, IndexError, self._core_errors) as error:
             raise self._difference("ours fails", repr(error), theirs["state"]) from error
         if is_extra and not command.get("lost"):
             sent.pop()
+        self._compare("sync", is_synced, theirs["synced"])
         self._compare("refusal", is_refused, theirs["refused"])
         self._compare("messages", [told(message) for message in sent], theirs["messages"] or [])
         self._compare("applied", applied, theirs["applied"] or [])
@@ -304,20 +324,23 @@ class Script:
             voters=frozenset(self._settings["voters"]),
             election_ticks=self._settings["election"],
             heartbeat_ticks=self._settings["heartbeat"],
+            batch_size_max=1 if self._settings["is_single"] else 1 << 40,
             inflight_max=self._settings["inflight"],
             pre_vote=self._settings["pre_vote"],
             check_quorum=self._settings["check_quorum"],
         )
         return self._core.Raft(settings, self._disks[id].load(), lambda _: self._extra[id])
 
-    def _settle(self, id: int) -> tuple[list[Any], list[list[Any]], list[list[Any]]]:
-        """Do all that our node asks for; return what it said, applied and confirmed."""
+    def _settle(self, id: int) -> tuple[list[Any], list[list[Any]], list[list[Any]], bool]:
+        """Do all that our node asks for; return what it said, applied and confirmed, and whether the disk had to sync."""
         node = self._nodes[id]
         sent: list[Any] = []
         applied: list[list[Any]] = []
         reads: list[list[Any]] = []
+        is_synced = False
         while (ready := node.take_ready()) is not None:
             self._disks[id].save(ready)
+            is_synced = is_synced or ready.must_sync
             sent += ready.messages
             if ready.snapshot is not None:
                 position = ready.snapshot.position
@@ -325,7 +348,7 @@ class Script:
             applied += [listed(entry) for entry in ready.committed]
             reads += [[read.context, read.index] for read in ready.reads]
             node.advance()
-        return sent, applied, reads
+        return sent, applied, reads, is_synced
 
     # Comparing
 
@@ -349,6 +372,11 @@ class Script:
             f"seed {self.seed}, step {self._steps}: {what}\n ours  {ours}\n etcd's {theirs}\n"
             f" {self._settings}\n  {story}"
         )
+
+
+def singly(between):
+    """Return `RaftLog.between` so that the smallest limit always means one entry."""
+    return lambda log, first, last, size_max=None: between(log, first, last, size_max)[: 1 if size_max == 1 else None]
 
 
 def state_of(node) -> list[Any]:
@@ -402,9 +430,11 @@ def why_unavailable() -> str | None:
     go = find_go()
     if go is None:
         return "the comparison with etcd's Raft needs Go, and there is no `go` on the PATH"
-    found = subprocess.run([go, "mod", "download"], cwd=PROGRAM, capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        [go, "build", "-o", os.devnull, "."], cwd=PROGRAM, capture_output=True, text=True, check=False
+    )
     if found.returncode:
-        return f"the comparison with etcd's Raft needs its Go module: {' '.join(found.stderr.split())[:200]}"
+        return f"the comparison with etcd's Raft needs its program to build: {' '.join(found.stderr.split())[:200]}"
     return None
 
 

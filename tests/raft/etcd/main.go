@@ -35,6 +35,7 @@ type command struct {
 	Election  int      `json:"election"`
 	Heartbeat int      `json:"heartbeat"`
 	Inflight  int      `json:"inflight"`
+	Single    bool     `json:"is_single"`
 	PreVote   bool     `json:"pre_vote"`
 	Quorum    bool     `json:"check_quorum"`
 }
@@ -42,6 +43,7 @@ type command struct {
 type answer struct {
 	Refused  bool    `json:"refused"`
 	Panic    string  `json:"panic"`
+	Synced   bool    `json:"synced"`
 	State    []any   `json:"state"`
 	First    int     `json:"first"`
 	Messages [][]any `json:"messages"`
@@ -94,13 +96,18 @@ func (g *group) start(id uint64, extra int) {
 	if first, _ := now.disk.FirstIndex(); now.applied >= first {
 		must(now.disk.Compact(now.applied))
 	}
+	size := uint64(1 << 40)
+	if g.settings.Single {
+		size = 0 // One entry in a message.
+	}
 	now.RawNode, err = raft.NewRawNode(&raft.Config{
 		ID:                        id,
 		ElectionTick:              g.settings.Election,
 		HeartbeatTick:             g.settings.Heartbeat,
 		Storage:                   now.disk,
 		Applied:                   now.applied,
-		MaxSizePerMsg:             1 << 40,
+		MaxSizePerMsg:             size,
+		MaxCommittedSizePerReady:  1 << 40,
 		MaxInflightMsgs:           g.settings.Inflight,
 		CheckQuorum:               g.settings.Quorum,
 		PreVote:                   g.settings.PreVote,
@@ -191,6 +198,7 @@ func (g *group) compact(n *node, c command) {
 func (g *group) settle(n *node, a *answer) {
 	for n.HasReady() {
 		ready := n.Ready()
+		a.Synced = a.Synced || ready.MustSync || !raft.IsEmptySnap(ready.Snapshot)
 		if !raft.IsEmptySnap(ready.Snapshot) {
 			must(n.disk.ApplySnapshot(ready.Snapshot))
 			at := ready.Snapshot.Metadata
