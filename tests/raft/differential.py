@@ -119,7 +119,7 @@ class Script:
         self._core = core
         self._random = random = Random(seed)
         voters = random.choice((1, 2, 3, 3, 3, 4, 5, 5))
-        self._settings = {
+        self._settings: dict[str, Any] = {
             "voters": list(range(1, voters + 1)),
             "election": random.randint(3, 10),
             "heartbeat": random.choice((1, 1, 2)),
