@@ -11,6 +11,7 @@ from cluster.lab import is_available
 from interop.peers import why_unavailable
 from orbitmq.errors import ConfigError
 from orbitmq.spark.driver.session import find_java_home
+from raft.differential import why_unavailable as why_no_etcd_nodes
 
 
 @cache
@@ -31,6 +32,10 @@ def _root() -> str | None:
     return None if is_available() else "needs root and iproute2, for network namespaces"
 
 
+def _go() -> str | None:
+    return why_no_etcd_nodes()
+
+
 def _compiler() -> str | None:
     if not sys.platform.startswith("linux"):
         return "the load generator needs Linux"
@@ -42,5 +47,7 @@ NEEDS: Mapping[str, Callable[[], str | None]] = {
     "peers": _peers,
     "root": _root,
     "compiler": _compiler,
+    "go": _go,
 }
-"""java: Java 17 or newer. peers: a JDK, Maven and the Java RocketMQ of the tests. root: network namespaces."""
+"""java: Java 17 or newer. peers: a JDK, Maven and the Java RocketMQ of the tests. root: network namespaces. go: Go and the
+module of etcd's Raft."""

@@ -306,6 +306,17 @@ def _simulations() -> Iterator[Row]:
         seed=Seed("--first", 0),
     )
     yield Row(
+        name="raft/differential",
+        rooms=("controller",),
+        asked="1,000,000 random steps of our Raft core and of etcd-io/raft: equal messages, states and logs",
+        command=("-m", "raft.differential"),
+        sources=("src/orbitmq/raft", "tests/raft"),
+        needs=("go",),
+        minutes=2,
+        sizes=(Size("--steps", 1_000_000, 1_000),),
+        seed=Seed("--seed", 1),
+    )
+    yield Row(
         name="simulation/failover",
         rooms=("ha", "controller", "broker"),
         asked="500 simulated groups with a controller under faults: nothing acknowledged or read is lost, and they heal",

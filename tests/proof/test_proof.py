@@ -393,4 +393,4 @@ def test_the_registry_has_unique_names_and_existing_sources():
 
     assert len({found.name for found in rows}) == len(rows)
     assert [source for found in rows for source in found.sources if not (ROOT / source).exists()] == []
-    assert {need for found in rows for need in found.needs} <= {"java", "peers", "root", "compiler"}
+    assert {need for found in rows for need in found.needs} <= {"java", "peers", "root", "compiler", "go"}
