@@ -75,8 +75,15 @@ class Group:
         return set(group.sync_set)
 
     async def settled(self) -> str:
-        """Wait until one broker leads, and all others are in its sync set; return its name."""
-        await until(lambda: self.master and len(self.sync_set()) == len(self.brokers))
+        """Wait until one broker leads, and all others are in its sync set, as it knows; return its name."""
+
+        def is_whole() -> bool:
+            if self.master is None or len(self.sync_set()) < len(self.brokers):
+                return False
+            known = self.brokers[self.master].service.slave_listener.sync_set
+            return known is not None and len(known.ids) == len(self.brokers)
+
+        await until(is_whole)
         assert self.master is not None
         return self.master
 
