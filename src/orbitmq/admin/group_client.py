@@ -7,14 +7,13 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import replace
 from typing import Any
 
-from orbitmq.admin.groups import GroupStatus, QueueLag, QueueReset, ResetTo
+from orbitmq.admin.groups import Connections, GroupStatus, QueueLag, QueueReset, ResetTo, merged_status
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, OffsetsNotSet, OrbitError, RemoteRefused, RouteNotFound
-from orbitmq.model.group import ConsumerInfo, MessageModel
+from orbitmq.model.group import MessageModel
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DLQ_PREFIX, GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
 from orbitmq.wire.bodies.groups import (
-    ClientConnection,
     GroupConfig,
     decode_consumer_connections,
     decode_group_table,
@@ -127,23 +126,9 @@ class GroupAdmin:
 
     async def _status(self, group: str, settings: Mapping[str, GroupConfig], masters: Mapping[str, str]) -> GroupStatus:
         found = await asyncio.gather(*(self._connections(address, group) for address in masters.values()))
-        clients: dict[str, ClientConnection] = {}
-        info: ConsumerInfo | None = None
-        for answer in found:
-            if answer is not None:
-                info = answer[1]
-                clients.update({client.client_id: client for client in answer[0]})
-        return GroupStatus(
-            group=group,
-            settings=settings,
-            clients=tuple(clients[client_id] for client_id in sorted(clients)),
-            message_model=None if info is None else info.message_model,
-            subscriptions={}
-            if info is None
-            else {subscription.topic: subscription.expression for subscription in info.subscriptions},
-        )
+        return merged_status(group, settings, found)
 
-    async def _connections(self, address: str, group: str) -> tuple[tuple[ClientConnection, ...], ConsumerInfo] | None:
+    async def _connections(self, address: str, group: str) -> Connections | None:
         try:
             answer = await self._tell(address, GetConsumerConnections(consumer_group=group), b"")
         except RemoteRefused as refusal:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from orbitmq.client.session.arguments import LONG_MAX, whole
-from orbitmq.model.group import MessageModel
+from orbitmq.model.group import ConsumerInfo, MessageModel
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.bodies.groups import ClientConnection, GroupConfig
 from orbitmq.wire.bodies.topics import QueueStats
@@ -32,6 +32,29 @@ class GroupStatus:
     clients: tuple[ClientConnection, ...] = ()
     message_model: MessageModel | None = None
     subscriptions: Mapping[str, str]
+
+
+Connections = tuple[tuple[ClientConnection, ...], ConsumerInfo]
+"""A group's clients that are online at one broker, and what they read."""
+
+
+def merged_status(group: str, settings: Mapping[str, GroupConfig], told: Iterable[Connections | None]) -> GroupStatus:
+    """Return one status of what each master tells; None: no client of the group is online there."""
+    clients: dict[str, ClientConnection] = {}
+    info: ConsumerInfo | None = None
+    for connections in told:
+        if connections is not None:
+            info = connections[1]
+            clients.update({client.client_id: client for client in connections[0]})
+    return GroupStatus(
+        group=group,
+        settings=settings,
+        clients=tuple(clients[client_id] for client_id in sorted(clients)),
+        message_model=None if info is None else info.message_model,
+        subscriptions={}
+        if info is None
+        else {subscription.topic: subscription.expression for subscription in info.subscriptions},
+    )
 
 
 class QueueLag(NamedTuple):

@@ -14,7 +14,7 @@ import orjson
 from orbitmq.admin.route_comparison import RouteFacts, snapshot_of
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, RemoteRefused
-from orbitmq.model.route import TopicRoute
+from orbitmq.model.route import ClusterInfo, TopicRoute
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.route import decode_cluster_info, decode_route
 from orbitmq.wire.bodies.topics import decode_topic_list
@@ -41,7 +41,18 @@ _STATS = ("ready", "brokers", "topics", "consumerGroups", "connections", "diskUs
 
 
 async def take_snapshot(pool: ConnectionPool, address: str, *, timeout_ms: int = 3000) -> RouteFacts:
-    """Return the routes of one NameServer, ours or Java's.
+    """Return the routes of one NameServer, ours or Java's, to compare them.
+
+    Raises:
+        ClientError: it cannot be asked.
+    """
+    return snapshot_of(*await ask_routes(pool, address, timeout_ms=timeout_ms))
+
+
+async def ask_routes(
+    pool: ConnectionPool, address: str, *, timeout_ms: int = 3000
+) -> tuple[ClusterInfo, dict[str, TopicRoute]]:
+    """Return all brokers that one NameServer knows, and the route of every topic.
 
     Raises:
         ClientError: it cannot be asked.
@@ -53,7 +64,7 @@ async def take_snapshot(pool: ConnectionPool, address: str, *, timeout_ms: int =
         batch = topics[start : start + ROUTES_IN_FLIGHT]
         found = await asyncio.gather(*(_route(pool, address, topic, timeout_ms) for topic in batch))
         routes.update((topic, route) for topic, route in zip(batch, found, strict=True) if route is not None)
-    return snapshot_of(info, routes)
+    return info, routes
 
 
 async def ask_health(pool: ConnectionPool, address: str, *, timeout_ms: int = 3000) -> dict[str, Any]:

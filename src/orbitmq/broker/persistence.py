@@ -6,10 +6,10 @@ Source: docs/formats/config_files.md.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from orbitmq.broker.groups.configs import GROUPS_MAX, GroupConfigs
 from orbitmq.broker.groups.offsets import SEPARATOR, GroupOffsets, OffsetTable
@@ -27,6 +27,7 @@ from orbitmq.wire import fastjson
 from orbitmq.wire.bodies import static_topics as mapping_bodies
 from orbitmq.wire.bodies import topics as topic_bodies
 from orbitmq.wire.bodies.groups import decode_group_table, group_table_parts
+from orbitmq.wire.bodies.offsets import parse_committed
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
 
 log = logging.getLogger(__name__)
@@ -307,14 +308,6 @@ def parse_offsets(data: bytes) -> GroupOffsets:
     """
     try:
         document = fastjson.loads(data)
-        table: Mapping[str, Mapping[str, Any]] = document.get("offsetTable") or {}
-        offsets = {key: _queues(queues.items()) for key, queues in table.items()}
-        for key, offset in (document.get("lmqOffsetTable") or {}).items():
-            offsets.setdefault(key, {})[LMQ_QUEUE_ID] = int(offset)
-        return GroupOffsets(offsets, parse_data_version(document.get("dataVersion") or {}))
+        return GroupOffsets(parse_committed(document), parse_data_version(document.get("dataVersion") or {}))
     except (ValueError, TypeError, AttributeError) as error:
         raise HeaderError(f"consumer offsets: {error}") from None
-
-
-def _queues(items: Iterable[tuple[str, Any]]) -> dict[int, int]:
-    return {int(queue_id): int(offset) for queue_id, offset in items}

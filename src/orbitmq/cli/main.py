@@ -37,6 +37,7 @@ COMMANDS = {
     "cluster": "orbitmq.cli.cluster",
     "dashboard": "orbitmq.cli.servers.dashboard",
     "health": "orbitmq.cli.health",
+    "doctor": "orbitmq.cli.doctor",
     "store": "orbitmq.cli.store.app",
     "job": "orbitmq.cli.jobs.app",
 }

@@ -14,6 +14,7 @@ from orbitmq.broker.registration.registrar import Registrar
 from orbitmq.broker.service import BrokerService
 from orbitmq.clock import Clock
 from orbitmq.monitoring.alerts import Alert, AlertLog
+from orbitmq.net.limits import descriptor_limit
 from orbitmq.net.server import Server
 from orbitmq.process.stats import ProcessStats, memory_used
 from orbitmq.store.disk_usage import DiskUsage, ask_aside, disk_usage
@@ -143,6 +144,7 @@ class BrokerMonitor:
                 "unplacedRecords": recovery_report.unplaced_count,
                 "rebuiltQueues": len(recovery_report.rebuilt),
             },
+            "fileLimit": descriptor_limit(),
             "memory": memory_used(),
             "memoryLimit": self.process_stats.memory_limit,
             "loopLagMs": round(self.process_stats.last_lag_ms, 3),

@@ -24,6 +24,8 @@ class ExitCode(IntEnum):
     NO = 1
     USAGE = 2
     UNREACHABLE = 3
+    WARNINGS = 4
+    """Of `orbitmq doctor`: there is no error, but there are warnings."""
     INTERRUPTED = 130
 
 

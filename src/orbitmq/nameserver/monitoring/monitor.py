@@ -22,6 +22,7 @@ from orbitmq.nameserver.monitoring.route_history import LostBrokers, describe
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopic, UnknownTopics
 from orbitmq.nameserver.routing.events import Cause, ChangeKind, RouteChange
 from orbitmq.nameserver.routing.tables import Tables
+from orbitmq.net.limits import descriptor_limit
 from orbitmq.net.server import Server
 from orbitmq.process.stats import ProcessStats, memory_used
 
@@ -150,6 +151,7 @@ class NameServerMonitor:
             "connections": len(self._server.connections),
             "routeQueries": self.route_queries,
             "routeQueryFailures": self.route_failures,
+            "fileLimit": descriptor_limit(),
             "memory": memory_used(),
             "memoryLimit": self.process_stats.memory_limit,
             "loopLagMs": round(self.process_stats.last_lag_ms, 3),

@@ -42,6 +42,26 @@ def decode_offset_table(body: bytes) -> dict[MessageQueue, int]:
     return parse_body("offset table", body, lambda document: _parse_offsets(document.get("offsetTable") or {}))
 
 
+def decode_committed(body: bytes) -> dict[str, dict[int, int]]:
+    """Decode the offsets that all groups have committed at a broker (43): by `topic@group`, then by queue.
+
+    Raises:
+        HeaderError: the body is no such table.
+    """
+    return parse_body("committed offsets", body, parse_committed)
+
+
+def parse_committed(document: Mapping[str, Any]) -> dict[str, dict[int, int]]:
+    """Return the offsets in such a document, those of LMQs included; queue ids may be bare or quoted."""
+    table: Mapping[str, Mapping[Any, Any]] = document.get("offsetTable") or {}
+    offsets = {
+        key: {int(queue_id): int(offset) for queue_id, offset in queues.items()} for key, queues in table.items()
+    }
+    for key, offset in (document.get("lmqOffsetTable") or {}).items():
+        offsets.setdefault(key, {})[0] = int(offset)  # an LMQ is a topic of one queue
+    return offsets
+
+
 def encode_client_offsets(offsets: Offsets) -> bytes:
     """Encode how far a client is in its queues (the answer to 221)."""
     return fastjson.dumps_loose({"consumerTable": {}, "messageQueueTable": _table(offsets)})

@@ -14,6 +14,7 @@ import orjson
 import pytest
 
 from orbitmq.broker.health.monitor import BrokerMonitor
+from orbitmq.net.limits import descriptor_limit
 from orbitmq.store import StoreIssue, StoreIssueKind
 from orbitmq.store.disk_usage import DiskUsage
 from orbitmq.store.recovery import RecoveryReport
@@ -107,6 +108,7 @@ async def test_the_health_document_says_everything_under_its_name(parts: Parts) 
         "diskUsedRatio": 0.5,
         "quarantineBytes": 0,
         "recovery": {"cutBytes": 0, "lostBytes": 0, "unplacedRecords": 0, "rebuiltQueues": 0},
+        "fileLimit": descriptor_limit(),
         "memoryLimit": parts.monitor.process_stats.memory_limit,
         "loopLagMs": 0,
     }

@@ -16,6 +16,7 @@ from orbitmq.nameserver.monitoring.monitor import NameServerMonitor
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopics
 from orbitmq.nameserver.routing.events import Cause, ChangeKind, RouteChange, Trigger
 from orbitmq.net.counters import Counters
+from orbitmq.net.limits import descriptor_limit
 from orbitmq.testing import FakeClock
 from orbitmq.wire import headers
 from waiting import until
@@ -150,6 +151,7 @@ def test_the_health_document_says_everything_under_its_name():
     assert len(named) == 10
     assert health.pop("memory") > 0
     assert health == {
+        "fileLimit": descriptor_limit(),
         "memoryLimit": watched.monitor.process_stats.memory_limit,
         "loopLagMs": 0,
         "healthy": True,

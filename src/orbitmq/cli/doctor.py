@@ -1,0 +1,158 @@
+"""`orbitmq doctor`: what is wrong in a cluster, worst first, and what to type."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orbitmq.cli.access import Access
+from orbitmq.cli.terminal.exits import ExitCode
+from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, FormatOption
+from orbitmq.cli.terminal.output import Format, say, show_json
+from orbitmq.cli.terminal.printable import printable
+
+if TYPE_CHECKING:
+    from orbitmq.doctor import Issue, Snapshot
+    from orbitmq.doctor.collecting import Told
+
+_MARKS = {"error": "ERROR  ", "warning": "WARNING", "info": "INFO   "}
+
+
+async def doctor(
+    access: Access,
+    check: Annotated[list[str] | None, typer.Option("--check", help="Only this check. May be repeated.")] = None,
+    watch_s: Annotated[
+        int,
+        typer.Option("--watch", min=0, metavar="SECONDS", help="Look again so often, and say what begins and ends."),
+    ] = 0,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Look at NameServers, brokers, topics and groups, ours or Java's, and say what is wrong, worst first, with the command to type.
+
+    Exit code 1: there is an error; 4: there are warnings alone; 0: neither. Nothing is changed.
+    """
+    from orbitmq.doctor import CHECKS, Severity
+
+    for name in check or ():
+        if name not in CHECKS:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(CHECKS)}", param_hint="--check")
+    if watch_s:
+        await _watch(access, check, watch_s, output)
+    snapshot, issues = await _look(access, check, _progress() if sys.stderr.isatty() else None)
+    if output is Format.JSON:
+        show_json([_document(access, issue) for issue in issues])
+    else:
+        _show(access, issues)
+        say(_summary(snapshot, issues))
+    severities = {issue.severity for issue in issues}
+    if Severity.ERROR in severities:
+        raise typer.Exit(ExitCode.NO)
+    if Severity.WARNING in severities:
+        raise typer.Exit(ExitCode.WARNINGS)
+
+
+async def _look(access: Access, checks: list[str] | None, told: Told | None) -> tuple[Snapshot, list[Issue]]:
+    from orbitmq.address import parse_name_servers
+    from orbitmq.doctor import examine, take_snapshot
+    from orbitmq.net.pool import ConnectionPool
+
+    security = access.load_security()
+    pool = ConnectionPool(name="doctor", **security._asdict())
+    try:
+        snapshot = await take_snapshot(
+            parse_name_servers(access.name_servers),
+            pool,
+            timeout_ms=access.timeout_ms,
+            tls=security.tls,
+            **({} if told is None else {"told": told}),
+        )
+    finally:
+        await pool.close()
+        if told is not None:
+            told("", 0, 0)
+    return snapshot, [issue for issue in examine(snapshot) if not checks or issue.check in checks]
+
+
+async def _watch(access: Access, checks: list[str] | None, every_s: int, output: Format) -> None:
+    """Print issues that begin and end, until Ctrl-C."""
+    import asyncio
+    from datetime import UTC, datetime
+
+    from orbitmq.errors import ClientError
+
+    known: set[tuple[str, str]] = set()
+    while True:
+        try:
+            _, issues = await _look(access, checks, None)
+        except ClientError as error:
+            say(f"orbitmq: {error}")
+        else:
+            now = datetime.now(UTC).strftime("%H:%M:%S")
+            current = {(issue.check, issue.subject): issue for issue in issues}
+            for key, issue in current.items():
+                if key not in known:
+                    _show_change(access, now, "begins", issue, output)
+            for name, subject in sorted(known - current.keys()):
+                if output is Format.JSON:
+                    show_json({"at": now, "state": "ends", "check": name, "subject": subject}, is_line=True)
+                else:
+                    print(printable(f"{now} ends    {name}: {subject}"), flush=True)
+            known = set(current)
+        await asyncio.sleep(every_s)
+
+
+def _show_change(access: Access, now: str, state: str, issue: Issue, output: Format) -> None:
+    if output is Format.JSON:
+        show_json({"at": now, "state": state, **_document(access, issue)}, is_line=True)
+    else:
+        print(printable(f"{now} {state}  {issue.severity} {issue.check}: {issue.subject}: {issue.text}"), flush=True)
+
+
+def _show(access: Access, issues: list[Issue]) -> None:
+    for issue in issues:
+        print(printable(f"{_MARKS[issue.severity]}  {issue.subject}: {issue.text}  [{issue.check}]"))
+        if issue.to_type is not None:
+            print(printable(f"         $ {_to_type(access, issue)}"))
+
+
+def _summary(snapshot: Snapshot, issues: list[Issue]) -> str:
+    from orbitmq.doctor import Severity
+
+    counts = ", ".join(
+        f"{sum(issue.severity is severity for issue in issues)} {word}"
+        for severity, word in ((Severity.ERROR, "errors"), (Severity.WARNING, "warnings"), (Severity.INFO, "notes"))
+    )
+    asked = (
+        f"{len(snapshot.name_servers)} NameServers, {len(snapshot.brokers)} brokers, "
+        f"{len(snapshot.routes)} topics, {len(snapshot.groups)} groups"
+    )
+    return f"{counts}; asked: {asked}"
+
+
+def _document(access: Access, issue: Issue) -> dict[str, str | None]:
+    return {
+        "severity": issue.severity.value,
+        "check": issue.check,
+        "subject": issue.subject,
+        "text": issue.text,
+        "toType": _to_type(access, issue),
+    }
+
+
+def _to_type(access: Access, issue: Issue) -> str | None:
+    """Return the command with the NameServers that it has to ask."""
+    if issue.to_type is None or access.name_servers == DEFAULT_NAME_SERVERS:
+        return issue.to_type
+    return f"{issue.to_type} -n '{access.name_servers}'"
+
+
+def _progress() -> Told:
+    width = 60
+
+    def told(what: str, done: int, count: int) -> None:
+        text = f"{what}: {done} of {count}" if what else ""
+        print(f"\r{text:<{width}}\r", end="", file=sys.stderr, flush=True)
+
+    return told

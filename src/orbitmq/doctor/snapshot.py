@@ -1,0 +1,144 @@
+"""Everything that the checks are given: the answers of servers at one time, as values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+from orbitmq.admin.groups import GroupStatus
+from orbitmq.admin.route_comparison import RouteFacts
+from orbitmq.model.route import ClusterInfo, MessageQueue, TopicRoute
+from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, TopicConfig, is_reserved_topic
+from orbitmq.wire.bodies.consumer_info import RunningInfo
+from orbitmq.wire.bodies.groups import GroupConfig
+from orbitmq.wire.bodies.topics import QueueStats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameServerFacts:
+    """One NameServer.
+
+    Args:
+        problem: why it could not be asked; None: it was.
+        health: its health document; Java's gives none.
+        certificate_ends_ms: when the certificate that it shows ends; None: without TLS, or not told.
+    """
+
+    address: str
+    problem: str | None = None
+    info: ClusterInfo | None = None
+    routes: RouteFacts | None = None
+    health: Mapping[str, Any] | None = None
+    certificate_ends_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerFacts:
+    """One broker, at the address that it announces.
+
+    Args:
+        problem: why it did not answer at all; None: it did.
+        refusals: what it did not tell, with the reason.
+        asked_at_ms: our clock, in the middle of the request for its run-time values.
+        health: its health document; Java's gives none.
+    """
+
+    cluster: str
+    name: str
+    broker_id: int
+    address: str
+    problem: str | None = None
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    asked_at_ms: int = 0
+    runtime: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    topics: Mapping[str, TopicConfig] = field(default_factory=dict)
+    groups: Mapping[str, GroupConfig] = field(default_factory=dict)
+    health: Mapping[str, Any] | None = None
+    certificate_ends_ms: int | None = None
+
+    @property
+    def is_master(self) -> bool:
+        """Whether it takes messages."""
+        return self.broker_id == 0
+
+    @property
+    def subject(self) -> str:
+        """Return what issues call it."""
+        return f"broker {self.name}" if self.is_master else f"broker {self.name} (id {self.broker_id})"
+
+    def runtime_number(self, key: str) -> float | None:
+        """Return a run-time value as a number; of several in one text the first. None: it is none."""
+        try:
+            number = float(self.runtime.get(key, "").split()[0])
+        except (IndexError, ValueError):
+            return None
+        return number if isfinite(number) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFacts:
+    """One consumer group.
+
+    Args:
+        clients: what each client says of itself, by client id; those that do not answer are missing.
+        delays: how old the next message for it is, in ms, of each queue in which one waits; empty where there is no lag.
+    """
+
+    status: GroupStatus
+    clients: Mapping[str, RunningInfo] = field(default_factory=dict)
+    delays: Mapping[MessageQueue, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The answers of all servers at one time.
+
+    Args:
+        taken_at_ms: our clock.
+        routes: of every topic, as the first NameServer that answered knows them.
+        queues: where each queue begins and ends.
+        committed: what each group has committed.
+        left_out: what was not asked, because there is too much of it.
+    """
+
+    taken_at_ms: int
+    name_servers: Sequence[NameServerFacts] = ()
+    brokers: Sequence[BrokerFacts] = ()
+    routes: Mapping[str, TopicRoute] = field(default_factory=dict)
+    queues: Mapping[MessageQueue, QueueStats] = field(default_factory=dict)
+    groups: Mapping[str, GroupFacts] = field(default_factory=dict)
+    committed: Mapping[str, Mapping[MessageQueue, int]] = field(default_factory=dict)
+    left_out: Sequence[str] = ()
+
+    def masters(self) -> Iterator[BrokerFacts]:
+        """Yield the masters that answered."""
+        return (broker for broker in self.brokers if broker.is_master and broker.problem is None)
+
+    def members(self) -> dict[str, list[BrokerFacts]]:
+        """Return all brokers by name, the master first."""
+        found: dict[str, list[BrokerFacts]] = {}
+        for broker in sorted(self.brokers, key=lambda broker: (broker.name, broker.broker_id)):
+            found.setdefault(broker.name, []).append(broker)
+        return found
+
+    def user_topics(self) -> dict[str, list[MessageQueue]]:
+        """Return the queues of each topic that a user made, sorted."""
+        clusters = {broker.cluster for broker in self.brokers}
+        own = clusters | {broker.name for broker in self.brokers} | {f"{name}_REPLY_TOPIC" for name in clusters}
+        found: dict[str, list[MessageQueue]] = {}
+        for queue in sorted(self.queues):
+            topic = queue.topic
+            if topic not in own and not is_reserved_topic(topic) and not topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+                found.setdefault(topic, []).append(queue)
+        return found
+
+    def lag(self, group: str) -> int:
+        """Return how many messages a group has still to read; those that are deleted do not count."""
+        return sum(
+            max(0, stats.max_offset - max(offset, stats.min_offset))
+            for queue, offset in self.committed.get(group, {}).items()
+            if (stats := self.queues.get(queue)) is not None
+        )

@@ -1,0 +1,41 @@
+"""`orbitmq doctor`: issues of a running cluster, exit codes, JSON."""
+
+
+def test_a_cluster_without_errors_ends_with_0_and_says_what_was_asked(orbitmq, rocketmq):
+    result = orbitmq("doctor", "-n", rocketmq.name_servers)
+    assert result.code == 0, result.out
+    assert "without a slave: broker-a" in result.out
+    assert "0 errors, 0 warnings" in result.err
+    assert "asked: 1 NameServers, 1 brokers" in result.err
+
+
+def test_a_name_server_that_is_not_there_is_an_error_and_ends_with_1(orbitmq, rocketmq):
+    servers = f"{rocketmq.name_servers};127.0.0.1:1"
+    result = orbitmq("doctor", "-n", servers, "-o", "json")
+    assert result.code == 1
+    first = result.json[0]
+    assert (first["severity"], first["check"], first["subject"]) == (
+        "error",
+        "nameserver-unreachable",
+        "NameServer 127.0.0.1:1",
+    )
+    assert first["toType"] == f"orbitmq health -n '{servers}'"
+
+
+def test_without_any_name_server_it_ends_with_3(orbitmq):
+    assert orbitmq("doctor", "-n", "127.0.0.1:1").code == 3
+
+
+def test_warnings_alone_end_with_4(orbitmq, rocketmq):
+    assert orbitmq("topic", "create", "%DLQ%g", "-n", rocketmq.name_servers).code == 0
+    assert orbitmq("send", "%DLQ%g", "given up", "-n", rocketmq.name_servers).code == 0
+    result = orbitmq("doctor", "--check", "dead-letters", "-n", rocketmq.name_servers)
+    assert result.code == 4
+    assert "group g: 1 dead letters" in result.out
+    assert result.out.splitlines()[1] == f"         $ orbitmq dlq show g -n '{rocketmq.name_servers}'"
+
+
+def test_a_check_that_there_is_not_is_refused_with_those_that_there_are(orbitmq):
+    result = orbitmq("doctor", "--check", "route-drifts")
+    assert result.code == 2
+    assert "route-drift" in result.err

@@ -1,0 +1,309 @@
+"""Each check of the doctor: silent where nothing is wrong, and what it says where something is."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import pytest
+import typer.main
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbitmq.cli.main import make_app
+from orbitmq.doctor.checks import CHECKS, examine
+from orbitmq.doctor.issues import Issue, Severity, command, listed, worst_first
+from orbitmq.doctor.snapshot import Snapshot
+from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import TopicConfig
+from orbitmq.wire.bodies.consumer_info import ConsumeStatus, QueueInfo
+from orbitmq.wire.bodies.topics import QueueStats
+from unit.doctor.sample import (
+    GROUP,
+    HOUR_MS,
+    NAMES,
+    NOW_MS,
+    QUEUES,
+    TOPIC,
+    broker,
+    client,
+    group,
+    name_server,
+    route,
+    sample,
+)
+
+ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+PAGE = Path(__file__).parents[3] / "docs/reference/doctor.md"
+DAY_MS = 24 * HOUR_MS
+
+
+def with_broker(**changes: object) -> Snapshot:
+    """The sample, in which the broker a is otherwise."""
+    return sample(brokers=(broker("a", **changes), *sample().brokers[1:]))
+
+
+def with_runtime(**values: str) -> Snapshot:
+    return with_broker(runtime=dict(broker("a").runtime) | values)
+
+
+def with_config(**changes: object) -> Snapshot:
+    config = replace(broker("a").topics[TOPIC], **changes)  # type: ignore[arg-type]
+    return with_broker(topics={TOPIC: config})
+
+
+def with_queues(changes: dict[MessageQueue, QueueStats]) -> Snapshot:
+    return sample(queues=dict(sample().queues) | changes)
+
+
+def behind(delay_ms: int, *clients: object, count: int = 50) -> Snapshot:
+    """The sample, whose group is behind in one queue."""
+    found = {f"client-{number}": one for number, one in enumerate(clients)}
+    committed = {GROUP: dict.fromkeys(QUEUES, 200) | {QUEUES[0]: 200 - count}}
+    return sample(groups={GROUP: group(found, {QUEUES[0]: delay_ms})}, committed=committed)  # type: ignore[arg-type]
+
+
+def slow(**changes: object) -> Snapshot:
+    return behind(15 * 60_000, client(*QUEUES, **changes))
+
+
+RETRY, DLQ = f"%RETRY%{GROUP}", f"%DLQ%{GROUP}"
+CASES: list[tuple[str, Callable[[], Snapshot], Severity, str]] = [
+    ("nameserver-unreachable", lambda: sample(name_servers=(name_server(problem="refused"),)), ERROR, "refused"),
+    (
+        "route-drift",
+        lambda: sample(name_servers=(name_server(), name_server("ns2:9876", routes=type(name_server().routes)({})))),  # type: ignore[misc]
+        ERROR,
+        "2 NameServers disagree about 4 routes: broker a, broker b, topic orders at a and 1 more",
+    ),
+    (
+        "two-addresses",
+        lambda: sample(brokers=(*sample().brokers, broker("a", address="other:1"))),
+        ERROR,
+        "id 0 has the addresses host-a0:10911, other:1",
+    ),
+    (
+        "two-addresses",
+        lambda: sample(brokers=(*sample().brokers, broker("z", 1, address="host-a1:10911"), broker("z"))),
+        ERROR,
+        "registered as a (id 1), z (id 1)",
+    ),
+    (
+        "broker-unreachable",
+        lambda: with_broker(problem="no answer", address="172.17.0.2:10911"),
+        ERROR,
+        "it may be an address inside of its container",
+    ),
+    ("no-master", lambda: sample(brokers=sample().brokers[1:]), ERROR, "only 1: its queues take no messages"),
+    (
+        "own-alerts",
+        lambda: with_broker(health={"alerts": [{"rule": "DiskFull", "reason": "no room"}]}),
+        ERROR,
+        "DiskFull: no room",
+    ),
+    ("own-alerts", lambda: with_broker(health={"alerts": [], "warnings": ["old"]}), INFO, "old"),
+    ("clock-difference", lambda: with_broker(asked_at_ms=NOW_MS - 10_000), WARNING, "10 s ahead of the one here"),
+    ("clock-difference", lambda: with_broker(asked_at_ms=NOW_MS + 90_000), ERROR, "90 s behind the one here"),
+    ("disk-full", lambda: with_runtime(commitLogDiskRatio="0.8"), WARNING, "80% of its disk"),
+    ("disk-full", lambda: with_runtime(commitLogDiskRatio="0.95"), ERROR, "95% of its disk"),
+    ("replica-behind", lambda: with_runtime(commitLogMaxOffset=str(1000 + 300 * 2**20)), WARNING, "300 MiB behind"),
+    ("replica-behind", lambda: with_runtime(syncStateSet="0"), WARNING, "not in the sync set"),
+    ("single-replica", lambda: sample(brokers=(broker("a"), *sample().brokers[2:])), INFO, "without a slave: a"),
+    ("versions-differ", lambda: with_runtime(brokerVersionDesc="V4_9_7"), INFO, "V4_9_7: a; V5_3_3: a, b"),
+    ("certificate-ends", lambda: with_broker(certificate_ends_ms=NOW_MS + 20 * DAY_MS), WARNING, "ends in 20.0 days"),
+    ("certificate-ends", lambda: with_broker(certificate_ends_ms=NOW_MS - DAY_MS), ERROR, "ends in -1.0 days"),
+    ("file-limit", lambda: with_broker(health={"alerts": [], "fileLimit": 1024}), INFO, "1024 files"),
+    ("slow-writes", lambda: with_runtime(pageCacheLockTimeMills="1500"), WARNING, "1500 ms for the page cache"),
+    ("slow-writes", lambda: with_runtime(putMessageDistributeTime="[1~2s]:9 [2~3s]:1 [10s~]:2"), WARNING, "3 sends"),
+    (
+        "slow-writes",
+        lambda: with_runtime(sendThreadPoolQueueSize="90", sendThreadPoolQueueCapacity="100"),
+        WARNING,
+        "90 requests wait for its send threads",
+    ),
+    ("dispatch-behind", lambda: with_runtime(dispatchBehindBytes=str(100 * 2**20)), WARNING, "100 MiB of its log"),
+    ("timers-off", lambda: with_broker(settings={"timerWheelEnable": "false"}), INFO, "timerWheelEnable is false"),
+    ("not-told", lambda: with_broker(refusals={"settings": "no permission"}), INFO, "its settings: no permission"),
+    ("not-told", lambda: sample(left_out=["20 of 30 groups"]), INFO, "20 of 30 groups"),
+    ("settings-differ", lambda: with_config(perm=4), WARNING, "a r, b rw"),
+    (
+        "settings-differ",
+        lambda: sample(
+            brokers=[
+                broker(name, topics={TOPIC: TopicConfig(topic=TOPIC, write_queue_count=2, perm=4)}) for name in NAMES
+            ]
+        ),
+        INFO,
+        "the write permission is off everywhere",
+    ),
+    ("unbalanced", lambda: with_config(write_queue_count=9), INFO, "a 9, b 2"),
+    ("unbalanced", lambda: with_broker(topics={}), INFO, "on b alone, of 2 brokers"),
+    ("hot-queue", lambda: with_queues({QUEUES[1]: QueueStats(100, 9_100)}), WARNING, "a queue 1 has 9,000 messages"),
+    ("unread-topic", lambda: sample(committed={}, groups={}), INFO, "400 messages, and no group has read any"),
+    ("order-without-config", lambda: with_config(order=True), INFO, "no order configuration"),
+    ("unread-deleted", lambda: sample(committed={GROUP: {QUEUES[0]: 40}}), ERROR, "60 messages of orders were deleted"),
+    ("unread-expires", lambda: behind(70 * HOUR_MS, client(*QUEUES)), WARNING, "goes in 2.0 h"),
+    ("unread-expires", lambda: behind(73 * HOUR_MS, client(*QUEUES)), ERROR, "goes with the next deletion of files"),
+    (
+        "subscriptions-differ",
+        lambda: sample(groups={GROUP: group({"one": client(*QUEUES), "two": client(tags="A || B")})}),
+        ERROR,
+        "one: orders *; two: orders A || B",
+    ),
+    (
+        "queue-without-owner",
+        lambda: sample(groups={GROUP: group({"one": client(*QUEUES[1:])})}),
+        WARNING,
+        "no member reads a queue 0 of orders",
+    ),
+    (
+        "more-clients-than-queues",
+        lambda: sample(groups={GROUP: group({f"c{number}": client(*QUEUES) for number in range(6)})}),
+        INFO,
+        "6 members share 4 queues: 2 have none",
+    ),
+    (
+        "slow-group",
+        slow,
+        WARNING,
+        "50 messages behind, the oldest 15 min old (orders a queue 0); only this queue is late",
+    ),
+    (
+        "slow-group",
+        lambda: slow(queues={queue: QueueInfo(cached_count=1_000) for queue in QUEUES}),
+        WARNING,
+        "flow control, the cache of a queue is full",
+    ),
+    (
+        "slow-group",
+        lambda: slow(statistics={TOPIC: ConsumeStatus(consume_ms=1_200, failed_rate=2, done_rate=1)}),
+        WARNING,
+        "handlers of client-0 take 1,200 ms a message; handlers of client-0 fail more often than they succeed",
+    ),
+    (
+        "group-gone",
+        lambda: behind(HOUR_MS),
+        WARNING,
+        "50 messages wait for it, and no member is online; the oldest is 1.0 h",
+    ),
+    ("group-gone", lambda: behind(5_000), INFO, "50 messages wait for it"),
+    (
+        "dead-letters",
+        lambda: with_queues({MessageQueue(DLQ, "a", 0): QueueStats(0, 7, NOW_MS - 7 * HOUR_MS)}),
+        WARNING,
+        "7 dead letters, the newest 7.0 h ago",
+    ),
+    (
+        "retries-wait",
+        lambda: replace(
+            with_queues({MessageQueue(RETRY, "a", 0): QueueStats(0, 500)}),
+            committed={GROUP: dict.fromkeys(QUEUES, 200) | {MessageQueue(RETRY, "a", 0): 100}},
+        ),
+        WARNING,
+        "400 messages wait to be consumed again",
+    ),
+]
+
+
+def found(snapshot: Snapshot, check: str) -> list[Issue]:
+    return list(CHECKS[check](snapshot))
+
+
+def test_a_healthy_cluster_has_no_issues() -> None:
+    assert examine(sample()) == []
+
+
+@pytest.mark.parametrize(
+    ("check", "make", "severity", "text"), CASES, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_a_check_says_what_is_wrong(check: str, make: Callable[[], Snapshot], severity: Severity, text: str) -> None:
+    issues = found(make(), check)
+    assert [issue.severity for issue in issues if text in issue.text] == [severity], issues
+    assert {issue.check for issue in issues} == {check}
+
+
+def test_every_check_has_a_case_here() -> None:
+    assert {case[0] for case in CASES} == set(CHECKS)
+
+
+def test_every_check_is_explained_with_an_example() -> None:
+    page = PAGE.read_text()
+    for check in CHECKS:
+        part = page.partition(f"\n### {check}\n")[2].partition("\n### ")[0]
+        assert "```\n" in part, check
+        assert len(part.split()) > 12, check
+
+
+def test_every_command_is_one_of_ours() -> None:
+    program = typer.main.get_command(make_app())
+    typed = {issue.to_type for _, make, _, _ in CASES for issue in examine(make()) if issue.to_type is not None}
+    assert len(typed) > 5
+    for line in typed:
+        words = shlex.split(line)[1:]
+        group, context = program, click.Context(program)
+        while isinstance(group, click.Group):
+            name, step, words = group.resolve_command(context, words)
+            assert step is not None, line
+            context = (
+                step.make_context(name, list(words), parent=context)
+                if not isinstance(step, click.Group)
+                else click.Context(step, parent=context)
+            )
+            group = step
+
+
+def test_a_slow_key_is_not_blamed_on_a_group_that_lost_messages() -> None:
+    snapshot = behind(15 * 60_000, client(*QUEUES), count=150)  # it stands before the queue's first message
+    assert found(snapshot, "slow-group") == []
+    assert found(snapshot, "unread-deleted")
+
+
+def test_queues_of_a_group_are_not_missed_while_a_client_is_silent() -> None:
+    status = group({"one": client(*QUEUES[:2]), "two": client(*QUEUES[2:])})
+    silent = replace(status, clients={"one": client(*QUEUES[:2])})
+    assert found(sample(groups={GROUP: silent}), "queue-without-owner") == []
+
+
+def test_ordered_topics_with_a_configuration_are_well() -> None:
+    snapshot = replace(with_config(order=True), routes={TOPIC: route("a:2;b:2")})
+    assert found(snapshot, "order-without-config") == []
+
+
+def test_names_are_quoted_for_the_shell() -> None:
+    assert command("topic", "status", "a b;$(rm -rf ~)") == "orbitmq topic status 'a b;$(rm -rf ~)'"
+
+
+def test_the_worst_comes_first() -> None:
+    issues = [Issue(severity, "check", "s", "t") for severity in (INFO, ERROR, WARNING)]
+    assert [issue.severity for issue in worst_first(issues)] == [ERROR, WARNING, INFO]
+
+
+def test_long_lists_say_how_many_more_there_are() -> None:
+    assert listed("abcde") == "a, b, c and 2 more"
+    assert listed("abc") == "a, b, c"
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            sorted(
+                {
+                    "bootTimestamp",
+                    "runtime",
+                    "commitLogDiskRatio",
+                    "commitLogMaxOffset",
+                    "dispatchBehindBytes",
+                    "syncStateSet",
+                    "putMessageDistributeTime",
+                    "pageCacheLockTimeMills",
+                }
+            )
+        ),
+        st.text() | st.sampled_from(["nan", "inf", "1e400", "-5", "[10s~]:x", "9" * 400]),
+    )
+)
+def test_no_value_of_a_broker_breaks_a_check(values: dict[str, str]) -> None:
+    examine(with_runtime(**values))
