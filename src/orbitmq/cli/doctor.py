@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from orbitmq.doctor import Issue, Snapshot
     from orbitmq.doctor.collecting import Told
 
+SHOWN_MAX = 10
+"""Issues of one check that are printed; `--check` prints all of it."""
 _MARKS = {"error": "ERROR  ", "warning": "WARNING", "info": "INFO   "}
 
 
@@ -44,7 +47,7 @@ async def doctor(
     if output is Format.JSON:
         show_json([_document(access, issue) for issue in issues])
     else:
-        _show(access, issues)
+        _show(access, issues, count_max=len(issues) if check else SHOWN_MAX)
         say(_summary(snapshot, issues))
     severities = {issue.severity for issue in issues}
     if Severity.ERROR in severities:
@@ -110,8 +113,17 @@ def _show_change(access: Access, now: str, state: str, issue: Issue, output: For
         print(printable(f"{now} {state}  {issue.severity} {issue.check}: {issue.subject}: {issue.text}"), flush=True)
 
 
-def _show(access: Access, issues: list[Issue]) -> None:
+def _show(access: Access, issues: list[Issue], count_max: int) -> None:
+    counts = Counter((issue.severity, issue.check) for issue in issues)
+    shown: Counter[tuple[str, str]] = Counter()
     for issue in issues:
+        kind = issue.severity, issue.check
+        shown[kind] += 1
+        if shown[kind] > count_max:
+            if shown[kind] == counts[kind]:
+                left = counts[kind] - count_max
+                print(f"{_MARKS[issue.severity]}  and {left} more: orbitmq doctor --check {issue.check}")
+            continue
         print(printable(f"{_MARKS[issue.severity]}  {issue.subject}: {issue.text}  [{issue.check}]"))
         if issue.to_type is not None:
             print(printable(f"         $ {_to_type(access, issue)}"))

@@ -39,3 +39,12 @@ def test_a_check_that_there_is_not_is_refused_with_those_that_there_are(orbitmq)
     result = orbitmq("doctor", "--check", "route-drifts")
     assert result.code == 2
     assert "route-drift" in result.err
+
+
+def test_of_many_issues_of_one_check_ten_are_printed_and_all_are_counted(orbitmq, rocketmq):
+    for number in range(12):
+        assert orbitmq("send", f"topic-{number}", "unread", "-n", rocketmq.name_servers).code == 0
+    result = orbitmq("doctor", "-n", rocketmq.name_servers)
+    assert result.out.count("[unread-topic]") == 10
+    assert "INFO     and 2 more: orbitmq doctor --check unread-topic\n" in result.out
+    assert orbitmq("doctor", "--check", "unread-topic", "-n", rocketmq.name_servers).out.count("[unread-topic]") == 12
