@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import httpx
 
 from interop.conftest import JavaCluster
-from orbitmq import Message, Producer, PullConsumer, PushConsumer
-from orbitmq.admin import AdminClient
-from orbitmq.dashboard.app import make_app
+from orbitmq import Message, Producer, PushConsumer
+from orbitmq.dashboard.app import DashboardOptions, make_app
+from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.net.loop import run
 
 TIMEOUT_MS = 30_000
@@ -20,11 +19,11 @@ def test_every_page_shows_a_java_cluster(java_cluster: JavaCluster, name: str) -
     servers = java_cluster.name_server.address
 
     async def work() -> None:
-        async with AdminClient(servers, timeout_ms=TIMEOUT_MS) as admin:
-            app = make_app(servers, admin, partial(PullConsumer, name_servers=servers))
-            transport = httpx.ASGITransport(app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080") as client:
-                await look(client)
+        clients = ClusterClients(servers, timeout_ms=TIMEOUT_MS)
+        transport = httpx.ASGITransport(make_app(clients, DashboardOptions()))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080") as client:
+            await look(client)
+        await clients.close()
 
     async def ask(client: httpx.AsyncClient, path: str, **query: str) -> Any:
         html = await client.get(path, params=query)

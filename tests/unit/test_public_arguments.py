@@ -51,6 +51,7 @@ BAD: dict[str, list[Any]] = {
     "change": OBJECT,
     "changes": [7, "a", {"a": 1}, {1: "a"}],
     "check": FUNCTION,
+    "client_id": TEXT,
     "cluster": TEXT,
     "commit_interval_ms": POSITIVE,
     "compress_over": NUMBER,
@@ -133,12 +134,14 @@ BAD: dict[str, list[Any]] = {
     "window_count_max": POSITIVE,
     "window_size_max": POSITIVE,
     "window_span_max": POSITIVE,
+    "with_stacks": FLAG,
     "with_topics": FLAG,
 }
 """Values that an argument of this name must refuse, wherever it is."""
 
 ELSEWHERE: dict[str, list[Any]] = {
     "AdminClient.broker_stats.name": TEXT,
+    "AdminClient.consume_directly.message": [7, "x", Message("orders", b"")],
     "AdminClient.groups.names": ["group", 7, [7]],
     "BlockingProducer.send_all.key": FUNCTION,
     "LocalCluster.__init__.name_servers": [*POSITIVE, 27],
@@ -164,6 +167,7 @@ GOOD: dict[str, Any] = {
     "access_key": "key",
     "address": "127.0.0.1:1",
     "body": b"",
+    "client_id": "client",
     "change": TopicChange(),
     "changes": {},
     "config": TopicConfig(topic="orders"),
@@ -192,7 +196,7 @@ GOOD: dict[str, Any] = {
 }
 """Values for arguments that have to be given."""
 
-STORED_IN = {"change_invisible_time", "ack", "commit", "retry", "reject"}
+STORED_IN = {"consume_directly", "change_invisible_time", "ack", "commit", "retry", "reject"}
 """Methods whose `message` is one that was received."""
 
 CLIENTS: list[type] = [

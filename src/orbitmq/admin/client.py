@@ -32,28 +32,36 @@ from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MASTER_ID, ClusterInfo, MessageQueue, TopicRoute
 from orbitmq.model.topic import TopicConfig, check_name
 from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.wire.bodies.consumer_info import DirectResult, RunningInfo, decode_direct_result, decode_running_info
 from orbitmq.wire.bodies.document import decode_kv_table
-from orbitmq.wire.bodies.groups import GroupConfig
+from orbitmq.wire.bodies.groups import GroupConfig, ProducerInfo, decode_group_list, decode_producer_table
+from orbitmq.wire.bodies.offsets import QueueTimeSpan, decode_time_spans
 from orbitmq.wire.bodies.route import decode_cluster_info
 from orbitmq.wire.bodies.stats import BrokerStatsData, decode_stats
 from orbitmq.wire.bodies.topics import QueueStats, decode_topic_list, decode_topic_stats
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
+    ConsumeMessageDirectly,
     DeleteTopicInBroker,
     DeleteTopicInNameServer,
+    GetAllProducers,
     GetAllTopics,
     GetBrokerConfig,
     GetBrokerRuntimeInfo,
     GetClusterInfo,
     GetMaxOffset,
     GetMinOffset,
+    GetRunningInfo,
     GetTopicsByCluster,
     GetTopicStats,
     OffsetResponse,
+    QueryConsumeTimeSpan,
+    QueryTopicConsumers,
     UpdateBrokerConfig,
     ViewBrokerStats,
 )
+from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.signature import Credentials
 
 _NOT_SUPPORTED = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
@@ -64,6 +72,7 @@ _NOT_SUPPORTED = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     reset_group={"to": instance(ResetTo, allowed="a ResetTo, such as ResetTo.earliest()")},
     create_group={"config": instance(GroupConfig, allowed="a GroupConfig")},
     groups={"names": each(text, "a list of texts")},
+    consume_directly={"message": instance(StoredMessage, allowed="a StoredMessage, such as message_by_id returns")},
     change_broker_settings={"changes": texts},
     change_topic={"change": instance(TopicChange, allowed="a TopicChange, such as TopicChange(perm=4)")},
 )
@@ -377,6 +386,75 @@ class AdminClient:
         if with_topics:
             await delete_topics(self.delete_topic, group)
         return list(masters.values())
+
+    async def topic_groups(self, topic: str) -> list[str]:
+        """Return the groups that have offsets in a topic, or subscribe to it, sorted.
+
+        Raises:
+            RouteNotFound: the NameServer knows no route.
+        """
+        found: set[str] = set()
+        for address in (await self._find_topic_masters(topic)).values():
+            found.update(decode_group_list((await self._tell(address, QueryTopicConsumers(topic=topic))).body))
+        return sorted(found)
+
+    async def group_time_spans(self, group: str, topic: str) -> list[QueueTimeSpan]:
+        """Return of each queue of a topic from when its messages are, and where a group stands in them.
+
+        Raises:
+            RouteNotFound: the NameServer knows no route.
+        """
+        found: list[QueueTimeSpan] = []
+        for address in (await self._find_topic_masters(topic)).values():
+            header = QueryConsumeTimeSpan(topic=topic, group=group)
+            found += decode_time_spans((await self._tell(address, header)).body)
+        return sorted(found)
+
+    async def producers(self) -> dict[str, list[ProducerInfo]]:
+        """Return the producers that are online at any master, by group."""
+        found: dict[str, dict[str, ProducerInfo]] = {}
+        for address in (await self.masters()).values():
+            for group, infos in decode_producer_table((await self._tell(address, GetAllProducers())).body).items():
+                found.setdefault(group, {}).update((info.client_id, info) for info in infos)
+        return {group: sorted(infos.values()) for group, infos in sorted(found.items())}
+
+    async def client_info(self, group: str, client_id: str, *, with_stacks: bool = False) -> RunningInfo:
+        """Return what a group's client says of itself: settings, queues, figures, and the stacks of its threads.
+
+        Raises:
+            ClientError: no master knows the client, or it does not answer.
+        """
+        header = GetRunningInfo(consumer_group=group, client_id=client_id, jstack_enable=with_stacks)
+        return decode_running_info((await self._tell_first(header)).body)
+
+    async def consume_directly(self, group: str, client_id: str, message: StoredMessage) -> DirectResult:
+        """Let one client of a group consume one message now, whatever the group's offset is.
+
+        Raises:
+            ClientError: the message's broker does not know the client, or the message is gone.
+        """
+        header = ConsumeMessageDirectly(
+            consumer_group=group,
+            client_id=client_id,
+            message_id=offset_message_id(message.store_host, message.physical_offset),
+            topic=message.topic,
+        )
+        masters = await self.masters(broker=message.broker_name)
+        return decode_direct_result((await self._tell(masters[message.broker_name], header)).body)
+
+    async def _tell_first(self, header: object) -> Command:
+        """Return the answer of the first master that does not refuse.
+
+        Raises:
+            ClientError: all of them do; the last one's error.
+        """
+        error: ClientError = RouteNotFound("no master broker is registered with the NameServer")
+        for address in (await self.masters()).values():
+            try:
+                return await self._tell(address, header)
+            except ClientError as refusal:
+                error = refusal
+        raise error
 
     async def _find_masters(self, cluster: str | None) -> Mapping[str, str]:
         return self._choose_masters(await self.cluster_info(), cluster, None)

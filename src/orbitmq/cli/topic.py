@@ -17,8 +17,9 @@ from orbitmq.cli.terminal.options import (
 )
 from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
-from orbitmq.cli.topic_config import QUEUES_MAX, parse_permission, permission_word
 from orbitmq.cli.topic_config import app as config_app
+from orbitmq.cli.topic_config import parse_permission, permission_word
+from orbitmq.model.topic import QUEUES_MAX
 
 if TYPE_CHECKING:
     from orbitmq.admin import AdminClient

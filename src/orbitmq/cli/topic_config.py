@@ -16,7 +16,7 @@ from orbitmq.cli.terminal.options import (
 )
 from orbitmq.cli.terminal.output import Format, Row, show_rows
 from orbitmq.cli.terminal.printable import printable
-from orbitmq.model.topic import Perm
+from orbitmq.model.topic import QUEUES_MAX, Perm
 
 if TYPE_CHECKING:
     from orbitmq.model.topic import TopicConfig
@@ -41,9 +41,6 @@ def permission_word(perm: int) -> str:
 
 
 app = typer.Typer(help="Show and change the settings of a topic.", no_args_is_help=True, rich_markup_mode=None)
-
-QUEUES_MAX = 1024
-
 
 _COLUMNS = ("broker", "read_queues", "write_queues", "permission", "order", "filter", "attributes")
 

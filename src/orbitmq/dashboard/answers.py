@@ -18,8 +18,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from orbitmq.admin import AdminClient
-from orbitmq.errors import ClientError, InvalidArgument, RouteNotFound
+from orbitmq.dashboard.clients import ClusterClients
+from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
 
 HEADERS = {
     "content-security-policy": (
@@ -51,8 +51,8 @@ class Page:
     status: int = 200
 
 
-Show = Callable[[Request, AdminClient], Awaitable[Page]]
-"""Makes a page. Raises ClientError, which becomes a page of its own."""
+Show = Callable[[Request, ClusterClients], Awaitable[Page]]
+"""Makes a page. Raises OrbitError, which becomes a page of its own."""
 
 
 def time_text(time_ms: int | None) -> str:
@@ -94,13 +94,25 @@ _environment.globals.update(link=link)
 _environment.filters.update(time=time_text, age=age_text, count=count_text)
 
 
+def is_json_wanted(request: Request) -> bool:
+    """Return whether a program asks, and not a browser."""
+    return "application/json" in request.headers.get("accept", "")
+
+
 def answer(request: Request, page: Page) -> Response:
     """Return a page in the form that its reader asks for."""
-    if "application/json" in request.headers.get("accept", ""):
+    if is_json_wanted(request):
         body = orjson.dumps(page.values, default=_plain, option=orjson.OPT_NON_STR_KEYS)
         return Response(body, page.status, HEADERS, "application/json")
+    session = getattr(request.state, "session", None)
     html = _environment.get_template(page.template).render(
-        title=page.title, path=request.url.path, name_servers=request.app.state.name_servers, **page.values
+        title=page.title,
+        path=request.url.path,
+        name_servers=request.app.state.clients.name_servers,
+        session=session,
+        notices=() if session is None else session.take_notices(),
+        has_login=request.app.state.logins is not None,
+        **page.values,
     )
     return HTMLResponse(html, page.status, HEADERS)
 
@@ -111,17 +123,13 @@ def error_page(error: Exception) -> Page:
     return Page("error.html", "Error", {"error": str(error)}, status)
 
 
-def endpoint(show: Show) -> Callable[[Request], Awaitable[Response]]:
-    """Return what answers requests with a page; an error of the cluster becomes one, too."""
-
-    async def handle(request: Request) -> Response:
-        try:
-            page = await show(request, request.app.state.admin)
-        except (ClientError, InvalidArgument) as error:
-            page = error_page(error)
-        return answer(request, page)
-
-    return handle
+async def answer_page(request: Request, show: Show) -> Response:
+    """Answer with a page; an error of the cluster becomes one, too."""
+    try:
+        page = await show(request, request.state.session.clients)
+    except OrbitError as error:
+        page = error_page(error)
+    return answer(request, page)
 
 
 def paged(request: Request, rows: Sequence[Any]) -> tuple[Sequence[Any], dict[str, int]]:

@@ -1,18 +1,19 @@
-"""The dashboard's server: its pages over one administrator's client, and live tails of topics.
+"""The dashboard's server: pages over a cluster's clients, changes, live tails, and who may use them.
 
-It listens on this machine alone and has no login: all that reach the port see what the NameServers show. Names of other hosts in
-a request are refused, so that no page of another site can read it through a browser.
+On this machine alone it needs no login. Where other machines reach it, users log in. Names of other hosts in a request are refused,
+so that no page of another site can read it through a browser.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import socket
-from collections.abc import AsyncIterator
-from functools import partial
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import orjson
 import uvicorn
@@ -21,25 +22,86 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from orbitmq.address import format_address
-from orbitmq.admin import AdminClient
-from orbitmq.client.pull_consumer import PullConsumer
+from orbitmq.audit import AuditLogging, LogOfChanges
 from orbitmq.dashboard import groups, messages, overview, topics
-from orbitmq.dashboard.answers import HEADERS, Page, answer, endpoint, error_page
+from orbitmq.dashboard.answers import (
+    HEADERS,
+    Page,
+    Show,
+    answer,
+    answer_page,
+    error_page,
+    is_json_wanted,
+    link,
+)
+from orbitmq.dashboard.changes import Change, answer_change, csrf_problem
+from orbitmq.dashboard.clients import ClusterClients
+from orbitmq.dashboard.forms import Form, parse_form
 from orbitmq.dashboard.reading import tail
+from orbitmq.dashboard.sessions import Attempts, Role, Session, Sessions
+from orbitmq.dashboard.users import NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX, Logins
 from orbitmq.errors import ConfigError, OrbitError
-from orbitmq.net.security.client_security import ClientSecurity
+from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
 
 log = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 TAILS_MAX = 8
 """Live tails at a time: each reads all that comes to its topic."""
+COOKIE = "orbitmq_session"
 _STATIC = Path(__file__).parent / "static"
 _FILES = {"style.css": "text/css", "tail.js": "text/javascript"}
+_FAILED_LOGIN_S = 0.5
+_LOGIN_SIZE_MAX = 4_096
+_WRONG = "the name or the password is wrong"
+
+PAGES: dict[str, Show] = {
+    "/": overview.overview,
+    "/topics": topics.topics,
+    "/topics/{topic}": topics.topic,
+    "/topics/{topic}/messages/{id}": messages.message,
+    "/groups": groups.groups,
+    "/groups/{group}": groups.group,
+    "/messages": messages.messages,
+}
+CHANGES: tuple[Change, ...] = (*topics.CHANGES, *groups.CHANGES, *messages.CHANGES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardOptions:
+    """How the dashboard is served.
+
+    Args:
+        host: to listen on; one that other machines reach needs `logins`.
+        port: 0 lets the system choose one.
+        hosts: names by which browsers may reach it, besides the host and this machine's own.
+        logins: who may use it; None: all who reach the port.
+        is_read_only: nothing is changed, whatever a user's role is.
+        audit: takes a record of every change.
+        certificate: for HTTPS, with its private key; None: HTTP.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    hosts: Sequence[str] = ()
+    logins: Logins | None = None
+    is_read_only: bool = False
+    audit: LogOfChanges | None = None
+    certificate: Path | None = None
+    private_key: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.host not in LOOPBACK and self.logins is None:
+            raise ConfigError(
+                "host", self.host, "127.0.0.1, ::1 or localhost without a login; with --users or --cluster-users any"
+            )
+        if (self.certificate is None) != (self.private_key is None):
+            missing = "private_key" if self.certificate else "certificate"
+            raise ConfigError(missing, "", "a file, since the other half of the pair has one")
 
 
 class Dashboard:
@@ -47,34 +109,45 @@ class Dashboard:
 
     Args:
         name_servers: `"host:port;host:port"`.
-        host: one of `LOOPBACK`.
-        port: 0 lets the system choose one.
         timeout_ms: for each request to the cluster.
-
-    Raises:
-        ConfigError: the host is reached from other machines.
+        security: what its own requests are signed and encrypted with.
     """
 
     def __init__(
         self,
         name_servers: str,
+        options: DashboardOptions = DashboardOptions(),  # it is frozen
         *,
-        host: str = "127.0.0.1",
-        port: int = 8080,
         timeout_ms: int = 3_000,
         security: ClientSecurity | None = None,
     ) -> None:
-        if host not in LOOPBACK:
-            raise ConfigError("host", host, "127.0.0.1, ::1 or localhost: there is no login yet")
-        given: dict[str, Any] = {} if security is None else security._asdict()
-        self._host, self._port = host, port
-        self._admin = AdminClient(name_servers, timeout_ms=timeout_ms, **given)
-        readers = partial(PullConsumer, name_servers=name_servers, **given)
-        app = make_app(name_servers, self._admin, readers)
-        config = uvicorn.Config(app, host=host, port=port, log_config=None, access_log=False, lifespan="off")
+        self._options = options
+        self._clients = ClusterClients(name_servers, timeout_ms=timeout_ms, security=security or UNSECURED)
+        self._app = make_app(self._clients, options)
+        config = uvicorn.Config(
+            self._app,
+            host=options.host,
+            port=options.port,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            ssl_certfile=options.certificate,
+            ssl_keyfile=options.private_key,
+        )
         self._server = uvicorn.Server(config)
         self._serving: asyncio.Task[None] | None = None
         self.address = ""
+        if options.host not in LOOPBACK and options.certificate is None:
+            log.warning(
+                "passwords and messages travel in clear: give a certificate, or put a proxy with TLS before %s",
+                options.host,
+            )
+
+    @property
+    def url(self) -> str:
+        """Where browsers find it."""
+        return f"{'http' if self._options.certificate is None else 'https'}://{self.address}/"
 
     async def start(self) -> None:
         """Listen.
@@ -82,9 +155,10 @@ class Dashboard:
         Raises:
             OSError: the port cannot be bound.
         """
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        listener = socket.create_server((self._host, self._port), family=family)
-        self.address = format_address(self._host, listener.getsockname()[1])
+        host = self._options.host
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, self._options.port), family=family)
+        self.address = format_address(host, listener.getsockname()[1])
         # `serve` would take over the signals, which are the command's.
         self._serving = asyncio.get_running_loop().create_task(self._server._serve([listener]))
         while not self._server.started and not self._serving.done():
@@ -93,39 +167,172 @@ class Dashboard:
             self._serving.result()
 
     async def stop(self) -> None:
-        """End live tails, and listen no more."""
+        """End live tails and sessions, and listen no more."""
         self._server.should_exit = self._server.force_exit = True
         if self._serving is not None:
             await asyncio.gather(self._serving, return_exceptions=True)
-        await self._admin.close()
+        for session in self._app.state.sessions.all():
+            await _end(self._app, session)
+        await self._clients.close()
 
 
-def make_app(name_servers: str, admin: AdminClient, readers: Any) -> Starlette:
-    """Return the application.
-
-    Args:
-        readers: makes a consumer that reads for pages, given its group.
-    """
+def make_app(clients: ClusterClients, options: DashboardOptions) -> Starlette:
+    """Return the application over a cluster's clients."""
     routes = [
-        Route("/", endpoint(overview.overview)),
-        Route("/topics", endpoint(topics.topics)),
-        Route("/topics/{topic}", endpoint(topics.topic)),
-        Route("/topics/{topic}/tail", _tail),
-        Route("/topics/{topic}/messages/{id}", endpoint(messages.message)),
-        Route("/groups", endpoint(groups.groups)),
-        Route("/groups/{group}", endpoint(groups.group)),
-        Route("/messages", endpoint(messages.messages)),
+        *(Route(path, _page(show)) for path, show in PAGES.items()),
+        *(Route(change.path, _change(change), methods=["POST"]) for change in CHANGES),
+        Route("/topics/{topic}/tail", _with_session(_tail)),
+        Route("/login", _login, methods=["GET", "POST"]),
+        Route("/logout", _with_session(_logout), methods=["POST"]),
         Route("/static/{name}", _static),
     ]
-    hosts = [*LOOPBACK[::2], "[::1]"]
+    hosts = [*LOOPBACK[::2], "[::1]", *options.hosts]
+    if options.host not in (*LOOPBACK, "0.0.0.0", "::"):
+        hosts.append(options.host)
     app = Starlette(
         routes=routes,
         exception_handlers={HTTPException: _refuse},
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)],
     )
-    app.state.name_servers, app.state.admin, app.state.readers = name_servers, admin, readers
-    app.state.tails = asyncio.Semaphore(TAILS_MAX)
+    state = app.state
+    state.clients, state.logins, state.audit = clients, options.logins, options.audit or AuditLogging()
+    state.is_read_only, state.is_secure = options.is_read_only, options.certificate is not None
+    state.tails = asyncio.Semaphore(TAILS_MAX)
+    state.sessions, state.attempts = Sessions[ClusterClients](), Attempts()
+    role = Role.READER if options.is_read_only else Role.ADMIN
+    state.everyone = Session(user="local", role=role, csrf=secrets.token_urlsafe(32), clients=clients)
     return app
+
+
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+def _page(show: Show) -> Answer:
+    async def handle(request: Request) -> Response:
+        return await answer_page(request, show)
+
+    return _with_session(handle)
+
+
+def _change(change: Change) -> Answer:
+    async def handle(request: Request) -> Response:
+        return await answer_change(request, change, request.state.session)
+
+    return _with_session(handle)
+
+
+def _with_session(handle: Answer) -> Answer:
+    """Answer only who has a session; others are sent to the login."""
+
+    async def handle_with_session(request: Request) -> Response:
+        session = _session(request)
+        if session is not None:
+            request.state.session = session
+            return await handle(request)
+        if is_json_wanted(request) or request.method != "GET":
+            return answer(request, Page("error.html", "Error", {"error": "log in first: /login"}, 401))
+        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(link("login", to=target), 303, HEADERS)
+
+    return handle_with_session
+
+
+def _session(request: Request) -> Session[ClusterClients] | None:
+    state = request.app.state
+    if state.logins is None:
+        everyone: Session[ClusterClients] = state.everyone
+        return everyone
+    found: Session[ClusterClients] | None = state.sessions.find(request.cookies.get(COOKIE), _now_ms())
+    return found
+
+
+async def _login(request: Request) -> Response:
+    """Show the form, or open a session."""
+    target = request.query_params.get("to", "/")
+    if request.method == "GET" or request.app.state.logins is None:
+        return answer(request, _login_page(target))
+    try:
+        form = Form(parse_form(await _read(request, _LOGIN_SIZE_MAX)))
+        token = await _log_in(request, form.text("name"), form.raw("password"))
+    except _LoginRefused as refusal:
+        await asyncio.sleep(_FAILED_LOGIN_S)
+        return answer(request, _login_page(form.raw("to"), str(refusal), status=403))
+    except OrbitError as error:
+        return answer(request, error_page(error))
+    response = RedirectResponse(_own_path(form.raw("to")), 303, HEADERS)
+    response.set_cookie(COOKIE, token, httponly=True, samesite="lax", secure=request.app.state.is_secure)
+    return response
+
+
+class _LoginRefused(OrbitError):
+    """A login that failed, with what the user is told."""
+
+
+async def _log_in(request: Request, name: str, password: str) -> str:
+    """Open a session, and return the secret of its cookie.
+
+    Raises:
+        _LoginRefused: the name and the password do not belong together, or were tried too often.
+        OrbitError: the cluster cannot be asked.
+    """
+    state, now_ms = request.app.state, _now_ms()
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise _LoginRefused("another site has sent this")
+    if len(name) > NAME_LENGTH_MAX or len(password) > PASSWORD_LENGTH_MAX:
+        raise _LoginRefused(_WRONG)
+    if not state.attempts.may_try(name, now_ms):
+        raise _LoginRefused("too many logins with this name have failed: try again in a minute")
+    found = await state.logins.check(name, password)
+    if found is None:
+        state.attempts.failed(name, now_ms)
+        log.warning("login of %r from %s failed", name, request.client.host if request.client else "?")
+        raise _LoginRefused(_WRONG)
+    session = Session(
+        user=found.name,
+        role=Role.READER if state.is_read_only else found.role,
+        csrf=secrets.token_urlsafe(32),
+        clients=found.clients or state.clients,
+    )
+    token = secrets.token_urlsafe(32)
+    for ended in state.sessions.add(token, session, now_ms):
+        await _end(request.app, ended)
+    log.info("%s has logged in as %s", found.name, session.role)
+    return token
+
+
+def _login_page(target: str, problem: str | None = None, status: int = 200) -> Page:
+    return Page("login.html", "Log in", {"to": _own_path(target), "problem": problem}, status)
+
+
+def _own_path(target: str) -> str:
+    """Return a path of ours: a link to the login must not lead to another site."""
+    is_ours = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
+    return target if is_ours else "/"
+
+
+async def _logout(request: Request) -> Response:
+    form = Form(parse_form(await _read(request, _LOGIN_SIZE_MAX)))
+    if csrf_problem(request, request.state.session, form) is None:
+        ended = request.app.state.sessions.remove(request.cookies.get(COOKIE))
+        if ended is not None:
+            await _end(request.app, ended)
+    response = RedirectResponse("/login", 303, HEADERS)
+    response.delete_cookie(COOKIE)
+    return response
+
+
+async def _end(app: Starlette, session: Session[ClusterClients]) -> None:
+    if session.clients is not app.state.clients:
+        await session.clients.close()
+
+
+async def _read(request: Request, size_max: int) -> bytes:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > size_max:
+            raise OrbitError(f"a form of more than {size_max} bytes")
+    return body
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
@@ -146,17 +353,22 @@ async def _tail(request: Request) -> Response:
     """Stream what comes to a topic, as server-sent events."""
     if request.app.state.tails.locked():
         return answer(request, error_page(OrbitError(f"{TAILS_MAX} live tails run already: close one")))
-    topic, tag = request.path_params["topic"], request.query_params.get("tag", "")
     headers = {**HEADERS, "content-type": "text/event-stream"}
-    return StreamingResponse(_events(request, topic, tag), headers=headers)
+    return StreamingResponse(_events(request), headers=headers)
 
 
-async def _events(request: Request, topic: str, tag: str) -> AsyncIterator[bytes]:
+async def _events(request: Request) -> AsyncIterator[bytes]:
+    query = request.query_params
+    options = {"tag": query.get("tag", ""), "sql": query.get("sql", "")}
     async with request.app.state.tails:
         try:
-            async for found in tail(request.app.state.readers, topic, tag):
+            async for found in tail(request.state.session.clients, request.path_params["topic"], **options):
                 if await request.is_disconnected():
                     return
                 yield b"data: " + orjson.dumps(found) + b"\n\n"
         except OrbitError as error:
             yield b"event: problem\ndata: " + orjson.dumps(str(error)) + b"\n\n"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

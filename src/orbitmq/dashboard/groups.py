@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
 
 from orbitmq.admin import AdminClient, GroupStatus
-from orbitmq.dashboard.answers import Page, paged
-from orbitmq.errors import ClientError
+from orbitmq.admin.groups import QueueLag, QueueReset, ResetTo
+from orbitmq.dashboard.answers import Page, link, paged
+from orbitmq.dashboard.changes import Change, Done, Question
+from orbitmq.dashboard.clients import ClusterClients
+from orbitmq.dashboard.forms import Form
+from orbitmq.dashboard.sessions import Role
+from orbitmq.errors import InvalidArgument, OrbitError
+from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
+from orbitmq.wire.bodies.groups import GroupConfig
 
 _AT_A_TIME = 16
 
 
-async def groups(request: Request, admin: AdminClient) -> Page:
+async def groups(request: Request, clients: ClusterClients) -> Page:
     """List groups by a part of their names, with their lag."""
+    admin = clients.admin
     wanted = request.query_params.get("q", "")
     names = [name for name in await admin.group_names() if wanted.lower() in name.lower()]
     part, page = paged(request, names)
@@ -38,20 +50,21 @@ async def groups(request: Request, admin: AdminClient) -> Page:
 async def _lag(admin: AdminClient, group: str) -> dict[str, Any]:
     try:
         queues = await admin.group_lag(group)
-    except ClientError as error:
+    except OrbitError as error:
         return {"lag": None, "consumed_at_ms": None, "problem": str(error)}
     consumed_at_ms = max((queue.consumed_at_ms for queue in queues.values()), default=0)
     return {"lag": sum(queue.lag for queue in queues.values()), "consumed_at_ms": consumed_at_ms, "problem": None}
 
 
-async def group(request: Request, admin: AdminClient) -> Page:
+async def group(request: Request, clients: ClusterClients) -> Page:
     """Show one group: its members, subscriptions, and how far it is in each queue."""
+    admin = clients.admin
     name = request.path_params["group"]
     status = await admin.group_status(name)
     problem, lags = None, {}
     try:
         lags = await admin.group_lag(name)
-    except ClientError as error:
+    except OrbitError as error:
         problem = str(error)
     queues = [
         {
@@ -81,3 +94,135 @@ async def group(request: Request, admin: AdminClient) -> Page:
         "problem": problem,
     }
     return Page("group.html", name, values)
+
+
+async def _create(form: Form, clients: ClusterClients) -> Done:
+    config = GroupConfig(
+        group=form.text("group"),
+        retry_times_max=form.number("retries", 0, 10_000, 16),
+        consume_message_orderly=form.flag("orderly"),
+    )
+    targets = await clients.admin.create_group(config, cluster=form.text("cluster", "") or None)
+    text = f"{config.group} is made on {', '.join(sorted(targets))}"
+    after = {"retries": config.retry_times_max, "orderly": config.consume_message_orderly}
+    return Done(text=text, location=link("groups", config.group), after=after)
+
+
+async def _ask_create(form: Form, clients: ClusterClients) -> Question:
+    group = check_name("group", form.text("group"), GROUP_LENGTH_MAX)
+    is_there = group in await clients.admin.group_names()
+    masters = await clients.admin.masters(cluster=form.text("cluster", "") or None)
+    return Question(
+        text=f"Set the group {group}, which is there, to these values?" if is_there else f"Create the group {group}?",
+        button="Create",
+        columns=("Broker", "Retries", "In order"),
+        rows=[
+            (name, form.number("retries", 0, 10_000, 16), "yes" if form.flag("orderly") else "no")
+            for name in sorted(masters)
+        ],
+    )
+
+
+async def _delete(form: Form, clients: ClusterClients) -> Done:
+    group = form.text("group")
+    before = _offsets(await clients.admin.group_lag(group))
+    addresses = await clients.admin.delete_group(group, with_topics=form.flag("with_topics"))
+    return Done(text=f"{group} is deleted from {len(addresses)} brokers", location="/groups", before=before)
+
+
+async def _ask_delete(form: Form, clients: ClusterClients) -> Question:
+    group = form.text("group")
+    status = await clients.admin.group_status(group)
+    if status.clients:
+        raise InvalidArgument("group", group, f"one without members: {len(status.clients)} are online")
+    lag = sum(queue.lag for queue in (await clients.admin.group_lag(group)).values())
+    text = f"Delete the group {group} with its offsets? {lag:,} messages are still to come for it."
+    return Question(text=text, button="Delete", is_dangerous=True)
+
+
+async def _reset(form: Form, clients: ClusterClients) -> Done:
+    group, topic = form.text("group"), form.text("topic")
+    changes = await clients.admin.reset_group(group, topic, parse_reset(form, time.time_ns() // 1_000_000))
+    return Done(
+        text=f"{group} goes on elsewhere in {len(changes)} queues of {topic}",
+        location=link("groups", group),
+        before={_name(change): change.before for change in changes},
+        after={_name(change): change.after for change in changes},
+    )
+
+
+async def _ask_reset(form: Form, clients: ClusterClients) -> Question:
+    group, topic = form.text("group"), form.text("topic")
+    to = parse_reset(form, time.time_ns() // 1_000_000)
+    changes = await clients.admin.reset_group(group, topic, to, dry_run=True)
+    again = sum(change.again_count for change in changes)
+    skipped = sum(change.skipped_count for change in changes)
+    return Question(
+        text=f"Let {group} go on elsewhere in {topic}? {again:,} messages come again, {skipped:,} are skipped.",
+        button="Reset",
+        columns=("Queue", "Now", "Then", "Come again", "Skipped"),
+        rows=[
+            (_name(change), change.before, change.after, change.again_count, change.skipped_count) for change in changes
+        ],
+        is_dangerous=skipped > 0,
+    )
+
+
+def parse_reset(form: Form, now_ms: int) -> ResetTo:
+    """Return where a group is to go on: `to` is earliest, latest, time, ago or offset, and `at` its value.
+
+    Raises:
+        InvalidArgument: `to` is none of them, or `at` is no such value.
+    """
+    kind = form.choice("to", ("earliest", "latest", "time", "ago", "offset"))
+    if kind == "earliest":
+        return ResetTo.earliest()
+    if kind == "latest":
+        return ResetTo.latest()
+    if kind == "offset":
+        return ResetTo.offset(form.number("at", 0, 2**63 - 1))
+    if kind == "ago":
+        return ResetTo.time(now_ms - form.number("at", 0, 100_000_000) * 60_000)
+    try:
+        moment = datetime.fromisoformat(form.text("at"))
+    except ValueError:
+        raise InvalidArgument("at", form.raw("at"), "a time in UTC, as 2026-11-21T12:03") from None
+    return ResetTo.time(int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))
+
+
+async def _clone(form: Form, clients: ClusterClients) -> Done:
+    group, target = form.text("group"), form.text("target")
+    changes = await clients.admin.clone_group(group, target, form.text("topic", "") or None)
+    return Done(
+        text=f"{target} goes on where {group} is, in {len(changes)} queues",
+        location=link("groups", target),
+        before={_name(change): change.before for change in changes},
+        after={_name(change): change.after for change in changes},
+    )
+
+
+async def _ask_clone(form: Form, clients: ClusterClients) -> Question:
+    group, target = form.text("group"), check_name("target", form.text("target"), GROUP_LENGTH_MAX)
+    lags = await clients.admin.group_lag(group, form.text("topic", "") or None)
+    return Question(
+        text=f"Let {target} go on where {group} is? It is made where it is not there; it must be offline.",
+        button="Clone",
+        columns=("Queue", "Offset"),
+        rows=[(f"{queue.topic} {queue.broker_name} {queue.queue_id}", lag.committed) for queue, lag in lags.items()],
+    )
+
+
+def _offsets(lags: Mapping[MessageQueue, QueueLag]) -> dict[str, int]:
+    return {f"{queue.topic} {queue.broker_name} {queue.queue_id}": lag.committed for queue, lag in lags.items()}
+
+
+def _name(change: QueueReset) -> str:
+    return f"{change.queue.topic} {change.queue.broker_name} {change.queue.queue_id}"
+
+
+CHANGES = (
+    Change(path="/groups", action="create_group", role=Role.ADMIN, ask=_ask_create, make=_create),
+    Change(path="/groups/{group}/delete", action="delete_group", role=Role.ADMIN, ask=_ask_delete, make=_delete),
+    Change(path="/groups/{group}/reset", action="reset_group", role=Role.OPERATOR, ask=_ask_reset, make=_reset),
+    Change(path="/groups/{group}/clone", action="clone_group", role=Role.OPERATOR, ask=_ask_clone, make=_clone),
+)

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from starlette.requests import Request
 
 from orbitmq.admin import AdminClient
+from orbitmq.admin.dead_letters import DeadLetter
 from orbitmq.admin.traces import find_way
-from orbitmq.dashboard.answers import Page
+from orbitmq.client.send.result import SendResult
+from orbitmq.dashboard.answers import Page, link
+from orbitmq.dashboard.changes import Change, Done, Question
+from orbitmq.dashboard.clients import ClusterClients
+from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import summary
-from orbitmq.errors import ClientError
-from orbitmq.model.message import StoredMessage
+from orbitmq.dashboard.sessions import Role
+from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
+from orbitmq.model.message import Message, StoredMessage
 
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 _SIZE_SHOWN = 64 * 1024
 _HEX_WIDTH = 16
+_GROUPS_MAX = 20
+"""Groups of a topic whose clients can be asked to consume a message."""
+DELAY_S_MAX = 40 * 86_400
 
 
-async def messages(request: Request, admin: AdminClient) -> Page:
+async def messages(request: Request, clients: ClusterClients) -> Page:
     """Find messages of a topic by a message id or a key; without both, the form to ask with."""
+    admin = clients.admin
     topic, wanted = request.query_params.get("topic", "").strip(), request.query_params.get("q", "").strip()
     found: list[StoredMessage] = []
     if topic and wanted:
@@ -33,17 +44,30 @@ async def messages(request: Request, admin: AdminClient) -> Page:
 async def _by_id(admin: AdminClient, topic: str, wanted: str) -> StoredMessage | None:
     try:
         return await admin.message_by_id(topic, wanted)
-    except ClientError:
+    except OrbitError:
         return None  # a key is no id: brokers say so in different words
 
 
-async def message(request: Request, admin: AdminClient) -> Page:
+async def message(request: Request, clients: ClusterClients) -> Page:
     """Show one message by its id."""
+    admin = clients.admin
     topic, wanted = request.path_params["topic"], request.path_params["id"]
     found = await admin.message_by_id(topic, wanted)
     if found is None:
         return Page("error.html", "No message", {"error": f"{topic} has no message {wanted}"}, 404)
-    return Page("message.html", wanted, {"message": _document(found), "way": await _way(admin, wanted)})
+    values = {"message": _document(found), "way": await _way(admin, wanted), "groups": await _groups(clients, topic)}
+    return Page("message.html", wanted, values)
+
+
+async def _groups(clients: ClusterClients, topic: str) -> dict[str, list[str]]:
+    """Return the groups that read a topic and are online, with their clients."""
+    found: dict[str, list[str]] = {}
+    with suppress(OrbitError):
+        for group in (await clients.admin.topic_groups(topic))[:_GROUPS_MAX]:
+            status = await clients.admin.group_status(group)
+            if status.clients:
+                found[group] = [client.client_id for client in status.clients]
+    return found
 
 
 def _document(found: StoredMessage) -> dict[str, Any]:
@@ -85,7 +109,7 @@ async def _way(admin: AdminClient, message_id: str) -> list[dict[str, Any]]:
     """Return the steps that clients have traced, none where no client does."""
     try:
         steps = await find_way(admin, TRACE_TOPIC, message_id)
-    except ClientError:
+    except OrbitError:
         return []
     return [
         {
@@ -98,3 +122,114 @@ async def _way(admin: AdminClient, message_id: str) -> list[dict[str, Any]]:
         }
         for step in steps
     ]
+
+
+async def _send(form: Form, clients: ClusterClients) -> Done:
+    topic = form.text("topic")
+    message = Message(
+        topic,
+        form.raw("body").encode(),
+        form.text("tag", "") or None,
+        form.text("keys", "").split(),
+        _properties(form.raw("properties")),
+        delay_ms=form.number("delay_s", 0, DELAY_S_MAX, 0) * 1000,
+    )
+    async with clients.producer() as producer:
+        sent = await producer.send(message)
+    return _sent(sent, f"sent to {topic}")
+
+
+async def _send_again(form: Form, clients: ClusterClients) -> Done:
+    found = await _wanted(form, clients)
+    async with clients.producer() as producer:
+        sent = await producer.send(DeadLetter(found).again(form.text("to", "") or found.topic))
+    return _sent(sent, "sent again")
+
+
+async def _ask_send_again(form: Form, clients: ClusterClients) -> Question:
+    found = await _wanted(form, clients)
+    target = form.text("to", "") or found.topic
+    text = f"Send this message to {target} as a new one? Every group that reads the topic gets it."
+    try:
+        groups = await clients.admin.topic_groups(target)
+    except RouteNotFound:
+        groups, text = [], f"Send this message to {target}, which is not there yet, as a new one?"
+    return Question(
+        text=text,
+        button="Send again",
+        columns=("Group",),
+        rows=[(group,) for group in groups],
+    )
+
+
+async def _consume(form: Form, clients: ClusterClients) -> Done:
+    found = await _wanted(form, clients)
+    group, client_id = form.text("group"), form.text("client")
+    result = await clients.admin.consume_directly(group, client_id, found)
+    remark = f" ({result.remark})" if result.remark else ""
+    return Done(
+        text=f"{client_id} has consumed it: {result.outcome} after {result.spent_ms} ms{remark}",
+        location=link("topics", found.topic, "messages", form.text("id")),
+        after=str(result.outcome),
+    )
+
+
+async def _ask_consume(form: Form, clients: ClusterClients) -> Question:
+    await _wanted(form, clients)
+    text = (
+        f"Let {form.text('client')} of {form.text('group')} consume this message now? Its handler runs; offsets stay."
+    )
+    return Question(text=text, button="Consume")
+
+
+async def _wanted(form: Form, clients: ClusterClients) -> StoredMessage:
+    topic, wanted = form.text("topic"), form.text("id")
+    found = await clients.admin.message_by_id(topic, wanted)
+    if found is None:
+        raise InvalidArgument("id", wanted, f"the id of a message of {topic}")
+    return found
+
+
+def _properties(text: str) -> dict[str, str]:
+    """Return the properties of lines `NAME=VALUE`."""
+    found = {}
+    for line in filter(str.strip, text.splitlines()):
+        name, separator, value = line.partition("=")
+        if not separator or not name.strip():
+            raise InvalidArgument("properties", line, "NAME=VALUE, one a line")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _sent(sent: SendResult, text: str) -> Done:
+    place = f"{sent.queue.broker_name} queue {sent.queue.queue_id} offset {sent.queue_offset}"
+    return Done(
+        text=f"{sent.message_id} is {text}: {place}",
+        location=link("topics", sent.queue.topic),
+        after={"id": sent.message_id, "place": place},
+    )
+
+
+CHANGES = (
+    Change(
+        path="/topics/{topic}/send",
+        action="send_message",
+        role=Role.OPERATOR,
+        make=_send,
+        hidden=frozenset(("body", "properties")),
+    ),
+    Change(
+        path="/topics/{topic}/messages/{id}/again",
+        action="send_message_again",
+        role=Role.OPERATOR,
+        ask=_ask_send_again,
+        make=_send_again,
+    ),
+    Change(
+        path="/topics/{topic}/messages/{id}/consume",
+        action="consume_directly",
+        role=Role.OPERATOR,
+        ask=_ask_consume,
+        make=_consume,
+    ),
+)

@@ -9,11 +9,13 @@ from starlette.requests import Request
 
 from orbitmq.admin import AdminClient
 from orbitmq.dashboard.answers import Page
-from orbitmq.errors import ClientError
+from orbitmq.dashboard.clients import ClusterClients
+from orbitmq.errors import OrbitError
 
 
-async def overview(_request: Request, admin: AdminClient) -> Page:
+async def overview(_request: Request, clients: ClusterClients) -> Page:
     """Show every broker of every cluster."""
+    admin = clients.admin
     info = await admin.cluster_info()
     found = [
         (cluster, info.brokers[name], broker_id, address)
@@ -49,7 +51,7 @@ async def overview(_request: Request, admin: AdminClient) -> Page:
 async def _runtime(admin: AdminClient, address: str) -> dict[str, str]:
     try:
         return await admin.broker_runtime_info(address)
-    except ClientError as error:
+    except OrbitError as error:
         return {"problem": str(error)}
 
 

@@ -6,15 +6,11 @@ Nothing is committed, and readers join no other consumer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from typing import Any
 
-from orbitmq.client.pull_consumer import PullConsumer
+from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.model.message import StoredMessage
-
-GROUP = "orbitmq-dashboard"
-Readers = Callable[..., PullConsumer]
-"""Makes a reader; `tag` and `sql` choose messages."""
 
 _POLL_MS = 500
 _WAITS_MAX = 6
@@ -43,13 +39,13 @@ def summary(message: StoredMessage) -> dict[str, Any]:
     }
 
 
-async def latest(readers: Readers, topic: str, count: int) -> list[dict[str, Any]]:
+async def latest(clients: ClusterClients, topic: str, count: int) -> list[dict[str, Any]]:
     """Return the latest messages of a topic's queues, the newest first.
 
     Raises:
         ClientError: the topic has no route, or its brokers do not answer.
     """
-    async with readers(GROUP) as reader:
+    async with clients.reader() as reader:
         queues = await reader.queues(topic)
         ranges = await reader.offsets(queues)
         filled = {queue: found for queue, found in ranges.items() if found.end > found.begin}
@@ -69,14 +65,21 @@ async def latest(readers: Readers, topic: str, count: int) -> list[dict[str, Any
     return [summary(message) for message in messages[:count]]
 
 
-async def tail(readers: Readers, topic: str, tag: str) -> AsyncGenerator[dict[str, Any], None]:
+async def tail(
+    clients: ClusterClients, topic: str, *, tag: str = "", sql: str = ""
+) -> AsyncGenerator[dict[str, Any], None]:
     """Yield twice a second what comes to a topic from now on: some messages, how many more were left out, and whether others were skipped.
 
+    Args:
+        tag: only messages with one of these tags, as `A || B`.
+        sql: instead of tags, an SQL92 expression on properties.
+
     Raises:
-        ClientError: the topic has no route.
+        OrbitError: the topic has no route, or a broker takes no such expression.
     """
     loop = asyncio.get_running_loop()
-    async with readers(GROUP, tag=tag or "*") as reader:
+    options = {"sql": sql} if sql else {"tag": tag or "*"}
+    async with clients.reader(**options) as reader:
         queues = await reader.queues(topic)
         reader.assign(queues)
         for queue in queues:

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from starlette.requests import Request
 
 from orbitmq.admin import AdminClient
-from orbitmq.dashboard.answers import Page, paged
+from orbitmq.admin.topics import TopicChange
+from orbitmq.dashboard.answers import Page, link, paged
+from orbitmq.dashboard.changes import Change, Done, Question
+from orbitmq.dashboard.clients import ClusterClients
+from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import latest
-from orbitmq.errors import ClientError
-from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_reserved_topic
+from orbitmq.dashboard.sessions import Role
+from orbitmq.errors import OrbitError, RouteNotFound
+from orbitmq.model.topic import (
+    DLQ_PREFIX,
+    QUEUES_MAX,
+    RETRY_PREFIX,
+    Perm,
+    TopicConfig,
+    check_name,
+    is_reserved_topic,
+)
 
 _LATEST_COUNT = 20
+_GROUPS_MAX = 50
+"""Groups of a topic whose lag is shown."""
 _AT_A_TIME = 16
 KINDS = ("user", "retry", "dead letters", "system")
 
@@ -28,8 +44,9 @@ def kind_of(topic: str) -> str:
     return "system" if is_reserved_topic(topic) else "user"
 
 
-async def topics(request: Request, admin: AdminClient) -> Page:
+async def topics(request: Request, clients: ClusterClients) -> Page:
     """List topics by a part of their names and their kind, with how many messages each has."""
+    admin = clients.admin
     wanted, kind = request.query_params.get("q", ""), request.query_params.get("kind", "user")
     names = [
         topic
@@ -52,7 +69,7 @@ async def topics(request: Request, admin: AdminClient) -> Page:
 async def _sums(admin: AdminClient, topic: str) -> dict[str, Any]:
     try:
         stats = await admin.topic_stats(topic)
-    except ClientError as error:
+    except OrbitError as error:
         return {"queues": None, "brokers": None, "messages": None, "updated_at_ms": None, "problem": str(error)}
     return {
         "queues": len(stats),
@@ -63,8 +80,9 @@ async def _sums(admin: AdminClient, topic: str) -> dict[str, Any]:
     }
 
 
-async def topic(request: Request, admin: AdminClient) -> Page:
+async def topic(request: Request, clients: ClusterClients) -> Page:
     """Show one topic: its queues, where they begin and end, and the latest messages."""
+    admin = clients.admin
     name = request.path_params["topic"]
     stats = await admin.topic_stats(name)
     queues = [
@@ -76,21 +94,11 @@ async def topic(request: Request, admin: AdminClient) -> Page:
         }
         for queue, found in stats.items()
     ]
-    try:
-        configs = await admin.topic_configs(name)
-    except ClientError:
-        configs = {}
-    settings = [
-        {
-            "broker": broker,
-            "read": config.read_queue_count,
-            "write": config.write_queue_count,
-            "perm": config.perm,
-            "order": config.order,
-        }
-        for broker, config in sorted(configs.items())
-    ]
-    messages, problem = await _latest(request, name)
+    settings: list[dict[str, Any]] = []
+    with suppress(OrbitError):
+        settings = [{"broker": broker, **found} for broker, found in (await _present(clients, name)).items()]
+    groups, groups_problem = await _groups(clients, name)
+    messages, problem = await _latest(clients, name)
     values = {
         "topic": name,
         "kind": kind_of(name),
@@ -98,12 +106,142 @@ async def topic(request: Request, admin: AdminClient) -> Page:
         "settings": settings,
         "messages": messages,
         "problem": problem,
+        "groups": groups,
+        "groups_problem": groups_problem,
     }
     return Page("topic.html", name, values)
 
 
-async def _latest(request: Request, name: str) -> tuple[Sequence[dict[str, Any]], str | None]:
+async def _groups(clients: ClusterClients, name: str) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the groups that have read a topic or subscribe to it, with their lag in it."""
+    rows = []
     try:
-        return await latest(request.app.state.readers, name, _LATEST_COUNT), None
-    except ClientError as error:
+        for group in (await clients.admin.topic_groups(name))[:_GROUPS_MAX]:
+            lags = await clients.admin.group_lag(group, name)
+            rows.append({"group": group, "lag": sum(queue.lag for queue in lags.values())})
+    except OrbitError as error:
+        return rows, str(error)
+    return rows, None
+
+
+async def _latest(clients: ClusterClients, name: str) -> tuple[Sequence[dict[str, Any]], str | None]:
+    try:
+        return await latest(clients, name, _LATEST_COUNT), None
+    except OrbitError as error:
         return (), str(error)
+
+
+async def _create(form: Form, clients: ClusterClients) -> Done:
+    config = TopicConfig(
+        topic=form.text("topic"),
+        read_queue_count=form.number("queues", 1, QUEUES_MAX, 8),
+        write_queue_count=form.number("queues", 1, QUEUES_MAX, 8),
+        perm=form.number("perm", 0, 7, int(Perm.READ_WRITE)),
+        attributes={"+message.type": kind} if (kind := form.text("type", "")) else {},
+    )
+    before = await _present(clients, config.topic)
+    targets = await clients.admin.create_topic(config, cluster=form.text("cluster", "") or None)
+    text = f"{config.topic} is {'changed' if before else 'made'} on {', '.join(sorted(targets))}"
+    after = await _present(clients, config.topic)
+    return Done(text=text, location=link("topics", config.topic), before=before, after=after)
+
+
+async def _ask_create(form: Form, clients: ClusterClients) -> Question:
+    topic = check_name("topic", form.text("topic"))
+    masters = await clients.admin.masters(cluster=form.text("cluster", "") or None)
+    present = await _present(clients, topic)
+    queues = form.number("queues", 1, QUEUES_MAX, 8)
+    rows = [(name, present.get(name, {}).get("read", "–"), queues) for name in sorted(masters)]
+    text = f"Change {topic}, which is there?" if present else f"Create {topic}?"
+    return Question(text=text, button="Create", columns=("Broker", "Queues now", "Queues then"), rows=rows)
+
+
+async def _change(form: Form, clients: ClusterClients) -> Done:
+    topic = form.text("topic")
+    before = await _present(clients, topic)
+    await clients.admin.change_topic(topic, _wanted(form))
+    return Done(
+        text=f"{topic} is changed",
+        location=link("topics", topic),
+        before=before,
+        after=await _present(clients, topic),
+    )
+
+
+async def _ask_change(form: Form, clients: ClusterClients) -> Question:
+    topic, wanted = form.text("topic"), _wanted(form)
+    rows = []
+    for broker, found in (await _present(clients, topic)).items():
+        for name, value in (
+            ("read", wanted.read_queue_count),
+            ("write", wanted.write_queue_count),
+            ("perm", wanted.perm),
+            ("order", wanted.order),
+        ):
+            if value is not None and value != found[name]:
+                rows.append((broker, name, found[name], value))
+    text = f"Change {topic}?" if rows else f"{topic} has these settings: nothing would change."
+    is_fewer = any(name in ("read", "write") and then < now for _, name, now, then in rows)
+    return Question(
+        text=text + (" Messages in queues that are not read any more stay unread." if is_fewer else ""),
+        button="Change",
+        columns=("Broker", "Setting", "Now", "Then"),
+        rows=rows,
+        is_dangerous=is_fewer,
+    )
+
+
+def _wanted(form: Form) -> TopicChange:
+    return TopicChange(
+        read_queue_count=form.number("read", 1, QUEUES_MAX),
+        write_queue_count=form.number("write", 1, QUEUES_MAX),
+        perm=form.number("perm", 0, 7),
+        order=form.flag("order"),
+    )
+
+
+async def _delete(form: Form, clients: ClusterClients) -> Done:
+    topic = form.text("topic")
+    before = await _present(clients, topic)
+    addresses = await clients.admin.delete_topic(topic)
+    return Done(text=f"{topic} is deleted from {len(addresses)} brokers", location="/topics", before=before)
+
+
+async def _ask_delete(form: Form, clients: ClusterClients) -> Question:
+    topic = form.text("topic")
+    stats = await clients.admin.topic_stats(topic)
+    counts: dict[str, int] = {}
+    for queue, found in stats.items():
+        counts[queue.broker_name] = counts.get(queue.broker_name, 0) + found.max_offset - found.min_offset
+    readers = await clients.admin.topic_groups(topic)
+    text = f"Delete {topic} with its {sum(counts.values()):,} messages?"
+    if readers:
+        text += f" It is read by {', '.join(readers[:5])}{' and others' if len(readers) > 5 else ''}."
+    return Question(
+        text=text, button="Delete", columns=("Broker", "Messages"), rows=sorted(counts.items()), is_dangerous=True
+    )
+
+
+async def _present(clients: ClusterClients, topic: str) -> dict[str, dict[str, Any]]:
+    """Return a topic's settings by broker; empty where there is no such topic."""
+    try:
+        configs = await clients.admin.topic_configs(topic)
+    except RouteNotFound:
+        return {}
+    return {
+        broker: {
+            "read": config.read_queue_count,
+            "write": config.write_queue_count,
+            "perm": config.perm,
+            "order": config.order,
+            "attributes": dict(config.attributes),
+        }
+        for broker, config in sorted(configs.items())
+    }
+
+
+CHANGES = (
+    Change(path="/topics", action="create_topic", role=Role.ADMIN, ask=_ask_create, make=_create),
+    Change(path="/topics/{topic}/change", action="change_topic", role=Role.ADMIN, ask=_ask_change, make=_change),
+    Change(path="/topics/{topic}/delete", action="delete_topic", role=Role.ADMIN, ask=_ask_delete, make=_delete),
+)

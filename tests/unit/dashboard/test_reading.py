@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
-from functools import partial
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from orbitmq import Message, Producer, PullConsumer
+from orbitmq import Message, Producer
 from orbitmq.dashboard import reading
+from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.dashboard.reading import latest, tail
 from orbitmq.testing import LocalCluster
 
 pytestmark = pytest.mark.real
 
 
+@asynccontextmanager
+async def opened(cluster: LocalCluster) -> AsyncIterator[ClusterClients]:
+    clients = ClusterClients(cluster.name_servers)
+    try:
+        yield clients
+    finally:
+        await clients.close()
+
+
 async def test_a_tail_begins_now_and_says_how_many_it_leaves_out(tmp_path: Path) -> None:
-    async with LocalCluster(data_dir=tmp_path) as cluster, Producer("makers", cluster.name_servers) as producer:
+    async with (
+        LocalCluster(data_dir=tmp_path) as cluster,
+        Producer("makers", cluster.name_servers) as producer,
+        opened(cluster) as clients,
+    ):
         await producer.send(Message("orders", b"before"))
-        async with aclosing(tail(partial(PullConsumer, name_servers=cluster.name_servers), "orders", "a")) as events:
+        async with aclosing(tail(clients, "orders", tag="a")) as events:
             assert (await anext(events))["messages"] == []
             for number in range(100):
                 await producer.send(Message("orders", b"%d" % number, tag="a"))
@@ -36,9 +50,13 @@ async def test_a_tail_begins_now_and_says_how_many_it_leaves_out(tmp_path: Path)
 
 async def test_a_tail_that_is_behind_goes_on_with_the_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "TAIL_READ_MAX", 10)
-    async with LocalCluster(data_dir=tmp_path) as cluster, Producer("makers", cluster.name_servers) as producer:
+    async with (
+        LocalCluster(data_dir=tmp_path) as cluster,
+        Producer("makers", cluster.name_servers) as producer,
+        opened(cluster) as clients,
+    ):
         await producer.send(Message("orders", b"before"))
-        async with aclosing(tail(partial(PullConsumer, name_servers=cluster.name_servers), "orders", "")) as events:
+        async with aclosing(tail(clients, "orders")) as events:
             await anext(events)
             for number in range(200):
                 await producer.send(Message("orders", b"%d" % number))
@@ -51,11 +69,14 @@ async def test_a_tail_that_is_behind_goes_on_with_the_newest(tmp_path: Path, mon
 
 
 async def test_the_latest_messages_come_newest_first_and_are_not_many(tmp_path: Path) -> None:
-    async with LocalCluster(data_dir=tmp_path) as cluster, Producer("makers", cluster.name_servers) as producer:
-        readers = partial(PullConsumer, name_servers=cluster.name_servers)
+    async with (
+        LocalCluster(data_dir=tmp_path) as cluster,
+        Producer("makers", cluster.name_servers) as producer,
+        opened(cluster) as clients,
+    ):
         for number in range(30):
             await producer.send(Message("orders", b"%d" % number + b"x" * 1_000))
-        found = await latest(readers, "orders", 5)
+        found = await latest(clients, "orders", 5)
         times = [message["stored_at_ms"] for message in found]
         assert len(found) == 5
         assert times == sorted(times, reverse=True)

@@ -11,7 +11,14 @@ from orbitmq.cli.access import command
 from orbitmq.cli.brokers.config import app as config_app
 from orbitmq.cli.brokers.stats import broker_stats, status
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
-from orbitmq.cli.servers.options import PORT_MAX, STRICT_HELP, ConfigOption, LogLevelOption, MetricsPortOption
+from orbitmq.cli.servers.options import (
+    PORT_MAX,
+    STRICT_HELP,
+    ConfigOption,
+    LogLevelOption,
+    MetricsPortOption,
+    refuse_options_before,
+)
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format
 
@@ -58,7 +65,7 @@ def broker(
 ) -> None:
     """Run a broker until Ctrl-C or SIGTERM; with a command: look at brokers that run, and change their settings."""
     if context.invoked_subcommand is not None:
-        _refuse_options_before(context)
+        refuse_options_before(context)
         return
     from orbitmq.broker.failover.making import BrokerProgram, make_broker
     from orbitmq.cli.servers.serving import serve_until_signal, show_ready
@@ -88,17 +95,6 @@ def broker(
         )
 
     run(serve_until_signal(lambda: make_broker(settings), announce))
-
-
-def _refuse_options_before(context: typer.Context) -> None:
-    """Refuse options that would run a broker: they would count for nothing."""
-    for parameter in context.command.params:
-        source = context.get_parameter_source(str(parameter.name))
-        if source is not None and source.name == "COMMANDLINE":
-            command = context.invoked_subcommand
-            raise typer.BadParameter(
-                f"it runs a broker; options of `{command}` stand behind that word", param=parameter
-            )
 
 
 def _read_settings(config: Path | None, overrides: dict[str, Any], strict: bool) -> BrokerConfig:

@@ -25,3 +25,14 @@ MetricsPortOption = Annotated[
         "--metrics-port", min=-1, max=PORT_MAX, help="HTTP port of /metrics, /healthz, /readyz.  [default: none]"
     ),
 ]
+
+
+def refuse_options_before(context: typer.Context) -> None:
+    """Refuse options that would run a server before a command that runs none: they would count for nothing."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if source is not None and source.name == "COMMANDLINE":
+            command = context.invoked_subcommand
+            raise typer.BadParameter(
+                f"it runs a {context.info_name}; options of `{command}` stand behind that word", param=parameter
+            )

@@ -100,7 +100,9 @@ def up(
     else:
         make = partial(Pair, name_server, broker)
     if dashboard:
-        make = partial(_WithDashboard, make, load_dashboard(), dashboard_port)
+        serve, options = load_dashboard()
+        pages = partial(serve, options=options(port=dashboard_port))
+        make = partial(_WithDashboard, make, pages)
 
     def announce(servers: Servers) -> None:
         show_ready(output, nameserver=servers.name_server_address, **servers.facts, data_dir=str(root))
@@ -135,10 +137,9 @@ class Servers(Protocol):
 class _WithDashboard:
     """Servers, and the dashboard that shows them, in one process."""
 
-    def __init__(self, make: Callable[[], Servers], dashboard: type[Dashboard], port: int) -> None:
+    def __init__(self, make: Callable[[], Servers], make_dashboard: Callable[[str], Dashboard]) -> None:
         self._servers = make()
-        self._dashboard_class = dashboard
-        self._port = port
+        self._make = make_dashboard
         self._dashboard: Dashboard | None = None
 
     @property
@@ -148,11 +149,11 @@ class _WithDashboard:
     @property
     def facts(self) -> Mapping[str, str]:
         assert self._dashboard is not None, "not started"
-        return {**self._servers.facts, "dashboard": f"http://{self._dashboard.address}/"}
+        return {**self._servers.facts, "dashboard": self._dashboard.url}
 
     async def start(self) -> None:
         await self._servers.start()
-        dashboard = self._dashboard_class(self._servers.name_server_address, port=self._port)
+        dashboard = self._make(self._servers.name_server_address)
         await dashboard.start()
         self._dashboard = dashboard
 

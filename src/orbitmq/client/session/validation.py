@@ -58,6 +58,7 @@ RULES: Mapping[str, Rule] = {
     "body": instance(bytes, bytearray, memoryview, allowed="bytes"),
     "broker": text,
     "check": function,
+    "client_id": text,
     "cluster": text,
     "commit_interval_ms": INTERVAL_MS,
     "compress_over": whole(0),
@@ -125,6 +126,7 @@ RULES: Mapping[str, Rule] = {
     "window_count_max": COUNT,
     "window_size_max": SIZE,
     "window_span_max": COUNT,
+    "with_stacks": flag,
     "with_topics": flag,
 }
 """The rules of arguments by their names; None passes as well where the signature says so.

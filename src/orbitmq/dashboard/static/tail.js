@@ -45,7 +45,8 @@ form.addEventListener("submit", (event) => {
   let seen = 0;
   let leftOut = 0;
   let behind = false;
-  source = new EventSource(form.dataset.url + "?tag=" + encodeURIComponent(form.elements.tag.value));
+  const query = new URLSearchParams({ tag: form.elements.tag.value, sql: form.elements.sql.value });
+  source = new EventSource(form.dataset.url + "?" + query);
   stop.disabled = false;
   state.textContent = "waiting for messages";
   source.onmessage = (told) => {

@@ -254,6 +254,31 @@ def encode_producer_table(producers: Mapping[str, Iterable[ProducerInfo]]) -> by
     )
 
 
+def decode_producer_table(body: bytes) -> dict[str, tuple[ProducerInfo, ...]]:
+    """Decode the answer to GET_ALL_PRODUCER_INFO.
+
+    Raises:
+        HeaderError: the body is no such answer.
+    """
+    return parse_body(
+        "producers",
+        body,
+        lambda document: {
+            text(group): tuple(map(_parse_producer, infos)) for group, infos in (document.get("data") or {}).items()
+        },
+    )
+
+
+def _parse_producer(document: dict[str, Any]) -> ProducerInfo:
+    return ProducerInfo(
+        text(document["clientId"]),
+        text(document.get("remoteIP") or "").rpartition("/")[2],
+        text(document.get("language") or ""),
+        number(document.get("version") or 0),
+        number(document.get("lastUpdateTimestamp") or 0),
+    )
+
+
 def encode_group_subscription(group: str, topic: str | None, subscription: Subscription | None) -> bytes:
     """Encode the answer to QUERY_SUBSCRIPTION_BY_CONSUMER; None: the group is not online, or reads no such topic."""
     document: dict[str, Any] = {"group": group}

@@ -1,0 +1,164 @@
+"""Changes: from a form to a question, from its confirmation to the change, the audit log, and the page that shows it.
+
+Every change is asked before it is made: the first answer says what it would do, and its form holds the same fields with a
+confirmation. A change needs a role, and the secret of its session.
+"""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from orbitmq.audit import AuditRecord
+from orbitmq.dashboard.answers import HEADERS, Page, answer, error_page, is_json_wanted
+from orbitmq.dashboard.clients import ClusterClients
+from orbitmq.dashboard.forms import Form, parse_form
+from orbitmq.dashboard.sessions import Role, Session
+from orbitmq.errors import InvalidArgument, OrbitError
+
+BODY_SIZE_MAX = 8 * 1024 * 1024
+"""Bytes of a form; a message of 4 MiB may take more in it."""
+CONFIRMED = "confirmed"
+CSRF = "csrf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a change would do.
+
+    Args:
+        text: the question.
+        button: what its button says.
+        columns: of the rows.
+        rows: what would change, one thing a row.
+        is_dangerous: something is lost by it.
+    """
+
+    text: str
+    button: str
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[Any]] = ()
+    is_dangerous: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What a change has done.
+
+    Args:
+        text: said on the page that comes next.
+        location: of that page.
+        before: what was there, for the audit log.
+        after: what is there now.
+    """
+
+    text: str
+    location: str
+    before: Any = None
+    after: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One kind of change.
+
+    Args:
+        path: where its form is sent to; its parts in braces are fields, too.
+        action: its name in the audit log.
+        role: what a user must be.
+        ask: says what it would do, and changes nothing; None: it is made without a question.
+        make: makes it.
+        hidden: fields that the audit log does not show.
+    """
+
+    path: str
+    action: str
+    role: Role
+    make: Callable[[Form, ClusterClients], Awaitable[Done]]
+    ask: Callable[[Form, ClusterClients], Awaitable[Question]] | None = None
+    hidden: frozenset[str] = field(default_factory=frozenset)
+
+
+async def answer_change(request: Request, change: Change, session: Session[ClusterClients]) -> Response:
+    """Answer the form of a change."""
+    try:
+        form = Form({**parse_form(await _body(request)), **request.path_params})
+        problem = csrf_problem(request, session, form)
+        if problem is None and not session.role.may(change.role):
+            problem = f"{session.user} is {session.role}: this needs the role {change.role}"
+        if problem is not None:
+            return answer(request, Page("error.html", "Error", {"error": problem}, 403))
+        if change.ask is not None and form.raw(CONFIRMED) != "yes":
+            question = await change.ask(form, session.clients)
+            return answer(request, _question_page(request, question, form))
+        done = await _make(request, change, session, form)
+    except OrbitError as error:
+        return answer(request, error_page(error))
+    if is_json_wanted(request):
+        return answer(
+            request, Page("error.html", "Done", {"done": done.text, "before": done.before, "after": done.after})
+        )
+    session.notices.append(done.text)
+    return RedirectResponse(done.location, 303, HEADERS)
+
+
+def csrf_problem(request: Request, session: Session[ClusterClients], form: Form) -> str | None:
+    """Return why a form did not come from a page of ours; None: it did."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return "another site has sent this"
+    given = form.raw(CSRF) or request.headers.get("x-csrf-token", "")
+    if not hmac.compare_digest(given.encode(), session.csrf.encode()):
+        return "the page that sent this is of another session: load it again"
+    return None
+
+
+async def _make(request: Request, change: Change, session: Session[ClusterClients], form: Form) -> Done:
+    audit = request.app.state.audit
+    target = {
+        name: value
+        for name, value in form.fields.items()
+        if name not in (CSRF, CONFIRMED) and name not in change.hidden
+    }
+
+    def record(**outcome: Any) -> AuditRecord:
+        now_ms = time.time_ns() // 1_000_000
+        return AuditRecord(at_ms=now_ms, who=session.user, action=change.action, target=target, **outcome)
+
+    try:
+        done = await change.make(form, session.clients)
+    except OrbitError as error:
+        audit.write(record(error=str(error)))
+        raise
+    audit.write(record(before=done.before, after=done.after))
+    return done
+
+
+def _question_page(request: Request, question: Question, form: Form) -> Page:
+    fields = {name: value for name, value in form.fields.items() if name not in (CSRF, CONFIRMED, *request.path_params)}
+    values: Mapping[str, Any] = {
+        "question": question.text,
+        "button": question.button,
+        "columns": question.columns,
+        "rows": question.rows,
+        "is_dangerous": question.is_dangerous,
+        "fields": fields,
+        "action": request.url.path,
+        "back": request.url.path.rpartition("/")[0] or "/",
+    }
+    return Page("question.html", "Confirm", values)
+
+
+async def _body(request: Request) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > BODY_SIZE_MAX:
+            raise InvalidArgument("form", f"{size} bytes", f"at most {BODY_SIZE_MAX} bytes")
+        parts.append(part)
+    return b"".join(parts)

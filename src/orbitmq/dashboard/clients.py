@@ -1,0 +1,59 @@
+"""The clients that pages ask a cluster through, all with one access key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orbitmq.admin import AdminClient
+from orbitmq.admin.access import AccessClient
+from orbitmq.admin.dead_letter_client import DeadLetters
+from orbitmq.client.producer import Producer
+from orbitmq.client.pull_consumer import PullConsumer
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
+
+GROUP = "orbitmq-dashboard"
+"""The group of readers and the name of producers; nothing is committed under it."""
+
+
+class ClusterClients:
+    """Clients of one cluster: those that pages share, and makers of those that one page needs.
+
+    Args:
+        name_servers: `"host:port;host:port"`.
+        timeout_ms: for each request.
+        security: what requests are signed and encrypted with.
+    """
+
+    def __init__(self, name_servers: str, *, timeout_ms: int = 3_000, security: ClientSecurity = UNSECURED) -> None:
+        self.name_servers = name_servers
+        self.timeout_ms = timeout_ms
+        self.security = security
+        self.admin = AdminClient(name_servers, timeout_ms=timeout_ms, **security._asdict())
+        self.pool = ConnectionPool(name="dashboard", **security._asdict())
+        """For requests to one server by itself."""
+
+    async def close(self) -> None:
+        """Close every connection of the shared clients."""
+        await self.admin.close()
+        await self.pool.close()
+
+    def with_security(self, security: ClientSecurity) -> ClusterClients:
+        """Return clients of the same cluster with another access key."""
+        return ClusterClients(self.name_servers, timeout_ms=self.timeout_ms, security=security)
+
+    def reader(self, **options: Any) -> PullConsumer:
+        """Return a consumer that commits nothing, to be opened; `tag` and `sql` choose messages."""
+        return PullConsumer(GROUP, name_servers=self.name_servers, **self.security._asdict(), **options)
+
+    def producer(self) -> Producer:
+        """Return a producer, to be opened."""
+        return Producer(GROUP, self.name_servers, send_timeout_ms=self.timeout_ms, **self.security._asdict())
+
+    def dead_letters(self) -> DeadLetters:
+        """Return a client for dead letters, to be opened."""
+        return DeadLetters(self.name_servers, timeout_ms=self.timeout_ms, **self.security._asdict())
+
+    def access(self) -> AccessClient:
+        """Return a client for users and rules, to be opened."""
+        return AccessClient(self.name_servers, timeout_ms=self.timeout_ms, **self.security._asdict())

@@ -1,0 +1,75 @@
+"""What a browser sends in a form, with errors that name the field. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from urllib.parse import parse_qsl
+
+from orbitmq.errors import InvalidArgument
+
+FIELDS_MAX = 100
+
+
+class Form:
+    """The fields of a form and of the address that it was sent to.
+
+    Raises:
+        InvalidArgument: of each method: the field is missing, or not what is asked for.
+    """
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        self._fields = dict(fields)
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """All of them."""
+        return self._fields
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Return a text without blanks around it."""
+        value = self._fields.get(name, "").strip()
+        if value:
+            return value
+        if default is None:
+            raise InvalidArgument(name, value, "a value")
+        return default
+
+    def raw(self, name: str) -> str:
+        """Return a text as it was typed; empty where there is none."""
+        return self._fields.get(name, "")
+
+    def number(self, name: str, low: int, high: int, default: int | None = None) -> int:
+        """Return a whole number in a range."""
+        value = self._fields.get(name, "").strip()
+        if not value and default is not None:
+            return default
+        digits = value.removeprefix("-")
+        if not (digits.isascii() and digits.isdecimal() and len(digits) <= 19 and low <= int(value) <= high):
+            raise InvalidArgument(name, value, f"a whole number from {low} to {high}")
+        return int(value)
+
+    def choice(self, name: str, allowed: Collection[str]) -> str:
+        """Return one of some words."""
+        value = self._fields.get(name, "").strip()
+        if value not in allowed:
+            raise InvalidArgument(name, value, f"one of {', '.join(allowed)}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """Return whether a box is ticked."""
+        return self._fields.get(name, "") in ("on", "yes", "true")
+
+
+def parse_form(body: bytes) -> dict[str, str]:
+    """Parse an urlencoded form; of a field that comes twice the last one counts.
+
+    Raises:
+        InvalidArgument: it is none, or has too many fields.
+    """
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
+    except ValueError as error:
+        raise InvalidArgument(
+            "form", f"{len(body)} bytes", f"an urlencoded form of {FIELDS_MAX} fields ({error})"
+        ) from None
+    return dict(pairs)

@@ -1,0 +1,128 @@
+"""Who uses the dashboard: roles, sessions, and how often a login may be tried. Pure: time and tokens come in."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+C = TypeVar("C")
+
+SESSIONS_MAX = 1_000
+"""Open sessions; the one that was used least recently ends when there are more."""
+SESSION_MS = 8 * 3_600_000
+"""How long a session lasts after its login."""
+IDLE_MS = 3_600_000
+"""How long it lasts after its last request."""
+ATTEMPTS_MAX, ATTEMPTS_MS = 5, 60_000
+"""Failed logins of one name in so much time; the next ones are refused without a look."""
+NAMES_MAX = 10_000
+
+
+class Role(StrEnum):
+    """What a user may do; each may all that the one before may."""
+
+    READER = "reader"
+    """Look at everything."""
+    OPERATOR = "operator"
+    """Send messages, send them again, set where groups go on, take and give write permission."""
+    ADMIN = "admin"
+    """Create, change and delete topics, groups, users and rules; change settings of brokers."""
+
+    def may(self, needed: Role) -> bool:
+        """Return whether this role includes another one."""
+        return _RANK[self] >= _RANK[needed]
+
+
+_RANK = {role: rank for rank, role in enumerate(Role)}
+
+
+@dataclass(slots=True, kw_only=True)
+class Session(Generic[C]):
+    """A user that is logged in, or, where there is no login, all who reach the port.
+
+    Args:
+        csrf: a secret that every form holds: what another site sends does not know it.
+        clients: what the user's pages ask the cluster with.
+        notices: what is to be said on the next page.
+    """
+
+    user: str
+    role: Role
+    csrf: str
+    clients: C
+    began_ms: int = 0
+    seen_ms: int = 0
+    notices: list[str] = field(default_factory=list)
+
+    def may(self, role: str) -> bool:
+        """Return whether the user may do what a role may; templates ask by its name."""
+        return self.role.may(Role(role))
+
+    def take_notices(self) -> list[str]:
+        """Return what is to be said, once."""
+        taken, self.notices = self.notices, []
+        return taken
+
+
+class Sessions(Generic[C]):
+    """Sessions by the secret of their cookie."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, Session[C]] = OrderedDict()
+
+    def add(self, token: str, session: Session[C], now_ms: int) -> list[Session[C]]:
+        """Open a session; return those that end because there are too many, or because their time is over."""
+        session.began_ms = session.seen_ms = now_ms
+        self._open[token] = session
+        ended = self._expire(now_ms)
+        while len(self._open) > SESSIONS_MAX:
+            ended.append(self._open.popitem(last=False)[1])
+        return ended
+
+    def find(self, token: str | None, now_ms: int) -> Session[C] | None:
+        """Return the session of a cookie; None: there is none, or its time is over."""
+        session = self._open.get(token or "")
+        if session is None or not _is_live(session, now_ms):
+            return None
+        session.seen_ms = now_ms
+        self._open.move_to_end(token or "")
+        return session
+
+    def remove(self, token: str | None) -> Session[C] | None:
+        """End a session, and return it."""
+        return self._open.pop(token or "", None)
+
+    def all(self) -> list[Session[C]]:
+        """Return all that are open."""
+        return list(self._open.values())
+
+    def _expire(self, now_ms: int) -> list[Session[C]]:
+        over = [token for token, session in self._open.items() if not _is_live(session, now_ms)]
+        return [self._open.pop(token) for token in over]
+
+
+def _is_live(session: Session[C], now_ms: int) -> bool:
+    return now_ms - session.began_ms < SESSION_MS and now_ms - session.seen_ms < IDLE_MS
+
+
+class Attempts:
+    """Failed logins by name."""
+
+    def __init__(self) -> None:
+        self._failed: OrderedDict[str, deque[int]] = OrderedDict()
+
+    def may_try(self, name: str, now_ms: int) -> bool:
+        """Return whether a name has failed less often than it may."""
+        times = self._failed.get(name, deque())
+        while times and now_ms - times[0] >= ATTEMPTS_MS:
+            times.popleft()
+        return len(times) < ATTEMPTS_MAX
+
+    def failed(self, name: str, now_ms: int) -> None:
+        """Note a login that failed."""
+        self._failed.setdefault(name, deque(maxlen=ATTEMPTS_MAX)).append(now_ms)
+        self._failed.move_to_end(name)
+        if len(self._failed) > NAMES_MAX:
+            self._failed.popitem(last=False)

@@ -1,0 +1,230 @@
+"""Changes of a running cluster through forms: asked first, made once confirmed, written into the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from orbitmq import Message, Producer, PushConsumer, StoredMessage
+from orbitmq.admin import AdminClient, ResetTo
+from orbitmq.testing import LocalCluster
+
+from .conftest import Browser, browsing
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def reading_only(tmp_path: Path) -> AbstractAsyncContextManager[Browser]:
+    return _reading_only(tmp_path)
+
+
+@asynccontextmanager
+async def _reading_only(tmp_path: Path) -> AsyncIterator[Browser]:
+    async with LocalCluster(data_dir=tmp_path) as cluster, browsing(cluster, is_read_only=True) as browser:
+        yield browser
+
+
+async def bodies(browser: Browser, topic: str) -> list[str]:
+    return [message["body"] for message in (await browser.json(f"/topics/{topic}"))["messages"]]
+
+
+async def test_a_topic_is_created_changed_and_deleted(browser: Browser) -> None:
+    page = await browser.change("/topics", topic="orders", queues=4, perm=6, type="FIFO")
+    assert "orders is made on broker-a" in page
+    (found,) = (await browser.json("/topics/orders"))["settings"]
+    assert (found["read"], found["write"], found["perm"]) == (4, 4, 6)
+    assert found["attributes"] == {"message.type": "FIFO"}
+    page = await browser.change("/topics/orders/change", read=4, write=2, perm=4)
+    assert "orders is changed" in page
+    (found,) = (await browser.json("/topics/orders"))["settings"]
+    assert (found["read"], found["write"], found["perm"]) == (4, 2, 4)
+    page = await browser.change("/topics/orders/delete")
+    assert "orders is deleted from 1 brokers" in page
+    assert (await browser.json("/topics", q="orders"))["topics"] == []
+    created, changed, deleted = browser.audit
+    assert [record.action for record in browser.audit] == ["create_topic", "change_topic", "delete_topic"]
+    assert {record.who for record in browser.audit} == {"local"}
+    assert created.target == {"topic": "orders", "queues": "4", "perm": "6", "type": "FIFO"}
+    assert (changed.before["broker-a"]["perm"], changed.after["broker-a"]["perm"]) == (6, 4)
+    assert deleted.before["broker-a"]["write"] == 2
+
+
+async def test_a_question_says_what_is_lost_and_changes_nothing(browser: Browser) -> None:
+    async with Producer("makers", browser.cluster.name_servers) as producer:
+        for _ in range(3):
+            await producer.send(Message("orders", b"x"))
+    question = (await browser.send("/topics/orders/delete")).text
+    assert "Delete orders with its 3 messages?" in question
+    assert len(await bodies(browser, "orders")) == 3
+    question = (await browser.send("/topics/orders/change", read=2, write=8, perm=6)).text
+    assert "Messages in queues that are not read any more stay unread." in question
+    assert browser.audit == []
+
+
+async def test_a_test_message_has_all_that_the_form_says_and_its_body_is_not_in_the_audit_log(browser: Browser) -> None:
+    await browser.change("/topics", topic="orders", queues=1)
+    form = {"body": '{"n": 1}', "tag": "new", "keys": "k1 k2", "properties": "price=10\ncolour=red"}
+    sent = await browser.send("/topics/orders/send", **form)
+    assert sent.status_code == 303
+    (message,) = (await browser.json("/topics/orders"))["messages"]
+    assert (message["body"], message["tag"], message["keys"]) == ('{"n": 1}', "new", ["k1", "k2"])
+    shown = (await browser.json(f"/topics/orders/messages/{message['message_id']}"))["message"]
+    assert (shown["properties"]["price"], shown["properties"]["colour"]) == ("10", "red")
+    record = browser.audit[-1]
+    assert record.target == {"topic": "orders", "tag": "new", "keys": "k1 k2"}
+    assert record.after["id"] == message["message_id"]
+
+
+async def test_a_message_is_sent_again_as_a_new_one(browser: Browser) -> None:
+    async with Producer("makers", browser.cluster.name_servers) as producer:
+        sent = await producer.send(Message("orders", b"once", keys=["k"]))
+    page = await browser.change(f"/topics/orders/messages/{sent.message_id}/again")
+    assert "sent again" in page
+    assert await bodies(browser, "orders") == ["once", "once"]
+    await browser.change(f"/topics/orders/messages/{sent.message_id}/again", to="others")
+    assert await bodies(browser, "others") == ["once"]
+
+
+async def test_a_client_consumes_a_message_directly(browser: Browser) -> None:
+    seen: list[bytes] = []
+
+    async def handle(message: StoredMessage) -> None:
+        seen.append(message.body)
+
+    async with Producer("makers", browser.cluster.name_servers) as producer:
+        sent = await producer.send(Message("orders", b"one"))
+        async with PushConsumer("billing", browser.cluster.name_servers, message_handler=handle) as consumer:
+            consumer.subscribe("orders")
+            path = f"/topics/orders/messages/{sent.message_id}"
+            while "billing" not in (groups := (await browser.json(path))["groups"]):
+                pass
+            while not seen:
+                await producer.send(Message("others", b"wait"))
+            page = await browser.change(f"{path}/consume", group="billing", client=groups["billing"][0])
+    assert "has consumed it: CR_SUCCESS" in page
+    assert seen.count(b"one") == 2
+    assert browser.audit[-1].after == "CR_SUCCESS"
+
+
+async def test_a_group_is_reset_with_a_preview_cloned_and_deleted(browser: Browser) -> None:
+    async with (
+        Producer("makers", browser.cluster.name_servers) as producer,
+        AdminClient(browser.cluster.name_servers) as admin,
+    ):
+        for _ in range(5):
+            await producer.send(Message("orders", b"x"))
+        assert "billing is made on broker-a" in await browser.change("/groups", group="billing", retries=3)
+        await admin.reset_group("billing", "orders", ResetTo.latest())
+        question = (await browser.send("/groups/billing/reset", topic="orders", to="earliest")).text
+        assert "5 messages come again, 0 are skipped" in question
+        assert sum(lag.lag for lag in (await admin.group_lag("billing", "orders")).values()) == 0
+        await browser.change("/groups/billing/reset", topic="orders", to="earliest")
+        assert sum(lag.lag for lag in (await admin.group_lag("billing", "orders")).values()) == 5
+        question = (await browser.send("/groups/billing/reset", topic="orders", to="offset", at="9999")).text
+        assert "0 messages come again, 5 are skipped" in question
+        await browser.change("/groups/billing/clone", target="copy")
+        assert "copy" in await admin.group_names()
+        assert "billing is deleted" in await browser.change("/groups/billing/delete")
+        assert "billing" not in await admin.group_names()
+    record = next(record for record in browser.audit if record.action == "reset_group")
+    assert sum(record.before.values()) - sum(record.after.values()) == 5
+
+
+async def test_a_group_with_members_is_not_deleted(browser: Browser) -> None:
+    async def handle(_message: StoredMessage) -> None:
+        return None
+
+    await browser.change("/topics", topic="orders", queues=1)
+    async with PushConsumer("billing", browser.cluster.name_servers, message_handler=handle) as consumer:
+        consumer.subscribe("orders")
+        while (
+            not (await browser.client.get("/groups/billing", headers={"accept": "application/json"}))
+            .json()
+            .get("members")
+        ):
+            pass
+        refused = await browser.send("/groups/billing/delete")
+    assert refused.status_code == 400
+    assert "one without members: 1 are online" in refused.text
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "said"),
+    [
+        ("/topics", {"topic": "a b"}, "only letters, digits"),
+        ("/topics", {"topic": "orders", "queues": "0"}, "a whole number from 1 to 1024"),
+        ("/topics", {"topic": "orders", "queues": "x" * 50}, "a whole number from 1 to 1024"),
+        ("/topics", {}, "topic"),
+        ("/topics", {"topic": "orders", "cluster": "nowhere"}, "nowhere"),
+        ("/groups/g/reset", {"topic": "orders", "to": "monday"}, "earliest, latest, time, ago, offset"),
+        ("/groups/g/reset", {"topic": "orders", "to": "time", "at": "noon"}, "a time in UTC"),
+        ("/groups/g/reset", {"topic": "orders", "to": "offset", "at": "-1"}, "a whole number"),
+        ("/topics/none/messages/00/again", {}, "none"),
+    ],
+)
+async def test_bad_fields_are_named_with_their_values_and_change_nothing(
+    browser: Browser, path: str, fields: dict[str, str], said: str
+) -> None:
+    refused = await browser.send(path, **fields)
+    assert refused.status_code in (400, 404)
+    assert said in refused.text
+    assert browser.audit == []
+
+
+async def test_forms_of_other_pages_are_refused(browser: Browser) -> None:
+    secret = await browser.secret()
+    for fields, headers in (
+        ({}, {}),
+        ({"csrf": "x" * 43}, {}),
+        ({"csrf": "ü"}, {}),
+        ({"csrf": secret}, {"sec-fetch-site": "cross-site"}),
+        ({"csrf": secret}, {"sec-fetch-site": "same-site"}),
+    ):
+        answer = await browser.client.post(
+            "/topics", data={**fields, "topic": "evil", "confirmed": "yes"}, headers=headers
+        )
+        assert answer.status_code == 403, (fields, headers)
+    assert (await browser.json("/topics", q="evil"))["topics"] == []
+    assert browser.audit == []
+
+
+async def test_a_form_that_is_too_large_or_none_is_refused(browser: Browser) -> None:
+    large = await browser.client.post("/topics", content=b"x" * (8 * 2**20 + 1))
+    assert (large.status_code, "at most 8388608 bytes" in large.text) == (400, True)
+    many = await browser.client.post("/topics", content=b"&".join(b"a=1" for _ in range(101)))
+    assert many.status_code == 400
+    assert (await browser.client.post("/topics", content=b"\xff\xfe")).status_code in (400, 403)
+    assert (await browser.client.get("/topics/orders/delete")).status_code == 405
+
+
+async def test_a_dashboard_that_is_read_only_changes_nothing_and_shows_no_form(reading_only: Browser) -> None:
+    page = await reading_only.html("/topics")
+    assert 'method="post"' not in page
+    assert "read-only" in page
+    secret = (await reading_only.json("/topics")).get("csrf", "")
+    answer = await reading_only.client.post("/topics", data={"topic": "orders", "csrf": secret, "confirmed": "yes"})
+    assert answer.status_code == 403
+    assert (await reading_only.json("/topics", q="orders"))["topics"] == []
+
+
+async def test_a_change_that_fails_is_in_the_audit_log_with_its_reason(browser: Browser) -> None:
+    failed = await browser.send("/topics/none/delete", confirmed="yes")
+    assert failed.status_code == 404
+    (record,) = browser.audit
+    assert (record.action, record.target) == ("delete_topic", {"topic": "none"})
+    assert "none" in (record.error or "")
+
+
+async def test_programs_change_things_with_the_secret_and_get_json(browser: Browser) -> None:
+    headers = {"accept": "application/json", "x-csrf-token": await browser.secret()}
+    answer: httpx.Response = await browser.client.post(
+        "/topics", data={"topic": "orders", "queues": "2", "confirmed": "yes"}, headers=headers
+    )
+    assert answer.status_code == 200
+    assert answer.json()["done"] == "orders is made on broker-a"
+    assert answer.json()["after"]["broker-a"]["read"] == 2

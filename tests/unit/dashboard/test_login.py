@@ -1,0 +1,198 @@
+"""Logins: users of a file and of the cluster, roles, cookies, and what they keep out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from orbitmq.dashboard.app import COOKIE, DashboardOptions
+from orbitmq.dashboard.clients import ClusterClients
+from orbitmq.dashboard.sessions import Role
+from orbitmq.dashboard.users import ClusterLogins, LocalLogins, LocalUser, format_user, load_users
+from orbitmq.errors import ConfigError
+from orbitmq.net.security.client_security import ClientSecurity
+from orbitmq.testing import LocalCluster
+from orbitmq.wire.signature import Credentials
+
+from .conftest import Browser, browsing
+
+PASSWORDS = {"rita": "reading", "otto": "operating", "anna": "administering"}
+ROLES = dict(zip(PASSWORDS, Role, strict=True))
+
+
+def local_logins() -> LocalLogins:
+    lines = [format_user(name, ROLES[name], password).split() for name, password in PASSWORDS.items()]
+    return LocalLogins({name: LocalUser(Role(role), hashed) for name, role, hashed in lines})
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> AbstractAsyncContextManager[Browser]:
+    return _guarded(tmp_path)
+
+
+@asynccontextmanager
+async def _guarded(tmp_path: Path) -> AsyncIterator[Browser]:
+    async with LocalCluster(data_dir=tmp_path) as cluster, browsing(cluster, logins=local_logins()) as browser:
+        yield browser
+
+
+async def log_in(browser: Browser, name: str, password: str, to: str = "/") -> httpx.Response:
+    return await browser.client.post("/login", data={"name": name, "password": password, "to": to})
+
+
+@pytest.mark.real
+async def test_nothing_is_shown_without_a_login(guarded: Browser) -> None:
+    for path in ("/", "/topics", "/topics/orders/tail", "/groups", "/messages?topic=a"):
+        page = await guarded.client.get(path)
+        assert (page.status_code, page.headers["location"].split("?")[0]) == (303, "/login"), path
+        assert (await guarded.client.get(path, headers={"accept": "application/json"})).status_code == 401
+    assert (await guarded.client.post("/topics", data={"topic": "orders", "confirmed": "yes"})).status_code == 401
+    assert "password" in (await guarded.html("/login"))
+    assert (await guarded.client.get("/static/style.css")).status_code == 200
+
+
+@pytest.mark.real
+async def test_a_login_leads_back_to_the_page_and_its_cookie_is_kept_from_scripts(guarded: Browser) -> None:
+    answer = await log_in(guarded, "rita", PASSWORDS["rita"], "/topics?q=a")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/topics?q=a")
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=lax" in cookie
+    assert "rita, reader" in await guarded.html("/topics")
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "to", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", "/a\r\nx: y"]
+)
+async def test_a_login_leads_to_no_other_site(guarded: Browser, to: str) -> None:
+    assert (await log_in(guarded, "rita", PASSWORDS["rita"], to)).headers["location"] == "/"
+
+
+@pytest.mark.real
+async def test_wrong_passwords_and_names_are_refused_alike_and_too_many_wait(guarded: Browser) -> None:
+    wrong = await log_in(guarded, "rita", "guess")
+    unknown = await log_in(guarded, "someone", "guess")
+    assert (wrong.status_code, unknown.status_code) == (403, 403)
+    assert wrong.text == unknown.text
+    assert COOKIE not in guarded.client.cookies
+    for _ in range(4):
+        await log_in(guarded, "rita", "guess")
+    assert "try again in a minute" in (await log_in(guarded, "rita", PASSWORDS["rita"])).text
+    assert (await log_in(guarded, "otto", PASSWORDS["otto"])).status_code == 303
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("name", "statuses"), [("rita", (403, 403)), ("otto", (403, 404)), ("anna", (200, 404))])
+async def test_a_role_decides_what_may_be_changed(guarded: Browser, name: str, statuses: tuple[int, int]) -> None:
+    await log_in(guarded, name, PASSWORDS[name])
+    page = await guarded.html("/topics")
+    assert ("Create a topic" in page) is (name == "anna")
+    create = await guarded.send("/topics", topic="orders", queues=1)
+    reset = await guarded.send("/groups/g/reset", topic="none", to="earliest")
+    assert (create.status_code, reset.status_code) == statuses
+    if 403 in statuses:
+        assert f"{name} is {ROLES[name]}: this needs the role" in create.text
+
+
+@pytest.mark.real
+async def test_the_secret_of_one_session_does_not_count_in_another(guarded: Browser) -> None:
+    await log_in(guarded, "anna", PASSWORDS["anna"])
+    secret = await guarded.secret()
+    await log_in(guarded, "anna", PASSWORDS["anna"])
+    answer = await guarded.client.post("/topics", data={"topic": "orders", "confirmed": "yes", "csrf": secret})
+    assert answer.status_code == 403
+
+
+@pytest.mark.real
+async def test_a_logout_ends_the_session_and_another_site_cannot_do_it(guarded: Browser) -> None:
+    await log_in(guarded, "anna", PASSWORDS["anna"])
+    await guarded.client.post("/logout", data={"csrf": "guess"})
+    guarded.client.cookies.clear()
+    await log_in(guarded, "anna", PASSWORDS["anna"])
+    cookie = guarded.client.cookies[COOKIE]
+    await guarded.client.post("/logout", data={"csrf": await guarded.secret()})
+    guarded.client.cookies.set(COOKIE, cookie)
+    assert (await guarded.client.get("/topics")).status_code == 303
+
+
+@pytest.mark.real
+async def test_the_audit_log_names_the_user(guarded: Browser) -> None:
+    await log_in(guarded, "anna", PASSWORDS["anna"])
+    await guarded.change("/topics", topic="orders", queues=1)
+    assert [record.who for record in guarded.audit] == ["anna"]
+
+
+@pytest.mark.real
+async def test_users_of_the_cluster_log_in_with_their_key_and_the_brokers_judge_them(tmp_path: Path) -> None:
+    settings = {
+        "authenticationEnabled": "true",
+        "authorizationEnabled": "true",
+        "initAuthenticationUser": '{"username":"root","password":"a long secret"}',
+        "innerClientAuthenticationCredentials": '{"accessKey":"root","secretKey":"a long secret"}',
+    }
+    async with LocalCluster(data_dir=tmp_path, settings=settings) as cluster:
+        root = ClientSecurity(Credentials("root", "a long secret"))
+        clients = ClusterClients(cluster.name_servers, security=root)
+        try:
+            async with browsing(cluster, logins=ClusterLogins(clients)) as browser:
+                assert (await log_in(browser, "root", "another secret")).status_code == 403
+                assert (await log_in(browser, "root", "a long secret")).status_code == 303
+                assert "orders is made" in await browser.change("/topics", topic="orders", queues=1)
+                assert [record.who for record in browser.audit] == ["root"]
+        finally:
+            await clients.close()
+
+
+@pytest.mark.real
+async def test_a_cluster_that_checks_no_signature_has_no_login(tmp_path: Path) -> None:
+    async with LocalCluster(data_dir=tmp_path) as cluster:
+        clients = ClusterClients(cluster.name_servers)
+        try:
+            async with browsing(cluster, logins=ClusterLogins(clients)) as browser:
+                refused = await log_in(browser, "anyone", "anything")
+                assert refused.status_code == 502
+                assert "authenticationEnabled is off" in refused.text
+                assert COOKIE not in browser.client.cookies
+        finally:
+            await clients.close()
+
+
+def test_other_machines_need_a_login() -> None:
+    with pytest.raises(ConfigError, match="host"):
+        DashboardOptions(host="0.0.0.0")
+    assert DashboardOptions(host="0.0.0.0", logins=local_logins()).host == "0.0.0.0"
+    with pytest.raises(ConfigError, match="private_key"):
+        DashboardOptions(certificate=Path("cert.pem"))
+
+
+def test_a_file_of_users_is_read_as_it_is_printed(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    path.write_text(f"# who\n\n{format_user('anna', Role.ADMIN, 'x')}\n")
+    users = load_users(path)
+    assert (list(users), users["anna"].role) == (["anna"], Role.ADMIN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "anna admin", "anna chief $argon2id$x", "anna admin plain", "a admin $argon2id$x\na reader $argon2id$y"],
+)
+def test_a_bad_file_of_users_is_refused_by_its_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "users"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="users"):
+        load_users(path)
+    with pytest.raises(ConfigError, match="users"):
+        load_users(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    ("name", "password"), [("", "x"), ("a b", "x"), ("#a", "x"), ("a", ""), ("a", "x" * 257), ("a\n", "x")]
+)
+def test_a_user_that_no_line_can_hold_is_refused(name: str, password: str) -> None:
+    with pytest.raises(ConfigError):
+        format_user(name, Role.READER, password)
