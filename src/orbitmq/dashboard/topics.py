@@ -12,20 +12,10 @@ from orbitmq.admin import AdminClient
 from orbitmq.dashboard.answers import Page, paged
 from orbitmq.dashboard.reading import latest
 from orbitmq.errors import ClientError
-from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_reserved_topic
+from orbitmq.model.topic import TOPIC_KINDS, kind_of
 
 _LATEST_COUNT = 20
 _AT_A_TIME = 16
-KINDS = ("user", "retry", "dead letters", "system")
-
-
-def kind_of(topic: str) -> str:
-    """Return what a topic is for, one of `KINDS`."""
-    if topic.startswith(RETRY_PREFIX):
-        return "retry"
-    if topic.startswith(DLQ_PREFIX):
-        return "dead letters"
-    return "system" if is_reserved_topic(topic) else "user"
 
 
 async def topics(request: Request, admin: AdminClient) -> Page:
@@ -45,7 +35,9 @@ async def topics(request: Request, admin: AdminClient) -> Page:
 
     rows = await asyncio.gather(*map(row, shown))
     return Page(
-        "topics.html", "Topics", {"topics": rows, "page": page, "q": wanted, "kind": kind, "kinds": ("all", *KINDS)}
+        "topics.html",
+        "Topics",
+        {"topics": rows, "page": page, "q": wanted, "kind": kind, "kinds": ("all", *TOPIC_KINDS)},
     )
 
 
