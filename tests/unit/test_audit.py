@@ -38,7 +38,7 @@ def test_a_record_is_one_line_whatever_its_texts_hold(text: str) -> None:
 
 
 def test_values_that_json_does_not_know_become_text() -> None:
-    assert json.loads(format_record(record(after={1, 1})))["after"] == "{1}"
+    assert json.loads(format_record(record(after={1})))["after"] == "{1}"
 
 
 def test_records_are_appended_to_what_the_file_has(tmp_path: Path) -> None:
