@@ -30,7 +30,10 @@ async def change(assistant: Assistant, tool: str, **arguments: Any) -> Any:
 
 
 async def test_a_topic_is_created_as_its_dry_run_said(assistant: Assistant) -> None:
-    would, did = await change(assistant, "create_topic", topic="orders", read_queues=3, write_queues=2)
+    attributes = {"+message.type": "FIFO"}
+    would, did = await change(
+        assistant, "create_topic", topic="orders", read_queues=3, write_queues=2, attributes=attributes
+    )
     assert would["after"] == did["after"]
     assert [(row["broker"], row["read_queues"], row["write_queues"]) for row in did["after"]] == [("broker-a", 3, 2)]
     assert (await assistant.admin.topic_configs("orders"))["broker-a"].read_queue_count == 3
@@ -41,6 +44,11 @@ async def test_a_dry_run_creates_nothing(assistant: Assistant) -> None:
     await assistant.ask("create_topic", topic="orders")
     assert "orders" not in await assistant.admin.topic_list()
     assert "orders" in await assistant.refused("topic", topic="orders")
+
+
+@pytest.mark.parametrize("tool", ["create_topic", "change_topic"])
+async def test_an_attribute_without_a_sign_is_refused(assistant: Assistant, tool: str) -> None:
+    assert "message.type" in await assistant.refused(tool, topic="orders", attributes={"message.type": "FIFO"})
 
 
 async def test_a_topic_that_exists_is_not_created(assistant: Assistant) -> None:
@@ -128,6 +136,20 @@ async def test_dead_letters_are_sent_again_once(assistant: Assistant) -> None:
     assert [row["topic"] for row in did["after"]] == ["orders", "orders"]
     assert (await assistant.ask("topic", topic="orders"))["messages"] == 2
     assert (await assistant.ask("resend_dead_letters", group="billing"))["after"] == []
+
+
+async def test_a_dead_letter_that_cannot_be_sent_again_is_told_and_holds_up_no_other(assistant: Assistant) -> None:
+    await create(assistant, "orders")
+    topic = DLQ_PREFIX + "billing"
+    await assistant.admin.create_topic(TopicConfig(topic=topic, read_queue_count=1, write_queue_count=1))
+    await send(assistant, Message(topic, b"lost"), Message(topic, b"bad", properties={"DLQ_ORIGIN_TOPIC": "orders"}))
+    would = await assistant.ask("resend_dead_letters", group="billing")
+    assert [sorted(row) for row in would["after"]] == [["place", "problem"], ["place", "topic"]]
+    did = await assistant.ask("resend_dead_letters", group="billing", dry_run=False)
+    assert [row.get("topic") for row in did["after"]] == ["orders", None]
+    assert "no origin topic" in did["after"][1]["problem"]
+    (record,) = assistant.audit.kept
+    assert len(record.after) == 2
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,6 @@ def test_no_message_takes_more_than_a_part_of_an_answer(byte: bytes) -> None:
 
 
 def test_properties_that_do_not_fit_are_counted() -> None:
-    found = content(stored(**{f"name-{number:04}": "value" for number in range(1_000)}))
+    found = content(stored(b"", **{f"name-{number:04}": "value" for number in range(1_000)}))
     assert found["properties_total"] == 1_000
     assert 0 < len(found["properties"]) < 1_000

@@ -28,6 +28,13 @@ def test_an_audit_log_that_cannot_be_written_is_refused(orbitmq, served, tmp_pat
     assert served.services == []
 
 
+def test_an_audit_log_without_changes_is_a_usage_error(orbitmq, tmp_path):
+    refused = orbitmq("mcp", "--audit-log", tmp_path / "audit.log")
+    assert refused.code == 2
+    assert "--allow-changes" in refused.err
+    assert not (tmp_path / "audit.log").exists()
+
+
 def test_without_its_packages_it_says_what_to_install():
     code = "import sys; sys.modules['mcp'] = None; from orbitmq.cli.main import main; sys.exit(main(['mcp']))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, stdin=subprocess.DEVNULL)
