@@ -6,13 +6,13 @@ import base64
 import binascii
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from orbitmq.admin import QueueReset, ResetTo, TopicChange
-from orbitmq.admin.dead_letters import DeadLetterSelection, parse_place
+from orbitmq.admin.dead_letters import DeadLetter, DeadLetterSelection, parse_place
 from orbitmq.assistants.arguments import (
     RESENT_MAX,
     SENT_BODY_LENGTH_MAX,
@@ -63,7 +63,9 @@ async def create_topic(
     write_queues: Queues = 8,
     perm: Perm = 6,
     order: bool = False,
-    attributes: Annotated[dict[str, str], Field(max_length=16, description='Such as {"+message.type": "FIFO"}.')] = {},  # noqa: B006 - pydantic copies it
+    attributes: Annotated[
+        dict[str, str], Field(max_length=16, description='Such as {"+message.type": "FIFO"}, with the sign.')
+    ] = {},  # noqa: B006 - pydantic copies it
     cluster: Cluster = None,
     broker: Broker = None,
 ) -> Plan:
@@ -71,6 +73,7 @@ async def create_topic(
     _check_users_own(topic)
     if existing := await _configs(clients, topic):
         raise ClientError(f"the topic {topic} exists on {', '.join(sorted(existing))}: use change_topic")
+    TopicChange(attributes=attributes)  # checks their names
     masters = await _masters(clients, cluster, broker)
     config = TopicConfig(
         topic=topic,
@@ -85,7 +88,8 @@ async def create_topic(
         await clients.admin.create_topic(config, cluster=cluster, broker=broker)
         return [setting_row(setting) for setting in (await clients.admin.topic_configs(topic)).items()]
 
-    after = [setting_row((name, config)) for name in sorted(masters)]
+    shown = replace(config, attributes=_attributes({}, attributes))
+    after = [setting_row((name, shown)) for name in sorted(masters)]
     return Plan(f"create the topic {topic} on {_names(masters)}", [], after, carry_out)
 
 
@@ -194,20 +198,26 @@ async def resend_dead_letters(
     place = None if start is None else parse_place(start)
     selection = DeadLetterSelection(start=place, ids=frozenset(ids), count_max=count)
     only_unsent = not again and selection.is_from_the_beginning
-    before, after = [], []
+    before: list[dict[str, Any]] = []
+    after: list[dict[str, Any]] = []
     async with clients.dead_letters() as client:
         async with aclosing(client.read(group, selection, only_unsent=only_unsent)) as letters:
             async for letter in letters:
                 before.append({"place": str(letter.place), "origin_id": letter.origin_id})
-                after.append({"place": str(letter.place), "topic": letter.again(topic).topic})
+                after.append({"place": str(letter.place), **_goes_to(letter, topic)})
 
     async def carry_out() -> Rows:
         sent: list[dict[str, Any]] = []
-        async with clients.dead_letters() as client:
-            async with aclosing(client.resend(group, selection, topic=topic, again=again)) as letters:
-                async for letter, result in letters:
-                    row = {"place": str(letter.place), "topic": result.queue.topic, "message_id": result.message_id}
-                    sent.append({**row, "status": str(result.status)})
+        try:
+            async with clients.dead_letters() as client:
+                async with aclosing(client.resend(group, selection, topic=topic, again=again)) as letters:
+                    async for letter, result in letters:
+                        row = {"place": str(letter.place), "topic": result.queue.topic, "message_id": result.message_id}
+                        sent.append({**row, "status": str(result.status)})
+        except (ClientError, InvalidArgument) as error:
+            if not sent:
+                raise
+            sent.append({"problem": str(error)})  # those before it are sent
         return sent
 
     return Plan(f"send {len(after)} dead letters of the group {group} again", before, after, carry_out)
@@ -311,6 +321,13 @@ def _offsets(changes: Sequence[QueueReset], which: Literal["before", "after"]) -
         }
         for change in changes
     ]
+
+
+def _goes_to(letter: DeadLetter, topic: str | None) -> dict[str, Any]:
+    try:
+        return {"topic": letter.again(topic).topic}
+    except InvalidArgument as error:
+        return {"problem": str(error)}
 
 
 def _names(names: Mapping[str, Any]) -> str:

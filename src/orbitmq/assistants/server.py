@@ -8,7 +8,6 @@ import os
 import socket
 import stat
 import sys
-from collections.abc import AsyncIterator
 from importlib.metadata import version
 from typing import Any
 
@@ -75,35 +74,49 @@ async def serve_stdio(clients: Clients, audit: LogOfChanges | None) -> None:
         FrameError: a line on stdin has more than `REQUEST_SIZE_MAX` bytes.
     """
     server = make_server(clients, audit)
+    lines: Any = None
     try:
-        async with stdio_server(await _stdin()) as (read_stream, write_stream):
+        # Elsewhere than in a pipe the protocol's package reads stdin, in a thread: a signal would not interrupt that.
+        if _is_pipe(sys.stdin.fileno()):
+            lines = _Lines()
+            await lines.open()
+        async with stdio_server(lines) as (read_stream, write_stream):
             await server.run(read_stream, write_stream, server.create_initialization_options())
     finally:
         await clients.close()
+    if lines is not None and lines.error is not None:
+        raise lines.error
 
 
-async def _stdin() -> Any:
-    """Return the lines of stdin where it is a pipe; None elsewhere, where the protocol's package reads it in a thread.
-
-    That thread cannot be interrupted: a signal would end the process only when stdin ends.
-    """
-    mode = os.fstat(sys.stdin.fileno()).st_mode
-    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
-        return None
-    reader = asyncio.StreamReader(limit=REQUEST_SIZE_MAX)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    return _lines(reader)
+def _is_pipe(descriptor: int) -> bool:
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
-async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[str]:
-    while True:
+class _Lines:
+    """The lines of stdin, read by the event loop; `error` says why they ended early."""
+
+    def __init__(self) -> None:
+        self.error: FrameError | None = None
+        self._reader = asyncio.StreamReader(limit=REQUEST_SIZE_MAX)
+
+    async def open(self) -> None:
+        """Begin to read."""
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(self._reader), sys.stdin)
+
+    def __aiter__(self) -> _Lines:
+        return self
+
+    async def __anext__(self) -> str:
         try:
-            line = await reader.readline()
+            line = await self._reader.readline()
         except ValueError:
-            raise FrameError(f"a request has more than {REQUEST_SIZE_MAX} bytes") from None
+            self.error = FrameError(f"a request has more than {REQUEST_SIZE_MAX} bytes")
+            line = b""
         if not line:
-            return
-        yield line.decode("utf-8", "replace")
+            raise StopAsyncIteration
+        return line.decode("utf-8", "replace")
 
 
 class HttpServer:

@@ -45,10 +45,12 @@ def mcp(
         Path | None,
         typer.Option("--audit-log", help="Append a line of JSON for each change to this file; without it, to the log."),
     ] = None,
-    log_level: LogLevelOption = LogLevel.INFO,
+    log_level: LogLevelOption = LogLevel.WARNING,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Serve tools for assistants on stdio, or with --http until Ctrl-C or SIGTERM. Nothing is changed without --allow-changes."""
+    if audit_log is not None and not allow_changes:
+        raise typer.BadParameter("there are no changes without --allow-changes", param_hint="--audit-log")
     servers = load_server()
 
     from orbitmq.assistants.clients import Clients
