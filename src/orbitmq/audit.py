@@ -101,7 +101,10 @@ class AuditFile:
 
 
 class AuditLogging:
-    """Writes records to the process's log."""
+    """Writes records to the process's log, whatever the level of its other lines is."""
+
+    def __init__(self) -> None:
+        log.setLevel(logging.INFO)
 
     def write(self, record: AuditRecord) -> None:
         """Log a record at INFO."""

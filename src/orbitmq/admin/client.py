@@ -352,13 +352,18 @@ class AdminClient:
         """
         return await self._groups.reset(group, topic, to, broker=broker, queue_id=queue_id, dry_run=dry_run)
 
-    async def clone_group(self, source: str, target: str, topic: str | None = None) -> list[QueueReset]:
+    async def clone_group(
+        self, source: str, target: str, topic: str | None = None, *, dry_run: bool = False
+    ) -> list[QueueReset]:
         """Let a group that is offline go on where another one is; it is made if it is not there.
+
+        Args:
+            dry_run: make and change nothing, and return what would be changed.
 
         Raises:
             ClientError: `source` has no offsets, or `target` has clients online.
         """
-        return await self._groups.clone(source, target, topic)
+        return await self._groups.clone(source, target, topic, dry_run=dry_run)
 
     async def create_group(
         self, config: GroupConfig, *, cluster: str | None = None, broker: str | None = None

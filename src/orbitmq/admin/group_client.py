@@ -272,10 +272,15 @@ class GroupAdmin:
             )
         await self._tell(address, header, b"")
 
-    async def clone(self, source: str, target: str, topic: str | None = None) -> list[QueueReset]:
+    async def clone(
+        self, source: str, target: str, topic: str | None = None, *, dry_run: bool = False
+    ) -> list[QueueReset]:
         """Let a group go on where another one is, in a topic or in all that the other one reads; make it if it is not there.
 
         Queues in which the other one has no offset are left out: there the group begins as a new one does.
+
+        Args:
+            dry_run: make and change nothing, only return what would be changed.
 
         Raises:
             ClientError: the other group has no offsets, a broker has no master, or the one has clients online.
@@ -298,7 +303,8 @@ class GroupAdmin:
         brokers = sorted({queue.broker_name for queue in places})
         ways = {}
         for name in brokers:
-            await self._make_like(masters[name], source, target)
+            if not dry_run:
+                await self._make_like(masters[name], source, target)
             if await self._connections(masters[name], target) is not None:
                 raise ClientError(f"the group {target} has clients online: stop them first")
             ways[name] = await self._way(name, masters[name], target)
@@ -307,7 +313,8 @@ class GroupAdmin:
             QueueReset(queue, before[queue].committed if queue in before else 0, place.committed)
             for queue, place in places.items()
         ]
-        await self._set_all(target, changes, masters, ways)
+        if not dry_run:
+            await self._set_all(target, changes, masters, ways)
         return changes
 
     async def _has_committed(self, address: str, group: str, queue: MessageQueue) -> bool:

@@ -36,6 +36,7 @@ COMMANDS = {
     "stats": "orbitmq.cli.brokers.stats",
     "cluster": "orbitmq.cli.cluster",
     "dashboard": "orbitmq.cli.servers.dashboard",
+    "mcp": "orbitmq.cli.servers.mcp",
     "health": "orbitmq.cli.health",
     "doctor": "orbitmq.cli.doctor",
     "store": "orbitmq.cli.store.app",

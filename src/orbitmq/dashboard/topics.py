@@ -18,30 +18,12 @@ from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import latest
 from orbitmq.dashboard.sessions import Role
 from orbitmq.errors import OrbitError, RouteNotFound
-from orbitmq.model.topic import (
-    DLQ_PREFIX,
-    QUEUES_MAX,
-    RETRY_PREFIX,
-    Perm,
-    TopicConfig,
-    check_name,
-    is_reserved_topic,
-)
+from orbitmq.model.topic import QUEUES_MAX, TOPIC_KINDS, Perm, TopicConfig, check_name, kind_of
 
 _LATEST_COUNT = 20
 _GROUPS_MAX = 50
 """Groups of a topic whose lag is shown."""
 _AT_A_TIME = 16
-KINDS = ("user", "retry", "dead letters", "system")
-
-
-def kind_of(topic: str) -> str:
-    """Return what a topic is for, one of `KINDS`."""
-    if topic.startswith(RETRY_PREFIX):
-        return "retry"
-    if topic.startswith(DLQ_PREFIX):
-        return "dead letters"
-    return "system" if is_reserved_topic(topic) else "user"
 
 
 async def topics(request: Request, clients: ClusterClients) -> Page:
@@ -62,7 +44,9 @@ async def topics(request: Request, clients: ClusterClients) -> Page:
 
     rows = await asyncio.gather(*map(row, shown))
     return Page(
-        "topics.html", "Topics", {"topics": rows, "page": page, "q": wanted, "kind": kind, "kinds": ("all", *KINDS)}
+        "topics.html",
+        "Topics",
+        {"topics": rows, "page": page, "q": wanted, "kind": kind, "kinds": ("all", *TOPIC_KINDS)},
     )
 
 

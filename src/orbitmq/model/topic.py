@@ -40,6 +40,7 @@ _NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 _SYSTEM_TOPICS = frozenset(
     (AUTO_CREATE_TOPIC, SCHEDULE_TOPIC, "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT", "BenchmarkTest")
 )
+TOPIC_KINDS = ("user", "retry", "dead letters", "system")
 _SYSTEM_PREFIXES = ("RMQ_SYS_", "rmq_sys_", "%SYS%")
 
 
@@ -121,3 +122,12 @@ def is_reserved_topic(topic: str) -> bool:
     their groups.
     """
     return topic in _SYSTEM_TOPICS or topic.startswith(_SYSTEM_PREFIXES)
+
+
+def kind_of(topic: str) -> str:
+    """Return what a topic is for, one of `TOPIC_KINDS`, by its name alone."""
+    if topic.startswith(RETRY_PREFIX):
+        return "retry"
+    if topic.startswith(DLQ_PREFIX):
+        return "dead letters"
+    return "system" if is_reserved_topic(topic) else "user"

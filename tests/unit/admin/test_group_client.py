@@ -169,7 +169,10 @@ async def test_a_group_is_copied_made_and_deleted() -> None:
     async with serve() as (cluster, admin):
         await read_all(cluster)
         await admin.create_group(GroupConfig(group="g", retry_times_max=3))
+        would = await admin.clone_group("g", "h", dry_run=True)
+        assert "h" not in await admin.group_names()
         changes = await admin.clone_group("g", "h")
+        assert changes == would
         assert sum(change.after for change in changes) == 8
         assert await lag_of(admin, "h") == 0
         assert (await admin.group_status("h")).settings["broker-a"].retry_times_max == 3

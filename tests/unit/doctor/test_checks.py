@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -41,7 +42,7 @@ PAGE = Path(__file__).parents[3] / "docs/reference/doctor.md"
 DAY_MS = 24 * HOUR_MS
 
 
-def with_broker(**changes: object) -> Snapshot:
+def with_broker(**changes: Any) -> Snapshot:
     """The sample, in which the broker a is otherwise."""
     return sample(brokers=(broker("a", **changes), *sample().brokers[1:]))
 
@@ -50,8 +51,8 @@ def with_runtime(**values: str) -> Snapshot:
     return with_broker(runtime=dict(broker("a").runtime) | values)
 
 
-def with_config(**changes: object) -> Snapshot:
-    config = replace(broker("a").topics[TOPIC], **changes)  # type: ignore[arg-type]
+def with_config(**changes: Any) -> Snapshot:
+    config = replace(broker("a").topics[TOPIC], **changes)
     return with_broker(topics={TOPIC: config})
 
 
@@ -63,10 +64,10 @@ def behind(delay_ms: int, *clients: object, count: int = 50) -> Snapshot:
     """The sample, whose group is behind in one queue."""
     found = {f"client-{number}": one for number, one in enumerate(clients)}
     committed = {GROUP: dict.fromkeys(QUEUES, 200) | {QUEUES[0]: 200 - count}}
-    return sample(groups={GROUP: group(found, {QUEUES[0]: delay_ms})}, committed=committed)  # type: ignore[arg-type]
+    return sample(groups={GROUP: group(found, {QUEUES[0]: delay_ms})}, committed=committed)
 
 
-def slow(**changes: object) -> Snapshot:
+def slow(**changes: Any) -> Snapshot:
     return behind(15 * 60_000, client(*QUEUES, **changes))
 
 

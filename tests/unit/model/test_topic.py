@@ -6,7 +6,7 @@ import pytest
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.delay_levels import DELAY_LEVELS, DELAY_LEVELS_MAX, DELAY_LEVELS_TEXT, parse_delay_levels
-from orbitmq.model.topic import NAME_LENGTH_MAX, DataVersion, Perm, TopicConfig, check_name, is_reserved_topic
+from orbitmq.model.topic import NAME_LENGTH_MAX, DataVersion, Perm, TopicConfig, check_name, is_reserved_topic, kind_of
 
 
 @pytest.mark.parametrize("name", ["a", "%RETRY%group-1", "A_b|c", "x" * NAME_LENGTH_MAX])
@@ -115,3 +115,11 @@ def test_what_is_no_list_of_delays_is_refused_with_what_is_allowed(text: str) ->
 
 def test_the_limits_themselves_are_allowed() -> None:
     assert len(parse_delay_levels(" ".join(["36500d"] * DELAY_LEVELS_MAX))) == DELAY_LEVELS_MAX
+
+
+@pytest.mark.parametrize(
+    ("topic", "kind"),
+    [("orders", "user"), ("%RETRY%g", "retry"), ("%DLQ%g", "dead letters"), ("RMQ_SYS_TRACE_TOPIC", "system")],
+)
+def test_a_topics_kind_is_told_by_its_name(topic, kind):
+    assert kind_of(topic) == kind

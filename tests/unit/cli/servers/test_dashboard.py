@@ -23,7 +23,7 @@ def test_it_listens_on_this_machine_alone(orbitmq, served):
     refused = orbitmq("dashboard", "--host", "0.0.0.0", "--port", 0)
     assert refused.code != 0
     assert "host" in refused.err
-    assert "there is no login yet" in refused.err
+    assert "without a login" in refused.err
     assert served.services == []
 
 

@@ -1,0 +1,184 @@
+"""Tools that read: brokers, topics, routes and groups. What `orbitmq doctor` finds belongs here, too, as one more function."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from orbitmq.admin.brokers import find_brokers
+from orbitmq.admin.groups import GroupStatus
+from orbitmq.assistants.answers import Answer, Table, page, paged, time_text
+from orbitmq.assistants.arguments import Count, Group, Kind, Search, Start, Topic
+from orbitmq.assistants.clients import Clients
+from orbitmq.errors import ClientError
+from orbitmq.model.topic import TopicConfig, kind_of
+
+AT_A_TIME = 16
+"""Topics, or groups, that are asked for at the same time."""
+_TOPICS_COUNT = 50
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+async def clusters(clients: Clients, start: Start = 0, count: Count = 100) -> Answer:
+    """List all brokers with cluster, role, address, version, rates and disk; those with problems or warnings come first."""
+    found = await find_brokers(clients.admin)
+    rows = [{**row, "earliest_at": time_text(row.pop("earliest_ms"))} for row in found.rows]
+    return Answer({"without_master": found.without_master}, {"brokers": page(rows, start, count)})
+
+
+async def topics(
+    clients: Clients, search: Search = "", kind: Kind = "user", start: Start = 0, count: Count = _TOPICS_COUNT
+) -> Answer:
+    """List topics by a part of their names and their kind, with their queues and how many messages they hold."""
+    names = [
+        name
+        for name in await clients.admin.topic_list()
+        if search.lower() in name.lower() and kind in ("all", kind_of(name))
+    ]
+
+    async def row(name: str) -> dict[str, Any]:
+        return {"topic": name, "kind": kind_of(name), **await _sums(clients, name)}
+
+    return Answer({}, {"topics": paged(await _each(row, names[start : start + count]), len(names), start)})
+
+
+async def topic(clients: Clients, topic: Topic, start: Start = 0, count: Count = 100) -> Answer:
+    """Show one topic: its settings on each broker, and where each of its queues begins and ends."""
+    stats = await clients.admin.topic_stats(topic)
+    queues = [
+        {
+            "broker": queue.broker_name,
+            "queue_id": queue.queue_id,
+            "min_offset": found.min_offset,
+            "max_offset": found.max_offset,
+            "messages": found.max_offset - found.min_offset,
+            "updated_at": time_text(found.updated_at_ms),
+        }
+        for queue, found in stats.items()
+    ]
+    values: dict[str, Any] = {"topic": topic, "kind": kind_of(topic)}
+    values["messages"] = sum(found.max_offset - found.min_offset for found in stats.values())
+    try:
+        configs = await clients.admin.topic_configs(topic)
+    except ClientError as error:  # brokers before 4.9 do not know the request
+        configs, values["settings_problem"] = {}, str(error)
+    settings = list(map(setting_row, configs.items()))
+    return Answer(values, {"settings": _whole(settings), "queues": page(queues, start, count)})
+
+
+async def route(clients: Clients, topic: Topic) -> Answer:
+    """Show where a topic's queues are, as the NameServer tells clients: brokers, addresses, queue counts, permissions."""
+    found = await clients.admin.topic_route(topic)
+    queues = [asdict(data) for data in found.queues]
+    brokers = [
+        {
+            "cluster": data.cluster,
+            "broker": data.broker_name,
+            "addresses": {str(number): address for number, address in sorted(data.addresses.items())},
+            "zone": data.zone_name,
+            "acting_master": data.enable_acting_master,
+        }
+        for data in found.brokers
+    ]
+    values = {"topic": topic, "order_topic_conf": found.order_topic_conf}
+    return Answer(values, {"brokers": _whole(brokers), "queues": _whole(queues)})
+
+
+async def groups(clients: Clients, search: Search = "", start: Start = 0, count: Count = _TOPICS_COUNT) -> Answer:
+    """List consumer groups by a part of their names, with members, topics and lag (messages still to come)."""
+    names = [name for name in await clients.admin.group_names() if search.lower() in name.lower()]
+
+    async def row(status: GroupStatus) -> dict[str, Any]:
+        return {
+            "group": status.group,
+            "members": len(status.clients),
+            "topics": sorted(status.subscriptions),
+            **await _lag(clients, status.group),
+        }
+
+    found = await clients.admin.groups(names=names[start : start + count])
+    return Answer({}, {"groups": paged(await _each(row, found), len(names), start)})
+
+
+async def group(clients: Clients, group: Group, start: Start = 0, count: Count = 100) -> Answer:
+    """Show one consumer group: its members, subscriptions, settings, and its offset and lag in each queue."""
+    status = await clients.admin.group_status(group)
+    values: dict[str, Any] = {
+        "group": group,
+        "message_model": None if status.message_model is None else str(status.message_model),
+    }
+    queues: list[dict[str, Any]] = []
+    try:
+        for queue, found in (await clients.admin.group_lag(group)).items():
+            place = {"topic": queue.topic, "broker": queue.broker_name, "queue_id": queue.queue_id}
+            offsets = {"committed": found.committed, "end": found.end, "lag": found.lag}
+            queues.append({**place, **offsets, "consumed_at": time_text(found.consumed_at_ms)})
+        values["lag"] = sum(row["lag"] for row in queues)
+    except ClientError as error:
+        values |= {"lag": None, "lag_problem": str(error)}
+    subscriptions = [{"topic": name, "expression": text} for name, text in sorted(status.subscriptions.items())]
+    settings = [
+        {"broker": broker, **{name: value for name, value in asdict(config).items() if name not in ("group", "extra")}}
+        for broker, config in sorted(status.settings.items())
+    ]
+    tables = {
+        "members": _whole([client._asdict() for client in status.clients]),
+        "subscriptions": _whole(subscriptions),
+        "settings": _whole(settings),
+        "queues": page(queues, start, count),
+    }
+    return Answer(values, tables)
+
+
+def setting_row(setting: tuple[str, TopicConfig]) -> dict[str, Any]:
+    """Return a topic's settings on one broker as a row."""
+    broker, config = setting
+    return {
+        "broker": broker,
+        "read_queues": config.read_queue_count,
+        "write_queues": config.write_queue_count,
+        "perm": config.perm,
+        "order": config.order,
+        "attributes": dict(config.attributes),
+    }
+
+
+def _whole(rows: list[dict[str, Any]]) -> Table:
+    """Return a table that has no pages."""
+    return Table(rows, len(rows))
+
+
+async def _each(ask: Callable[[T], Awaitable[U]], asked: Iterable[T]) -> list[U]:
+    """Ask for several at the same time, but not for all."""
+    permits = asyncio.Semaphore(AT_A_TIME)
+
+    async def one(name: T) -> U:
+        async with permits:
+            return await ask(name)
+
+    return list(await asyncio.gather(*map(one, asked)))
+
+
+async def _sums(clients: Clients, topic: str) -> dict[str, Any]:
+    try:
+        stats = await clients.admin.topic_stats(topic)
+    except ClientError as error:
+        return {"queues": None, "brokers": None, "messages": None, "updated_at": None, "problem": str(error)}
+    return {
+        "queues": len(stats),
+        "brokers": len({queue.broker_name for queue in stats}),
+        "messages": sum(found.max_offset - found.min_offset for found in stats.values()),
+        "updated_at": time_text(max((found.updated_at_ms for found in stats.values()), default=0)),
+    }
+
+
+async def _lag(clients: Clients, group: str) -> dict[str, Any]:
+    try:
+        queues = (await clients.admin.group_lag(group)).values()
+    except ClientError as error:
+        return {"lag": None, "consumed_at": None, "problem": str(error)}
+    consumed_at_ms = max((queue.consumed_at_ms for queue in queues), default=0)
+    return {"lag": sum(queue.lag for queue in queues), "consumed_at": time_text(consumed_at_ms)}

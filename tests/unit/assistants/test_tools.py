@@ -1,0 +1,113 @@
+"""Calls: changes that are not allowed, that fail, or that cannot be recorded; errors; schemas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orbitmq.assistants import tools
+from orbitmq.assistants.answers import Answer
+from orbitmq.assistants.changes import Plan
+from orbitmq.assistants.clients import Clients
+from orbitmq.assistants.tools import TOOLS, CallResult, Toolbox, make_tool
+from orbitmq.errors import ClientError
+
+from .conftest import Records
+
+CHANGES = {
+    "create_topic",
+    "change_topic",
+    "delete_topic",
+    "reset_group",
+    "clone_group",
+    "resend_dead_letters",
+    "send_message",
+}
+
+
+async def planned(clients: Clients, label: str) -> Plan:
+    """Change a label."""
+
+    async def carry_out() -> list[dict[str, Any]]:
+        if label == "bad":
+            raise ClientError("the broker refused")
+        return [{"label": label}]
+
+    return Plan(f"set the label to {label}", [{"label": "old"}], [{"label": label}], carry_out)
+
+
+async def broken(clients: Clients) -> Answer:
+    """Fail."""
+    raise KeyError("a mistake of ours")
+
+
+@pytest.fixture
+def own_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {"planned": make_tool(planned, changes=True), "broken": make_tool(broken)}
+    monkeypatch.setattr(tools, "TOOLS", table)
+
+
+async def call(audit: Records | None, name: str, **arguments: Any) -> CallResult:
+    clients = Clients("127.0.0.1:1")
+    try:
+        return await Toolbox(clients, audit).call(name, arguments, "ann")
+    finally:
+        await clients.close()
+
+
+def test_the_tools_that_change_something_are_these() -> None:
+    assert {name for name, tool in TOOLS.items() if tool.changes} == CHANGES
+
+
+def test_every_tool_has_a_description_and_a_closed_schema() -> None:
+    for tool in TOOLS.values():
+        assert tool.description
+        assert tool.schema["additionalProperties"] is False
+        assert tool.changes is ("dry_run" in tool.schema["properties"])
+    assert TOOLS["delete_topic"].schema["properties"]["dry_run"]["default"] is True
+
+
+@pytest.mark.parametrize("name", sorted(CHANGES))
+async def test_a_change_that_is_not_allowed_is_refused_and_the_error_says_how_it_is_allowed(name: str) -> None:
+    result = await call(None, name, dry_run=True)
+    assert result.is_error
+    assert "--allow-changes" in result.text
+
+
+async def test_a_tool_that_there_is_not_comes_with_those_that_there_are() -> None:
+    result = await call(None, "drop_all")
+    assert result.is_error
+    assert result.text.startswith("tool: 'drop_all' is not allowed, expected one of clusters, ")
+
+
+async def test_a_change_that_fails_is_recorded_with_its_error(own_tools: None) -> None:
+    audit = Records()
+    assert await call(audit, "planned", label="bad", dry_run=False) == CallResult("the broker refused", True)
+    (record,) = audit.kept
+    assert (record.error, record.after) == ("ClientError: the broker refused", None)
+    assert (record.before, record.target) == ([{"label": "old"}], {"label": "bad"})
+
+
+async def test_a_change_that_cannot_be_recorded_is_told_as_made(own_tools: None) -> None:
+    audit = Records()
+    audit.error = OSError(28, "No space left on device")
+    result = await call(audit, "planned", label="new", dry_run=False)
+    assert not result.is_error
+    assert '"done":true' in result.text
+    assert "the change is not in the audit log" in result.text
+
+
+async def test_a_mistake_of_ours_tells_the_assistant_nothing_but_the_log_all(
+    own_tools: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = await call(None, "broken")
+    assert result == CallResult("broken has failed; the server's log says why", True)
+    assert "a mistake of ours" in caplog.text
+
+
+@pytest.mark.real
+async def test_a_cluster_that_does_not_answer_is_an_error() -> None:
+    result = await call(None, "clusters")
+    assert result.is_error
+    assert "127.0.0.1:1" in result.text
