@@ -3,48 +3,27 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from pathlib import Path
 
 from mcp import Client
 
+from e2e.test_assistants import ask, over_stdio
 from interop.conftest import JavaCluster
 from orbitmq import Message, Producer, PullConsumer
-from orbitmq.assistants.clients import Clients
-from orbitmq.assistants.server import make_server
-from orbitmq.audit import AuditRecord
 from orbitmq.net.loop import run
 
 TIMEOUT_MS = 30_000
 
 
-class Records:
-    """An audit log in memory."""
-
-    def __init__(self) -> None:
-        self.kept: list[AuditRecord] = []
-
-    def write(self, record: AuditRecord) -> None:
-        self.kept.append(record)
-
-
-def test_an_assistant_reads_and_changes_a_java_cluster(java_cluster: JavaCluster, name: str) -> None:
+def test_an_assistant_reads_and_changes_a_java_cluster(java_cluster: JavaCluster, name: str, tmp_path: Path) -> None:
     servers = java_cluster.name_server.address
-    audit = Records()
+    audit = tmp_path / "audit.log"
 
     async def work() -> None:
-        clients = Clients(servers, timeout_ms=TIMEOUT_MS)
-        try:
-            async with Client(make_server(clients, audit)) as client:
-                await create(client)
-                await read(client, await send())
-                await reset(client)
-        finally:
-            await clients.close()
-
-    async def ask(client: Client, tool: str, **arguments: Any) -> Any:
-        result: Any = await client.call_tool(tool, arguments)
-        assert not result.is_error, result.content[0].text
-        return json.loads(result.content[0].text)
+        async with over_stdio(servers, "--timeout-ms", TIMEOUT_MS, "--allow-changes", "--audit-log", audit) as client:
+            await create(client)
+            await read(client, await send())
+            await reset(client)
 
     async def create(client: Client) -> None:
         broker = java_cluster.broker.name
@@ -97,6 +76,7 @@ def test_an_assistant_reads_and_changes_a_java_cluster(java_cluster: JavaCluster
         assert did["after"] == would["after"]
         while (await ask(client, "group", group=group))["lag"] != 1:
             pass
-        assert [record.action for record in audit.kept] == ["create_topic", "reset_group"]
+        records = [json.loads(line) for line in audit.read_text().splitlines()]
+        assert [record["action"] for record in records] == ["create_topic", "reset_group"]
 
     run(work())

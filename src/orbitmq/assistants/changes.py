@@ -32,7 +32,7 @@ from orbitmq.assistants.arguments import (
 )
 from orbitmq.assistants.clients import Clients
 from orbitmq.assistants.reading import setting_row
-from orbitmq.errors import ClientError, InvalidArgument, RouteNotFound
+from orbitmq.errors import ClientError, InvalidArgument, OffsetsNotSet, RouteNotFound
 from orbitmq.model.message import Message
 from orbitmq.model.topic import TopicConfig, check_name, is_reserved_topic
 
@@ -159,8 +159,7 @@ async def reset_group(
     changes = await clients.admin.reset_group(group, topic, goal, broker=broker, queue_id=queue_id, dry_run=True)
 
     async def carry_out() -> Rows:
-        done = await clients.admin.reset_group(group, topic, goal, broker=broker, queue_id=queue_id)
-        return _offsets(done, "after")
+        return await _set(clients.admin.reset_group(group, topic, goal, broker=broker, queue_id=queue_id))
 
     again, skipped = sum(each.again_count for each in changes), sum(each.skipped_count for each in changes)
     summary = f"reset the group {group} in {len(changes)} queues of {topic}: {again} messages come again, {skipped} are skipped"
@@ -174,7 +173,7 @@ async def clone_group(clients: Clients, source: Group, target: Group, topic: One
     changes = await clients.admin.clone_group(source, target, topic, dry_run=True)
 
     async def carry_out() -> Rows:
-        return _offsets(await clients.admin.clone_group(source, target, topic), "after")
+        return await _set(clients.admin.clone_group(source, target, topic))
 
     summary = f"set the offsets of the group {target} to those of {source} in {len(changes)} queues"
     return Plan(summary, _offsets(changes, "before"), _offsets(changes, "after"), carry_out)
@@ -309,6 +308,14 @@ def _goal(to: str, at: Any, offset: int | None) -> ResetTo:
     if to == "offset":
         return ResetTo.offset(offset or 0)
     return ResetTo.earliest() if to == "earliest" else ResetTo.latest()
+
+
+async def _set(change: Awaitable[Sequence[QueueReset]]) -> Rows:
+    """Wait for a change of offsets; where some queues were not set, a last row says so."""
+    try:
+        return _offsets(await change, "after")
+    except OffsetsNotSet as error:
+        return [*_offsets(error.changes, "after"), {"problem": str(error)}]
 
 
 def _offsets(changes: Sequence[QueueReset], which: Literal["before", "after"]) -> Rows:

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from orbitmq import Message
+from orbitmq.admin import QueueReset
+from orbitmq.errors import OffsetsNotSet
+from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DLQ_PREFIX, TopicConfig
 
 from .conftest import Assistant
@@ -113,6 +116,22 @@ async def test_a_group_is_reset_to_a_time_or_an_offset(assistant: Assistant) -> 
     assert [row["offset"] for row in answer["after"]] == [0, 0]
     answer = await assistant.ask("reset_group", group="billing", topic="orders", to="offset", offset=1, queue_id=0)
     assert [row["offset"] for row in answer["after"]] == [1]
+
+
+async def test_queues_that_were_not_set_are_told_after_those_that_were(
+    assistant: Assistant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = QueueReset(MessageQueue("orders", "broker-a", 0), 4, 0)
+
+    async def half(*_arguments: object, dry_run: bool = False, **_others: object) -> list[QueueReset]:
+        if dry_run:
+            return [change, change]
+        raise OffsetsNotSet("1 of 2 queues are set", [change])
+
+    monkeypatch.setattr(assistant.admin, "reset_group", half)
+    did = await assistant.ask("reset_group", group="billing", topic="orders", to="earliest", dry_run=False)
+    assert [row.get("offset") for row in did["after"]] == [0, None]
+    assert did["after"][1] == assistant.audit.kept[0].after[1] == {"problem": "1 of 2 queues are set"}
 
 
 async def test_a_dry_run_of_a_clone_makes_no_group(assistant: Assistant) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -87,6 +88,28 @@ async def test_a_change_that_fails_is_recorded_with_its_error(own_tools: None) -
     (record,) = audit.kept
     assert (record.error, record.after) == ("ClientError: the broker refused", None)
     assert (record.before, record.target) == ([{"label": "old"}], {"label": "bad"})
+
+
+async def test_a_change_that_is_cancelled_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    has_begun = asyncio.Event()
+
+    async def endless(clients: Clients) -> Plan:
+        """Change without end."""
+
+        async def carry_out() -> list[dict[str, Any]]:
+            has_begun.set()
+            await asyncio.Event().wait()
+            return []
+
+        return Plan("change without end", [], [], carry_out)
+
+    monkeypatch.setattr(tools, "TOOLS", {"endless": make_tool(endless, changes=True)})
+    audit = Records()
+    calling = asyncio.ensure_future(call(audit, "endless", dry_run=False))
+    await has_begun.wait()
+    calling.cancel()
+    await asyncio.gather(calling, return_exceptions=True)
+    assert [(record.action, record.error) for record in audit.kept] == [("endless", "CancelledError: ")]
 
 
 async def test_a_change_that_cannot_be_recorded_is_told_as_made(own_tools: None) -> None:
