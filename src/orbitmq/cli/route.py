@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from orbitmq.admin.route_rows import difference_rows, event_row
 from orbitmq.cli.access import Access, ask_each, command
-from orbitmq.cli.route_rows import difference_rows, event_row
 from orbitmq.cli.terminal.exits import ExitCode, exit_code_of
 from orbitmq.cli.terminal.options import (
     FormatOption,
 )
-from orbitmq.cli.terminal.output import Format, say, show_json, show_rows
+from orbitmq.cli.terminal.output import Format, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.times import TIME_HELP, parse_time
 from orbitmq.cli.topic import route as topic_route
 
@@ -73,6 +73,8 @@ def history(
     answers, silent = ask_each(access, ask)
     rows = [event_row(address, event) for address, events in answers.items() for event in events]
     rows.sort(key=lambda row: row["at"], reverse=True)
+    for row in rows:
+        row["time"] = format_time(row["at"])
     if output is Format.JSON:
         show_json([{"nameServer": address, **event} for address, events in answers.items() for event in events])
     else:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import orjson
@@ -34,6 +34,44 @@ PAGE_SIZE = 50
 _FOLDER = Path(__file__).parent
 
 
+class Column(NamedTuple):
+    """A column of a table.
+
+    Args:
+        key: of its values in the rows.
+        title: over it.
+        kind: text, number, time, or code.
+        to: the parts of the page that its cells lead to, with the row's values in braces.
+    """
+
+    key: str
+    title: str
+    kind: str = "text"
+    to: Sequence[str] = ()
+
+    def href(self, row: Mapping[str, Any]) -> str | None:
+        """Return where a row's cell leads to."""
+        return link(*(part.format_map(row) for part in self.to)) if self.to and row.get(self.key) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A table of a page.
+
+    Args:
+        name: of its rows in JSON.
+        empty: said where there are no rows.
+        note: said over the table.
+    """
+
+    name: str
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Mapping[str, Any]]
+    empty: str = "Nothing."
+    note: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """What a page shows.
@@ -43,12 +81,14 @@ class Page:
         title: of the window.
         values: what the template, or the reader of JSON, is given.
         status: of HTTP.
+        sections: its tables, whose rows are given to the reader of JSON.
     """
 
     template: str
     title: str
     values: Mapping[str, Any]
     status: int = 200
+    sections: Sequence[Section] = ()
 
 
 Show = Callable[[Request, ClusterClients], Awaitable[Page]]
@@ -66,7 +106,12 @@ def age_text(time_ms: int | None) -> str:
     """Return how long ago a time was, in its largest unit; a dash for none."""
     if not time_ms or time_ms < 0:
         return "–"
-    seconds = max(0, int(time.time() - time_ms / 1000))
+    return duration_text(time.time() - time_ms / 1000)
+
+
+def duration_text(duration_s: float) -> str:
+    """Return a duration in its largest unit."""
+    seconds = max(0, int(duration_s))
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds // size} {unit}"
@@ -91,7 +136,7 @@ _environment = Environment(
     loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
 _environment.globals.update(link=link)
-_environment.filters.update(time=time_text, age=age_text, count=count_text)
+_environment.filters.update(time=time_text, age=age_text, count=count_text, duration=duration_text)
 
 
 def is_json_wanted(request: Request) -> bool:
@@ -102,7 +147,8 @@ def is_json_wanted(request: Request) -> bool:
 def answer(request: Request, page: Page) -> Response:
     """Return a page in the form that its reader asks for."""
     if is_json_wanted(request):
-        body = orjson.dumps(page.values, default=_plain, option=orjson.OPT_NON_STR_KEYS)
+        values = {**page.values, **{section.name: section.rows for section in page.sections}}
+        body = orjson.dumps(values, default=_plain, option=orjson.OPT_NON_STR_KEYS)
         return Response(body, page.status, HEADERS, "application/json")
     session = getattr(request.state, "session", None)
     html = _environment.get_template(page.template).render(
@@ -112,6 +158,7 @@ def answer(request: Request, page: Page) -> Response:
         session=session,
         notices=() if session is None else session.take_notices(),
         has_login=request.app.state.logins is not None,
+        sections={section.name: section for section in page.sections},
         **page.values,
     )
     return HTMLResponse(html, page.status, HEADERS)

@@ -12,6 +12,7 @@ import secrets
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +28,19 @@ from starlette.routing import Route
 
 from orbitmq.address import format_address
 from orbitmq.audit import AuditLogging, LogOfChanges
-from orbitmq.dashboard import groups, messages, overview, topics
+from orbitmq.dashboard import (
+    accounts,
+    brokers,
+    dead_letters,
+    doctor,
+    groups,
+    messages,
+    name_servers,
+    online,
+    overview,
+    topics,
+    waiting,
+)
 from orbitmq.dashboard.answers import (
     HEADERS,
     Page,
@@ -44,6 +57,7 @@ from orbitmq.dashboard.forms import Form, parse_form
 from orbitmq.dashboard.reading import tail
 from orbitmq.dashboard.sessions import Attempts, Role, Session, Sessions
 from orbitmq.dashboard.users import NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX, Logins
+from orbitmq.dashboard.watching import Watch
 from orbitmq.errors import ConfigError, OrbitError
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
 
@@ -66,9 +80,25 @@ PAGES: dict[str, Show] = {
     "/topics/{topic}/messages/{id}": messages.message,
     "/groups": groups.groups,
     "/groups/{group}": groups.group,
+    "/groups/{group}/members/{client:path}": online.member,
     "/messages": messages.messages,
+    "/dead-letters": dead_letters.dead_letter_groups,
+    "/dead-letters/{group}": dead_letters.dead_letters,
+    "/waiting": waiting.waiting,
+    "/brokers/{broker}": brokers.broker,
+    "/name-servers": name_servers.name_servers,
+    "/clients": online.clients,
+    "/users": accounts.accounts,
+    "/doctor": doctor.doctor,
 }
-CHANGES: tuple[Change, ...] = (*topics.CHANGES, *groups.CHANGES, *messages.CHANGES)
+CHANGES: tuple[Change, ...] = (
+    *topics.CHANGES,
+    *groups.CHANGES,
+    *messages.CHANGES,
+    *dead_letters.CHANGES,
+    *brokers.CHANGES,
+    *accounts.CHANGES,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,9 +195,11 @@ class Dashboard:
             await asyncio.sleep(0.01)
         if self._serving.done():
             self._serving.result()
+        self._app.state.watch.start()
 
     async def stop(self) -> None:
         """End live tails and sessions, and listen no more."""
+        await self._app.state.watch.stop()
         self._server.should_exit = self._server.force_exit = True
         if self._serving is not None:
             await asyncio.gather(self._serving, return_exceptions=True)
@@ -182,6 +214,7 @@ def make_app(clients: ClusterClients, options: DashboardOptions) -> Starlette:
         *(Route(path, _page(show)) for path, show in PAGES.items()),
         *(Route(change.path, _change(change), methods=["POST"]) for change in CHANGES),
         Route("/topics/{topic}/tail", _with_session(_tail)),
+        Route("/dead-letters/{group}/export", _with_session(_export)),
         Route("/login", _login, methods=["GET", "POST"]),
         Route("/logout", _with_session(_logout), methods=["POST"]),
         Route("/static/{name}", _static),
@@ -197,6 +230,7 @@ def make_app(clients: ClusterClients, options: DashboardOptions) -> Starlette:
     state = app.state
     state.clients, state.logins, state.audit = clients, options.logins, options.audit or AuditLogging()
     state.is_read_only, state.is_secure = options.is_read_only, options.certificate is not None
+    state.watch = Watch(clients)
     state.tails = asyncio.Semaphore(TAILS_MAX)
     state.sessions, state.attempts = Sessions[ClusterClients](), Attempts()
     role = Role.READER if options.is_read_only else Role.ADMIN
@@ -347,6 +381,26 @@ async def _static(request: Request) -> Response:
     if kind is None:
         return Response("no such file", 404, HEADERS)
     return FileResponse(_STATIC / request.path_params["name"], media_type=kind, headers=dict(HEADERS))
+
+
+async def _export(request: Request) -> Response:
+    """Stream a group's dead letters as a file."""
+    group = request.path_params["group"]
+    parts = dead_letters.export(request.state.session.clients, group)
+    try:
+        first = await anext(parts, b"")
+    except OrbitError as error:
+        return answer(request, error_page(error))
+
+    async def body() -> AsyncIterator[bytes]:
+        yield first
+        async with aclosing(parts):
+            async for part in parts:
+                yield part
+
+    name = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in group)
+    headers = {**HEADERS, "content-disposition": f'attachment; filename="dead-letters-{name}.ndjson"'}
+    return StreamingResponse(body(), headers=headers, media_type="application/x-ndjson")
 
 
 async def _tail(request: Request) -> Response:

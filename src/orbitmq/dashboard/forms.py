@@ -1,4 +1,4 @@
-"""What a browser sends in a form, with errors that name the field. Pure."""
+"""Fields of forms that browsers send, with errors that name the field. Pure."""
 
 from __future__ import annotations
 

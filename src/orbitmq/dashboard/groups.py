@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,13 +17,18 @@ from orbitmq.dashboard.answers import Page, link, paged
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.dashboard.forms import Form
+from orbitmq.dashboard.lag_history import chart_points
 from orbitmq.dashboard.sessions import Role
+from orbitmq.dashboard.watching import Watch
 from orbitmq.errors import InvalidArgument, OrbitError
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
 from orbitmq.wire.bodies.groups import GroupConfig
+from orbitmq.wire.bodies.offsets import QueueTimeSpan
 
 _AT_A_TIME = 16
+_TOPICS_MAX = 20
+"""Topics of a group whose time spans are asked for."""
 
 
 async def groups(request: Request, clients: ClusterClients) -> Page:
@@ -66,6 +72,7 @@ async def group(request: Request, clients: ClusterClients) -> Page:
         lags = await admin.group_lag(name)
     except OrbitError as error:
         problem = str(error)
+    spans = await _spans(clients, name, sorted({queue.topic for queue in lags}))
     queues = [
         {
             "topic": queue.topic,
@@ -73,9 +80,14 @@ async def group(request: Request, clients: ClusterClients) -> Page:
             "queue_id": queue.queue_id,
             "lag": found.lag,
             **found._asdict(),
+            **_span(spans.get(queue)),
         }
         for queue, found in sorted(lags.items())
     ]
+    watch: Watch = request.app.state.watch
+    samples = watch.lags.of(name)
+    facts = None if watch.snapshot is None else watch.snapshot.groups.get(name)
+    delays = {} if facts is None else facts.delays
     values = {
         "group": name,
         "members": [
@@ -92,8 +104,28 @@ async def group(request: Request, clients: ClusterClients) -> Page:
         "queues": queues,
         "lag": sum(queue["lag"] for queue in queues),
         "problem": problem,
+        "history": samples,
+        "chart": chart_points(samples),
+        "delays": {f"{queue.broker_name} {queue.queue_id}": delay for queue, delay in delays.items()},
     }
     return Page("group.html", name, values)
+
+
+async def _spans(clients: ClusterClients, group: str, topics: Sequence[str]) -> dict[MessageQueue, QueueTimeSpan]:
+    """Return from when the messages of each queue are, and how old the next one for the group is."""
+    found: dict[MessageQueue, QueueTimeSpan] = {}
+    for topic in topics[:_TOPICS_MAX]:
+        with suppress(OrbitError):
+            found.update((span.queue, span) for span in await clients.admin.group_time_spans(group, topic))
+    return found
+
+
+def _span(span: QueueTimeSpan | None) -> dict[str, Any]:
+    return {
+        "kept_since_ms": None if span is None else span.min_ms,
+        "newest_ms": None if span is None else span.max_ms,
+        "delay_ms": None if span is None else span.delay_ms,
+    }
 
 
 async def _create(form: Form, clients: ClusterClients) -> Done:

@@ -1,4 +1,4 @@
-"""The first page: all brokers with their roles, rates and disks."""
+"""The first page: what the doctor has found, and all brokers with their roles, rates and disks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,21 @@ from starlette.requests import Request
 from orbitmq.admin.brokers import find_brokers
 from orbitmq.dashboard.answers import Page
 from orbitmq.dashboard.clients import ClusterClients
+from orbitmq.dashboard.doctor import rows_of, section
+from orbitmq.dashboard.watching import Watch
+
+ISSUES_MAX = 10
 
 
-async def overview(_request: Request, clients: ClusterClients) -> Page:
-    """Show every broker of every cluster."""
+async def overview(request: Request, clients: ClusterClients) -> Page:
+    """Show what is wrong, and every broker of every cluster."""
     found = await find_brokers(clients.admin)
-    return Page("overview.html", "Overview", {"brokers": found.rows, "without_master": found.without_master})
+    watch: Watch = request.app.state.watch
+    issues = rows_of(watch.issues)
+    values = {
+        "brokers": found.rows,
+        "without_master": found.without_master,
+        "issue_count": len(issues),
+        "looked_at_ms": None if watch.snapshot is None else watch.snapshot.taken_at_ms,
+    }
+    return Page("overview.html", "Overview", values, sections=[section(issues[:ISSUES_MAX])])

@@ -1,4 +1,4 @@
-"""Who uses the dashboard: roles, sessions, and how often a login may be tried. Pure: time and tokens come in."""
+"""Roles, sessions of the dashboard, and how often a login may be tried. Pure: time and tokens come in."""
 
 from __future__ import annotations
 

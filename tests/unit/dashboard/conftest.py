@@ -8,10 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
 from orbitmq.audit import AuditRecord
 from orbitmq.dashboard.app import DashboardOptions, make_app
 from orbitmq.dashboard.clients import ClusterClients
+from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
 from orbitmq.testing import LocalCluster
 
 
@@ -28,10 +30,11 @@ class Kept:
 class Browser:
     """Asks the dashboard for pages, and sends its forms."""
 
-    def __init__(self, cluster: LocalCluster, client: httpx.AsyncClient, kept: Kept) -> None:
+    def __init__(self, cluster: LocalCluster, client: httpx.AsyncClient, kept: Kept, app: Starlette) -> None:
         self.cluster = cluster
         self.client = client
         self.audit = kept.records
+        self.app = app
 
     async def secret(self) -> str:
         """Return the secret that the forms of this session hold."""
@@ -77,15 +80,17 @@ async def _browsing(tmp_path: Path) -> AsyncIterator[Browser]:
 
 
 @asynccontextmanager
-async def browsing(cluster: LocalCluster, **options: Any) -> AsyncIterator[Browser]:
+async def browsing(
+    cluster: LocalCluster, security: ClientSecurity = UNSECURED, **options: Any
+) -> AsyncIterator[Browser]:
     """Open a dashboard over a cluster; `options` are of `DashboardOptions`."""
-    clients = ClusterClients(cluster.name_servers)
+    clients = ClusterClients(cluster.name_servers, security=security)
     kept = Kept()
     app = make_app(clients, DashboardOptions(audit=kept, **options))
     transport = httpx.ASGITransport(app)
     try:
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080") as client:
-            yield Browser(cluster, client, kept)
+            yield Browser(cluster, client, kept, app)
     finally:
         for session in app.state.sessions.all():
             if session.clients is not clients:

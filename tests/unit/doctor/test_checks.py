@@ -20,7 +20,7 @@ from orbitmq.doctor.issues import Issue, Severity, command, listed, worst_first
 from orbitmq.doctor.snapshot import Snapshot
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
-from orbitmq.wire.bodies.consumer_info import ConsumeStatus, QueueInfo
+from orbitmq.wire.bodies.consumer_info import ConsumeStatus, QueueInfo, RunningInfo
 from orbitmq.wire.bodies.topics import QueueStats
 from unit.doctor.sample import (
     GROUP,
@@ -60,7 +60,7 @@ def with_queues(changes: dict[MessageQueue, QueueStats]) -> Snapshot:
     return sample(queues=dict(sample().queues) | changes)
 
 
-def behind(delay_ms: int, *clients: object, count: int = 50) -> Snapshot:
+def behind(delay_ms: int, *clients: RunningInfo, count: int = 50) -> Snapshot:
     """The sample, whose group is behind in one queue."""
     found = {f"client-{number}": one for number, one in enumerate(clients)}
     committed = {GROUP: dict.fromkeys(QUEUES, 200) | {QUEUES[0]: 200 - count}}
@@ -239,7 +239,7 @@ def test_every_check_is_explained_with_an_example() -> None:
 
 
 def test_every_command_is_one_of_ours() -> None:
-    program = typer.main.get_command(make_app())
+    program: Any = typer.main.get_command(make_app())
     typed = {issue.to_type for _, make, _, _ in CASES for issue in examine(make()) if issue.to_type is not None}
     assert len(typed) > 5
     for line in typed:

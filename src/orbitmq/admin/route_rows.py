@@ -1,11 +1,11 @@
-"""The rows that `orbitmq route` prints: events of a NameServer's history, and differences from an earlier time. Pure."""
+"""The rows that `orbitmq route` and the dashboard show: events of a NameServer's history, and differences from an earlier time. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from orbitmq.cli.terminal.output import Row, format_time
+Row = dict[str, Any]
 
 
 def event_row(address: str, event: Mapping[str, Any]) -> Row:
@@ -16,7 +16,6 @@ def event_row(address: str, event: Mapping[str, Any]) -> Row:
     return {
         "name_server": address,
         "at": event["at"],
-        "time": format_time(event["at"]),
         "kind": event["kind"],
         "broker": event["brokerName"] if broker_id is None else f"{event['brokerName']}:{broker_id}",
         "address": event["address"],

@@ -1,6 +1,6 @@
 import pytest
 
-from orbitmq.cli.route_rows import difference_rows, event_row
+from orbitmq.admin.route_rows import difference_rows, event_row
 
 QUEUES = {"readQueueNums": 4, "writeQueueNums": 8, "perm": 6}
 
@@ -28,7 +28,6 @@ def test_an_event_is_a_row_with_its_name_server():
     assert event_row("ns:1", event()) == {
         "name_server": "ns:1",
         "at": 1_700_000_000_123,
-        "time": "2023-11-14T22:13:20.123Z",
         "kind": "topics changed",
         "broker": "broker-a:0",
         "address": "a:1",

@@ -1,0 +1,79 @@
+"""The look at the whole cluster that the dashboard takes each minute: the doctor's issues, and the lag of every group.
+
+It is taken with the dashboard's own access key, whoever is logged in. Between two of them pages show the last one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from orbitmq.address import parse_name_servers
+from orbitmq.dashboard.clients import ClusterClients
+from orbitmq.dashboard.lag_history import LagHistory
+from orbitmq.doctor import Issue, Snapshot, examine, take_snapshot
+from orbitmq.errors import OrbitError
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 60.0
+FRESH_MS = 5_000
+"""A look that was asked for is not taken again so soon."""
+
+
+class Watch:
+    """Takes a look each minute; `look` takes one now."""
+
+    def __init__(self, clients: ClusterClients) -> None:
+        self._clients = clients
+        self._lock = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        self.issues: list[Issue] = []
+        self.snapshot: Snapshot | None = None
+        """The last one; its large tables are those that pages show."""
+        self.problem: str | None = None
+        """Why the last look failed."""
+        self.lags = LagHistory()
+
+    def start(self) -> None:
+        """Take a look now, and each minute."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """Take no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def look(self) -> None:
+        """Take a look, unless the last one is a few seconds old."""
+        async with self._lock:
+            if self.snapshot is not None and _now_ms() - self.snapshot.taken_at_ms < FRESH_MS:
+                return
+            clients = self._clients
+            try:
+                snapshot = await take_snapshot(
+                    parse_name_servers(clients.name_servers),
+                    clients.pool,
+                    timeout_ms=clients.timeout_ms,
+                    tls=clients.security.tls,
+                )
+            except OrbitError as error:
+                self.problem = str(error)
+                return
+            self.issues = await asyncio.to_thread(examine, snapshot)
+            self.lags.add(snapshot.taken_at_ms, {group: snapshot.lag(group) for group in snapshot.groups})
+            self.snapshot, self.problem = snapshot, None
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self.look()
+            except Exception:
+                log.exception("the look at the cluster failed")
+            await asyncio.sleep(EVERY_S)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,206 @@
+"""Dead letters, what waits, brokers, NameServers, clients, users, and the doctor, over a running cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from orbitmq import Decision, Message, Producer, PushConsumer, StoredMessage, TransactionProducer
+from orbitmq.dashboard.waiting import delay_rows, timer_text
+from orbitmq.net.security.client_security import ClientSecurity
+from orbitmq.testing import LocalCluster
+from orbitmq.wire.signature import Credentials
+
+from .conftest import Browser, browsing
+
+pytestmark = pytest.mark.real
+
+
+async def bury(browser: Browser, group: str, *bodies: str) -> None:
+    """Put dead letters of a group into its topic, as a broker does."""
+    await browser.change("/topics", topic=f"%DLQ%{group}", queues=1)
+    await browser.change("/topics", topic="orders", queues=1)
+    async with Producer("broker", browser.cluster.name_servers) as producer:
+        for body in bodies:
+            properties = {"DLQ_ORIGIN_TOPIC": "orders", "DLQ_ORIGIN_MESSAGE_ID": "id-" + body[:8]}
+            await producer.send(Message(f"%DLQ%{group}", body.encode(), keys=[f"k-{body[:3]}"], properties=properties))
+
+
+async def test_dead_letters_are_listed_filtered_sent_again_and_exported(browser: Browser) -> None:
+    await bury(browser, "billing", "one", "two", "<b>three</b>")
+    (row,) = (await browser.json("/dead-letters"))["groups"]
+    assert (row["group"], row["count"]) == ("billing", 3)
+    page = await browser.json("/dead-letters/billing", q="TWO")
+    assert [letter["body"] for letter in page["letters"]] == ["two"]
+    assert (page["read"], page["is_cut"]) == (3, False)
+    assert "<b>three</b>" not in await browser.html("/dead-letters/billing")
+    assert [letter["body"] for letter in (await browser.json("/dead-letters/billing", **{"from": 1}))["letters"]] == [
+        "two",
+        "<b>three</b>",
+    ]
+    letter_id = page["letters"][0]["message_id"]
+    await browser.change("/dead-letters/billing/resend", id=letter_id)
+    question = (await browser.send("/dead-letters/billing/resend")).text
+    assert "Send 3 dead letters of billing" in question
+    await browser.change("/dead-letters/billing/resend")
+    messages = (await browser.json("/topics/orders"))["messages"]
+    assert sorted(message["body"] for message in messages) == ["<b>three</b>", "one", "two", "two"]
+    assert "Send 0 dead letters" in (await browser.send("/dead-letters/billing/resend")).text
+    assert browser.audit[-1].after["count"] == 3
+    export = await browser.client.get("/dead-letters/billing/export")
+    assert export.headers["content-disposition"] == 'attachment; filename="dead-letters-billing.ndjson"'
+    assert [json.loads(line)["body"] for line in export.text.splitlines()] == ["one", "two", "<b>three</b>"]
+    assert (await browser.client.get("/dead-letters/none/export")).status_code == 404
+
+
+async def test_what_waits_is_counted(browser: Browser) -> None:
+    async with Producer("makers", browser.cluster.name_servers) as producer:
+        await producer.send(Message("orders", b"later", delay_ms=3_600_000))
+    checker = TransactionProducer("payers", browser.cluster.name_servers, check=lambda _message: Decision.COMMIT)
+    async with checker as payer:
+        async with payer.transaction(Message("orders", b"half")):
+            while not (found := await browser.json("/waiting"))["transactions"][0]["undecided"]:
+                pass
+            assert found["transactions"][0]["undecided"] == 1
+            (timers,) = found["timers"]
+            assert (timers["is_on"], timers["waiting"], timers["topics"]) == (True, 1, "orders 1")
+            assert found["pops"][0]["problem"] is None
+    assert "Messages with a time of their own" in await browser.html("/waiting")
+
+
+def test_delay_levels_are_read_from_a_brokers_values() -> None:
+    told = {"scheduleMessageOffset_3": "10,30", "scheduleMessageOffset_1": "0,5", "scheduleMessageOffset_2": "7,7"}
+    rows = delay_rows("a", told | {"scheduleMessageOffset_x": "1,2", "scheduleMessageOffset_4": "nonsense"})
+    assert [(row["level"], row["delay"], row["waiting"], row["share"]) for row in rows] == [
+        (1, "1 s", 5, 0.25),
+        (3, "10 s", 20, 1.0),
+    ]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"timingCount": 7}', b'{"timingCount": {"a": {}}}', b"\xff"])
+def test_nonsense_instead_of_timers_is_said(body: bytes) -> None:
+    assert timer_text(body) == "the broker has answered with no such table"
+
+
+async def test_a_broker_shows_its_members_and_settings_and_one_is_changed(browser: Browser) -> None:
+    page = await browser.json("/brokers/broker-a")
+    (member,) = page["members"]
+    assert (member["role"], member["id"], member["problem"]) == ("master", 0, None)
+    setting = next(found for found in page["settings"] if found["key"] == "maxMessageSize")
+    assert setting["value"] == "4194304"
+    fixed = next(found["key"] for found in page["settings"] if found["may_change"] is False)
+    refused = await browser.send("/brokers/broker-a/setting", key=fixed, value="1")
+    assert (refused.status_code, "may change while the broker runs" in refused.text) == (400, True)
+    key = "fileReservedTime"
+    before = next(found["value"] for found in page["settings"] if found["key"] == key)
+    assert f"{key} of broker-a is 99" in await browser.change("/brokers/broker-a/setting", key=key, value="99")
+    assert (browser.audit[-1].before, browser.audit[-1].after) == ({key: before}, {key: "99"})
+    assert (await browser.client.get("/brokers/none")).status_code == 400
+
+
+async def test_a_broker_is_retired_step_by_step(browser: Browser) -> None:
+    await browser.change("/topics", topic="orders", queues=1)
+    await browser.client.get("/doctor?now=1")
+    states = [row["state"] for row in (await browser.json("/brokers/broker-a"))["steps"]]
+    assert "topics are written to" in states[0]
+    assert states[1] == "done"
+    said = await browser.change("/brokers/broker-a/write-permission", writable="no")
+    assert "broker-a is not written to any more" in said
+    assert (await browser.send("/brokers/none/write-permission", writable="no", confirmed="yes")).status_code == 400
+    said = await browser.change("/brokers/broker-a/write-permission", writable="yes")
+    assert "broker-a can be written to" in said
+
+
+async def test_name_servers_show_their_history_and_differences(browser: Browser) -> None:
+    await browser.change("/topics", topic="orders", queues=1)
+    page = await browser.json("/name-servers")
+    (server,) = page["servers"]
+    assert (server["address"], server["healthy"], server["problem"]) == (browser.cluster.name_servers, True, None)
+    assert len(server["digest"]) == 16
+    assert page["drift"] == []
+    assert any("orders" in (event["topics"] or "") for event in page["events"])
+    assert all("orders" in event["topics"] for event in (await browser.json("/name-servers", q="orders"))["events"])
+    changed = await browser.json("/name-servers", at="2020-01-01T00:00")
+    assert any(row["what"] == "topic orders" for row in changed["changes"])
+    for at in ("yesterday", "2999-01-01T00:00"):
+        assert "at" in (await browser.json("/name-servers", status=400, at=at))["error"]
+
+
+async def test_clients_are_listed_and_one_tells_of_its_queues(browser: Browser) -> None:
+    async def handle(_message: StoredMessage) -> None:
+        return None
+
+    async with Producer("makers", browser.cluster.name_servers) as producer:
+        await producer.send(Message("orders", b"x"))
+        async with PushConsumer("billing", browser.cluster.name_servers, message_handler=handle) as consumer:
+            consumer.subscribe("orders")
+            while not (members := (await _group(browser, "billing")).get("members")):
+                pass
+            path = f"/groups/billing/members/{quote(members[0]['client_id'], safe='')}"
+            while not (found := await browser.json(path))["queues"]:
+                pass
+            assert {queue["topic"] for queue in found["queues"]} >= {"orders"}
+            assert found["subscriptions"]["orders"] == "*"
+            assert "test_more_pages" in (await browser.json(path, stacks=1))["stacks"]
+            await browser.client.get("/doctor?now=1")
+            page = await browser.json("/clients", q="billing")
+            assert [row["group"] for row in page["consumers"]] == ["billing"]
+            assert any(row["group"] == "makers" for row in (await browser.json("/clients"))["producers"])
+    assert (await browser.client.get("/groups/billing/members/none")).status_code == 502
+
+
+async def _group(browser: Browser, name: str) -> Any:
+    return (await browser.client.get(f"/groups/{name}", headers={"accept": "application/json"})).json()
+
+
+async def test_the_doctors_issues_stand_on_the_first_page_and_a_groups_lag_is_drawn(browser: Browser) -> None:
+    async with Producer("makers", browser.cluster.name_servers) as producer:
+        for _ in range(5):
+            await producer.send(Message("orders", b"unread"))
+    await browser.change("/groups", group="billing")
+    await browser.change("/groups/billing/reset", topic="orders", to="earliest")
+    issues = (await browser.json("/doctor"))["issues"]
+    assert any(issue["check"] == "single-replica" for issue in issues)
+    assert (await browser.json("/"))["issues"][0] in issues
+    watch = browser.app.state.watch
+    watch.lags.add(watch.snapshot.taken_at_ms + 60_000, {"billing": 3})
+    page = await browser.html("/groups/billing")
+    assert '<svg class="chart"' in page
+    history = (await browser.json("/groups/billing"))["history"]
+    assert [sample["lag"] for sample in history] == [5, 3]
+    assert all(queue["kept_since_ms"] for queue in (await browser.json("/groups/billing"))["queues"] if queue["end"])
+
+
+async def test_users_and_rules_are_made_and_deleted_and_their_keys_are_not_in_the_audit_log(tmp_path: Path) -> None:
+    settings = {
+        "authenticationEnabled": "true",
+        "authorizationEnabled": "true",
+        "initAuthenticationUser": '{"username":"root","password":"a long secret"}',
+        "innerClientAuthenticationCredentials": '{"accessKey":"root","secretKey":"a long secret"}',
+    }
+    root = ClientSecurity(Credentials("root", "a long secret"))
+    async with LocalCluster(data_dir=tmp_path, settings=settings) as cluster, browsing(cluster, root) as browser:
+        made = await browser.send("/users", user="otto", password="another secret", type="Normal")
+        assert made.status_code == 303
+        assert "another secret" not in str(browser.audit)
+        await browser.change("/rules", user="otto", resource="Topic:orders*", actions="Pub, Sub", decision="Allow")
+        page = await browser.json("/users")
+        assert {(user["name"], user["type"]) for user in page["users"]} == {("root", "Super"), ("otto", "Normal")}
+        (rule,) = page["rules"]
+        assert (rule["user"], rule["resource"], rule["actions"]) == ("otto", "Topic:orders*", "Pub, Sub")
+        bad = await browser.send("/rules", user="otto", resource="orders", actions="Pub", decision="Allow")
+        assert (bad.status_code, "Topic:NAME" in bad.text) == (400, True)
+        bad = await browser.send("/rules", user="otto", resource="Topic:a", actions="Fly", decision="Allow")
+        assert "Fly" in bad.text
+        await browser.change("/rules/otto/delete", resource="Topic:orders*")
+        await browser.change("/users/otto/delete")
+        page = await browser.json("/users")
+        assert ([user["name"] for user in page["users"]], page["rules"]) == (["root"], [])
+
+
+async def test_a_cluster_without_users_says_so(browser: Browser) -> None:
+    assert (await browser.json("/users"))["users"] == []
