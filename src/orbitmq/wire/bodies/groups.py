@@ -254,6 +254,19 @@ def encode_producer_table(producers: Mapping[str, Iterable[ProducerInfo]]) -> by
     )
 
 
+def decode_producer_counts(body: bytes) -> dict[str, int]:
+    """Decode how many producers each group has, from the answer to GET_ALL_PRODUCER_INFO.
+
+    Raises:
+        HeaderError: the body is no such answer.
+    """
+    return parse_body(
+        "producers",
+        body,
+        lambda document: {text(group): len(items(found)) for group, found in (document.get("data") or {}).items()},
+    )
+
+
 def encode_group_subscription(group: str, topic: str | None, subscription: Subscription | None) -> bytes:
     """Encode the answer to QUERY_SUBSCRIPTION_BY_CONSUMER; None: the group is not online, or reads no such topic."""
     document: dict[str, Any] = {"group": group}
