@@ -1,4 +1,4 @@
-"""Questions to one broker by its address, for programs that read much of it at once: monitoring asks no NameServer for each."""
+"""Questions to one broker by its address, for programs that read much of it: monitoring asks no NameServer for each answer."""
 
 from __future__ import annotations
 
