@@ -14,7 +14,7 @@ from orbitmq.address import format_address
 from orbitmq.admin import AdminClient
 from orbitmq.clock import Clock, now_ms
 from orbitmq.errors import OrbitError
-from orbitmq.exporter.collecting import Collector
+from orbitmq.exporter.collecting import QUESTIONS, Collector
 from orbitmq.exporter.collection import Collection
 from orbitmq.exporter.families import families
 from orbitmq.monitoring.families import Families
@@ -123,7 +123,11 @@ class Exporter:
     def _of_exporter(self) -> Iterator[Metric]:
         make, last = self._own, self.last
         text = "Questions to the cluster that were not answered, by what was asked"
-        errors = [((what, broker), float(count)) for (what, broker), count in sorted(self.collector.errors.items())]
+        # Prometheus sees no increase of a series that begins with 1.
+        counts = {("cluster", ""): 0} | {
+            (what, key.broker): 0 for key in (last.known if last else ()) for what in QUESTIONS
+        }
+        errors = [(labels, float(count)) for labels, count in sorted({**counts, **self.collector.errors}.items())]
         yield from make.counters("errors", text, ("what", "broker"), errors)
         yield make.counter("collections", "Collections that were begun", self._attempts)
         yield make.gauge("up", "1 when the last collection has reached a NameServer", not self._error)

@@ -39,6 +39,9 @@ IN_FLIGHT_MAX = 32
 TIMEOUTS_MAX = 3
 """A broker that has not answered so many questions in time is asked nothing more in this collection."""
 
+QUESTIONS = ("runtime", "topics", "groups", "producers", "topic", "consumers", "progress", "waiting message", "stats")
+"""What brokers are asked for."""
+
 T = TypeVar("T")
 
 
@@ -91,7 +94,6 @@ class Collector:
             topics=asked.topics,
             readers=asked.readers,
             groups=asked.group_values(),
-            without_master=_without_master(known),
         )
 
 
@@ -251,9 +253,3 @@ def _known_brokers(info: ClusterInfo) -> tuple[BrokerKey, ...]:
         if name in info.brokers
         for broker_id, address in sorted(info.brokers[name].addresses.items())
     )
-
-
-def _without_master(known: Iterable[BrokerKey]) -> tuple[tuple[str, str], ...]:
-    known = tuple(known)
-    names = {(key.cluster, key.broker) for key in known}
-    return tuple(sorted(names - {(key.cluster, key.broker) for key in known if key.is_master}))

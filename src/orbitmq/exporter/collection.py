@@ -129,7 +129,6 @@ class Collection:
         at_ms: when it ended, in ms since 1970.
         seconds: how long it took.
         known: every broker that NameServers name; those that did not answer are not in `brokers`.
-        without_master: broker names that have no master now, with their clusters.
     """
 
     at_ms: int
@@ -139,4 +138,3 @@ class Collection:
     topics: Mapping[TopicKey, TopicValues]
     readers: Mapping[ReaderKey, ReaderValues]
     groups: Mapping[str, GroupValues]
-    without_master: tuple[tuple[str, str], ...] = ()

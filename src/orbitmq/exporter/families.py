@@ -65,8 +65,10 @@ def _of_cluster(found: Collection) -> Iterator[Family]:
     )
     text = "1 for a broker that NameServers name and that answered, 0 for one that did not"
     yield _family("broker_up", text, labels, up)
-    missing = ((place, 1.0) for place in found.without_master)
-    text = "1 for a broker name that has no master at a NameServer"
+    led = {(key.cluster, key.broker) for key in found.known if key.is_master}
+    names = sorted({(key.cluster, key.broker) for key in found.known})
+    missing = ((name, float(name not in led)) for name in names)
+    text = "1 for a broker name that has no master at NameServers, else 0"
     yield _family("broker_without_master", text, ("cluster", "broker"), missing)
 
 

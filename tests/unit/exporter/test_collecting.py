@@ -103,7 +103,7 @@ async def test_without_a_name_server_there_is_no_collection() -> None:
     assert collector.errors == {("cluster", ""): 1}
 
 
-async def test_a_name_that_has_only_slaves_is_without_a_master() -> None:
+async def test_a_slave_is_asked_for_its_run_time_values_alone() -> None:
     async def cluster_info() -> ClusterInfo:
         return ClusterInfo(
             brokers={"b": BrokerData(cluster="c", broker_name="b", addresses={1: "b"})},
@@ -114,7 +114,7 @@ async def test_a_name_that_has_only_slaves_is_without_a_master() -> None:
     admin = admin_of(b=broker)
     admin.cluster_info = cluster_info
     found = await Collector(admin).collect()
-    assert found.without_master == (("c", "b"),)
+    assert [key.broker_id for key in found.known] == [1]
     assert broker.asked == {"runtime_info": 1}
 
 

@@ -156,7 +156,8 @@ def test_a_masters_storage_has_the_names_of_5_x() -> None:
 
 
 def test_a_name_without_a_master_is_told() -> None:
-    assert series(collection(without_master=(("c", "broker-b"),)), "broker_without_master") == {("c", "broker-b"): 1}
+    found = collection(known=(MASTER, SLAVE, BrokerKey("c", "broker-b", 1, "d:10911")))
+    assert series(found, "broker_without_master") == {("c", "broker-a"): 0, ("c", "broker-b"): 1}
 
 
 def test_values_that_a_broker_did_not_tell_have_no_series() -> None:
