@@ -148,7 +148,6 @@ async def scrape_all() -> dict[str, set[str]]:
 async def look(cluster: LocalCluster, name_server: NameServer, exporter: Exporter) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {"up": OF_PROMETHEUS}
     wanted = {
-        "rocketmq_nameserver_alert",
         "rocketmq_consumer_lag_messages",
         "rocketmq_group_dlqdiff",
         "rocketmq_broker_slave_behind_bytes",
