@@ -13,9 +13,11 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from orbitmq import Message, Producer, PushConsumer
+from orbitmq import Message, Producer, PullConsumer, PushConsumer
 from orbitmq.admin import AdminClient
 from orbitmq.exporter.app import Exporter
+from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import RETRY_PREFIX
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.testing import LocalCluster
@@ -139,6 +141,8 @@ async def scrape_all() -> dict[str, set[str]]:
                 async for batch in consumer:
                     batch.reject()
                     break
+                async with PullConsumer("billing", servers) as reader:
+                    await reader.commit({MessageQueue(RETRY_PREFIX + "billing", "broker-a", 0): 0})
                 return await look(cluster, name_server, exporter)
         finally:
             await exporter.stop()
@@ -149,7 +153,13 @@ async def look(cluster: LocalCluster, name_server: NameServer, exporter: Exporte
     found: dict[str, set[str]] = {"up": OF_PROMETHEUS}
     wanted = {
         "rocketmq_consumer_lag_messages",
+        "rocketmq_broker_tps",
+        "rocketmq_broker_qps",
+        "rocketmq_producer_tps",
+        "rocketmq_consumer_tps",
+        "rocketmq_group_get_latency_by_storetime",
         "rocketmq_group_dlqdiff",
+        "rocketmq_group_retrydiff",
         "rocketmq_broker_slave_behind_bytes",
     }
     async with httpx.AsyncClient() as client:
