@@ -36,6 +36,7 @@ COMMANDS = {
     "stats": "orbitmq.cli.brokers.stats",
     "cluster": "orbitmq.cli.cluster",
     "dashboard": "orbitmq.cli.servers.dashboard",
+    "top": "orbitmq.cli.top",
     "exporter": "orbitmq.cli.servers.exporter",
     "health": "orbitmq.cli.health",
     "store": "orbitmq.cli.store.app",
