@@ -19,6 +19,7 @@ from typing import Any
 from orbitmq.admin.group_client import GroupAdmin, delete_topics
 from orbitmq.admin.groups import GroupStatus, QueueLag, QueueReset, ResetTo
 from orbitmq.admin.messages import COUNT_MAX, find_by_id, find_by_key
+from orbitmq.admin.one_broker import BrokerAdmin
 from orbitmq.admin.stats import Traffic, find_traffic
 from orbitmq.admin.topics import TopicChange, change_configs, create_header, find_configs
 from orbitmq.client.routing.nameserver_client import NameServerClient
@@ -205,6 +206,14 @@ class AdminClient:
             RouteNotFound: there is no master.
         """
         return self._choose_masters(await self.cluster_info(), cluster, broker)
+
+    async def broker(self, address: str) -> BrokerAdmin:
+        """Return questions to one broker; it is asked nothing yet.
+
+        Args:
+            address: of a master or a slave, as host:port.
+        """
+        return BrokerAdmin(self._tell, address)
 
     async def broker_runtime_info(self, address: str) -> dict[str, str]:
         """Return a broker's run-time values, by Java's names."""

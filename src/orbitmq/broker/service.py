@@ -64,6 +64,12 @@ class BrokerService:
         return role is not None and not role.is_master
 
     @property
+    def is_master(self) -> bool:
+        """Say whether this broker takes messages by its role: one of its name should."""
+        role = self.context.role
+        return not self.config.is_slave if role is None else role.is_master
+
+    @property
     def is_writable(self) -> bool:
         """Say whether brokerPermission lets producers write."""
         return bool(self.config.broker_permission & Perm.WRITE)

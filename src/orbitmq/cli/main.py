@@ -37,6 +37,8 @@ COMMANDS = {
     "cluster": "orbitmq.cli.cluster",
     "dashboard": "orbitmq.cli.servers.dashboard",
     "mcp": "orbitmq.cli.servers.mcp",
+    "top": "orbitmq.cli.top",
+    "exporter": "orbitmq.cli.servers.exporter",
     "health": "orbitmq.cli.health",
     "doctor": "orbitmq.cli.doctor",
     "store": "orbitmq.cli.store.app",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from orbitmq.admin.route_rows import difference_rows, event_row
 from orbitmq.cli.access import Access, ask_each, command
 from orbitmq.cli.terminal.exits import ExitCode, exit_code_of
 from orbitmq.cli.terminal.options import (
@@ -56,6 +55,7 @@ def history(
 ) -> None:
     """Show which brokers registered, changed, expired or were removed, when, from where and why; NameServers side by side."""
     from orbitmq.admin.monitoring import ask_history
+    from orbitmq.admin.route_rows import event_row
 
     since_ms = parse_time(since, "--since") if since else 0
 
@@ -91,6 +91,7 @@ def diff(
 ) -> None:
     """Show what is different now from how it was at a time; exit code 1 where anything is."""
     from orbitmq.admin.monitoring import ask_difference
+    from orbitmq.admin.route_rows import difference_rows
     from orbitmq.clock import now_ms
 
     at_ms = parse_time(at, "--at")

@@ -1,6 +1,6 @@
 """The look at the whole cluster that the dashboard takes each minute: the doctor's issues, and the lag of every group.
 
-It is taken with the dashboard's own access key, whoever is logged in. Between two of them pages show the last one.
+It is taken with the dashboard's own access key, not with that of the user who is logged in. Between two of them pages show the last one.
 """
 
 from __future__ import annotations

@@ -243,6 +243,7 @@ class BrokerMetrics:
     def _of_broker(self) -> Iterator[Metric]:
         java, own, service = self._java, self._own, self._service
         yield java.gauge("broker_permission", "2: may be written, 4: may be read", service.config.broker_permission)
+        yield own.gauge("is_master", "1 for a master, 0 for a slave: one of a name is a master", service.is_master)
         yield java.gauge("topic_number", "Topics", len(service.tables.topics.table.all))
         yield java.gauge(
             "consumer_group_number", "Consumer groups with settings", len(service.tables.groups.configs.all)

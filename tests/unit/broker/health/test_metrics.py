@@ -106,6 +106,7 @@ async def test_a_scrape_tells_what_a_broker_has_done(serve: Serve) -> None:
         assert len([key for key in found if key[0] == "rocketmq_producer_connections"]) == 1
         assert found["rocketmq_broker_delayed_messages", "8"] == 1
         assert found["rocketmq_broker_permission",] == 6
+        assert found["rocketmq_broker_is_master",] == 1
         assert found["rocketmq_consumer_group_number",] > 0
         assert found["rocketmq_topic_number",] > 1
         assert found["rocketmq_storage_message_reserve_time_milliseconds", "disk", "local"] >= 0

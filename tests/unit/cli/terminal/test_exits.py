@@ -41,7 +41,7 @@ def test_exit_codes(error, code):
 
 
 def test_the_codes_are_those_of_the_page():
-    assert [int(code) for code in ExitCode] == [0, 1, 2, 3, 130]
+    assert [int(code) for code in ExitCode] == [0, 1, 2, 3, 4, 130]
     assert [int(code) for code in NameServerExit] == [1, 255]
 
 

@@ -1,0 +1,138 @@
+"""Questions to one broker by its address, for programs that read much of it: monitoring asks no NameServer for each answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from orbitmq.admin.group_client import SYSTEM_GROUPS
+from orbitmq.admin.messages import Tell
+from orbitmq.client.consume.pulled_messages import decode_messages
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import RemoteRefused
+from orbitmq.model.group import MessageModel, Subscription
+from orbitmq.model.route import MessageQueue
+from orbitmq.wire.bodies.document import decode_kv_table
+from orbitmq.wire.bodies.groups import (
+    ClientConnection,
+    decode_consumer_connections,
+    decode_group_table,
+    decode_producer_table,
+)
+from orbitmq.wire.bodies.stats import BrokerStatsData, decode_stats
+from orbitmq.wire.bodies.topics import (
+    QueueProgress,
+    QueueStats,
+    decode_consume_stats,
+    decode_topic_stats,
+    decode_topic_table,
+)
+from orbitmq.wire.headers import (
+    GetAllProducers,
+    GetAllSubscriptionGroups,
+    GetAllTopicConfig,
+    GetBrokerRuntimeInfo,
+    GetConsumerConnections,
+    GetConsumeStats,
+    GetTopicStats,
+    PullMessage,
+    PullSysFlag,
+    ViewBrokerStats,
+)
+
+_READER_GROUP = "TOOLS_CONSUMER"
+"""Java's tools read under this name, which every broker knows."""
+
+
+class BrokerAdmin:
+    """Typed questions to one broker, ours or Java's.
+
+    Args:
+        tell: sends a request to an address.
+        address: of the broker, as host:port.
+    """
+
+    def __init__(self, tell: Tell, address: str) -> None:
+        self._tell = tell
+        self.address = address
+
+    async def runtime_info(self) -> dict[str, str]:
+        """Return its run-time values, by Java's names."""
+        return decode_kv_table((await self._tell(self.address, GetBrokerRuntimeInfo())).body)
+
+    async def topics(self) -> Sequence[str]:
+        """Return the names of its topics, its own ones too, sorted."""
+        table = (await self._tell(self.address, GetAllTopicConfig())).body
+        return sorted((await asyncio.to_thread(decode_topic_table, table)).topics)
+
+    async def groups(self) -> Sequence[str]:
+        """Return the names of the groups that it has settings of, without those that brokers make for themselves, sorted."""
+        table = (await self._tell(self.address, GetAllSubscriptionGroups())).body
+        return sorted((await asyncio.to_thread(decode_group_table, table)).groups.keys() - SYSTEM_GROUPS)
+
+    async def producer_counts(self) -> Mapping[str, int]:
+        """Return how many producers of each producer group are connected."""
+        producers = decode_producer_table((await self._tell(self.address, GetAllProducers())).body)
+        return {group: len(infos) for group, infos in producers.items()}
+
+    async def stats(self, name: str, key: str) -> BrokerStatsData | None:
+        """Return what it has counted in the last minute, hour and day; None: it has not counted anything of that.
+
+        Args:
+            name: one of Java's, as `TOPIC_PUT_NUMS` or `GROUP_GET_NUMS`.
+            key: a topic, `topic@group`, or the cluster.
+        """
+        try:
+            return decode_stats((await self._tell(self.address, ViewBrokerStats(stats_name=name, stats_key=key))).body)
+        except RemoteRefused as refusal:
+            if refusal.code != ResponseCode.SYSTEM_ERROR:
+                raise
+            return None
+
+    async def topic_stats(self, topic: str) -> dict[MessageQueue, QueueStats]:
+        """Return where each queue of a topic begins and ends."""
+        return decode_topic_stats((await self._tell(self.address, GetTopicStats(topic=topic))).body)
+
+    async def progress(self, group: str) -> dict[MessageQueue, QueueProgress]:
+        """Return how far a group is in every queue of all topics that it reads, its retries included."""
+        header = GetConsumeStats(consumer_group=group, topic="")
+        return decode_consume_stats((await self._tell(self.address, header)).body)
+
+    async def consumers(self, group: str) -> tuple[tuple[ClientConnection, ...], MessageModel] | None:
+        """Return a group's clients that are connected, and how they read; None without one."""
+        try:
+            answer = await self._tell(self.address, GetConsumerConnections(consumer_group=group))
+        except RemoteRefused as refusal:
+            if refusal.code == ResponseCode.CONSUMER_NOT_ONLINE:
+                return None
+            raise
+        clients, info = decode_consumer_connections(answer.body, group)
+        return clients, info.message_model
+
+    async def stored_at_ms(self, queue: MessageQueue, queue_offset: int) -> int | None:
+        """Return when the message at a queue offset was stored, in ms since 1970; None: there is none (any more)."""
+        header = PullMessage(
+            consumer_group=_READER_GROUP,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=queue_offset,
+            count_max=1,
+            sys_flag=PullSysFlag.SUBSCRIPTION,
+            commit_offset=0,
+            suspend_timeout_ms=0,
+            subscription="*",
+            sub_version=0,
+        )
+        try:
+            answer = await self._tell(self.address, header)
+        except RemoteRefused as refusal:
+            if refusal.code in (
+                ResponseCode.PULL_NOT_FOUND,
+                ResponseCode.PULL_OFFSET_MOVED,
+                ResponseCode.PULL_RETRY_IMMEDIATELY,
+            ):
+                return None
+            raise
+        everything = Subscription(topic=queue.topic)
+        messages = decode_messages(answer.body, queue, everything, queue_offset, queue_offset + 1).messages
+        return messages[0].stored_at_ms if messages else None
