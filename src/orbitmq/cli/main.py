@@ -5,6 +5,7 @@ Start-up counts here: the modules of the commands import nothing heavy at the to
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
@@ -80,8 +81,20 @@ def _global_options(
     _version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    map_address: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map-address",
+            metavar="ANNOUNCED=REACHED",
+            help="Where a broker's address is reached, as out of a container.  [env var: ORBITMQ_MAP_ADDRESS]",
+        ),
+    ] = None,
 ) -> None:
-    pass
+    if map_address:
+        from orbitmq.net.address_map import VARIABLE, parse_map
+
+        os.environ[VARIABLE] = ";".join(map_address)  # processes that a command starts have it, too
+        parse_map(os.environ[VARIABLE])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,7 +14,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeVar
 
-from orbitmq.address import parse_address
 from orbitmq.admin.group_client import SYSTEM_GROUPS
 from orbitmq.admin.groups import Connections, GroupStatus, merged_status
 from orbitmq.admin.monitoring import ask_broker_health, ask_health, ask_routes
@@ -23,6 +22,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.doctor.snapshot import BrokerFacts, GroupFacts, NameServerFacts, Snapshot
 from orbitmq.errors import ConnectionFailed, OrbitError
 from orbitmq.model.route import MessageQueue, TopicRoute
+from orbitmq.net.address_map import reachable
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.consumer_info import RunningInfo, decode_running_info
 from orbitmq.wire.bodies.document import decode_kv_table
@@ -278,7 +278,7 @@ class _Collection:
     async def _certificate_end(self, address: str) -> int | None:
         if self._tls is None:
             return None
-        host, port = parse_address(address)
+        host, port = reachable(address)
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
                 _, writer = await asyncio.open_connection(host, port, ssl=self._tls)

@@ -76,7 +76,7 @@ def broker_unreachable(snapshot: Snapshot) -> Iterator[Issue]:
         if broker.problem is not None:
             text = f"it announces {broker.address}, which does not answer from here: {broker.problem}"
             if _is_private(broker.address):
-                text += "; it may be an address inside of its container (brokerIP1 sets what is announced)"
+                text += "; it may be an address inside of its container: brokerIP1 sets what is announced, --map-address where it is reached"
             yield Issue(ERROR, "broker-unreachable", broker.subject, text, command("cluster"))
 
 

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
-from orbitmq.address import parse_address
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, FrameError, RequestTimeout
+from orbitmq.net.address_map import reachable
 from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.net.session import Session, make_request
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
@@ -223,7 +223,7 @@ def _begin_large(data: memoryview, place: Place | None) -> _LargeFrame | None:
 
 
 def _connect(address: str, timeout_s: float, tls: ssl.SSLContext | None) -> socket.socket:
-    host, port = parse_address(address)
+    host, port = reachable(address)
     connected = socket.create_connection((host, port), timeout_s)
     try:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -7,10 +7,10 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
-from orbitmq.address import parse_address
 from orbitmq.clock import Clock, now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed, RemoteRefused, RequestTimeout
+from orbitmq.net.address_map import reachable
 from orbitmq.net.connection.connection import Connection
 from orbitmq.net.connection.endpoint import Endpoint
 from orbitmq.net.counters import Counters
@@ -179,7 +179,7 @@ class ConnectionPool:
         await self._endpoint.close_connections()
 
     async def _connect(self, address: str) -> Connection:
-        host, port = parse_address(address)
+        host, port = reachable(address)
         loop = asyncio.get_running_loop()
         connection, is_open = Connection(self._endpoint, loop), False
         try:

@@ -48,3 +48,15 @@ def test_of_many_issues_of_one_check_ten_are_printed_and_all_are_counted(orbitmq
     assert result.out.count("[unread-topic]") == 10
     assert "INFO     and 2 more: orbitmq doctor --check unread-topic\n" in result.out
     assert orbitmq("doctor", "--check", "unread-topic", "-n", rocketmq.name_servers).out.count("[unread-topic]") == 12
+
+
+def test_an_address_that_cannot_be_reached_is_named_and_mapped(orbitmq, rocketmq, monkeypatch):
+    monkeypatch.setenv("ORBITMQ_MAP_ADDRESS", f"inside.invalid:1={rocketmq.name_servers}")
+    assert orbitmq("doctor", "-n", "inside.invalid:1").code == 0
+    monkeypatch.delenv("ORBITMQ_MAP_ADDRESS")
+    (address,) = rocketmq.brokers.values()
+    result = orbitmq("--map-address", f"{address}=127.0.0.1:1", "doctor", "-n", rocketmq.name_servers)
+    assert result.code == 1
+    assert f"it announces {address}, which does not answer from here" in result.out
+    assert "--map-address where it is reached" in result.out
+    assert orbitmq("--map-address", "nonsense", "doctor").code == 2
