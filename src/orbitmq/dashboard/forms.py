@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
 from urllib.parse import parse_qsl
 
 from orbitmq.errors import InvalidArgument
@@ -54,6 +55,20 @@ class Form:
         if value not in allowed:
             raise InvalidArgument(name, value, f"one of {', '.join(allowed)}")
         return value
+
+    def time_ms(self, name: str, default: int | None = None) -> int:
+        """Return a time in ISO 8601, in UTC where it names no zone, as ms since 1970."""
+        value = self._fields.get(name, "").strip()
+        if not value and default is not None:
+            return default
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidArgument(name, value, "a time in UTC, as 2026-11-21T12:03") from None
+        at_ms = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+        if at_ms < 0:
+            raise InvalidArgument(name, value, "a time since 1970")
+        return at_ms
 
     def flag(self, name: str) -> bool:
         """Return whether a box is ticked."""

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
@@ -215,11 +214,7 @@ def parse_reset(form: Form, now_ms: int) -> ResetTo:
         return ResetTo.offset(form.number("at", 0, 2**63 - 1))
     if kind == "ago":
         return ResetTo.time(now_ms - form.number("at", 0, 100_000_000) * 60_000)
-    try:
-        moment = datetime.fromisoformat(form.text("at"))
-    except ValueError:
-        raise InvalidArgument("at", form.raw("at"), "a time in UTC, as 2026-11-21T12:03") from None
-    return ResetTo.time(int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))
+    return ResetTo.time(form.time_ms("at"))
 
 
 async def _clone(form: Form, clients: ClusterClients) -> Done:

@@ -10,7 +10,9 @@ from starlette.requests import Request
 
 from orbitmq.admin import AdminClient
 from orbitmq.admin.dead_letters import DeadLetter
+from orbitmq.admin.message_ranges import ranges_of_time, read_ranges
 from orbitmq.admin.traces import find_way
+from orbitmq.client.consume.start_offsets import OffsetRange
 from orbitmq.client.send.result import SendResult
 from orbitmq.dashboard.answers import Page, link
 from orbitmq.dashboard.changes import Change, Done, Question
@@ -26,19 +28,68 @@ _SIZE_SHOWN = 64 * 1024
 _HEX_WIDTH = 16
 _GROUPS_MAX = 20
 """Groups of a topic whose clients can be asked to consume a message."""
+RANGE_COUNT_MAX = 100
+"""Messages of a time, or from an offset on, that one page shows."""
 DELAY_S_MAX = 40 * 86_400
 
 
 async def messages(request: Request, clients: ClusterClients) -> Page:
-    """Find messages of a topic by a message id or a key; without both, the form to ask with."""
-    admin = clients.admin
-    topic, wanted = request.query_params.get("topic", "").strip(), request.query_params.get("q", "").strip()
-    found: list[StoredMessage] = []
+    """Find messages of a topic: by an id or a key, from a time to another one, or from an offset of a queue on.
+
+    Without any of these it shows the form to ask with.
+    """
+    form = Form(dict(request.query_params))
+    topic, wanted = form.text("topic", ""), form.text("q", "")
+    begin, queue = form.text("begin", ""), form.text("queue", "")
+    found: list[dict[str, Any]] = []
+    is_complete = True
     if topic and wanted:
-        one = await _by_id(admin, topic, wanted)
-        found = [one] if one is not None else await admin.messages_by_key(topic, wanted)
-    values = {"topic": topic, "q": wanted, "messages": [summary(message) for message in found]}
+        one = await _by_id(clients.admin, topic, wanted)
+        messages = [one] if one is not None else await clients.admin.messages_by_key(topic, wanted)
+        found = [summary(message) for message in messages]
+    elif topic and (begin or queue):
+        found, is_complete = await _in_range(form, clients, topic)
+    values = {
+        "topic": topic,
+        "q": wanted,
+        "begin": begin,
+        "end": form.text("end", ""),
+        "broker": form.text("broker", ""),
+        "queue": queue,
+        "offset": form.text("offset", ""),
+        "is_asked": bool(topic and (wanted or begin or queue)),
+        "is_cut": len(found) >= RANGE_COUNT_MAX or not is_complete,
+        "messages": found,
+    }
     return Page("messages.html", "Messages", values)
+
+
+async def _in_range(form: Form, clients: ClusterClients, topic: str) -> tuple[list[dict[str, Any]], bool]:
+    """Return the oldest messages of a time, or of a queue from an offset on, and whether all of them were read."""
+    broker, queue_id = form.text("broker", "") or None, form.number("queue", 0, 2**31 - 1, -1)
+    async with clients.reader() as reader:
+        queues = [
+            queue
+            for queue in await reader.queues(topic)
+            if broker in (None, queue.broker_name) and queue_id in (-1, queue.queue_id)
+        ]
+        if not queues:
+            raise InvalidArgument("queue", form.raw("queue"), f"a queue of {topic}")
+        if form.text("begin", ""):
+            begin_ms, end_ms = form.time_ms("begin", 0), form.time_ms("end", 2**53)
+            ranges = await ranges_of_time(reader, queues, begin_ms, end_ms)
+        else:
+            begin_ms, end_ms = 0, 2**53
+            start = form.number("offset", 0, 2**63 - 1, 0)
+            bounds = await reader.offsets(queues)
+            ranges = {
+                queue: OffsetRange(max(start, found.begin), found.end)
+                for queue, found in bounds.items()
+                if max(start, found.begin) < found.end
+            }
+        firsts = {queue: OffsetRange(at.begin, min(at.end, at.begin + RANGE_COUNT_MAX)) for queue, at in ranges.items()}
+        read, is_complete = await read_ranges(reader, firsts, RANGE_COUNT_MAX, summary)
+    return [row for at, row in read if begin_ms <= at.stored_at_ms <= end_ms], is_complete
 
 
 async def _by_id(admin: AdminClient, topic: str, wanted: str) -> StoredMessage | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
@@ -15,6 +14,7 @@ from orbitmq.admin.route_comparison import RouteFacts, differences
 from orbitmq.admin.route_rows import difference_rows, event_row
 from orbitmq.dashboard.answers import Column, Page, Section
 from orbitmq.dashboard.clients import ClusterClients
+from orbitmq.dashboard.forms import Form
 from orbitmq.errors import InvalidArgument, OrbitError
 
 EVENTS_MAX = 200
@@ -69,7 +69,7 @@ async def name_servers(request: Request, clients: ClusterClients) -> Page:
         ),
     ]
     if at:
-        rows = await _difference(clients, addresses, _time_ms(at))
+        rows = await _difference(clients, addresses, _past_ms(Form(dict(query))))
         sections.append(
             Section(
                 name="changes",
@@ -133,12 +133,8 @@ async def _difference(clients: ClusterClients, addresses: tuple[str, ...], at_ms
     return rows
 
 
-def _time_ms(text: str) -> int:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidArgument("at", text, "a time in UTC, as 2026-11-21T12:03") from None
-    at_ms = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-    if not 0 <= at_ms <= time.time_ns() // 1_000_000:
-        raise InvalidArgument("at", text, "a time that is not to come")
+def _past_ms(form: Form) -> int:
+    at_ms = form.time_ms("at")
+    if at_ms > time.time_ns() // 1_000_000:
+        raise InvalidArgument("at", form.raw("at"), "a time that is not to come")
     return at_ms

@@ -194,3 +194,21 @@ async def test_pages_follow_a_cluster_that_changes(browser: Browser) -> None:
 async def test_nothing_can_be_changed(browser: Browser) -> None:
     for method in ("POST", "PUT", "DELETE", "PATCH"):
         assert (await browser.client.request(method, "/topics/orders")).status_code == httpx.codes.METHOD_NOT_ALLOWED
+
+
+async def test_messages_are_found_by_time_and_by_offset(browser: Browser) -> None:
+    async with AdminClient(browser.cluster.name_servers) as admin:
+        await admin.create_topic(TopicConfig(topic="orders", read_queue_count=2, write_queue_count=2))
+    await send(browser, "orders", *(Message("orders", b"%d" % number) for number in range(6)))
+    found = (await browser.json("/messages", topic="orders", begin="2020-01-01T00:00"))["messages"]
+    assert sorted(message["body"] for message in found) == list("012345")
+    assert [message["stored_at_ms"] for message in found] == sorted(message["stored_at_ms"] for message in found)
+    assert (await browser.json("/messages", topic="orders", begin="2020-01-01T00:00", end="2021-01-01"))[
+        "messages"
+    ] == []
+    queue = [m for m in found if m["queue_id"] == 1]
+    page = await browser.json("/messages", topic="orders", queue=1, offset=1)
+    assert [message["queue_offset"] for message in page["messages"]] == [m["queue_offset"] for m in queue][1:]
+    assert (page["is_asked"], page["is_cut"]) == (True, False)
+    for query in ({"queue": 9}, {"begin": "soon"}, {"queue": "x"}, {"begin": "2020-01-01", "end": "1950-01-01"}):
+        assert "error" in await browser.json("/messages", status=400, topic="orders", **query)

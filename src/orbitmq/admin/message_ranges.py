@@ -1,0 +1,81 @@
+"""Messages between two times or offsets, read from many queues in one order. Nothing is committed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from orbitmq.client.consume.start_offsets import OffsetRange
+from orbitmq.client.pull_consumer import PullConsumer
+from orbitmq.model.message import StoredMessage
+from orbitmq.model.route import MessageQueue
+
+T = TypeVar("T")
+
+READ_TIMEOUT_S = 10
+"""How long ranges are read; what has come until then is the answer."""
+QUEUES_AT_A_TIME = 16
+_POLL_MS = 500
+
+
+class Place(NamedTuple):
+    """A message's place; places sort by the time, and in one millisecond by the queue: the same for each reading."""
+
+    stored_at_ms: int
+    broker_name: str
+    queue_id: int
+    queue_offset: int
+
+
+async def ranges_of_time(
+    reader: PullConsumer, queues: Sequence[MessageQueue], begin_ms: int, end_ms: int
+) -> dict[MessageQueue, OffsetRange]:
+    """Return what each queue holds of a time, its end included; queues without any are left out.
+
+    Raises:
+        ClientError: a broker cannot be asked.
+    """
+    bounds = await reader.offsets(queues)
+    begins = await asyncio.gather(*(reader.offset_at(queue, begin_ms) for queue in queues))
+    ends = await asyncio.gather(*(reader.offset_at(queue, end_ms + 1) for queue in queues))
+    found = {}
+    for queue, begin, end in zip(queues, begins, ends, strict=True):
+        first, last = max(begin, bounds[queue].begin), min(end, bounds[queue].end)
+        if first < last:
+            found[queue] = OffsetRange(first, last)
+    return found
+
+
+async def read_ranges(
+    reader: PullConsumer,
+    ranges: Mapping[MessageQueue, OffsetRange],
+    count: int,
+    make: Callable[[StoredMessage], T],
+) -> tuple[list[tuple[Place, T]], bool]:
+    """Return the oldest messages of ranges, as `make` makes them of each, and whether all of the ranges were read in time.
+
+    Args:
+        make: keeps little of a message: there may be many, of 4 MiB each.
+    """
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + READ_TIMEOUT_S
+    found: list[tuple[Place, T]] = []
+    queues = list(ranges)
+    for first in range(0, len(queues), QUEUES_AT_A_TIME):
+        pending = set(queues[first : first + QUEUES_AT_A_TIME])
+        reader.assign(pending)
+        for queue in pending:
+            reader.seek(queue, ranges[queue].begin)
+        while pending and loop.time() < deadline_s:
+            found += [
+                (Place(read.stored_at_ms, read.broker_name, read.queue_id, read.queue_offset), make(read))
+                for read in await reader.poll(_POLL_MS)
+                if read.queue_offset < ranges[MessageQueue(read.topic, read.broker_name, read.queue_id)].end
+            ]
+            pending = {queue for queue in pending if (reader.position(queue) or 0) < ranges[queue].end}
+            reader.assign(pending)
+        found = sorted(found, key=lambda one: one[0])[:count]
+        if pending:
+            return found, False
+    return found, True
