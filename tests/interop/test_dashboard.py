@@ -8,8 +8,8 @@ import httpx
 
 from interop.conftest import JavaCluster
 from orbitmq import Message, Producer, PushConsumer
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard.app import DashboardOptions, make_app
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.net.loop import run
 
 TIMEOUT_MS = 30_000

@@ -35,6 +35,9 @@ Kind = Annotated[
     Literal["user", "retry", "dead letters", "system", "all"],
     Field(description="What topics are for: users' own, the retries or dead letters of groups, or RocketMQ itself."),
 ]
+Severities = Annotated[
+    Literal["error", "warning", "info"], Field(description="Issues of this severity, and worse ones.")
+]
 Start = Annotated[int, Field(ge=0, le=2**31, description="Rows to skip: `next_start` of the answer before.")]
 Count = Annotated[int, Field(ge=1, le=ROWS_MAX, description="Rows at most.")]
 MessageCount = Annotated[int, Field(ge=1, le=64, description="Messages at most.")]

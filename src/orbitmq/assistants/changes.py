@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from orbitmq.admin import QueueReset, ResetTo, TopicChange
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.dead_letters import DeadLetter, DeadLetterSelection, parse_place
 from orbitmq.assistants.arguments import (
     RESENT_MAX,
@@ -30,7 +31,6 @@ from orbitmq.assistants.arguments import (
     Topic,
     to_ms,
 )
-from orbitmq.assistants.clients import Clients
 from orbitmq.assistants.reading import setting_row
 from orbitmq.errors import ClientError, InvalidArgument, OffsetsNotSet, RouteNotFound
 from orbitmq.model.message import Message
@@ -57,7 +57,7 @@ class Plan:
 
 
 async def create_topic(
-    clients: Clients,
+    clients: ClusterClients,
     topic: Topic,
     read_queues: Queues = 8,
     write_queues: Queues = 8,
@@ -94,7 +94,7 @@ async def create_topic(
 
 
 async def change_topic(
-    clients: Clients,
+    clients: ClusterClients,
     topic: Topic,
     read_queues: Queues | None = None,
     write_queues: Queues | None = None,
@@ -128,7 +128,7 @@ async def change_topic(
     return Plan(f"change the topic {topic} on {_names(present)}", before, after, carry_out)
 
 
-async def delete_topic(clients: Clients, topic: Topic, cluster: Cluster = None) -> Plan:
+async def delete_topic(clients: ClusterClients, topic: Topic, cluster: Cluster = None) -> Plan:
     """Delete a topic with all of its messages from every broker and NameServer. This cannot be undone."""
     _check_users_own(topic)
     await _masters(clients, cluster, None)
@@ -145,7 +145,7 @@ async def delete_topic(clients: Clients, topic: Topic, cluster: Cluster = None) 
 
 
 async def reset_group(
-    clients: Clients,
+    clients: ClusterClients,
     group: Group,
     topic: Topic,
     to: ResetKind,
@@ -166,7 +166,7 @@ async def reset_group(
     return Plan(summary, _offsets(changes, "before"), _offsets(changes, "after"), carry_out)
 
 
-async def clone_group(clients: Clients, source: Group, target: Group, topic: OneTopic = None) -> Plan:
+async def clone_group(clients: ClusterClients, source: Group, target: Group, topic: OneTopic = None) -> Plan:
     """Let the group `target`, which has no client online, go on where `source` is; it is made if it is not there."""
     if source == target:
         raise InvalidArgument("target", target, "another group than source")
@@ -180,7 +180,7 @@ async def clone_group(clients: Clients, source: Group, target: Group, topic: One
 
 
 async def resend_dead_letters(
-    clients: Clients,
+    clients: ClusterClients,
     group: Group,
     ids: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=255)]],
@@ -223,7 +223,7 @@ async def resend_dead_letters(
 
 
 async def send_message(
-    clients: Clients,
+    clients: ClusterClients,
     topic: Topic,
     body: Annotated[str, Field(max_length=SENT_BODY_LENGTH_MAX, description="The content of the message.")],
     body_format: Annotated[Literal["text", "base64"], Field(description="How `body` is written.")] = "text",
@@ -262,7 +262,7 @@ def _check_users_own(topic: str) -> None:
         raise InvalidArgument("topic", topic, "a topic that RocketMQ does not keep for itself")
 
 
-async def _masters(clients: Clients, cluster: str | None, broker: str | None) -> Mapping[str, str]:
+async def _masters(clients: ClusterClients, cluster: str | None, broker: str | None) -> Mapping[str, str]:
     """Return the masters that are meant.
 
     Raises:
@@ -275,7 +275,7 @@ async def _masters(clients: Clients, cluster: str | None, broker: str | None) ->
     return await clients.admin.masters(cluster=cluster, broker=broker)
 
 
-async def _configs(clients: Clients, topic: str, cluster: str | None = None) -> dict[str, TopicConfig]:
+async def _configs(clients: ClusterClients, topic: str, cluster: str | None = None) -> dict[str, TopicConfig]:
     try:
         return await clients.admin.topic_configs(topic, cluster=cluster)
     except RouteNotFound:

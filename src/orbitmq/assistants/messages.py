@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.dead_letter_client import dead_letter_topic
 from orbitmq.admin.dead_letters import DeadLetter, DeadLetterSelection, parse_place
 from orbitmq.admin.message_ranges import ranges_of_time, read_ranges
@@ -26,7 +27,6 @@ from orbitmq.assistants.arguments import (
     WithBody,
     to_ms,
 )
-from orbitmq.assistants.clients import Clients
 from orbitmq.assistants.message_rows import BODY_SIZE, NOTICE, message_row
 from orbitmq.client.consume.start_offsets import OffsetRange
 from orbitmq.clock import now_ms
@@ -40,7 +40,7 @@ _MESSAGES = 20
 
 
 async def message(
-    clients: Clients,
+    clients: ClusterClients,
     topic: Topic,
     message_id: MessageId,
     with_body: WithBody = False,
@@ -54,7 +54,7 @@ async def message(
 
 
 async def messages_by_key(
-    clients: Clients,
+    clients: ClusterClients,
     topic: Topic,
     key: Key,
     begin: Time = 0,
@@ -71,7 +71,7 @@ async def messages_by_key(
 
 
 async def messages_by_time(
-    clients: Clients,
+    clients: ClusterClients,
     topic: Topic,
     begin: Time,
     end: Time | None = None,
@@ -89,7 +89,7 @@ async def messages_by_time(
     begin_ms, end_ms = to_ms(begin), now_ms() if end is None else to_ms(end)
     if end_ms < begin_ms:
         raise InvalidArgument("end", str(end), f"a time that is not before `begin`, {time_text(begin_ms) or begin_ms}")
-    async with clients.reader() as reader:
+    async with clients.careful_reader() as reader:
         queues = [
             queue
             for queue in await reader.queues(topic)
@@ -114,7 +114,7 @@ async def messages_by_time(
     return Answer({"notice": NOTICE, "is_complete": is_complete}, {"messages": table})
 
 
-async def journey(clients: Clients, message_id: MessageId, trace_topic: Topic = "RMQ_SYS_TRACE_TOPIC") -> Answer:
+async def journey(clients: ClusterClients, message_id: MessageId, trace_topic: Topic = "RMQ_SYS_TRACE_TOPIC") -> Answer:
     """Show what happened to a message, by its id or key: sent, stored, consumed. Only clients that trace tell of it."""
     steps = [
         {
@@ -133,7 +133,7 @@ async def journey(clients: Clients, message_id: MessageId, trace_topic: Topic = 
 
 
 async def dead_letters(
-    clients: Clients,
+    clients: ClusterClients,
     group: Group,
     start: Place = None,
     count: MessageCount = _MESSAGES,

@@ -1,4 +1,4 @@
-"""Tools that read: brokers, topics, routes and groups. What `orbitmq doctor` finds belongs here, too, as one more function."""
+"""Tools that read: brokers, topics, routes and groups. And the doctor's issues."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict
 from typing import Any, TypeVar
 
+from orbitmq.address import parse_name_servers
 from orbitmq.admin.brokers import find_brokers
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.groups import GroupStatus
 from orbitmq.assistants.answers import Answer, Table, page, paged, time_text
-from orbitmq.assistants.arguments import Count, Group, Kind, Search, Start, Topic
-from orbitmq.assistants.clients import Clients
+from orbitmq.assistants.arguments import Count, Group, Kind, Search, Severities, Start, Topic
+from orbitmq.doctor import Severity, examine, take_snapshot
 from orbitmq.errors import ClientError
 from orbitmq.model.topic import TopicConfig, kind_of
 
@@ -22,7 +24,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-async def clusters(clients: Clients, start: Start = 0, count: Count = 100) -> Answer:
+async def clusters(clients: ClusterClients, start: Start = 0, count: Count = 100) -> Answer:
     """List all brokers with cluster, role, address, version, rates and disk; those with problems or warnings come first."""
     found = await find_brokers(clients.admin)
     rows = [{**row, "earliest_at": time_text(row.pop("earliest_ms"))} for row in found.rows]
@@ -30,7 +32,7 @@ async def clusters(clients: Clients, start: Start = 0, count: Count = 100) -> An
 
 
 async def topics(
-    clients: Clients, search: Search = "", kind: Kind = "user", start: Start = 0, count: Count = _TOPICS_COUNT
+    clients: ClusterClients, search: Search = "", kind: Kind = "user", start: Start = 0, count: Count = _TOPICS_COUNT
 ) -> Answer:
     """List topics by a part of their names and their kind, with their queues and how many messages they hold."""
     names = [
@@ -45,7 +47,7 @@ async def topics(
     return Answer({}, {"topics": paged(await _each(row, names[start : start + count]), len(names), start)})
 
 
-async def topic(clients: Clients, topic: Topic, start: Start = 0, count: Count = 100) -> Answer:
+async def topic(clients: ClusterClients, topic: Topic, start: Start = 0, count: Count = 100) -> Answer:
     """Show one topic: its settings on each broker, and where each of its queues begins and ends."""
     stats = await clients.admin.topic_stats(topic)
     queues = [
@@ -69,7 +71,7 @@ async def topic(clients: Clients, topic: Topic, start: Start = 0, count: Count =
     return Answer(values, {"settings": _whole(settings), "queues": page(queues, start, count)})
 
 
-async def route(clients: Clients, topic: Topic) -> Answer:
+async def route(clients: ClusterClients, topic: Topic) -> Answer:
     """Show where a topic's queues are, as the NameServer tells clients: brokers, addresses, queue counts, permissions."""
     found = await clients.admin.topic_route(topic)
     queues = [asdict(data) for data in found.queues]
@@ -87,7 +89,9 @@ async def route(clients: Clients, topic: Topic) -> Answer:
     return Answer(values, {"brokers": _whole(brokers), "queues": _whole(queues)})
 
 
-async def groups(clients: Clients, search: Search = "", start: Start = 0, count: Count = _TOPICS_COUNT) -> Answer:
+async def groups(
+    clients: ClusterClients, search: Search = "", start: Start = 0, count: Count = _TOPICS_COUNT
+) -> Answer:
     """List consumer groups by a part of their names, with members, topics and lag (messages still to come)."""
     names = [name for name in await clients.admin.group_names() if search.lower() in name.lower()]
 
@@ -103,7 +107,7 @@ async def groups(clients: Clients, search: Search = "", start: Start = 0, count:
     return Answer({}, {"groups": paged(await _each(row, found), len(names), start)})
 
 
-async def group(clients: Clients, group: Group, start: Start = 0, count: Count = 100) -> Answer:
+async def group(clients: ClusterClients, group: Group, start: Start = 0, count: Count = 100) -> Answer:
     """Show one consumer group: its members, subscriptions, settings, and its offset and lag in each queue."""
     status = await clients.admin.group_status(group)
     values: dict[str, Any] = {
@@ -131,6 +135,34 @@ async def group(clients: Clients, group: Group, start: Start = 0, count: Count =
         "queues": page(queues, start, count),
     }
     return Answer(values, tables)
+
+
+async def findings(
+    clients: ClusterClients, severity: Severities = "info", start: Start = 0, count: Count = 50
+) -> Answer:
+    """Look at the whole cluster and list what is wrong, worst first, each with the command that shows more or mends it.
+
+    Lag, retention, subscriptions that differ, brokers that are down or nearly full, drift of NameServers, dead letters, and others.
+    """
+    snapshot = await take_snapshot(
+        parse_name_servers(clients.name_servers),
+        clients.pool,
+        timeout_ms=clients.timeout_ms,
+        tls=clients.security.tls,
+    )
+    order = list(Severity)
+    wanted = order[: order.index(Severity(severity)) + 1]
+    issues = [issue for issue in examine(snapshot) if issue.severity in wanted]
+    rows = [{**issue._asdict(), "severity": issue.severity.value} for issue in issues]
+    values = {
+        "asked": {
+            "name_servers": len(snapshot.name_servers),
+            "brokers": len(snapshot.brokers),
+            "topics": len(snapshot.routes),
+            "groups": len(snapshot.groups),
+        }
+    }
+    return Answer(values, {"issues": page(rows, start, count)})
 
 
 def setting_row(setting: tuple[str, TopicConfig]) -> dict[str, Any]:
@@ -162,7 +194,7 @@ async def _each(ask: Callable[[T], Awaitable[U]], asked: Iterable[T]) -> list[U]
     return list(await asyncio.gather(*map(one, asked)))
 
 
-async def _sums(clients: Clients, topic: str) -> dict[str, Any]:
+async def _sums(clients: ClusterClients, topic: str) -> dict[str, Any]:
     try:
         stats = await clients.admin.topic_stats(topic)
     except ClientError as error:
@@ -175,7 +207,7 @@ async def _sums(clients: Clients, topic: str) -> dict[str, Any]:
     }
 
 
-async def _lag(clients: Clients, group: str) -> dict[str, Any]:
+async def _lag(clients: ClusterClients, group: str) -> dict[str, Any]:
     try:
         queues = (await clients.admin.group_lag(group)).values()
     except ClientError as error:

@@ -26,7 +26,7 @@ from mcp_types import (
 from mcp_types import Tool as ListedTool
 
 from orbitmq.address import format_address
-from orbitmq.assistants.clients import Clients
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.assistants.tools import TOOLS, Toolbox
 from orbitmq.audit import LogOfChanges
 from orbitmq.errors import ConfigError, FrameError
@@ -44,7 +44,7 @@ INSTRUCTIONS = (
 )
 
 
-def make_server(clients: Clients, audit: LogOfChanges | None) -> Server[Any]:
+def make_server(clients: ClusterClients, audit: LogOfChanges | None) -> Server[Any]:
     """Return the protocol's server over the tools.
 
     Args:
@@ -68,7 +68,7 @@ def make_server(clients: Clients, audit: LogOfChanges | None) -> Server[Any]:
     )
 
 
-async def serve_stdio(clients: Clients, audit: LogOfChanges | None) -> None:
+async def serve_stdio(clients: ClusterClients, audit: LogOfChanges | None) -> None:
     """Answer what comes on stdin until it ends; nothing but the protocol is written to stdout.
 
     Raises:
@@ -134,7 +134,7 @@ class HttpServer:
     """
 
     def __init__(
-        self, clients: Clients, audit: LogOfChanges | None = None, *, host: str = "127.0.0.1", port: int = 0
+        self, clients: ClusterClients, audit: LogOfChanges | None = None, *, host: str = "127.0.0.1", port: int = 0
     ) -> None:
         if host not in LOOPBACK:
             raise ConfigError("host", host, "127.0.0.1, ::1 or localhost: there is no login")

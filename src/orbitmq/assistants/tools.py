@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.assistants import changes, messages, reading
 from orbitmq.assistants.answers import Answer, Table, encode
 from orbitmq.assistants.arguments import DryRun, explain
 from orbitmq.assistants.changes import Plan
-from orbitmq.assistants.clients import Clients
 from orbitmq.audit import AuditRecord, LogOfChanges, format_record
 from orbitmq.clock import now_ms
 from orbitmq.errors import ClientError, InvalidArgument
@@ -85,6 +85,7 @@ def make_tool(work: Callable[..., Awaitable[Answer | Plan]], *, changes: bool = 
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool
     for tool in (
+        make_tool(reading.findings),
         make_tool(reading.clusters),
         make_tool(reading.topics),
         make_tool(reading.topic),
@@ -115,7 +116,7 @@ class Toolbox:
         audit: takes the records of changes; None refuses every change.
     """
 
-    def __init__(self, clients: Clients, audit: LogOfChanges | None = None) -> None:
+    def __init__(self, clients: ClusterClients, audit: LogOfChanges | None = None) -> None:
         self._clients = clients
         self._audit = audit
         self._permits = asyncio.Semaphore(CALLS_MAX)

@@ -7,9 +7,9 @@ from typing import Any
 from starlette.requests import Request
 
 from orbitmq.admin.access import acl_of
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard.answers import Column, Page, Section
 from orbitmq.dashboard.changes import Change, Done, Question
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.sessions import Role
 from orbitmq.errors import InvalidArgument, OrbitError

@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from orbitmq.dashboard.clients import ClusterClients
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
 
 HEADERS = {

@@ -27,6 +27,7 @@ from starlette.responses import FileResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from orbitmq.address import format_address
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.audit import AuditLogging, LogOfChanges
 from orbitmq.dashboard import (
     accounts,
@@ -52,7 +53,6 @@ from orbitmq.dashboard.answers import (
     link,
 )
 from orbitmq.dashboard.changes import Change, answer_change, csrf_problem
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.dashboard.forms import Form, parse_form
 from orbitmq.dashboard.reading import tail
 from orbitmq.dashboard.sessions import Attempts, Role, Session, Sessions

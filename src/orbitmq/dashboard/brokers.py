@@ -10,10 +10,10 @@ from starlette.requests import Request
 from orbitmq.address import parse_name_servers
 from orbitmq.admin.broker_settings import list_settings, next_start_settings
 from orbitmq.admin.brokers import find_brokers
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.monitoring import set_write_perm
 from orbitmq.dashboard.answers import Column, Page, Section, link
 from orbitmq.dashboard.changes import Change, Done, Question
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.sessions import Role
 from orbitmq.dashboard.watching import Watch

@@ -15,9 +15,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.audit import AuditRecord
 from orbitmq.dashboard.answers import HEADERS, Page, answer, error_page, is_json_wanted
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.dashboard.forms import Form, parse_form
 from orbitmq.dashboard.sessions import Role, Session
 from orbitmq.errors import InvalidArgument, OrbitError

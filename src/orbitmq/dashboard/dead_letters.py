@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 from starlette.requests import Request
 
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.dead_letters import DeadLetter, DeadLetterSelection
 from orbitmq.dashboard.answers import Column, Page, Section, link
 from orbitmq.dashboard.changes import Change, Done, Question
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import summary
 from orbitmq.dashboard.sessions import Role

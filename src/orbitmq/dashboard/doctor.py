@@ -7,8 +7,8 @@ from typing import Any
 
 from starlette.requests import Request
 
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard.answers import Column, Page, Section, paged
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.dashboard.watching import Watch
 from orbitmq.doctor import Issue
 

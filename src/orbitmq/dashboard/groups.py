@@ -11,10 +11,10 @@ from typing import Any
 from starlette.requests import Request
 
 from orbitmq.admin import AdminClient, GroupStatus
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.groups import QueueLag, QueueReset, ResetTo
 from orbitmq.dashboard.answers import Page, link, paged
 from orbitmq.dashboard.changes import Change, Done, Question
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.lag_history import chart_points
 from orbitmq.dashboard.sessions import Role

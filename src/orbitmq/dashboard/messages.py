@@ -9,6 +9,7 @@ from typing import Any
 from starlette.requests import Request
 
 from orbitmq.admin import AdminClient
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.dead_letters import DeadLetter
 from orbitmq.admin.message_ranges import ranges_of_time, read_ranges
 from orbitmq.admin.traces import find_way
@@ -16,7 +17,6 @@ from orbitmq.client.consume.start_offsets import OffsetRange
 from orbitmq.client.send.result import SendResult
 from orbitmq.dashboard.answers import Page, link
 from orbitmq.dashboard.changes import Change, Done, Question
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import summary
 from orbitmq.dashboard.sessions import Role
@@ -67,7 +67,7 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
 async def _in_range(form: Form, clients: ClusterClients, topic: str) -> tuple[list[dict[str, Any]], bool]:
     """Return the oldest messages of a time, or of a queue from an offset on, and whether all of them were read."""
     broker, queue_id = form.text("broker", "") or None, form.number("queue", 0, 2**31 - 1, -1)
-    async with clients.reader() as reader:
+    async with clients.careful_reader() as reader:
         queues = [
             queue
             for queue in await reader.queues(topic)

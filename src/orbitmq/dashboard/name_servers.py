@@ -9,11 +9,11 @@ from typing import Any
 from starlette.requests import Request
 
 from orbitmq.address import parse_name_servers
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.monitoring import ask_difference, ask_health, ask_history, take_snapshot
 from orbitmq.admin.route_comparison import RouteFacts, differences
 from orbitmq.admin.route_rows import difference_rows, event_row
 from orbitmq.dashboard.answers import Column, Page, Section
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.dashboard.forms import Form
 from orbitmq.errors import InvalidArgument, OrbitError
 

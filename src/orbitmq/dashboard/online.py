@@ -6,9 +6,9 @@ from typing import Any
 
 from starlette.requests import Request
 
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.codes import Version
 from orbitmq.dashboard.answers import Column, Page, Section
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.dashboard.watching import Watch
 from orbitmq.errors import OrbitError
 

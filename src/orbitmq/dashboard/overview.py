@@ -5,8 +5,8 @@ from __future__ import annotations
 from starlette.requests import Request
 
 from orbitmq.admin.brokers import find_brokers
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard.answers import Page
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.dashboard.doctor import rows_of, section
 from orbitmq.dashboard.watching import Watch
 

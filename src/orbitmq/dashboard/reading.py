@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from orbitmq.dashboard.clients import ClusterClients
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.model.message import StoredMessage
 
 _POLL_MS = 500

@@ -10,10 +10,10 @@ from typing import Any
 from starlette.requests import Request
 
 from orbitmq.admin import AdminClient
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.topics import TopicChange
 from orbitmq.dashboard.answers import Page, link, paged
 from orbitmq.dashboard.changes import Change, Done, Question
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import latest
 from orbitmq.dashboard.sessions import Role

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from orbitmq.dashboard.clients import ClusterClients
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard.sessions import Role
 from orbitmq.errors import ConfigError, OrbitError, RemoteRefused
 from orbitmq.net.security.client_security import ClientSecurity

@@ -8,8 +8,8 @@ from typing import Any
 
 from starlette.requests import Request
 
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard.answers import Column, Page, Section
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.errors import OrbitError
 from orbitmq.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC
 from orbitmq.net.pool import expect

@@ -10,7 +10,7 @@ import logging
 import time
 
 from orbitmq.address import parse_name_servers
-from orbitmq.dashboard.clients import ClusterClients
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard.lag_history import LagHistory
 from orbitmq.doctor import Issue, Snapshot, examine, take_snapshot
 from orbitmq.errors import OrbitError

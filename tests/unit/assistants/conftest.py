@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orbitmq.assistants.clients import Clients
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.assistants.tools import Toolbox
 from orbitmq.audit import AuditRecord
 from orbitmq.testing import LocalCluster
@@ -30,7 +30,7 @@ class Records:
 class Assistant:
     """Calls tools over a cluster."""
 
-    def __init__(self, cluster: LocalCluster, clients: Clients) -> None:
+    def __init__(self, cluster: LocalCluster, clients: ClusterClients) -> None:
         self.cluster = cluster
         self.clients = clients
         self.admin = clients.admin
@@ -57,7 +57,7 @@ def assistant(tmp_path: Path) -> AbstractAsyncContextManager[Assistant]:
 @asynccontextmanager
 async def _assisting(tmp_path: Path) -> AsyncIterator[Assistant]:
     async with LocalCluster(data_dir=tmp_path) as cluster:
-        clients = Clients(cluster.name_servers)
+        clients = ClusterClients(cluster.name_servers)
         try:
             yield Assistant(cluster, clients)
         finally:

@@ -102,3 +102,13 @@ async def test_a_topic_whose_broker_does_not_answer_is_a_problem_of_its_row(
     monkeypatch.setattr(assistant.admin, "topic_stats", silent)
     (row,) = (await assistant.ask("topics", search="orders"))["topics"]
     assert (row["messages"], row["problem"]) == (None, "127.0.0.1:1 did not answer")
+
+
+async def test_findings_are_the_doctors_issues_worst_first(assistant: Assistant) -> None:
+    answer = await assistant.ask("findings")
+    assert answer["asked"]["brokers"] == 1
+    assert "single-replica" in {issue["check"] for issue in answer["issues"]}
+    order = ["error", "warning", "info"]
+    ranks = [order.index(issue["severity"]) for issue in answer["issues"]]
+    assert ranks == sorted(ranks)
+    assert all(issue["severity"] == "error" for issue in (await assistant.ask("findings", severity="error"))["issues"])

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from mcp import Client
 
-from orbitmq.assistants.clients import Clients
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.assistants.server import INSTRUCTIONS, PATH, REQUEST_SIZE_MAX, HttpServer, make_server
 from orbitmq.assistants.tools import TOOLS
 from orbitmq.errors import ConfigError
@@ -30,7 +30,7 @@ HEADERS = {"accept": "application/json, text/event-stream", "content-type": "app
 
 @asynccontextmanager
 async def served() -> AsyncIterator[HttpServer]:
-    server = HttpServer(Clients("127.0.0.1:1"))
+    server = HttpServer(ClusterClients("127.0.0.1:1"))
     try:
         await server.start()
         yield server
@@ -62,7 +62,7 @@ async def test_the_audit_log_names_the_user_and_the_client(assistant: Assistant)
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])
 async def test_an_address_that_other_machines_reach_is_refused(host: str) -> None:
-    clients = Clients("127.0.0.1:1")
+    clients = ClusterClients("127.0.0.1:1")
     with pytest.raises(ConfigError, match=r"host: .* there is no login"):
         HttpServer(clients, host=host)
     await clients.close()

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.assistants import tools
 from orbitmq.assistants.answers import Answer
 from orbitmq.assistants.changes import Plan
-from orbitmq.assistants.clients import Clients
 from orbitmq.assistants.tools import TOOLS, CallResult, Toolbox, make_tool
 from orbitmq.errors import ClientError
 
@@ -27,7 +27,7 @@ CHANGES = {
 }
 
 
-async def planned(clients: Clients, label: str) -> Plan:
+async def planned(clients: ClusterClients, label: str) -> Plan:
     """Change a label."""
 
     async def carry_out() -> list[dict[str, Any]]:
@@ -38,7 +38,7 @@ async def planned(clients: Clients, label: str) -> Plan:
     return Plan(f"set the label to {label}", [{"label": "old"}], [{"label": label}], carry_out)
 
 
-async def broken(clients: Clients) -> Answer:
+async def broken(clients: ClusterClients) -> Answer:
     """Fail."""
     raise KeyError("a mistake of ours")
 
@@ -50,7 +50,7 @@ def own_tools(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def call(audit: Records | None, name: str, **arguments: Any) -> CallResult:
-    clients = Clients("127.0.0.1:1")
+    clients = ClusterClients("127.0.0.1:1")
     try:
         return await Toolbox(clients, audit).call(name, arguments, "ann")
     finally:
@@ -79,7 +79,7 @@ async def test_a_change_that_is_not_allowed_is_refused_and_the_error_says_how_it
 async def test_a_tool_that_there_is_not_comes_with_those_that_there_are() -> None:
     result = await call(None, "drop_all")
     assert result.is_error
-    assert result.text.startswith("tool: 'drop_all' is not allowed, expected one of clusters, ")
+    assert result.text.startswith("tool: 'drop_all' is not allowed, expected one of findings, ")
 
 
 async def test_a_change_that_fails_is_recorded_with_its_error(own_tools: None) -> None:
@@ -93,7 +93,7 @@ async def test_a_change_that_fails_is_recorded_with_its_error(own_tools: None) -
 async def test_a_change_that_is_cancelled_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     has_begun = asyncio.Event()
 
-    async def endless(clients: Clients) -> Plan:
+    async def endless(clients: ClusterClients) -> Plan:
         """Change without end."""
 
         async def carry_out() -> list[dict[str, Any]]:

@@ -10,9 +10,9 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.audit import AuditRecord
 from orbitmq.dashboard.app import DashboardOptions, make_app
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
 from orbitmq.testing import LocalCluster
 

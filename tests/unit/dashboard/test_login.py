@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard.app import COOKIE, DashboardOptions
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.dashboard.sessions import Role
 from orbitmq.dashboard.users import ClusterLogins, LocalLogins, LocalUser, format_user, load_users
 from orbitmq.errors import ConfigError

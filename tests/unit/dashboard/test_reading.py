@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from orbitmq import Message, Producer
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard import reading
-from orbitmq.dashboard.clients import ClusterClients
 from orbitmq.dashboard.reading import latest, tail
 from orbitmq.testing import LocalCluster
 

@@ -104,7 +104,7 @@ def dashboard(
 
 
 def _logins(access: Access, users: Path | None, cluster_users: bool) -> Logins | None:
-    from orbitmq.dashboard.clients import ClusterClients
+    from orbitmq.admin.cluster_clients import ClusterClients
     from orbitmq.dashboard.users import ClusterLogins, LocalLogins, load_users
 
     if users is not None and cluster_users:

@@ -53,15 +53,17 @@ def mcp(
         raise typer.BadParameter("there are no changes without --allow-changes", param_hint="--audit-log")
     servers = load_server()
 
-    from orbitmq.assistants.clients import Clients
+    from orbitmq.admin.cluster_clients import ClusterClients
     from orbitmq.cli.servers.serving import serve_until_signal, show_ready
     from orbitmq.net.loop import run
 
     configure_logging(log_level)
     audit = _audit(audit_log) if allow_changes else None
 
-    def clients() -> Clients:
-        return Clients(access.name_servers, timeout_ms=access.timeout_ms, security=access.load_security())
+    def clients() -> ClusterClients:
+        return ClusterClients(
+            access.name_servers, "orbitmq-assistants", timeout_ms=access.timeout_ms, security=access.load_security()
+        )
 
     if not http:
         run(servers.serve_stdio(clients(), audit))

@@ -1,4 +1,4 @@
-"""The clients that pages ask a cluster through, all with one access key."""
+"""The clients that a program asks one cluster with, all with one access key: the dashboard, and tools for assistants."""
 
 from __future__ import annotations
 
@@ -12,25 +12,36 @@ from orbitmq.client.pull_consumer import PullConsumer
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
 
-GROUP = "orbitmq-dashboard"
-"""The group of readers and the name of producers; nothing is committed under it."""
+PULL_COUNT = 32
+WINDOW_COUNT = 64
+WINDOW_SIZE = 4 * 1024 * 1024
+"""Messages, and bytes of them, that a careful reader keeps of each queue."""
 
 
 class ClusterClients:
-    """Clients of one cluster: those that pages share, and makers of those that one page needs.
+    """Clients of one cluster: those that all calls share, and makers of those that one call needs.
 
     Args:
         name_servers: `"host:port;host:port"`.
+        group: the group of readers, and of producers; nothing is committed under it.
         timeout_ms: for each request.
         security: what requests are signed and encrypted with.
     """
 
-    def __init__(self, name_servers: str, *, timeout_ms: int = 3_000, security: ClientSecurity = UNSECURED) -> None:
+    def __init__(
+        self,
+        name_servers: str,
+        group: str = "orbitmq-dashboard",
+        *,
+        timeout_ms: int = 3_000,
+        security: ClientSecurity = UNSECURED,
+    ) -> None:
         self.name_servers = name_servers
+        self.group = group
         self.timeout_ms = timeout_ms
         self.security = security
         self.admin = AdminClient(name_servers, timeout_ms=timeout_ms, **security._asdict())
-        self.pool = ConnectionPool(name="dashboard", **security._asdict())
+        self.pool = ConnectionPool(name=group, **security._asdict())
         """For requests to one server by itself."""
 
     async def close(self) -> None:
@@ -40,15 +51,19 @@ class ClusterClients:
 
     def with_security(self, security: ClientSecurity) -> ClusterClients:
         """Return clients of the same cluster with another access key."""
-        return ClusterClients(self.name_servers, timeout_ms=self.timeout_ms, security=security)
+        return ClusterClients(self.name_servers, self.group, timeout_ms=self.timeout_ms, security=security)
 
     def reader(self, **options: Any) -> PullConsumer:
         """Return a consumer that commits nothing, to be opened; `tag` and `sql` choose messages."""
-        return PullConsumer(GROUP, name_servers=self.name_servers, **self.security._asdict(), **options)
+        return PullConsumer(self.group, name_servers=self.name_servers, **self.security._asdict(), **options)
+
+    def careful_reader(self) -> PullConsumer:
+        """Return one that reads ahead little: for a few messages of many queues."""
+        return self.reader(pull_count_max=PULL_COUNT, window_count_max=WINDOW_COUNT, window_size_max=WINDOW_SIZE)
 
     def producer(self) -> Producer:
         """Return a producer, to be opened."""
-        return Producer(GROUP, self.name_servers, send_timeout_ms=self.timeout_ms, **self.security._asdict())
+        return Producer(self.group, self.name_servers, send_timeout_ms=self.timeout_ms, **self.security._asdict())
 
     def dead_letters(self) -> DeadLetters:
         """Return a client for dead letters, to be opened."""
