@@ -313,6 +313,11 @@ def _million_timers(plan: Plan) -> dict[str, Any]:
     return _script("crash.million_timers", "--count", str(count), "--lead-s", str(lead_s), "--no-kill")
 
 
+@cache
+def _operators(_plan: Plan) -> dict[str, Any]:
+    return _script("benchmarks.operators")
+
+
 def _script(module: str, *words: str) -> dict[str, Any]:
     """Run a program in a process of its own; return the JSON object on its last line."""
     command = [sys.executable, "-m", module, "--json", *words]
@@ -356,5 +361,12 @@ MEASURES: dict[str, Callable[[str, Plan], Result | None]] = {
     "catch-up": measure_catch_up,
     "group-start": _of_group(0),
     "group-memory": _of_group(1),
+    "dashboard-pages": _of_script(_operators, "page_ms"),
+    "dashboard-memory": _of_script(_operators, "dashboard_mb"),
+    "doctor": _of_script(_operators, "doctor_s"),
+    "assistants-tool": _of_script(_operators, "tool_s"),
+    "dashboard-tail": _of_script(_operators, "tail_share"),
+    "dashboard-up": _of_script(_operators, "up_s"),
+    "dashboard-up-memory": _of_script(_operators, "up_mb"),
     "spark-read": _spark_read,
 }

@@ -159,13 +159,13 @@ def measure_group(peer: str, plan: Plan) -> tuple[float, float] | None:
                 time.sleep(LOOK_EVERY_S)
             took_s = time.monotonic() - began_s
             family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-            return took_s, sum(map(_resident, family)) / MB
+            return took_s, sum(map(resident, family)) / MB
         finally:
             process.terminate()
             process.wait()
 
 
-def _resident(process: psutil.Process) -> int:
+def resident(process: psutil.Process) -> int:
     """Return a process's share of resident memory in bytes, without mapped files of the store."""
     size, in_store = 0, False
     for line in Path(f"/proc/{process.pid}/smaps").read_text().splitlines():

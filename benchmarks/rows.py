@@ -322,6 +322,25 @@ FIGURES = [
     Figure("group-start", "`orbitmq up --brokers 3`, both cores: start to first SEND_OK", "s", Bar(at_most=3)),
     Figure("group-memory", "`orbitmq up --brokers 3`: memory of all its processes, idle", "MB", Bar(at_most=250)),
     Figure(
+        "dashboard-pages",
+        "dashboard, 1,000 topics and 2,500 groups: the slowest page's p95",
+        "ms",
+        Bar(at_most=300),
+    ),
+    Figure("dashboard-memory", "dashboard, 1,000 topics and 2,500 groups: its memory", "MB", Bar(at_most=120)),
+    Figure("doctor", "`orbitmq doctor` over 1,000 topics and 2,500 groups", "s", Bar(at_most=5)),
+    Figure(
+        "assistants-tool", "the slowest tool for assistants over 1,000 topics and 2,500 groups", "s", Bar(at_most=1)
+    ),
+    Figure(
+        "dashboard-tail",
+        "5,000 messages a second with a live tail: the rate, against that without",
+        "times",
+        Bar(at_least=0.9),
+    ),
+    Figure("dashboard-up", "`orbitmq up --dashboard`: start to ready", "s", Bar(at_most=1.5)),
+    Figure("dashboard-up-memory", "`orbitmq up --dashboard`: memory, idle", "MB", Bar(at_most=90)),
+    Figure(
         "spark-read", "Spark batch read, 1 KiB bodies, broker on the same two cores", "rows/s", Bar(at_least=200_000)
     ),
 ]

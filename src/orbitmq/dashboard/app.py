@@ -224,7 +224,7 @@ def make_app(clients: ClusterClients, options: DashboardOptions) -> Starlette:
         hosts.append(options.host)
     app = Starlette(
         routes=routes,
-        exception_handlers={HTTPException: _refuse},
+        exception_handlers={HTTPException: _refuse, Exception: _fail},
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)],
     )
     state = app.state
@@ -374,6 +374,12 @@ async def _refuse(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     page = Page("error.html", "Error", {"error": f"{request.url.path}: {error.detail}"}, error.status_code)
     return answer(request, page)
+
+
+async def _fail(request: Request, error: Exception) -> Response:
+    """Answer a request in which the dashboard itself has failed; the server logs the error."""
+    text = f"the dashboard has failed at this ({type(error).__name__}): its log says more"
+    return answer(request, Page("error.html", "Error", {"error": text}, 500))
 
 
 async def _static(request: Request) -> Response:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import pytest
 
 from orbitmq import Decision, Message, Producer, PushConsumer, StoredMessage, TransactionProducer
+from orbitmq.dashboard.app import PAGES
 from orbitmq.dashboard.waiting import delay_rows, timer_text
 from orbitmq.net.security.client_security import ClientSecurity
 from orbitmq.testing import LocalCluster
@@ -204,3 +206,35 @@ async def test_users_and_rules_are_made_and_deleted_and_their_keys_are_not_in_th
 
 async def test_a_cluster_without_users_says_so(browser: Browser) -> None:
     assert (await browser.json("/users"))["users"] == []
+
+
+async def test_every_page_is_html_too(browser: Browser) -> None:
+    await bury(browser, "billing", "one")
+    await browser.change("/groups", group="billing")
+    async with Producer("makers", browser.cluster.name_servers) as producer:
+        sent = await producer.send(Message("orders", b"x"))
+    values = {"topic": "orders", "id": sent.message_id, "group": "billing", "broker": "broker-a", "client:path": "none"}
+    for path in PAGES:
+        filled = path
+        for name, value in values.items():
+            filled = filled.replace("{" + name + "}", value)
+        page = await browser.html(filled, 502 if path.endswith("{client:path}") else 200)
+        assert "<h1>" in page, path
+    for query in (
+        "/name-servers?at=2020-01-01",
+        "/doctor?now=1&page=1",
+        "/messages?topic=orders&queue=0",
+        "/clients?q=x",
+    ):
+        assert "<h1>" in await browser.html(query)
+
+
+async def test_an_error_of_the_dashboard_itself_is_a_page(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("orbitmq.dashboard.topics.kind_of", fail)
+    transport = httpx.ASGITransport(browser.app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        answer = await client.get("/topics")
+    assert (answer.status_code, "the dashboard has failed at this (ZeroDivisionError)" in answer.text) == (500, True)

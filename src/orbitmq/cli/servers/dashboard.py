@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -82,6 +83,8 @@ def dashboard(
     from orbitmq.net.loop import run
 
     configure_logging(log_level)
+    # Each page has clients of its own, which would tell of every route.
+    logging.getLogger("orbitmq.client.routing.routes").setLevel(logging.WARNING)
     serve, options = load_dashboard()
     access = Access(name_servers, security, timeout_ms)
 
