@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import httpx
@@ -59,5 +60,67 @@ def test_every_page_shows_a_java_cluster(java_cluster: JavaCluster, name: str) -
                 members = answer.json().get("members", [])
             rows = (await ask(client, "/groups", q=group))["groups"]
             assert [row["group"] for row in rows] == [group]
+
+    run(work())
+
+
+def test_a_java_cluster_is_changed(java_cluster: JavaCluster, name: str) -> None:
+    servers, broker = java_cluster.name_server.address, java_cluster.broker.name
+
+    async def work() -> None:
+        clients = ClusterClients(servers, timeout_ms=TIMEOUT_MS)
+        transport = httpx.ASGITransport(make_app(clients, DashboardOptions()))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080", timeout=120) as client:
+            await change_all(client)
+        await clients.close()
+
+    async def change_all(client: httpx.AsyncClient) -> None:
+        secret = re.search(r'name="csrf" value="([^"]+)"', (await client.get("/topics")).text)
+        assert secret is not None
+
+        async def change(path: str, **fields: Any) -> str:
+            """Send a form and confirm it; return the question."""
+            form = {"csrf": secret[1], **fields}
+            question = await client.post(path, data=form)
+            assert question.status_code in (200, 303), question.text
+            if question.status_code == 200:
+                done = await client.post(path, data={**form, "confirmed": "yes"})
+                assert done.status_code == 303, done.text
+            return question.text
+
+        async def ask(path: str, **query: str) -> Any:
+            answer = await client.get(path, params=query, headers={"accept": "application/json"})
+            assert answer.status_code == 200, answer.text
+            return answer.json()
+
+        assert broker in await change("/topics", topic=name, queues=2)
+        while (await client.get(f"/topics/{name}")).status_code != 200:
+            pass  # Java's broker registers the topic a moment later
+        for number in range(3):
+            await change(f"/topics/{name}/send", body=f"message {number}", tag="a", keys="k")
+        messages = (await ask(f"/topics/{name}"))["messages"]
+        assert sorted(message["body"] for message in messages) == ["message 0", "message 1", "message 2"]
+        assert len((await ask("/messages", topic=name, begin="2020-01-01"))["messages"]) == 3
+        await change(f"/topics/{name}/change", read=2, write=2, perm=4)
+        assert (await ask(f"/topics/{name}"))["settings"][0]["perm"] == 4
+        await change("/groups", group=f"{name}-group")
+        question = await change(f"/groups/{name}-group/reset", topic=name, to="latest")
+        assert "0 messages come again, 3 are skipped" in question
+        assert sum(queue["lag"] for queue in (await ask(f"/groups/{name}-group"))["queues"]) == 0
+        assert [group["group"] for group in (await ask(f"/topics/{name}"))["groups"]] == [f"{name}-group"]
+        issues = (await ask("/doctor", now="1"))["issues"]
+        assert "single-replica" in {issue["check"] for issue in issues}
+        for value in ("73", "72"):
+            await change(f"/brokers/{broker}/setting", key="fileReservedTime", value=value)
+            settings = (await ask(f"/brokers/{broker}"))["settings"]
+            assert next(found["value"] for found in settings if found["key"] == "fileReservedTime") == value
+        (server,) = (await ask("/name-servers"))["servers"]
+        assert (server["healthy"], len(server["digest"])) == (True, 16)
+        for path in ("/waiting", "/clients", "/users", "/dead-letters"):
+            await ask(path)
+        await change(f"/groups/{name}-group/delete")
+        assert "with its 3 messages" in await change(f"/topics/{name}/delete")
+        while (await ask("/topics", q=name))["topics"]:
+            pass
 
     run(work())

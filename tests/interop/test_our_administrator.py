@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from interop.conftest import JavaCluster
-from orbitmq import Message, Producer
+from orbitmq import Message, Producer, PushConsumer, StoredMessage
 from orbitmq.admin import AdminClient, ResetTo, TopicChange
 from orbitmq.cli.main import main
 from orbitmq.errors import RouteNotFound
@@ -44,6 +44,7 @@ def test_a_java_cluster_answers_every_call(java_cluster: JavaCluster, name: str)
             await look_at_topics(admin, java_cluster, name, sent)
             await look_at_the_broker(admin, java_cluster, name)
             await lead_a_group(admin, java_cluster, name)
+            await talk_with_a_client(admin, java_cluster, name, sent)
             await admin.delete_topic(name)
             with pytest.raises(RouteNotFound):
                 await admin.topic_configs(name)
@@ -112,6 +113,33 @@ async def lead_a_group(admin: AdminClient, java: JavaCluster, name: str) -> None
     assert (await admin.group_status(group)).settings[java.broker.name].retry_times_max == 3
     for each in (group, twin):
         assert await admin.delete_group(each, cluster=cluster) == [java.broker.address]
+
+
+async def talk_with_a_client(admin: AdminClient, java: JavaCluster, name: str, sent: str) -> None:
+    group, handled = f"{name}-readers", set[bytes]()
+
+    async def handle(message: StoredMessage) -> None:
+        handled.add(message.body)
+
+    async with Producer(f"{name}-producers", java.name_server.address, send_timeout_ms=TIMEOUT_MS) as producer:
+        await producer.send(Message(name, b"last"))
+        while f"{name}-producers" not in (online := await admin.producers()):
+            await asyncio.sleep(0.05)  # its heartbeat comes behind its first send
+        assert online[f"{name}-producers"][0].address.startswith("127.0.0.1:")
+    async with PushConsumer(group, java.name_server.address, message_handler=handle) as consumer:
+        consumer.subscribe(name)
+        while len(handled) < 4:
+            await asyncio.sleep(0.05)
+        (client,) = (await admin.group_status(group)).clients
+        info = await admin.client_info(group, client.client_id)
+        assert {queue.topic for queue in info.queues} >= {name}
+        message = await admin.message_by_id(name, sent)
+        assert message is not None
+        assert (await admin.consume_directly(group, client.client_id, message)).outcome == "CR_SUCCESS"
+    while group not in await admin.topic_groups(name):
+        await asyncio.sleep(0.05)
+    assert [span.queue.queue_id for span in await admin.group_time_spans(group, name)] == [0]  # those that are written to
+    assert "putTps" in await (await admin.broker(java.broker.address)).runtime_info()
 
 
 @pytest.fixture
