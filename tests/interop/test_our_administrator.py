@@ -138,7 +138,9 @@ async def talk_with_a_client(admin: AdminClient, java: JavaCluster, name: str, s
         assert (await admin.consume_directly(group, client.client_id, message)).outcome == "CR_SUCCESS"
     while group not in await admin.topic_groups(name):
         await asyncio.sleep(0.05)
-    assert [span.queue.queue_id for span in await admin.group_time_spans(group, name)] == [0]  # those that are written to
+    assert [span.queue.queue_id for span in await admin.group_time_spans(group, name)] == [
+        0
+    ]  # those that are written to
     assert "putTps" in await (await admin.broker(java.broker.address)).runtime_info()
 
 

@@ -12,6 +12,8 @@ from orbitmq.client.pull_consumer import PullConsumer
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
 
+READER_GROUP = "TOOLS_CONSUMER"
+"""Every broker knows this group of Java's tools: reading leaves no other behind."""
 PULL_COUNT = 32
 WINDOW_COUNT = 64
 WINDOW_SIZE = 4 * 1024 * 1024
@@ -23,7 +25,7 @@ class ClusterClients:
 
     Args:
         name_servers: `"host:port;host:port"`.
-        group: the group of readers, and of producers; nothing is committed under it.
+        group: of producers, and the name of connections.
         timeout_ms: for each request.
         security: what requests are signed and encrypted with.
     """
@@ -55,7 +57,7 @@ class ClusterClients:
 
     def reader(self, **options: Any) -> PullConsumer:
         """Return a consumer that commits nothing, to be opened; `tag` and `sql` choose messages."""
-        return PullConsumer(self.group, name_servers=self.name_servers, **self.security._asdict(), **options)
+        return PullConsumer(READER_GROUP, name_servers=self.name_servers, **self.security._asdict(), **options)
 
     def careful_reader(self) -> PullConsumer:
         """Return one that reads ahead little: for a few messages of many queues."""

@@ -20,7 +20,7 @@ from orbitmq.cli.terminal.printable import printable
 from orbitmq.cli.terminal.times import TIME_HELP, parse_time
 
 if TYPE_CHECKING:
-    from orbitmq.admin import GroupStatus, QueueReset, ResetTo
+    from orbitmq.admin import AdminClient, GroupStatus, QueueReset, ResetTo
 
 app = typer.Typer(
     help="List consumer groups, show how far they are, set where they go on.",
@@ -31,6 +31,7 @@ app = typer.Typer(
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")]
 TopicOption = Annotated[str | None, typer.Option("--topic", "-t", help="Only this topic.")]
 
+_AT_A_TIME = 32
 _RESET_COLUMNS = ("topic", "broker", "queue", "before", "after", "again", "skipped")
 
 
@@ -40,20 +41,43 @@ async def list_groups(
     cluster: ClusterOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """List consumer groups, with the number of clients that are online."""
+    """List consumer groups, with the number of clients that are online, and their lag."""
     async with access.admin() as admin:
         groups = await admin.groups(cluster)
+        lags = await _lags(admin, [found.group for found in groups])
     rows: list[Row] = [
         {
             "group": found.group,
             "clients": len(found.clients),
+            "lag": lags[found.group],
             "model": _model(found),
             "topics": " ".join(sorted(found.subscriptions)),
             "brokers": " ".join(sorted(found.settings)),
         }
         for found in groups
     ]
-    show_rows(rows, ("group", "clients", "model", "topics"), output)
+    show_rows(rows, ("group", "clients", "lag", "model", "topics"), output)
+
+
+async def _lags(admin: AdminClient, groups: Iterable[str]) -> dict[str, int | None]:
+    """Return how many messages each group has still to do; None: brokers do not tell, or it has consumed nothing."""
+    import asyncio
+
+    from orbitmq.errors import ClientError
+
+    permits = asyncio.Semaphore(_AT_A_TIME)
+    lags: dict[str, int | None] = {}
+
+    async def ask(group: str) -> None:
+        async with permits:
+            try:
+                found = await admin.group_lag(group)
+            except ClientError:
+                found = {}
+            lags[group] = sum(place.lag for place in found.values()) if found else None
+
+    await asyncio.gather(*map(ask, groups))
+    return lags
 
 
 @command(app, "status")
@@ -83,11 +107,17 @@ async def status(
 @command(app, "lag")
 async def lag(
     access: Access,
-    group: GroupArgument,
+    group: Annotated[str | None, typer.Argument(metavar="[GROUP]", help="The consumer group; without it: all.")] = None,
     topic: TopicOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show how many messages a group has still to do, queue by queue. Exit code 1 when it has been nowhere."""
+    """Show how many messages a group has still to do, queue by queue; without a group those of all groups, the most first.
+
+    Exit code 1 when the group has been nowhere.
+    """
+    if group is None:
+        await _show_all_lags(access, topic, output)
+        return
     async with access.admin() as admin:
         found = await admin.group_lag(group, topic)
     rows: list[Row] = [
@@ -110,6 +140,17 @@ async def lag(
         raise typer.Exit(ExitCode.NO)
     if output is Format.TABLE:
         say(f"{sum(row['lag'] for row in rows)} messages in {len(rows)} queues are still to come")
+
+
+async def _show_all_lags(access: Access, topic: str | None, output: Format) -> None:
+    async with access.admin() as admin:
+        names = await admin.group_names() if topic is None else await admin.topic_groups(topic)
+        lags = await _lags(admin, names) if topic is None else {}
+        for name in names if topic is not None else ():
+            lags[name] = sum(place.lag for place in (await admin.group_lag(name, topic)).values())
+    rows: list[Row] = [{"group": name, "lag": lags[name]} for name in names]
+    rows.sort(key=lambda row: (-(row["lag"] or 0), row["group"]))
+    show_rows(rows, ("group", "lag"), output)
 
 
 @command(app, "reset")

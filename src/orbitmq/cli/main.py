@@ -9,9 +9,10 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from orbitmq.cli.access import command
 from orbitmq.cli.terminal.exits import EXIT_CODES_HELP, ExitCode, NameServerExit, exit_code_of, explain
@@ -48,10 +49,38 @@ COMMANDS = {
 """Where each command lives: as a function of its own name, or as an `app` of several."""
 
 
+OTHER_WORDS = {
+    **dict.fromkeys(("produce", "pub", "publish", "put"), "send"),
+    **dict.fromkeys(("sub", "subscribe", "cat", "read", "tail", "get"), "consume"),
+    **dict.fromkeys(("server", "start", "standalone", "dev"), "up"),
+    **dict.fromkeys(("namesrv", "mqnamesrv", "ns"), "nameserver"),
+    **dict.fromkeys(("mqbroker",), "broker"),
+    **dict.fromkeys(("lag", "groups", "consumer", "consumers"), "group lag"),
+    **dict.fromkeys(("topics", "ls", "list"), "topic list"),
+    **dict.fromkeys(("brokers", "nodes", "clusterList", "info"), "cluster"),
+    **dict.fromkeys(("routes", "topicRoute"), "route"),
+    **dict.fromkeys(("check", "diagnose", "status"), "doctor"),
+    **dict.fromkeys(("deadletters", "dead-letters"), "dlq"),
+    **dict.fromkeys(("users",), "user"),
+    **dict.fromkeys(("acls",), "acl"),
+    **dict.fromkeys(("metrics",), "exporter"),
+    **dict.fromkeys(("ui", "console", "web"), "dashboard"),
+}
+"""What rpk, nats, kcat, Kafka's and Java's tools call a command, and what it is called here."""
+
+
+class _Commands(TyperGroup):
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and args[0] in OTHER_WORDS:
+            ctx.fail(f"No such command {args[0]!r}: it is `orbitmq {OTHER_WORDS[args[0]]}` here.")
+        return super().resolve_command(ctx, args)
+
+
 def make_app(commands: Iterable[str] = COMMANDS) -> typer.Typer:
     """Return the command line with these commands."""
     app = typer.Typer(
         name="orbitmq",
+        cls=_Commands,
         help="RocketMQ for Python people: NameServer, broker, and tools for any RocketMQ cluster.",
         epilog=EXIT_CODES_HELP,
         no_args_is_help=True,

@@ -24,6 +24,9 @@ from orbitmq.model.topic import QUEUES_MAX
 if TYPE_CHECKING:
     from orbitmq.admin import AdminClient
 
+_DETAILS = ("topic", "brokers", "queues", "permission", "messages", "last_message", "problem")
+_AT_A_TIME = 32
+
 app = typer.Typer(help="List, create, inspect and delete topics.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(config_app, name="config")
 
@@ -33,13 +36,18 @@ async def list_topics(
     access: Access,
     cluster: ClusterOption = None,
     show_all: Annotated[bool, typer.Option("--all", help="With the topics that RocketMQ makes for itself.")] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="With brokers, queues, permission, messages and the last one's time."),
+    ] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """List topics."""
     async with access.admin() as admin:
         own = set() if show_all else await _own_topics(admin)
-        rows = [{"topic": name} for name in await admin.topic_list(cluster) if name not in own]
-    show_rows(rows, ("topic",), output)
+        names = [name for name in await admin.topic_list(cluster) if name not in own]
+        rows = await _details(admin, names) if verbose else [{"topic": name} for name in names]
+    show_rows(rows, _DETAILS if verbose else ("topic",), output)
 
 
 @command(app, "create")
@@ -147,6 +155,33 @@ def _route_document(topic: str, route: object) -> dict[str, object]:
     from dataclasses import asdict
 
     return {"topic": topic, **asdict(route)}  # type: ignore[call-overload]
+
+
+async def _details(admin: AdminClient, names: list[str]) -> list[Row]:
+    """Return of each topic what its route and its queues say; of one that does not tell, its problem."""
+    import asyncio
+
+    from orbitmq.errors import ClientError
+
+    permits = asyncio.Semaphore(_AT_A_TIME)
+
+    async def row(name: str) -> Row:
+        async with permits:
+            try:
+                route = await admin.topic_route(name)
+                stats = (await admin.topic_stats(name)).values()
+            except ClientError as error:
+                return {"topic": name, "problem": printable(str(error))}
+        return {
+            "topic": name,
+            "brokers": len(route.queues),
+            "queues": sum(data.write_queue_count for data in route.queues),
+            "permission": "/".join(sorted({permission_word(data.perm) for data in route.queues})),
+            "messages": sum(found.max_offset - found.min_offset for found in stats),
+            "last_message": format_time(max((found.updated_at_ms for found in stats), default=0)),
+        }
+
+    return list(await asyncio.gather(*map(row, names)))
 
 
 async def _own_topics(admin: AdminClient) -> set[str]:

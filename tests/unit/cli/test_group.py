@@ -13,7 +13,9 @@ def read_all(orbitmq, topic):
 
 def test_a_groups_lag_is_shown_and_set(orbitmq, topic):
     read_all(orbitmq, topic)
-    assert [topic, "0", "-", "-"] in orbitmq("group", "list").rows
+    assert [topic, "0", "0", "-", "-"] in orbitmq("group", "list").rows
+    assert [topic, "0"] in orbitmq("group", "lag").rows
+    assert [topic, "0"] in orbitmq("group", "lag", "--topic", topic).rows
     lag = orbitmq("group", "lag", topic, "--topic", topic)
     assert [row[5] for row in lag.rows] == ["0", "0"]
     assert "0 messages in 2 queues" in lag.err

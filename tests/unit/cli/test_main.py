@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from orbitmq.cli.main import main
+from orbitmq.cli.main import COMMANDS, OTHER_WORDS, main
 
 pytestmark = pytest.mark.real
 
@@ -57,3 +57,18 @@ def test_help_imports_nothing_heavy():
     code = "import sys, orbitmq.cli.main as main; main.make_app(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert [name for name in loaded if name in HEAVY] == []
+
+
+@pytest.mark.parametrize(
+    ("word", "ours"), [("produce", "send"), ("sub", "consume"), ("topics", "topic list"), ("brokers", "cluster")]
+)
+def test_words_of_other_tools_lead_to_the_command(orbitmq, word, ours):
+    result = orbitmq(word)
+    assert result.code == 2
+    assert f"No such command '{word}': it is `orbitmq {ours}` here." in result.err
+
+
+def test_every_command_that_another_word_leads_to_exists(orbitmq):
+    for ours in set(OTHER_WORDS.values()):
+        assert orbitmq(*ours.split(), "--help").code == 0, ours
+    assert not OTHER_WORDS.keys() & COMMANDS.keys()

@@ -10,6 +10,9 @@ from orbitmq.wire.bodies.topics import QueueStats
 def test_a_created_topic_is_listed_routed_and_empty(orbitmq, topic, rocketmq_session):
     address = rocketmq_session.brokers["broker-a"]
     assert [topic] in orbitmq("topic", "list").rows
+    assert [topic, "1", "2", "rw", "0", "-", "-"] in orbitmq("topic", "list", "-v").rows
+    (row,) = (row for row in orbitmq("topic", "list", "-v", "-o", "json").json if row["topic"] == topic)
+    assert (row["brokers"], row["queues"], row["permission"], row["messages"]) == (1, 2, "rw", 0)
     assert orbitmq("route", topic).rows == [["broker-a", "DefaultCluster", "2", "2", "rw", f"0={address}"]]
     status = orbitmq("topic", "status", topic)
     assert status.rows == [["broker-a", str(queue), "0", "0", "0", "-"] for queue in (0, 1)]

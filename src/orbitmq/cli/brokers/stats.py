@@ -97,6 +97,8 @@ async def stats(
     order = (by.value, "day", "hour", "minute")
     rows.sort(key=lambda row: (*(-row[name] for name in order), row["topic"], row["group"] or "", row["broker"]))
     show_rows(rows[:top] if top else rows, ("what", "topic", "group", "broker", *_STATS), output)
+    if not rows:
+        say("nothing was counted yet: brokers count each minute what was sent and got in it")
 
 
 async def broker_stats(

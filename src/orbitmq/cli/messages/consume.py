@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from orbitmq.model.message import StoredMessage
     from orbitmq.model.route import MessageQueue
 
-ANONYMOUS_GROUP = "orbitmq-cli"
+ANONYMOUS_GROUP = "TOOLS_CONSUMER"
+"""Every broker knows this group of Java's tools: reading leaves no other behind."""
 POLL_TIMEOUT_MS = 100
 POLL_COUNT_MAX = 1_000
 COMMIT_INTERVAL_S = 5.0
@@ -51,7 +52,7 @@ def consume(
             "--format",
             "-F",
             help="%s body, %k keys, %g tag, %p properties, %t topic, %b broker, %q queue, %o offset, %T stored at, "
-            "%i message id; \\n and \\t.",
+            "%i message id; \\n, \\t and \\x20.",
         ),
     ] = r"%s\n",
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,

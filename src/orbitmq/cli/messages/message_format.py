@@ -32,7 +32,7 @@ _TOKENS: dict[str, Formatter] = {
     "i": lambda message: message.message_id.encode(),
 }
 _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
-_PART = re.compile(r"%(?P<token>.?)|\\(?P<escape>.?)|(?P<text>[^%\\]+)", re.DOTALL)
+_PART = re.compile(r"%(?P<token>.?)|\\x(?P<byte>[0-9a-fA-F]{2})|\\(?P<escape>.?)|(?P<text>[^%\\]+)", re.DOTALL)
 
 
 def parse_template(text: str) -> Formatter:
@@ -47,9 +47,13 @@ def parse_template(text: str) -> Formatter:
             if token not in _TOKENS:
                 raise InvalidArgument("format", f"%{token}", f"% and one of {' '.join(_TOKENS)}")
             parts.append(_TOKENS[token])
+        elif (byte := found["byte"]) is not None:
+            parts.append(_constant(bytes.fromhex(byte)))
         elif (escape := found["escape"]) is not None:
             if escape not in _ESCAPES:
-                raise InvalidArgument("format", f"\\{escape}", r"\n, \t, \r, \0 or \\")
+                raise InvalidArgument(
+                    "format", f"\\{escape}", r"\n, \t, \r, \0, \\ or two hexadecimal digits as in \x20"
+                )
             parts.append(_constant(_ESCAPES[escape]))
         else:
             parts.append(_constant(found["text"].encode()))

@@ -13,14 +13,16 @@ import typer
 
 from orbitmq.cli.servers.dashboard import load_dashboard
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
-from orbitmq.cli.servers.options import PORT_MAX, HostOption, LogLevelOption
-from orbitmq.cli.terminal.options import FormatOption
+from orbitmq.cli.servers.options import PORT_MAX, ConfigOption, HostOption, LogLevelOption
+from orbitmq.cli.terminal.options import FormatOption, parse_pairs
 from orbitmq.cli.terminal.output import Format
 
 if TYPE_CHECKING:
     from orbitmq.dashboard.app import Dashboard
 
 BROKER_NAME = "broker-a"
+_CHOSEN = frozenset(("brokerId", "namesrvAddr", "bindAddress", "listenPort", "metricsPort", "storePathRootDir"))
+"""Settings that options of `up` choose, or that follow from them."""
 
 NameServerPort = Annotated[
     int, typer.Option("--nameserver-port", min=0, max=PORT_MAX, help="0 chooses one and prints it.")
@@ -59,6 +61,13 @@ def up(
     nameserver_metrics_port: NameServerMetricsPort = -1,
     broker_metrics_port: BrokerMetricsPort = -1,
     data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A setting of the broker under RocketMQ's key. May be repeated."
+        ),
+    ] = None,
     dashboard: Annotated[
         bool, typer.Option("--dashboard", help="Pages that show the cluster, on a port of this machine.")
     ] = False,
@@ -84,8 +93,8 @@ def up(
         kv_config_path=root / "nameserver" / "kvConfig.json",
         config_store_path=root / "nameserver" / "namesrv.properties",
     )
-    broker = BrokerConfig(
-        broker_name=BROKER_NAME,
+    broker = BrokerConfig.from_mapping(
+        {"brokerName": BROKER_NAME} | _settings(config, settings),
         bind_address=host,
         listen_port=broker_port,
         metrics_port=broker_metrics_port,
@@ -110,6 +119,28 @@ def up(
             print(f"export NAMESRV_ADDR={servers.name_server_address}", flush=True)
 
     run(serve_until_signal(make, announce))
+
+
+def _settings(config: Path | None, pairs: list[str] | None) -> dict[str, str]:
+    """Return the broker's settings of a file, and of `KEY=VALUE` words, which win.
+
+    Raises:
+        ConfigError: a key is none of a broker's; `up` names what it chooses itself.
+    """
+    from orbitmq.broker.config import BrokerConfig
+    from orbitmq.broker.settings.file import check_keys
+    from orbitmq.errors import ConfigError
+    from orbitmq.settings import fields_by_key, read_properties
+
+    found: dict[str, str] = {}
+    if config is not None:
+        check_keys(config, strict=True)
+        found = {key: value for key, value in read_properties(config).items() if key not in _CHOSEN}
+    for key, value in parse_pairs(pairs or [], "--set").items():
+        if key in _CHOSEN or key not in fields_by_key(BrokerConfig):
+            raise ConfigError("--set", key, "a setting of the broker that `up` has no option of its own for")
+        found[key] = value
+    return found
 
 
 class Servers(Protocol):

@@ -27,6 +27,7 @@ def stored(body=b"hello", **properties):
     ("template", "written"),
     [
         (r"%s\n", b"hello\n"),
+        (r"%q\x20%o\x0a", b"3 7\n"),
         (r"%t/%b/%q/%o", b"orders/broker-a/3/7"),
         (r"%k|%g|%i", b"k1 k2|new|ID"),
         (r"100%% \t\\ %T", b"100% \t\\ 2023-11-14T22:13:20.000Z"),

@@ -58,3 +58,27 @@ def test_the_dashboard_shows_the_cluster_that_was_started_with_it(orbitmq, serve
     ready = up(orbitmq, tmp_path, "--dashboard", "--dashboard-port", 0, "-o", "json").json
     assert ready["dashboard"].startswith("http://127.0.0.1:")
     assert ready["broker"].startswith("127.0.0.1:")
+
+
+def test_the_broker_has_the_settings_of_a_file_and_those_that_are_set(orbitmq, served, tmp_path):
+    file = tmp_path / "broker.conf"
+    file.write_text("brokerName=orders-broker\nfileReservedTime=24\nmaxMessageSize=1000000\nlistenPort=1\n")
+    seen = {}
+
+    def look(pair):
+        config = pair._broker_config
+        seen.update(name=config.broker_name, hours=config.file_reserved_time, size=config.max_message_size)
+
+    served.inspect = look
+    assert up(orbitmq, tmp_path, "-c", file, "--set", "maxMessageSize=2000000").code == 0
+    assert seen == {"name": "orders-broker", "hours": 24, "size": 2_000_000}
+
+
+def test_settings_that_there_are_not_or_that_options_choose_are_refused(orbitmq, served, tmp_path):
+    for words in (("--set", "noSuchKey=1"), ("--set", "listenPort=1"), ("--set", "x"), ("--set", "fileReservedTime=x")):
+        result = up(orbitmq, tmp_path, *words)
+        assert result.code == 2, words
+    file = tmp_path / "broker.conf"
+    file.write_text("noSuchKey=1\n")
+    assert up(orbitmq, tmp_path, "-c", file).code == 2
+    assert served.services == []
