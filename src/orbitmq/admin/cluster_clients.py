@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from orbitmq.admin import AdminClient
-from orbitmq.admin.access import AccessClient
-from orbitmq.admin.dead_letter_client import DeadLetters
-from orbitmq.client.producer import Producer
-from orbitmq.client.pull_consumer import PullConsumer
+from orbitmq.admin.client import AdminClient
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
+
+if TYPE_CHECKING:
+    from orbitmq.admin.access import AccessClient
+    from orbitmq.admin.dead_letter_client import DeadLetters
+    from orbitmq.client.producer import Producer
+    from orbitmq.client.pull_consumer import PullConsumer
 
 READER_GROUP = "TOOLS_CONSUMER"
 """Every broker knows this group of Java's tools: reading leaves no other behind."""
@@ -57,6 +59,8 @@ class ClusterClients:
 
     def reader(self, **options: Any) -> PullConsumer:
         """Return a consumer that commits nothing, to be opened; `tag` and `sql` choose messages."""
+        from orbitmq.client.pull_consumer import PullConsumer  # commands that need it pay for it
+
         return PullConsumer(READER_GROUP, name_servers=self.name_servers, **self.security._asdict(), **options)
 
     def careful_reader(self) -> PullConsumer:
@@ -65,12 +69,18 @@ class ClusterClients:
 
     def producer(self) -> Producer:
         """Return a producer, to be opened."""
+        from orbitmq.client.producer import Producer  # commands that need it pay for it
+
         return Producer(self.group, self.name_servers, send_timeout_ms=self.timeout_ms, **self.security._asdict())
 
     def dead_letters(self) -> DeadLetters:
         """Return a client for dead letters, to be opened."""
+        from orbitmq.admin.dead_letter_client import DeadLetters  # commands that need it pay for it
+
         return DeadLetters(self.name_servers, timeout_ms=self.timeout_ms, **self.security._asdict())
 
     def access(self) -> AccessClient:
         """Return a client for users and rules, to be opened."""
+        from orbitmq.admin.access import AccessClient  # commands that need it pay for it
+
         return AccessClient(self.name_servers, timeout_ms=self.timeout_ms, **self.security._asdict())

@@ -43,6 +43,7 @@ COMMANDS = {
     "exporter": "orbitmq.cli.servers.exporter",
     "health": "orbitmq.cli.health",
     "doctor": "orbitmq.cli.doctor",
+    "mqadmin": "orbitmq.cli.mqadmin.app",
     "store": "orbitmq.cli.store.app",
     "job": "orbitmq.cli.jobs.app",
 }
@@ -93,6 +94,8 @@ def make_app(commands: Iterable[str] = COMMANDS) -> typer.Typer:
         module = import_module(COMMANDS[name])
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
+        elif hasattr(module, "CONTEXT_SETTINGS"):  # it reads its words itself
+            app.command(name, context_settings=module.CONTEXT_SETTINGS)(getattr(module, name))
         else:
             command(app, name)(getattr(module, name))
     return app

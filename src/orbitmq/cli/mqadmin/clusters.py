@@ -1,0 +1,109 @@
+"""Clusters: `clusterList`.
+
+Source: Java org.apache.rocketmq.tools.command.cluster of 5.3.3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.cli.mqadmin.parsing import Given
+from orbitmq.cli.mqadmin.result import Result, cell, row
+from orbitmq.errors import OrbitError
+
+_HEAD = (
+    (-22, "#Cluster Name"), (-22, "#Broker Name"), (-4, "#BID"), (-22, "#Addr"), (-16, "#Version"), (16, "#InTPS(LOAD)"),
+    (30, "#OutTPS(LOAD)"), (-22, "#Timer(Progress)"), (-11, "#PCWait(ms)"), (-12, "#Hour"), (-8, "#SPACE"), (-10, "#ACTIVATED"),
+)  # fmt: skip
+_HOUR_MS = 3_600_000
+
+
+async def cluster_list(clients: ClusterClients, given: Given) -> Result:
+    """List brokers with their load; with -m what they took and gave yesterday and today."""
+    info = await clients.admin.cluster_info()
+    wanted = given.text("clusterName")
+    members = [
+        (cluster, name, broker_id, address)
+        for cluster in ([wanted] if wanted else sorted(info.clusters))
+        for name in sorted(info.clusters.get(cluster, ()))
+        if name in info.brokers
+        for broker_id, address in sorted(info.brokers[name].addresses.items())
+    ]
+    told = await asyncio.gather(*(_runtime(clients, address) for *_, address in members))
+    problems = [found for found in told if isinstance(found, str)]
+    infos: list[Mapping[str, str]] = [{} if isinstance(found, str) else found for found in told]
+    if "moreStats" in given:
+        return _more_stats(members, infos, problems)
+    lines = [row(_HEAD[:4]) + " " + row(_HEAD[4:])]
+    rows = []
+    for (cluster, name, broker_id, address), values in zip(members, infos, strict=True):
+        cells = _figures(values)
+        head = row(((-22, cluster), (-22, name), (-4, broker_id), (-22, address)))
+        rest = ((-16, cells["version"]), (16, cells["in"]), (30, cells["out"]), (-22, cells["timer"]))
+        end = ((11, cells["page_cache_ms"]), (-12, cells["hours"]), (-8, cells["space"]), (10, cells["activated"]))
+        lines.append(f"{head} {row((*rest, *end))}")
+        rows.append({"cluster": cluster, "broker": name, "id": broker_id, "address": address, **cells})
+    return Result(lines, rows, problems)
+
+
+async def _runtime(clients: ClusterClients, address: str) -> dict[str, str] | str:
+    try:
+        return await clients.admin.broker_runtime_info(address)
+    except OrbitError as error:
+        return str(error)
+
+
+def _figures(values: Mapping[str, str]) -> dict[str, Any]:
+    get = values.get
+    earliest = get("earliestMessageTimeStamp", "")
+    hours = (time.time_ns() // 1_000_000 - int(earliest)) / _HOUR_MS if earliest.isdecimal() else 0.0
+    send = f"({get('sendThreadPoolQueueSize', '')},{get('sendThreadPoolQueueHeadWaitTimeMills', '')}ms)"
+    pull = f"{get('pullThreadPoolQueueSize', '')},{get('pullThreadPoolQueueHeadWaitTimeMills', '')}ms"
+    ack = f"{get('ackThreadPoolQueueSize', 'N')},{get('ackThreadPoolQueueHeadWaitTimeMills', 'N')}ms"
+    behind = f"{_number(values, 'timerReadBehind'):.0f}-{_number(values, 'timerOffsetBehind'):.0f}"
+    waiting = f"{_number(values, 'timerCongestNum') / 10_000:.1f}w"
+    rates = f"{_number(values, 'timerEnqueueTps'):.1f}, {_number(values, 'timerDequeueTps'):.1f}"
+    return {
+        "version": get("brokerVersionDesc", ""),
+        "in": f"{_number(values, 'putTps'):9.2f}{send}",
+        "out": f"{_number(values, 'getTransferredTps'):9.2f}({pull}|{ack})",
+        "timer": f"{behind}({waiting}, {rates})",
+        "page_cache_ms": get("pageCacheLockTimeMills", ""),
+        "hours": f"{hours:2.2f}",
+        "space": f"{_number(values, 'commitLogDiskRatio'):.4f}",
+        "activated": str(get("brokerActive", "").lower() == "true").lower(),
+    }
+
+
+def _number(values: Mapping[str, str], key: str) -> float:
+    """Return the first number of a value; 0 where there is none."""
+    try:
+        return float(values.get(key, "").split()[0])
+    except (IndexError, ValueError):
+        return 0.0
+
+
+def _more_stats(
+    members: list[tuple[str, str, int, str]], infos: list[Mapping[str, str]], problems: list[str]
+) -> Result:
+    def line(cluster: object, broker: object, *numbers: object) -> str:
+        return f"{cell(-16, cluster)}  {cell(-32, broker)} " + " ".join(cell(14, number) for number in numbers)
+
+    lines = [line("#Cluster Name", "#Broker Name", "#InTotalYest", "#OutTotalYest", "#InTotalToday", "#OutTotalToday")]
+    rows = []
+    for (cluster, name, _, _), values in zip(members, infos, strict=True):
+        totals = [
+            int(_number(values, f"msg{way}Total{end}") - _number(values, f"msg{way}Total{begin}"))
+            for begin, end in (("YesterdayMorning", "TodayMorning"), ("TodayMorning", "TodayNow"))
+            for way in ("Put", "Get")
+        ]
+        lines.append(line(cluster, name, *totals))
+        rows.append(
+            {"cluster": cluster, "broker": name}
+            | dict(zip(("in_yesterday", "out_yesterday", "in_today", "out_today"), totals, strict=True))
+        )
+    return Result(lines, rows, problems)

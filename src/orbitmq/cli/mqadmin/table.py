@@ -1,0 +1,114 @@
+"""The table of subcommands: names, options, what each does, and the function that does it. Pure.
+
+Help, completion and the reference page come from it; a family's module is loaded when one of its subcommands runs.
+
+Source: Java MQAdminStartup.initCommand and the `*SubCommand` classes of 5.3.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a subcommand.
+
+    Args:
+        short: after one dash; may be two letters (`-qn`), or empty.
+        long: after two dashes.
+        has_value: a word follows.
+        is_required: it has to be given.
+    """
+
+    short: str
+    long: str
+    has_value: bool
+    is_required: bool
+
+    @property
+    def usage(self) -> str:
+        """Return it as help shows it."""
+        name = f"-{self.short}" if self.short else f"--{self.long}"
+        text = f"{name} <{self.long}>" if self.has_value else name
+        return text if self.is_required else f"[{text}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Subcommand:
+    """A subcommand.
+
+    Args:
+        family: the module of its function; None: it is not there yet, and `reason` says why.
+        one_of: long names of options of which one has to be given.
+        alias: another name of it.
+    """
+
+    name: str
+    family: str | None
+    summary: str
+    options: tuple[Option, ...] = ()
+    one_of: tuple[str, ...] = ()
+    alias: str | None = None
+    reason: str | None = None
+
+    @property
+    def function(self) -> str:
+        """The name of its function in the family's module."""
+        return _WORD.sub("_", self.name).lower()
+
+
+def _options(text: str) -> tuple[Option, ...]:
+    """Parse options as `t:topic=!`: short and long name, `=` for a value, `!` for one that is required."""
+    found = []
+    for word in text.split():
+        short, _, rest = word.partition(":")
+        long = rest.rstrip("=!")
+        found.append(Option(short, long, "=" in rest, "!" in rest))
+    return tuple(found)
+
+
+def _row(
+    name: str, family: str | None, summary: str, options: str = "", one_of: str = "", **more: str
+) -> tuple[str, Subcommand]:
+    return name, Subcommand(name, family, summary, _options(options), tuple(one_of.split()), **more)
+
+
+_B_OR_C = "brokerAddr clusterName"
+SUBCOMMANDS: Mapping[str, Subcommand] = dict(
+    (
+        # Topics
+        _row(
+            "updateTopic",
+            "topics",
+            "Create a topic, or change the one that is there.",
+            "b:brokerAddr= c:clusterName= a:attributes= t:topic=! r:readQueueNums= w:writeQueueNums= p:perm= o:order= u:unit= s:hasUnitSub=",
+            _B_OR_C,
+        ),
+        _row("deleteTopic", "topics", "Delete a topic from brokers and NameServers.", "t:topic=! c:clusterName=!"),
+        _row(
+            "updateTopicPerm",
+            "topics",
+            "Change a topic's permission.",
+            "b:brokerAddr= c:clusterName= t:topic=! p:perm=!",
+            _B_OR_C,
+        ),
+        _row("topicRoute", "topics", "Show a topic's route.", "t:topic=! l:list"),
+        _row("topicStatus", "topics", "Show where each queue of a topic begins and ends.", "t:topic=! c:cluster="),
+        _row("topicClusterList", "topics", "Show the clusters that have a topic.", "t:topic=!"),
+        _row("topicList", "topics", "List all topics.", "c:clusterModel"),
+        _row("allocateMQ", "topics", "Show how a topic's queues are shared among clients.", "t:topic=! i:ipList=!"),
+        # Clusters
+        _row(
+            "clusterList",
+            "clusters",
+            "List brokers with their load.",
+            "m:moreStats i:interval= c:clusterName=",
+        ),
+    )
+)
+"""By name."""
