@@ -1,4 +1,4 @@
-"""`orbitmq mqadmin` beside Java's mqadmin, over a Java cluster and ours: the same fields in the same order."""
+"""`orbitmq mqadmin` next to Java's mqadmin, over a Java cluster and ours: the same fields in the same order."""
 
 from __future__ import annotations
 
