@@ -102,6 +102,47 @@ SUBCOMMANDS: Mapping[str, Subcommand] = dict(
         _row("topicClusterList", "topics", "Show the clusters that have a topic.", "t:topic=!"),
         _row("topicList", "topics", "List all topics.", "c:clusterModel"),
         _row("allocateMQ", "topics", "Show how a topic's queues are shared among clients.", "t:topic=! i:ipList=!"),
+        # NameServers
+        _row(
+            "updateOrderConf",
+            "nameservers",
+            "Show, set or delete the order configuration of a topic.",
+            "t:topic=! v:orderConf= m:method=!",
+        ),
+        _row("updateKvConfig", "nameservers", "Set a key of a namespace.", "s:namespace=! k:key=! v:value=!"),
+        _row("deleteKvConfig", "nameservers", "Delete a key of a namespace.", "s:namespace=! k:key=!"),
+        _row("wipeWritePerm", "nameservers", "Take a broker's write permission.", "b:brokerName=!"),
+        _row("addWritePerm", "nameservers", "Give a broker its write permission back.", "b:brokerName=!"),
+        _row("getNamesrvConfig", "nameservers", "Show the settings of every NameServer."),
+        _row("updateNamesrvConfig", "nameservers", "Change a setting of every NameServer.", "k:key=! v:value=!"),
+        # Brokers
+        _row(
+            "brokerStatus", "brokers", "Show the run-time values of brokers.", "b:brokerAddr= c:clusterName=", _B_OR_C
+        ),
+        _row("getBrokerConfig", "brokers", "Show the settings of brokers.", "b:brokerAddr= c:clusterName=", _B_OR_C),
+        _row(
+            "updateBrokerConfig",
+            "brokers",
+            "Change a setting of brokers.",
+            "b:brokerAddr= c:clusterName= a:updateAllBroker= k:key=! v:value=!",
+            _B_OR_C,
+        ),
+        _row("producer", "brokers", "Show the producers that are connected to a broker.", "b:broker=!"),
+        _row(
+            "cleanUnusedTopic",
+            "brokers",
+            "Delete the consume queues of topics that are gone.",
+            "b:brokerAddr= c:cluster=",
+        ),
+        _row(
+            "cleanExpiredCQ", "brokers", "Delete consume queues of messages that are gone.", "b:brokerAddr= c:cluster="
+        ),
+        _row(
+            "deleteExpiredCommitLog",
+            "brokers",
+            "Delete expired files of the CommitLog now.",
+            "b:brokerAddr= c:cluster=",
+        ),
         # Clusters
         _row(
             "clusterList",

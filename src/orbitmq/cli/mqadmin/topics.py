@@ -13,6 +13,7 @@ from typing import Any
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.topics import TopicChange, create_header, parse_attribute_change
+from orbitmq.cli.mqadmin.nameservers import ORDER_NAMESPACE, ask_each
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, cell, row
 from orbitmq.errors import InvalidArgument, OrbitError
@@ -25,7 +26,6 @@ from orbitmq.wire.headers import PutKvConfig
 
 _AT_A_TIME = 32
 _ROUTE_WIDTHS = (-45, -32, -50, -10, -11, -5)
-_ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
 _UNIT, _UNIT_SUB = 1, 2
 """Bits of a topic's system flag (Java: TopicSysFlag)."""
 
@@ -139,7 +139,7 @@ async def update_topic(clients: ClusterClients, given: Given) -> Result:
         rows.append({"topic": config.topic, "address": address})
     if config.order:
         order = ";".join(f"{name}:{config.write_queue_count}" for name in masters)
-        await _put_order(clients, config.topic, order)
+        await ask_each(clients, PutKvConfig(namespace=ORDER_NAMESPACE, key=config.topic, value=order))
         is_one = "brokerAddr" in given
         said = f"set {'broker' if is_one else 'cluster'} orderConf. isOrder=true, orderConf=[{order}]"
         lines.insert(0 if is_one else len(lines), said)  # Java says it in these places
@@ -206,15 +206,6 @@ async def _masters(clients: ClusterClients, given: Given) -> dict[str, str]:
             "brokerAddr", address, f"a master's: {', '.join(sorted(found.values())) or 'there is none'}"
         )
     return masters
-
-
-async def _put_order(clients: ClusterClients, topic: str, order: str) -> None:
-    """Set a topic's order configuration on every NameServer."""
-    from orbitmq.address import parse_name_servers
-
-    header = PutKvConfig(namespace=_ORDER_NAMESPACE, key=topic, value=order)
-    for address in parse_name_servers(clients.name_servers):
-        expect(await clients.pool.request(address, header, timeout_ms=clients.timeout_ms), address)
 
 
 def _attributes(text: str) -> dict[str, str]:

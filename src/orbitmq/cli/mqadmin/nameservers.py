@@ -1,0 +1,128 @@
+"""NameServers: their settings, key-value configuration, and the write permission of brokers.
+
+Source: Java org.apache.rocketmq.tools.command.namesrv and UpdateOrderConfCommand of 5.3.3.
+"""
+
+from __future__ import annotations
+
+from orbitmq.address import parse_name_servers
+from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.admin.monitoring import set_write_perm
+from orbitmq.cli.mqadmin.parsing import Given
+from orbitmq.cli.mqadmin.result import Result, cell
+from orbitmq.errors import InvalidArgument, OrbitError
+from orbitmq.net.pool import expect
+from orbitmq.wire.command import Command
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import (
+    DeleteKvConfig,
+    GetKvConfig,
+    GetKvConfigResponse,
+    GetNameServerConfig,
+    PutKvConfig,
+    UpdateNameServerConfig,
+)
+
+ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
+
+
+async def update_kv_config(clients: ClusterClients, given: Given) -> Result:
+    """Set a key of a namespace on every NameServer."""
+    namespace, key, value = given.text("namespace"), given.text("key"), given.text("value")
+    await ask_each(clients, PutKvConfig(namespace=namespace, key=key, value=value))
+    row = {"namespace": namespace, "key": key, "value": value}
+    return Result(["create or update kv config to namespace success."], row)
+
+
+async def delete_kv_config(clients: ClusterClients, given: Given) -> Result:
+    """Delete a key of a namespace on every NameServer."""
+    namespace, key = given.text("namespace"), given.text("key")
+    await ask_each(clients, DeleteKvConfig(namespace=namespace, key=key))
+    return Result(["delete kv config from namespace success."], {"namespace": namespace, "key": key})
+
+
+async def update_order_conf(clients: ClusterClients, given: Given) -> Result:
+    """Show, set or delete the order configuration of a topic: get, put or delete."""
+    topic, method, order = given.text("topic"), given.text("method"), given.text("orderConf")
+    if method == "get":
+        answers = await ask_each(clients, GetKvConfig(namespace=ORDER_NAMESPACE, key=topic))
+        order = decode_header(GetKvConfigResponse, next(iter(answers.values())).ext_fields).value or ""
+        return Result(
+            [f"get orderConf success. topic=[{topic}], orderConf=[{order}] "], {"topic": topic, "order": order}
+        )
+    if method == "put":
+        if not order:
+            raise InvalidArgument("--orderConf", "", "the queues of each broker, as broker-a:4;broker-b:4")
+        await ask_each(clients, PutKvConfig(namespace=ORDER_NAMESPACE, key=topic, value=order))
+        return Result(
+            [f"update orderConf success. topic=[{topic}], orderConf=[{order}]"], {"topic": topic, "order": order}
+        )
+    if method == "delete":
+        await ask_each(clients, DeleteKvConfig(namespace=ORDER_NAMESPACE, key=topic))
+        return Result([f"delete orderConf success. topic=[{topic}]"], {"topic": topic})
+    raise InvalidArgument("--method", method, "get, put or delete")
+
+
+async def wipe_write_perm(clients: ClusterClients, given: Given) -> Result:
+    """Take a broker's write permission on every NameServer."""
+    return await _set_write_perm(clients, given.text("brokerName"), is_writable=False)
+
+
+async def add_write_perm(clients: ClusterClients, given: Given) -> Result:
+    """Give a broker its write permission back on every NameServer."""
+    return await _set_write_perm(clients, given.text("brokerName"), is_writable=True)
+
+
+async def _set_write_perm(clients: ClusterClients, broker: str, *, is_writable: bool) -> Result:
+    word = "add" if is_writable else "wipe"
+    lines, rows, problems = [], [], []
+    for address in parse_name_servers(clients.name_servers):
+        try:
+            count = await set_write_perm(
+                clients.pool, address, broker, is_writable=is_writable, timeout_ms=clients.timeout_ms
+            )
+        except OrbitError as error:
+            lines.append(f"{word} write perm of broker[{broker}] in name server[{address}] Failed")
+            problems.append(str(error))
+            continue
+        lines.append(f"{word} write perm of broker[{broker}] in name server[{address}] OK, {count}")
+        rows.append({"nameServer": address, "broker": broker, "topics": count})
+    return Result(lines, rows, problems)
+
+
+async def get_namesrv_config(clients: ClusterClients, _given: Given) -> Result:
+    """Show the settings of every NameServer."""
+    import javaproperties  # it loads an XML parser
+
+    lines, rows = [], []
+    for address, answer in (await ask_each(clients, GetNameServerConfig())).items():
+        settings = dict(javaproperties.loads(answer.body.decode()))
+        lines.append(f"============{address}============")
+        lines += [f"{cell(-50, key)}=  {value}" for key, value in sorted(settings.items())]
+        rows.append({"nameServer": address, "settings": settings})
+    return Result(lines, rows)
+
+
+async def update_namesrv_config(clients: ClusterClients, given: Given) -> Result:
+    """Change a setting of every NameServer."""
+    key, value = given.text("key"), given.text("value")
+    for part in (key, value):
+        if not part.isprintable():
+            raise InvalidArgument("--value", part, "one line")
+    await ask_each(clients, UpdateNameServerConfig(), f"{key}={value}\n".encode())
+    servers = f"[{', '.join(parse_name_servers(clients.name_servers))}]" if "namesrvAddr" in given else ""
+    lines = [f"update name server config success!{servers}", f"{key} : {value}"]
+    return Result(lines, {"key": key, "value": value})
+
+
+async def ask_each(clients: ClusterClients, header: object, body: bytes = b"") -> dict[str, Command]:
+    """Ask every NameServer, one after the other; return their answers.
+
+    Raises:
+        ClientError: one refuses, or does not answer; those before it have done it.
+    """
+    found = {}
+    for address in parse_name_servers(clients.name_servers):
+        answer = await clients.pool.request(address, header, body, timeout_ms=clients.timeout_ms)
+        found[address] = expect(answer, address)
+    return found
