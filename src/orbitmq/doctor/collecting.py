@@ -21,7 +21,7 @@ from orbitmq.admin.monitoring import ask_broker_health, ask_health, ask_routes
 from orbitmq.admin.route_comparison import snapshot_of
 from orbitmq.codes import ResponseCode
 from orbitmq.doctor.snapshot import BrokerFacts, GroupFacts, NameServerFacts, Snapshot
-from orbitmq.errors import ConnectionFailed, OrbitError
+from orbitmq.errors import ConnectionFailed, HeaderError, OrbitError
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.consumer_info import RunningInfo, decode_running_info
@@ -329,9 +329,17 @@ def _members(name_servers: Iterable[NameServerFacts]) -> list[tuple[str, str, in
 
 
 def _parse_settings(body: bytes) -> dict[str, str]:
+    """Decode the settings of a broker.
+
+    Raises:
+        HeaderError: the body is no properties file.
+    """
     import javaproperties  # it loads an XML parser
 
-    return dict(javaproperties.loads(body.decode()))
+    try:
+        return dict(javaproperties.loads(body.decode()))
+    except ValueError as error:
+        raise HeaderError(f"settings: {error}") from None
 
 
 def _lag(places: Mapping[MessageQueue, int], queues: Mapping[MessageQueue, QueueStats]) -> int:
