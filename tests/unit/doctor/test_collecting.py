@@ -10,14 +10,21 @@ import orjson
 import pytest
 
 from orbitmq.codes import ResponseCode
-from orbitmq.doctor import Snapshot, take_snapshot
+from orbitmq.doctor import Snapshot, examine, take_snapshot
+from orbitmq.model.group import ConsumerInfo
 from orbitmq.model.route import BrokerData, ClusterInfo
 from orbitmq.model.topic import DataVersion
 from orbitmq.net.dispatch.handlers import LATER, Handlers, Reply
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.server import Server
 from orbitmq.wire.bodies.document import encode_kv_table
-from orbitmq.wire.bodies.groups import GroupConfig, GroupTable, encode_group_table
+from orbitmq.wire.bodies.groups import (
+    ClientConnection,
+    GroupConfig,
+    GroupTable,
+    encode_consumer_connections,
+    encode_group_table,
+)
 from orbitmq.wire.bodies.route import encode_cluster_info
 from orbitmq.wire.bodies.topics import TopicTable, encode_topic_list, encode_topic_table
 from orbitmq.wire.headers import (
@@ -111,3 +118,15 @@ async def test_settings_that_are_no_properties_hide_no_other_broker(body: bytes)
         bad, well = snapshot.brokers
         assert list(bad.refusals) == ["settings"]
         assert well.settings == {"fileReservedTime": "72"}
+
+
+async def test_a_client_whose_expression_is_no_text_says_nothing() -> None:
+    online = encode_consumer_connections(
+        [ClientConnection(client_id="one", address="1.2.3.4:5", language="JAVA", version=475)],
+        ConsumerInfo(group="billing"),
+    )
+    told = b'{"subscriptionSet":[{"topic":"orders","subString":7}]}'
+    async with looked({GetConsumerConnections: online, GetRunningInfo: told}) as (snapshot, _):
+        assert len(snapshot.groups["billing"].status.clients) == 1
+        assert snapshot.groups["billing"].clients == {}
+        examine(snapshot)
