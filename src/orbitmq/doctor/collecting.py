@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -21,7 +22,7 @@ from orbitmq.admin.monitoring import ask_broker_health, ask_health, ask_routes
 from orbitmq.admin.route_comparison import snapshot_of
 from orbitmq.codes import ResponseCode
 from orbitmq.doctor.snapshot import BrokerFacts, GroupFacts, NameServerFacts, Snapshot
-from orbitmq.errors import ConnectionFailed, HeaderError, OrbitError
+from orbitmq.errors import ConnectionFailed, HeaderError, OrbitError, RequestTimeout
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.consumer_info import RunningInfo, decode_running_info
@@ -64,6 +65,8 @@ LAGGING_GROUPS_MAX = 200
 """Groups, those with the most lag first, whose oldest unread messages are asked for."""
 CLIENTS_MAX = 200
 """Clients, those of such groups first, that are asked what they do."""
+FAILURES_MAX = 3
+"""Requests to one server that may end without an answer; it is asked no more then."""
 _CLIENT_TIMEOUT_MS = 1_000
 """A broker passes the question on to a client, which may be busy."""
 
@@ -95,6 +98,7 @@ class _Collection:
         self._pool, self._timeout_ms, self._tls, self._told = pool, timeout_ms, tls, told
         self._left_out: list[str] = []
         self._committed: dict[str, dict[MessageQueue, int]] = {}
+        self._failures: Counter[str] = Counter()
 
     async def take(self, name_servers: Sequence[str]) -> Snapshot:
         """Ask everything."""
@@ -141,16 +145,22 @@ class _Collection:
         except OrbitError as error:
             return replace(named, problem=str(error))
         refusals: dict[str, str] = {}
+        silence: OrbitError | None = None
 
         async def ask(what: str, header: object, decode: Callable[[bytes], dict[str, T]]) -> dict[str, T]:
+            nonlocal silence
             try:
                 return decode((await self._ask(address, header)).body)
             except OrbitError as error:
                 refusals[what] = str(error)
+                if isinstance(error, (ConnectionFailed, RequestTimeout)):
+                    silence = error
                 return {}
 
         sent_ms = _now_ms()
         runtime = await ask("run-time values", GetBrokerRuntimeInfo(), decode_kv_table)
+        if silence is not None:  # a process that hangs still has its connections taken by the system
+            return replace(named, problem=str(silence))
         found = replace(
             named,
             asked_at_ms=(sent_ms + _now_ms()) // 2,
@@ -228,7 +238,7 @@ class _Collection:
     async def _connections(self, address: str, group: str) -> Connections | None:
         header = GetConsumerConnections(consumer_group=group)
         try:
-            answer = await self._pool.request(address, header, timeout_ms=self._timeout_ms)
+            answer = await self._request(address, header)
             if answer.code != ResponseCode.SUCCESS:
                 return None
             return decode_consumer_connections(answer.body, group)
@@ -292,7 +302,19 @@ class _Collection:
         return None if ends is None else ssl.cert_time_to_seconds(ends) * 1000
 
     async def _ask(self, address: str, header: object) -> Command:
-        return expect(await self._pool.request(address, header, timeout_ms=self._timeout_ms), address)
+        return expect(await self._request(address, header), address)
+
+    async def _request(self, address: str, header: object) -> Command:
+        """Ask a broker, unless it has left too many requests unanswered: to wait for thousands more would take hours."""
+        if self._failures[address] >= FAILURES_MAX:
+            raise RequestTimeout(f"{address} has fallen silent")
+        try:
+            return await self._pool.request(address, header, timeout_ms=self._timeout_ms)
+        except (ConnectionFailed, RequestTimeout):
+            self._failures[address] += 1
+            if self._failures[address] == FAILURES_MAX:
+                self._left_out.append(f"{address} has fallen silent: it was not asked for anything more")
+            raise
 
     async def _each(self, what: str, keys: Iterable[K], ask: Callable[[K], Awaitable[T]]) -> dict[K, T]:
         """Ask for every key, `AT_A_TIME` at the same time; return the answers in the keys' order."""

@@ -11,6 +11,7 @@ import pytest
 
 from orbitmq.codes import ResponseCode
 from orbitmq.doctor import Snapshot, examine, take_snapshot
+from orbitmq.doctor.collecting import AT_A_TIME
 from orbitmq.model.group import ConsumerInfo
 from orbitmq.model.route import BrokerData, ClusterInfo
 from orbitmq.model.topic import DataVersion
@@ -130,3 +131,20 @@ async def test_a_client_whose_expression_is_no_text_says_nothing() -> None:
         assert len(snapshot.groups["billing"].status.clients) == 1
         assert snapshot.groups["billing"].clients == {}
         examine(snapshot)
+
+
+async def test_a_broker_that_takes_connections_and_says_nothing_is_unreachable_and_asked_once() -> None:
+    async with looked(dict.fromkeys(WELL, SILENT), {}, timeout_ms=100) as (snapshot, (silent, _)):
+        assert silent.asked == [GetBrokerRuntimeInfo]
+        (issue,) = [issue for issue in examine(snapshot) if issue.severity == "error"]
+        assert (issue.check, issue.subject) == ("broker-unreachable", "broker a")
+        assert snapshot.brokers[1].problem is None
+
+
+async def test_a_broker_that_falls_silent_is_not_asked_for_every_group() -> None:
+    names = [f"group-{number}" for number in range(3 * AT_A_TIME)]
+    groups = GroupTable(DataVersion(), {name: GroupConfig(group=name) for name in names}, {})
+    changes = {GetAllSubscriptionGroups: encode_group_table(groups), GetConsumerConnections: SILENT}
+    async with looked(changes, timeout_ms=200) as (snapshot, (broker,)):
+        assert broker.asked.count(GetConsumerConnections) < 2 * AT_A_TIME
+        assert any("has fallen silent" in text for text in snapshot.left_out)
