@@ -220,30 +220,45 @@ class _Collection:
         names = self._some("the cluster", "groups", names, GROUPS_MAX)
         addresses = [broker.address for broker in masters.values()]
 
+        untold: dict[str, str] = {}
+
         async def ask(group: str) -> GroupStatus:
             settings = {broker.name: broker.groups[group] for broker in masters.values() if group in broker.groups}
-            return merged_status(group, settings, [await self._connections(address, group) for address in addresses])
+            told: list[Connections | None] = []
+            for address in addresses:
+                try:
+                    told.append(await self._connections(address, group))
+                except OrbitError as error:
+                    untold[group] = str(error)
+            return merged_status(group, settings, told)
 
         statuses = await self._each("groups", names, ask)
+        if untold:
+            group, reason = min(untold.items())
+            self._left_out.append(
+                f"the members of {len(untold)} groups were not told, as of {group}: {reason}; "
+                "checks that need them say nothing"
+            )
         lags = {group: _lag(places, queues) for group, places in self._committed.items()}
         lagging = sorted((name for name in names if lags.get(name)), key=lambda name: -lags[name])
         asked = self._some("the cluster", "groups with lag", lagging, LAGGING_GROUPS_MAX)
         delays = await self._each("lag", asked, lambda group: self._delays(masters, group))
         clients = await self._clients(statuses, lags, addresses)
         return {
-            name: GroupFacts(status=status, clients=clients.get(name, {}), delays=delays.get(name, {}))
+            name: GroupFacts(
+                status=status,
+                are_members_told=name not in untold,
+                clients=clients.get(name, {}),
+                delays=delays.get(name, {}),
+            )
             for name, status in statuses.items()
         }
 
     async def _connections(self, address: str, group: str) -> Connections | None:
-        header = GetConsumerConnections(consumer_group=group)
-        try:
-            answer = await self._request(address, header)
-            if answer.code != ResponseCode.SUCCESS:
-                return None
-            return decode_consumer_connections(answer.body, group)
-        except OrbitError:
+        answer = await self._request(address, GetConsumerConnections(consumer_group=group))
+        if answer.code == ResponseCode.CONSUMER_NOT_ONLINE:
             return None
+        return decode_consumer_connections(expect(answer, address).body, group)
 
     async def _delays(self, masters: Mapping[str, BrokerFacts], group: str) -> dict[MessageQueue, int]:
         """Return how old the next message for a group is in each queue, in ms."""

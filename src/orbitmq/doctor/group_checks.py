@@ -76,7 +76,7 @@ def queue_without_owner(snapshot: Snapshot) -> Iterator[Issue]:
     """A group is online, and no member reads one of its queues."""
     for name, group in sorted(snapshot.groups.items()):
         clients = group.clients
-        is_whole = len(clients) == len(group.status.clients) > 0
+        is_whole = group.are_members_told and len(clients) == len(group.status.clients) > 0
         is_popping = any(not info.queues for info in clients.values())
         if not is_whole or is_popping or group.status.message_model is MessageModel.BROADCASTING:
             continue
@@ -119,7 +119,7 @@ def group_gone(snapshot: Snapshot) -> Iterator[Issue]:
     """A group has messages to read, and no member is online."""
     for name, group in sorted(snapshot.groups.items()):
         lag = snapshot.lag(name)
-        if lag and not group.status.clients:
+        if lag and not group.status.clients and group.are_members_told:
             oldest = max((delay for queue, delay in group.delays.items() if _is_kept(snapshot, name, queue)), default=0)
             text = f"{lag:,} messages wait for it, and no member is online" + (
                 f"; the oldest is {_span(oldest)} old" if oldest else ""

@@ -83,11 +83,13 @@ class GroupFacts:
     """One consumer group.
 
     Args:
+        are_members_told: whether every master has told which members are online; the status lacks some otherwise.
         clients: what each client says of itself, by client id; those that do not answer are missing.
         delays: how old the next message for it is, in ms, of each queue in which one waits; empty where there is no lag.
     """
 
     status: GroupStatus
+    are_members_told: bool = True
     clients: Mapping[str, RunningInfo] = field(default_factory=dict)
     delays: Mapping[MessageQueue, int] = field(default_factory=dict)
 

@@ -268,6 +268,17 @@ def test_queues_of_a_group_are_not_missed_while_a_client_is_silent() -> None:
     assert found(sample(groups={GROUP: silent}), "queue-without-owner") == []
 
 
+def test_a_topic_is_not_unread_while_members_or_offsets_are_not_told() -> None:
+    untold = replace(group({}), are_members_told=False)
+    assert found(sample(committed={}, groups={GROUP: untold}), "unread-topic") == []
+    refusing = with_broker(refusals={"offsets": "no permission"})
+    assert found(replace(refusing, committed={}, groups={}), "unread-topic") == []
+
+
+def test_a_topic_does_not_lack_on_a_broker_that_does_not_tell_its_topics() -> None:
+    assert found(with_broker(topics={}, refusals={"topics": "no permission"}), "unbalanced") == []
+
+
 def test_ordered_topics_with_a_configuration_are_well() -> None:
     snapshot = replace(with_config(order=True), routes={TOPIC: route("a:2;b:2")})
     assert found(snapshot, "order-without-config") == []

@@ -13,8 +13,8 @@ from orbitmq.codes import ResponseCode
 from orbitmq.doctor import Snapshot, examine, take_snapshot
 from orbitmq.doctor.collecting import AT_A_TIME
 from orbitmq.model.group import ConsumerInfo
-from orbitmq.model.route import BrokerData, ClusterInfo
-from orbitmq.model.topic import DataVersion
+from orbitmq.model.route import BrokerData, ClusterInfo, MessageQueue
+from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.net.dispatch.handlers import LATER, Handlers, Reply
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.server import Server
@@ -27,7 +27,7 @@ from orbitmq.wire.bodies.groups import (
     encode_group_table,
 )
 from orbitmq.wire.bodies.route import encode_cluster_info
-from orbitmq.wire.bodies.topics import TopicTable, encode_topic_list, encode_topic_table
+from orbitmq.wire.bodies.topics import QueueStats, TopicTable, encode_topic_list, encode_topic_stats, encode_topic_table
 from orbitmq.wire.headers import (
     GetAllConsumerOffsets,
     GetAllSubscriptionGroups,
@@ -148,3 +148,20 @@ async def test_a_broker_that_falls_silent_is_not_asked_for_every_group() -> None
     async with looked(changes, timeout_ms=200) as (snapshot, (broker,)):
         assert broker.asked.count(GetConsumerConnections) < 2 * AT_A_TIME
         assert any("has fallen silent" in text for text in snapshot.left_out)
+
+
+async def test_members_that_a_broker_does_not_tell_are_not_taken_for_gone() -> None:
+    queue = {MessageQueue("orders", "a", 0): QueueStats(0, 9, 1)}
+    changes = {
+        GetConsumerConnections: Reply(ResponseCode.NO_PERMISSION, remark="not allowed"),
+        GetAllTopicConfig: encode_topic_table(TopicTable(DataVersion(), {"orders": TopicConfig(topic="orders")})),
+        GetTopicStats: encode_topic_stats(queue),
+        GetAllConsumerOffsets: b'{"offsetTable":{"orders@billing":{0:1}}}',
+    }
+    async with looked(changes) as (snapshot, _):
+        assert snapshot.lag("billing") == 8
+        issues = examine(snapshot)
+        assert "group-gone" not in {issue.check for issue in issues}
+        (note,) = [issue.text for issue in issues if issue.check == "not-told"]
+        assert note.startswith("the members of 1 groups were not told, as of billing: ")
+        assert note.endswith("not allowed; checks that need them say nothing")
