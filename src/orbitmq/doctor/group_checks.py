@@ -169,10 +169,13 @@ def _places(snapshot: Snapshot) -> dict[str, Mapping[MessageQueue, int]]:
 
 
 def _is_kept(snapshot: Snapshot, group: str, queue: MessageQueue) -> bool:
-    """Whether the next message for a group is still there: of a deleted one brokers cannot tell the age."""
-    offset = snapshot.committed.get(group, {}).get(queue, 0)
+    """Whether the next message for a group is still there: of a deleted one, or of none, brokers cannot tell the age.
+
+    Java's tell of a queue without a committed offset that its next message is as old as 1970.
+    """
+    offset = snapshot.committed.get(group, {}).get(queue)
     stats = snapshot.queues.get(queue)
-    return stats is not None and stats.min_offset <= offset < stats.max_offset
+    return offset is not None and stats is not None and stats.min_offset <= offset < stats.max_offset
 
 
 def _counts(snapshot: Snapshot, prefix: str) -> Iterator[tuple[str, int, int]]:

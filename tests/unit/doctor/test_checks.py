@@ -262,6 +262,16 @@ def test_a_slow_key_is_not_blamed_on_a_group_that_lost_messages() -> None:
     assert found(snapshot, "unread-deleted")
 
 
+@pytest.mark.parametrize("check", ["slow-group", "unread-expires"])
+def test_a_queue_without_a_committed_offset_has_no_age(check: str) -> None:
+    # Java answers for one with the age of a message of 1970; its first messages are there still.
+    snapshot = behind(5_000, client(*QUEUES))
+    facts = group({"one": client(*QUEUES)}, {QUEUES[0]: 5_000, QUEUES[1]: NOW_MS + 1})
+    committed = {GROUP: {QUEUES[0]: 150}}
+    queues = dict(snapshot.queues) | {QUEUES[1]: QueueStats(0, 200)}
+    assert found(replace(snapshot, groups={GROUP: facts}, committed=committed, queues=queues), check) == []
+
+
 def test_queues_of_a_group_are_not_missed_while_a_client_is_silent() -> None:
     status = group({"one": client(*QUEUES[:2]), "two": client(*QUEUES[2:])})
     silent = replace(status, clients={"one": client(*QUEUES[:2])})
