@@ -41,11 +41,11 @@ def unread_deleted(snapshot: Snapshot) -> Iterator[Issue]:
 def unread_expires(snapshot: Snapshot) -> Iterator[Issue]:
     """A group's oldest unread message will be deleted soon: the time that brokers keep messages ends before the group comes there."""
     kept_ms = {broker.name: _reserved_hours(broker.settings) * 3_600_000 for broker in snapshot.masters()}
-    for name, group in sorted(snapshot.groups.items()):
+    for name in sorted(snapshot.groups):
         soonest: tuple[float, MessageQueue] | None = None
-        for queue, delay_ms in group.delays.items():
+        for queue, delay_ms in _kept_delays(snapshot, name).items():
             left = kept_ms.get(queue.broker_name, _RESERVED_HOURS * 3_600_000) - delay_ms
-            if left < EXPIRES_MS and _is_kept(snapshot, name, queue) and (soonest is None or left < soonest[0]):
+            if left < EXPIRES_MS and (soonest is None or left < soonest[0]):
                 soonest = left, queue
         if soonest is not None:
             left, queue = soonest
@@ -103,7 +103,7 @@ def more_clients_than_queues(snapshot: Snapshot) -> Iterator[Issue]:
 def slow_group(snapshot: Snapshot) -> Iterator[Issue]:
     """A group that is online is behind, with the cause as far as its clients tell."""
     for name, group in sorted(snapshot.groups.items()):
-        delays = {queue: delay for queue, delay in group.delays.items() if _is_kept(snapshot, name, queue)}
+        delays = _kept_delays(snapshot, name)
         if not group.status.clients or not delays or max(delays.values()) < DELAY_MS:
             continue
         queue = max(delays, key=lambda queue: delays[queue])
@@ -120,7 +120,7 @@ def group_gone(snapshot: Snapshot) -> Iterator[Issue]:
     for name, group in sorted(snapshot.groups.items()):
         lag = snapshot.lag(name)
         if lag and not group.status.clients and group.are_members_told:
-            oldest = max((delay for queue, delay in group.delays.items() if _is_kept(snapshot, name, queue)), default=0)
+            oldest = max(_kept_delays(snapshot, name).values(), default=0)
             text = f"{lag:,} messages wait for it, and no member is online" + (
                 f"; the oldest is {_span(oldest)} old" if oldest else ""
             )
@@ -164,16 +164,24 @@ CHECKS = (
 
 
 def _places(snapshot: Snapshot) -> dict[str, Mapping[MessageQueue, int]]:
-    """Return what each group of users has committed, sorted by group."""
-    return {group: snapshot.committed[group] for group in sorted(snapshot.groups) if group in snapshot.committed}
+    """Return what each group of users has committed and goes on from, sorted by group."""
+    return {group: snapshot.used_offsets(group) for group in sorted(snapshot.groups)}
 
 
-def _is_kept(snapshot: Snapshot, group: str, queue: MessageQueue) -> bool:
+def _kept_delays(snapshot: Snapshot, group: str) -> dict[MessageQueue, int]:
+    """Return how old the next message for a group is in each queue in which it is still there."""
+    used = snapshot.used_offsets(group)
+    return {
+        queue: delay for queue, delay in snapshot.groups[group].delays.items() if _is_kept(snapshot, used, queue)
+    }
+
+
+def _is_kept(snapshot: Snapshot, used: Mapping[MessageQueue, int], queue: MessageQueue) -> bool:
     """Whether the next message for a group is still there: of a deleted one, or of none, brokers cannot tell the age.
 
     Java's tell of a queue without a committed offset that its next message is as old as 1970.
     """
-    offset = snapshot.committed.get(group, {}).get(queue)
+    offset = used.get(queue)
     stats = snapshot.queues.get(queue)
     return offset is not None and stats is not None and stats.min_offset <= offset < stats.max_offset
 

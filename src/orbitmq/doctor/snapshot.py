@@ -9,6 +9,7 @@ from typing import Any
 
 from orbitmq.admin.groups import GroupStatus
 from orbitmq.admin.route_comparison import RouteFacts
+from orbitmq.model.group import MessageModel
 from orbitmq.model.route import ClusterInfo, MessageQueue, TopicRoute
 from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, TopicConfig, is_reserved_topic
 from orbitmq.wire.bodies.consumer_info import RunningInfo
@@ -137,10 +138,34 @@ class Snapshot:
                 found.setdefault(topic, []).append(queue)
         return found
 
+    def used_offsets(self, group: str) -> dict[MessageQueue, int]:
+        """Return what a group has committed and goes on from.
+
+        Offsets stay at brokers when the members leave a topic, or read it as broadcasting from then on. Of a group that is
+        offline, or whose members are assigned queues and subscribe to nothing, all of them count.
+        """
+        committed, facts = self.committed.get(group, {}), self.groups.get(group)
+        if facts is None or not facts.status.clients:
+            return dict(committed)
+        if facts.status.message_model is MessageModel.BROADCASTING:
+            return {}
+        retries = RETRY_PREFIX + group
+        topics = set(facts.status.subscriptions) | {
+            subscription.topic for client in facts.clients.values() for subscription in client.subscriptions
+        }
+        if topics <= {retries}:
+            return dict(committed)
+        # POP has a retry topic for each topic, to which nobody subscribes.
+        return {
+            queue: offset
+            for queue, offset in committed.items()
+            if queue.topic in topics or queue.topic.startswith(retries)
+        }
+
     def lag(self, group: str) -> int:
         """Return how many messages a group has still to read; those that are deleted do not count."""
         return sum(
             max(0, stats.max_offset - max(offset, stats.min_offset))
-            for queue, offset in self.committed.get(group, {}).items()
+            for queue, offset in self.used_offsets(group).items()
             if (stats := self.queues.get(queue)) is not None
         )

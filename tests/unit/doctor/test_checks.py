@@ -18,6 +18,7 @@ from orbitmq.cli.main import make_app
 from orbitmq.doctor.checks import CHECKS, examine
 from orbitmq.doctor.issues import Issue, Severity, command, listed, worst_first
 from orbitmq.doctor.snapshot import Snapshot
+from orbitmq.model.group import MessageModel
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.wire.bodies.consumer_info import ConsumeStatus, QueueInfo
@@ -270,6 +271,23 @@ def test_a_queue_without_a_committed_offset_has_no_age(check: str) -> None:
     committed = {GROUP: {QUEUES[0]: 150}}
     queues = dict(snapshot.queues) | {QUEUES[1]: QueueStats(0, 200)}
     assert found(replace(snapshot, groups={GROUP: facts}, committed=committed, queues=queues), check) == []
+
+
+OLD = MessageQueue("no-more-read", "a", 0)
+
+
+@pytest.mark.parametrize("check", ["slow-group", "unread-expires", "unread-deleted"])
+@pytest.mark.parametrize("model", list(MessageModel))
+def test_offsets_that_members_do_not_use_any_more_are_no_lag(check: str, model: MessageModel) -> None:
+    # Of a topic that they have left; and of all topics, once they read as broadcasting: then clients keep the offsets.
+    facts = group({"one": client(*QUEUES)}, {OLD: 80 * HOUR_MS})
+    facts = replace(facts, status=replace(facts.status, message_model=model))
+    for queue in [OLD] if model is MessageModel.CLUSTERING else [OLD, QUEUES[0]]:
+        for stats in (QueueStats(0, 200), QueueStats(150, 200)):
+            facts = replace(facts, delays={queue: 80 * HOUR_MS})
+            queues = dict(sample().queues) | {queue: stats}
+            committed = {GROUP: dict.fromkeys(QUEUES, 200) | {queue: 100}}
+            assert found(sample(groups={GROUP: facts}, queues=queues, committed=committed), check) == []
 
 
 def test_queues_of_a_group_are_not_missed_while_a_client_is_silent() -> None:
