@@ -95,7 +95,8 @@ def more_clients_than_queues(snapshot: Snapshot) -> Iterator[Issue]:
         topics = [topic for topic in group.status.subscriptions if not topic.startswith(RETRY_PREFIX)]
         queues = max((len(_readable(snapshot, topic)) for topic in topics), default=0)
         members = len(group.status.clients)
-        if members > queues > 0 and group.status.message_model is MessageModel.CLUSTERING:
+        has_owners = any(info.queues for info in group.clients.values())  # with POP, no member owns a queue
+        if members > queues > 0 and has_owners and group.status.message_model is MessageModel.CLUSTERING:
             text = f"{members} members share {queues} queues: {members - queues} have none (more queues, or POP, would help)"
             yield Issue(INFO, "more-clients-than-queues", f"group {name}", text, command("group", "status", name))
 

@@ -290,6 +290,13 @@ def test_offsets_that_members_do_not_use_any_more_are_no_lag(check: str, model: 
             assert found(sample(groups={GROUP: facts}, queues=queues, committed=committed), check) == []
 
 
+def test_members_that_share_queues_by_pop_are_not_too_many() -> None:
+    popping = group({f"c{number}": client() for number in range(6)})
+    assert found(sample(groups={GROUP: popping}), "more-clients-than-queues") == []
+    silent = replace(popping, clients={})  # as clients of Java's proxy
+    assert found(sample(groups={GROUP: silent}), "more-clients-than-queues") == []
+
+
 def test_queues_of_a_group_are_not_missed_while_a_client_is_silent() -> None:
     status = group({"one": client(*QUEUES[:2]), "two": client(*QUEUES[2:])})
     silent = replace(status, clients={"one": client(*QUEUES[:2])})
