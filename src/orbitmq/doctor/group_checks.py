@@ -21,6 +21,8 @@ CACHED_MAX = 1_000
 """Messages of one queue that a client caches before it stops pulling (pullThresholdForQueue)."""
 SLOW_HANDLER_MS = 1_000
 RETRIES_MAX = 100
+QUEUES_MAX = 65_536
+"""Queues of a topic on one broker that are looked at: a route may say any number."""
 _RESERVED_HOURS = 72.0
 """How long brokers keep messages by default (fileReservedTime)."""
 
@@ -212,7 +214,7 @@ def _readable(snapshot: Snapshot, topic: str) -> set[MessageQueue]:
         MessageQueue(topic, data.broker_name, queue_id)
         for data in (() if route is None else route.queues)
         if data.perm & Perm.READ
-        for queue_id in range(data.read_queue_count)
+        for queue_id in range(min(data.read_queue_count, QUEUES_MAX))
     }
 
 

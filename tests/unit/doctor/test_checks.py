@@ -19,7 +19,7 @@ from orbitmq.doctor.checks import CHECKS, examine
 from orbitmq.doctor.issues import Issue, Severity, command, listed, worst_first
 from orbitmq.doctor.snapshot import Snapshot
 from orbitmq.model.group import MessageModel
-from orbitmq.model.route import MessageQueue
+from orbitmq.model.route import MessageQueue, QueueData, TopicRoute
 from orbitmq.model.topic import TopicConfig
 from orbitmq.wire.bodies.consumer_info import ConsumeStatus, QueueInfo
 from orbitmq.wire.bodies.topics import QueueStats
@@ -295,6 +295,15 @@ def test_members_that_share_queues_by_pop_are_not_too_many() -> None:
     assert found(sample(groups={GROUP: popping}), "more-clients-than-queues") == []
     silent = replace(popping, clients={})  # as clients of Java's proxy
     assert found(sample(groups={GROUP: silent}), "more-clients-than-queues") == []
+
+
+def test_a_route_of_billions_of_queues_takes_no_billions_of_names() -> None:
+    huge = TopicRoute(
+        queues=(QueueData(broker_name="a", read_queue_count=2**31 - 1, write_queue_count=1, perm=6),),
+        brokers=(),
+    )
+    for check in ("queue-without-owner", "more-clients-than-queues"):
+        found(sample(routes={TOPIC: huge}), check)
 
 
 def test_queues_of_a_group_are_not_missed_while_a_client_is_silent() -> None:
