@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any
 
 from orbitmq.admin.groups import GroupStatus
@@ -71,12 +70,12 @@ class BrokerFacts:
         return f"broker {self.name}" if self.is_master else f"broker {self.name} (id {self.broker_id})"
 
     def runtime_number(self, key: str) -> float | None:
-        """Return a run-time value as a number; of several in one text the first. None: it is none."""
+        """Return a run-time value as a number; of several in one text the first. None: it is none, or has over 64 bits."""
         try:
             number = float(self.runtime.get(key, "").split()[0])
         except (IndexError, ValueError):
             return None
-        return number if isfinite(number) else None
+        return number if abs(number) < 2**63 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

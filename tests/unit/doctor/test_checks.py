@@ -342,6 +342,22 @@ def test_long_lists_say_how_many_more_there_are() -> None:
     assert listed("abc") == "a, b, c"
 
 
+LONG_NUMBERS = [f"[ {'9' * 5_000} days, 0 hours, 1 minutes, 0 seconds ]", f"[10s~]:{'9' * 5_000}", "1e300", "-1e300"]
+
+
+@pytest.mark.parametrize("text", LONG_NUMBERS)
+@pytest.mark.parametrize("key", ["runtime", "putMessageDistributeTime", "bootTimestamp", "commitLogDiskRatio"])
+def test_a_number_of_any_length_breaks_no_check_and_makes_no_long_line(key: str, text: str) -> None:
+    assert all(len(issue.text) < 200 for issue in examine(with_runtime(**{key: text})))
+
+
+@pytest.mark.parametrize("days", ["1,000", "1.000", "1\u202f000", "1'000"])
+def test_java_groups_the_digits_of_a_thousand_days(days: str) -> None:
+    started = str(NOW_MS - 1_000 * DAY_MS - 60_500)
+    runtime = f"[ {days} days, 0 hours, 1 minutes, 0 seconds ]"
+    assert found(with_runtime(bootTimestamp=started, runtime=runtime), "clock-difference") == []
+
+
 @given(
     st.dictionaries(
         st.sampled_from(
@@ -358,7 +374,7 @@ def test_long_lists_say_how_many_more_there_are() -> None:
                 }
             )
         ),
-        st.text() | st.sampled_from(["nan", "inf", "1e400", "-5", "[10s~]:x", "9" * 400]),
+        st.text() | st.sampled_from(["nan", "inf", "1e400", "-5", "[10s~]:x", "9" * 400, *LONG_NUMBERS]),
     )
 )
 def test_no_value_of_a_broker_breaks_a_check(values: dict[str, str]) -> None:
