@@ -82,7 +82,10 @@ def broker_unreachable(snapshot: Snapshot) -> Iterator[Issue]:
 
 
 def no_master(snapshot: Snapshot) -> Iterator[Issue]:
-    """A broker name has slaves alone: its queues can be read, and take no messages."""
+    """A broker name has slaves alone: its queues can be read, and take no messages. Or there is no broker at all."""
+    if not snapshot.brokers:
+        text = "no broker is registered: nothing can be sent or read"
+        yield Issue(ERROR, "no-master", "NameServers", text, command("cluster"))
     for name, members in snapshot.members().items():
         if all(not broker.is_master for broker in members):
             ids = listed(str(broker.broker_id) for broker in members)

@@ -101,6 +101,12 @@ CASES: list[tuple[str, Callable[[], Snapshot], Severity, str]] = [
     ),
     ("no-master", lambda: sample(brokers=sample().brokers[1:]), ERROR, "only 1: its queues take no messages"),
     (
+        "no-master",
+        lambda: sample(brokers=(), routes={}, queues={}, groups={}, committed={}),
+        ERROR,
+        "no broker is registered: nothing can be sent or read",
+    ),
+    (
         "own-alerts",
         lambda: with_broker(health={"alerts": [{"rule": "DiskFull", "reason": "no room"}]}),
         ERROR,
