@@ -13,6 +13,7 @@ from pydantic import Field
 
 from orbitmq.admin import QueueReset, ResetTo, TopicChange
 from orbitmq.admin.dead_letters import DeadLetter, DeadLetterSelection, parse_place
+from orbitmq.admin.group_client import SYSTEM_GROUPS
 from orbitmq.assistants.arguments import (
     RESENT_MAX,
     SENT_BODY_LENGTH_MAX,
@@ -155,6 +156,8 @@ async def reset_group(
     queue_id: QueueId = None,
 ) -> Plan:
     """Set where a group goes on in a topic: messages come again, or are skipped."""
+    _check_users_own(topic)
+    _check_users_group("group", group)
     goal = _goal(to, at, offset)
     changes = await clients.admin.reset_group(group, topic, goal, broker=broker, queue_id=queue_id, dry_run=True)
 
@@ -170,6 +173,9 @@ async def clone_group(clients: Clients, source: Group, target: Group, topic: One
     """Let the group `target`, which has no client online, go on where `source` is; it is made if it is not there."""
     if source == target:
         raise InvalidArgument("target", target, "another group than source")
+    _check_users_group("target", target)
+    if topic is not None:
+        _check_users_own(topic)
     changes = await clients.admin.clone_group(source, target, topic, dry_run=True)
 
     async def carry_out() -> Rows:
@@ -194,6 +200,8 @@ async def resend_dead_letters(
     again: Annotated[bool, Field(description="Also letters that were sent again before.")] = False,
 ) -> Plan:
     """Send dead letters of a group to the topics that they came from, for every group that reads those; they also stay."""
+    if topic is not None:
+        _check_users_own(topic)
     place = None if start is None else parse_place(start)
     selection = DeadLetterSelection(start=place, ids=frozenset(ids), count_max=count)
     only_unsent = not again and selection.is_from_the_beginning
@@ -260,6 +268,16 @@ def _check_users_own(topic: str) -> None:
     """
     if is_reserved_topic(check_name("topic", topic)):
         raise InvalidArgument("topic", topic, "a topic that RocketMQ does not keep for itself")
+
+
+def _check_users_group(field: str, group: str) -> None:
+    """Refuse a group of brokers.
+
+    Raises:
+        InvalidArgument: brokers read under this name themselves.
+    """
+    if group in SYSTEM_GROUPS:
+        raise InvalidArgument(field, group, "a group that RocketMQ does not keep for itself")
 
 
 async def _masters(clients: Clients, cluster: str | None, broker: str | None) -> Mapping[str, str]:
