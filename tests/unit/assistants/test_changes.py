@@ -82,6 +82,12 @@ async def test_a_topic_of_rocketmq_itself_is_refused(assistant: Assistant, tool:
     assert "letters, digits" in await assistant.refused(tool, topic="no name")
 
 
+@pytest.mark.parametrize("topic", ["broker-a", "DefaultCluster", "DefaultCluster_REPLY_TOPIC"])
+@pytest.mark.parametrize("tool", ["change_topic", "delete_topic"])
+async def test_a_topic_that_is_named_after_a_server_is_refused(assistant: Assistant, tool: str, topic: str) -> None:
+    assert "keep for itself" in await assistant.refused(tool, topic=topic)
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [
