@@ -1,5 +1,8 @@
 """`orbitmq doctor`: issues of a running cluster, exit codes, JSON."""
 
+from orbitmq.cli.doctor import watched_changes
+from orbitmq.doctor import Issue, Severity
+
 
 def test_a_cluster_without_errors_ends_with_0_and_says_what_was_asked(orbitmq, rocketmq):
     result = orbitmq("doctor", "-n", rocketmq.name_servers)
@@ -48,3 +51,18 @@ def test_of_many_issues_of_one_check_ten_are_printed_and_all_are_counted(orbitmq
     assert result.out.count("[unread-topic]") == 10
     assert "INFO     and 2 more: orbitmq doctor --check unread-topic\n" in result.out
     assert orbitmq("doctor", "--check", "unread-topic", "-n", rocketmq.name_servers).out.count("[unread-topic]") == 12
+
+
+def test_an_issue_that_becomes_worse_begins_again():
+    full = Issue(Severity.WARNING, "disk-full", "broker a", "80% of its disk")
+    worse = full._replace(severity=Severity.ERROR, text="91% of its disk")
+    begun, ended = watched_changes([full], [worse])
+    assert begun == [worse]
+    assert [issue.severity for issue in ended] == [Severity.WARNING]
+
+
+def test_all_issues_of_a_subject_begin_and_end_while_figures_alone_are_no_change():
+    lost = [Issue(Severity.ERROR, "unread-deleted", "group g", f"{count} messages") for count in (5, 6)]
+    assert watched_changes([], lost) == (lost, [])
+    assert watched_changes(lost, [lost[0]._replace(text="7 messages")]) == ([], [])
+    assert watched_changes(lost, []) == ([], lost[:1])
