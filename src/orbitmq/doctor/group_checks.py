@@ -174,9 +174,7 @@ def _places(snapshot: Snapshot) -> dict[str, Mapping[MessageQueue, int]]:
 def _kept_delays(snapshot: Snapshot, group: str) -> dict[MessageQueue, int]:
     """Return how old the next message for a group is in each queue in which it is still there."""
     used = snapshot.used_offsets(group)
-    return {
-        queue: delay for queue, delay in snapshot.groups[group].delays.items() if _is_kept(snapshot, used, queue)
-    }
+    return {queue: delay for queue, delay in snapshot.groups[group].delays.items() if _is_kept(snapshot, used, queue)}
 
 
 def _is_kept(snapshot: Snapshot, used: Mapping[MessageQueue, int], queue: MessageQueue) -> bool:

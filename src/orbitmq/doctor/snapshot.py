@@ -154,7 +154,7 @@ class Snapshot:
         }
         if topics <= {retries}:
             return dict(committed)
-        # POP has a retry topic for each topic, to which nobody subscribes.
+        # POP has a retry topic for each topic, to which no member subscribes.
         return {
             queue: offset
             for queue, offset in committed.items()

@@ -54,7 +54,9 @@ WELL: dict[type, Reply | bytes] = {
     GetHealth: orjson.dumps(HEALTH),
     GetAllConsumerOffsets: b'{"offsetTable":{}}',
     GetAllTopicConfig: encode_topic_table(TopicTable(DataVersion(), {})),
-    GetAllSubscriptionGroups: encode_group_table(GroupTable(DataVersion(), {"billing": GroupConfig(group="billing")}, {})),
+    GetAllSubscriptionGroups: encode_group_table(
+        GroupTable(DataVersion(), {"billing": GroupConfig(group="billing")}, {})
+    ),
     GetConsumerConnections: NOT_ONLINE,
 }
 """What a broker of ours answers, in which a group is that reads nothing."""
@@ -99,7 +101,11 @@ async def looked(*changes: dict[type, Any], timeout_ms: int = 3_000) -> AsyncIte
             for name, server in zip("abc", brokers, strict=False)
         }
         info = encode_cluster_info(ClusterInfo(brokers=found, clusters={"c": tuple(found)}))
-        name_server = {GetClusterInfo: info, GetAllTopics: encode_topic_list([]), GetHealth: orjson.dumps(HEALTH)}
+        name_server: dict[type, Any] = {
+            GetClusterInfo: info,
+            GetAllTopics: encode_topic_list([]),
+            GetHealth: orjson.dumps(HEALTH),
+        }
         address = await listen(StandIn(name_server))
         pool = ConnectionPool()
         stack.push_async_callback(pool.close)
