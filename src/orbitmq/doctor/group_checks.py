@@ -119,12 +119,12 @@ def slow_group(snapshot: Snapshot) -> Iterator[Issue]:
 
 
 def group_gone(snapshot: Snapshot) -> Iterator[Issue]:
-    """A group has messages to read, and no member is online."""
+    """A group has messages to read, and no member has registered: it is offline, or of clients that do not register."""
     for name, group in sorted(snapshot.groups.items()):
         lag = snapshot.lag(name)
         if lag and not group.status.clients and group.are_members_told:
             oldest = max(_kept_delays(snapshot, name).values(), default=0)
-            text = f"{lag:,} messages wait for it, and no member is online" + (
+            text = f"{lag:,} messages wait for it, and no member has registered" + (
                 f"; the oldest is {_span(oldest)} old" if oldest else ""
             )
             severity = WARNING if oldest >= DELAY_MS else INFO

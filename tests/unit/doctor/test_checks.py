@@ -195,7 +195,7 @@ CASES: list[tuple[str, Callable[[], Snapshot], Severity, str]] = [
         "group-gone",
         lambda: behind(HOUR_MS),
         WARNING,
-        "50 messages wait for it, and no member is online; the oldest is 1.0 h",
+        "50 messages wait for it, and no member has registered; the oldest is 1.0 h",
     ),
     ("group-gone", lambda: behind(5_000), INFO, "50 messages wait for it"),
     (
