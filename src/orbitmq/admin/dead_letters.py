@@ -12,6 +12,7 @@ from typing import NamedTuple
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message, PropertyName, StoredMessage
 from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import is_reserved_topic
 from orbitmq.wire.messages.message_id import offset_message_id
 
 ORIGIN_TOPIC = "DLQ_ORIGIN_TOPIC"
@@ -142,7 +143,8 @@ class DeadLetter:
             topic: where to, instead of the topic that it came from.
 
         Raises:
-            InvalidArgument: nothing tells where it came from, or its body cannot be decoded.
+            InvalidArgument: nothing tells where it came from, or it names a topic that RocketMQ keeps for itself, as any
+                sender could; or its body cannot be decoded.
         """
         if (reason := self.message.decode_error) is not None:
             body = f"a body of {len(self.message.body)} bytes"
@@ -150,6 +152,9 @@ class DeadLetter:
         target = topic or self.origin_topic
         if target is None:
             raise InvalidArgument(f"the dead letter {self.place}", "no origin topic", "a topic to send it to")
+        if topic is None and is_reserved_topic(target):
+            allowed = "an origin that RocketMQ does not keep for itself, or a topic to send it to"
+            raise InvalidArgument(f"the dead letter {self.place}", target, allowed)
         found = self.message.properties
         own = own_properties(found)
         if self.origin_id is not None:

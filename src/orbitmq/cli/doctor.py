@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -85,7 +86,7 @@ async def _watch(access: Access, checks: list[str] | None, every_s: int, output:
 
     from orbitmq.errors import ClientError
 
-    known: set[tuple[str, str]] = set()
+    known: list[Issue] = []
     while True:
         try:
             _, issues = await _look(access, checks, None)
@@ -93,17 +94,25 @@ async def _watch(access: Access, checks: list[str] | None, every_s: int, output:
             say(f"orbitmq: {error}")
         else:
             now = datetime.now(UTC).strftime("%H:%M:%S")
-            current = {(issue.check, issue.subject): issue for issue in issues}
-            for key, issue in current.items():
-                if key not in known:
-                    _show_change(access, now, "begins", issue, output)
-            for name, subject in sorted(known - current.keys()):
+            begun, ended = watched_changes(known, issues)
+            for issue in begun:
+                _show_change(access, now, "begins", issue, output)
+            for issue in ended:
                 if output is Format.JSON:
-                    show_json({"at": now, "state": "ends", "check": name, "subject": subject}, is_line=True)
+                    end = {"severity": issue.severity.value, "check": issue.check, "subject": issue.subject}
+                    show_json({"at": now, "state": "ends", **end}, is_line=True)
                 else:
-                    print(printable(f"{now} ends    {name}: {subject}"), flush=True)
-            known = set(current)
+                    print(printable(f"{now} ends    {issue.severity} {issue.check}: {issue.subject}"), flush=True)
+            known = issues
         await asyncio.sleep(every_s)
+
+
+def watched_changes(known: Sequence[Issue], current: Sequence[Issue]) -> tuple[list[Issue], list[Issue]]:
+    """Return the issues that have begun, and one of each kind that has ended: of a check, a subject and a severity."""
+    before = {issue[:3]: issue for issue in reversed(known)}
+    now = {issue[:3] for issue in current}
+    begun = [issue for issue in current if issue[:3] not in before]
+    return begun, [issue for kind, issue in sorted(before.items()) if kind not in now]
 
 
 def _show_change(access: Access, now: str, state: str, issue: Issue, output: Format) -> None:

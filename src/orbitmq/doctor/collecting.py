@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -20,7 +21,7 @@ from orbitmq.admin.monitoring import ask_broker_health, ask_health, ask_routes
 from orbitmq.admin.route_comparison import snapshot_of
 from orbitmq.codes import ResponseCode
 from orbitmq.doctor.snapshot import BrokerFacts, GroupFacts, NameServerFacts, Snapshot
-from orbitmq.errors import ConnectionFailed, OrbitError
+from orbitmq.errors import ConnectionFailed, HeaderError, OrbitError, RequestTimeout
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.net.address_map import reachable
 from orbitmq.net.pool import ConnectionPool, expect
@@ -64,6 +65,8 @@ LAGGING_GROUPS_MAX = 200
 """Groups, those with the most lag first, whose oldest unread messages are asked for."""
 CLIENTS_MAX = 200
 """Clients, those of such groups first, that are asked what they do."""
+FAILURES_MAX = 3
+"""Requests to one server that may end without an answer; it is asked no more then."""
 _CLIENT_TIMEOUT_MS = 1_000
 """A broker passes the question on to a client, which may be busy."""
 
@@ -95,6 +98,7 @@ class _Collection:
         self._pool, self._timeout_ms, self._tls, self._told = pool, timeout_ms, tls, told
         self._left_out: list[str] = []
         self._committed: dict[str, dict[MessageQueue, int]] = {}
+        self._failures: Counter[str] = Counter()
 
     async def take(self, name_servers: Sequence[str]) -> Snapshot:
         """Ask everything."""
@@ -141,16 +145,22 @@ class _Collection:
         except OrbitError as error:
             return replace(named, problem=str(error))
         refusals: dict[str, str] = {}
+        silence: OrbitError | None = None
 
         async def ask(what: str, header: object, decode: Callable[[bytes], dict[str, T]]) -> dict[str, T]:
+            nonlocal silence
             try:
                 return decode((await self._ask(address, header)).body)
             except OrbitError as error:
                 refusals[what] = str(error)
+                if isinstance(error, (ConnectionFailed, RequestTimeout)):
+                    silence = error
                 return {}
 
         sent_ms = _now_ms()
         runtime = await ask("run-time values", GetBrokerRuntimeInfo(), decode_kv_table)
+        if silence is not None:  # a process that hangs still has its connections taken by the system
+            return replace(named, problem=str(silence))
         found = replace(
             named,
             asked_at_ms=(sent_ms + _now_ms()) // 2,
@@ -210,30 +220,45 @@ class _Collection:
         names = self._some("the cluster", "groups", names, GROUPS_MAX)
         addresses = [broker.address for broker in masters.values()]
 
+        untold: dict[str, str] = {}
+
         async def ask(group: str) -> GroupStatus:
             settings = {broker.name: broker.groups[group] for broker in masters.values() if group in broker.groups}
-            return merged_status(group, settings, [await self._connections(address, group) for address in addresses])
+            told: list[Connections | None] = []
+            for address in addresses:
+                try:
+                    told.append(await self._connections(address, group))
+                except OrbitError as error:
+                    untold[group] = str(error)
+            return merged_status(group, settings, told)
 
         statuses = await self._each("groups", names, ask)
+        if untold:
+            group, reason = min(untold.items())
+            self._left_out.append(
+                f"the members of {len(untold)} groups were not told, as of {group}: {reason}; "
+                "checks that need them say nothing"
+            )
         lags = {group: _lag(places, queues) for group, places in self._committed.items()}
         lagging = sorted((name for name in names if lags.get(name)), key=lambda name: -lags[name])
         asked = self._some("the cluster", "groups with lag", lagging, LAGGING_GROUPS_MAX)
         delays = await self._each("lag", asked, lambda group: self._delays(masters, group))
         clients = await self._clients(statuses, lags, addresses)
         return {
-            name: GroupFacts(status=status, clients=clients.get(name, {}), delays=delays.get(name, {}))
+            name: GroupFacts(
+                status=status,
+                are_members_told=name not in untold,
+                clients=clients.get(name, {}),
+                delays=delays.get(name, {}),
+            )
             for name, status in statuses.items()
         }
 
     async def _connections(self, address: str, group: str) -> Connections | None:
-        header = GetConsumerConnections(consumer_group=group)
-        try:
-            answer = await self._pool.request(address, header, timeout_ms=self._timeout_ms)
-            if answer.code != ResponseCode.SUCCESS:
-                return None
-            return decode_consumer_connections(answer.body, group)
-        except OrbitError:
+        answer = await self._request(address, GetConsumerConnections(consumer_group=group))
+        if answer.code == ResponseCode.CONSUMER_NOT_ONLINE:
             return None
+        return decode_consumer_connections(expect(answer, address).body, group)
 
     async def _delays(self, masters: Mapping[str, BrokerFacts], group: str) -> dict[MessageQueue, int]:
         """Return how old the next message for a group is in each queue, in ms."""
@@ -292,7 +317,19 @@ class _Collection:
         return None if ends is None else ssl.cert_time_to_seconds(ends) * 1000
 
     async def _ask(self, address: str, header: object) -> Command:
-        return expect(await self._pool.request(address, header, timeout_ms=self._timeout_ms), address)
+        return expect(await self._request(address, header), address)
+
+    async def _request(self, address: str, header: object) -> Command:
+        """Ask a broker, unless it has left too many requests unanswered: to wait for thousands more would take hours."""
+        if self._failures[address] >= FAILURES_MAX:
+            raise RequestTimeout(f"{address} has fallen silent")
+        try:
+            return await self._pool.request(address, header, timeout_ms=self._timeout_ms)
+        except (ConnectionFailed, RequestTimeout):
+            self._failures[address] += 1
+            if self._failures[address] == FAILURES_MAX:
+                self._left_out.append(f"{address} has fallen silent: it was not asked for anything more")
+            raise
 
     async def _each(self, what: str, keys: Iterable[K], ask: Callable[[K], Awaitable[T]]) -> dict[K, T]:
         """Ask for every key, `AT_A_TIME` at the same time; return the answers in the keys' order."""
@@ -329,9 +366,17 @@ def _members(name_servers: Iterable[NameServerFacts]) -> list[tuple[str, str, in
 
 
 def _parse_settings(body: bytes) -> dict[str, str]:
+    """Decode the settings of a broker.
+
+    Raises:
+        HeaderError: the body is no properties file.
+    """
     import javaproperties  # it loads an XML parser
 
-    return dict(javaproperties.loads(body.decode()))
+    try:
+        return dict(javaproperties.loads(body.decode()))
+    except ValueError as error:
+        raise HeaderError(f"settings: {error}") from None
 
 
 def _lag(places: Mapping[MessageQueue, int], queues: Mapping[MessageQueue, QueueStats]) -> int:

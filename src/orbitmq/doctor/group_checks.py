@@ -21,6 +21,8 @@ CACHED_MAX = 1_000
 """Messages of one queue that a client caches before it stops pulling (pullThresholdForQueue)."""
 SLOW_HANDLER_MS = 1_000
 RETRIES_MAX = 100
+QUEUES_MAX = 65_536
+"""Queues of a topic on one broker that are looked at: a route may say any number."""
 _RESERVED_HOURS = 72.0
 """How long brokers keep messages by default (fileReservedTime)."""
 
@@ -41,11 +43,11 @@ def unread_deleted(snapshot: Snapshot) -> Iterator[Issue]:
 def unread_expires(snapshot: Snapshot) -> Iterator[Issue]:
     """A group's oldest unread message will be deleted soon: the time that brokers keep messages ends before the group comes there."""
     kept_ms = {broker.name: _reserved_hours(broker.settings) * 3_600_000 for broker in snapshot.masters()}
-    for name, group in sorted(snapshot.groups.items()):
+    for name in sorted(snapshot.groups):
         soonest: tuple[float, MessageQueue] | None = None
-        for queue, delay_ms in group.delays.items():
+        for queue, delay_ms in _kept_delays(snapshot, name).items():
             left = kept_ms.get(queue.broker_name, _RESERVED_HOURS * 3_600_000) - delay_ms
-            if left < EXPIRES_MS and _is_kept(snapshot, name, queue) and (soonest is None or left < soonest[0]):
+            if left < EXPIRES_MS and (soonest is None or left < soonest[0]):
                 soonest = left, queue
         if soonest is not None:
             left, queue = soonest
@@ -76,7 +78,7 @@ def queue_without_owner(snapshot: Snapshot) -> Iterator[Issue]:
     """A group is online, and no member reads one of its queues."""
     for name, group in sorted(snapshot.groups.items()):
         clients = group.clients
-        is_whole = len(clients) == len(group.status.clients) > 0
+        is_whole = group.are_members_told and len(clients) == len(group.status.clients) > 0
         is_popping = any(not info.queues for info in clients.values())
         if not is_whole or is_popping or group.status.message_model is MessageModel.BROADCASTING:
             continue
@@ -95,7 +97,8 @@ def more_clients_than_queues(snapshot: Snapshot) -> Iterator[Issue]:
         topics = [topic for topic in group.status.subscriptions if not topic.startswith(RETRY_PREFIX)]
         queues = max((len(_readable(snapshot, topic)) for topic in topics), default=0)
         members = len(group.status.clients)
-        if members > queues > 0 and group.status.message_model is MessageModel.CLUSTERING:
+        has_owners = any(info.queues for info in group.clients.values())  # with POP, no member owns a queue
+        if members > queues > 0 and has_owners and group.status.message_model is MessageModel.CLUSTERING:
             text = f"{members} members share {queues} queues: {members - queues} have none (more queues, or POP, would help)"
             yield Issue(INFO, "more-clients-than-queues", f"group {name}", text, command("group", "status", name))
 
@@ -103,7 +106,7 @@ def more_clients_than_queues(snapshot: Snapshot) -> Iterator[Issue]:
 def slow_group(snapshot: Snapshot) -> Iterator[Issue]:
     """A group that is online is behind, with the cause as far as its clients tell."""
     for name, group in sorted(snapshot.groups.items()):
-        delays = {queue: delay for queue, delay in group.delays.items() if _is_kept(snapshot, name, queue)}
+        delays = _kept_delays(snapshot, name)
         if not group.status.clients or not delays or max(delays.values()) < DELAY_MS:
             continue
         queue = max(delays, key=lambda queue: delays[queue])
@@ -116,12 +119,12 @@ def slow_group(snapshot: Snapshot) -> Iterator[Issue]:
 
 
 def group_gone(snapshot: Snapshot) -> Iterator[Issue]:
-    """A group has messages to read, and no member is online."""
+    """A group has messages to read, and no member has registered: it is offline, or of clients that do not register."""
     for name, group in sorted(snapshot.groups.items()):
         lag = snapshot.lag(name)
-        if lag and not group.status.clients:
-            oldest = max((delay for queue, delay in group.delays.items() if _is_kept(snapshot, name, queue)), default=0)
-            text = f"{lag:,} messages wait for it, and no member is online" + (
+        if lag and not group.status.clients and group.are_members_told:
+            oldest = max(_kept_delays(snapshot, name).values(), default=0)
+            text = f"{lag:,} messages wait for it, and no member has registered" + (
                 f"; the oldest is {_span(oldest)} old" if oldest else ""
             )
             severity = WARNING if oldest >= DELAY_MS else INFO
@@ -164,15 +167,24 @@ CHECKS = (
 
 
 def _places(snapshot: Snapshot) -> dict[str, Mapping[MessageQueue, int]]:
-    """Return what each group of users has committed, sorted by group."""
-    return {group: snapshot.committed[group] for group in sorted(snapshot.groups) if group in snapshot.committed}
+    """Return what each group of users has committed and goes on from, sorted by group."""
+    return {group: snapshot.used_offsets(group) for group in sorted(snapshot.groups)}
 
 
-def _is_kept(snapshot: Snapshot, group: str, queue: MessageQueue) -> bool:
-    """Whether the next message for a group is still there: of a deleted one brokers cannot tell the age."""
-    offset = snapshot.committed.get(group, {}).get(queue, 0)
+def _kept_delays(snapshot: Snapshot, group: str) -> dict[MessageQueue, int]:
+    """Return how old the next message for a group is in each queue in which it is still there."""
+    used = snapshot.used_offsets(group)
+    return {queue: delay for queue, delay in snapshot.groups[group].delays.items() if _is_kept(snapshot, used, queue)}
+
+
+def _is_kept(snapshot: Snapshot, used: Mapping[MessageQueue, int], queue: MessageQueue) -> bool:
+    """Whether the next message for a group is still there: of a deleted one, or of none, brokers cannot tell the age.
+
+    Java's tell of a queue without a committed offset that its next message is as old as 1970.
+    """
+    offset = used.get(queue)
     stats = snapshot.queues.get(queue)
-    return stats is not None and stats.min_offset <= offset < stats.max_offset
+    return offset is not None and stats is not None and stats.min_offset <= offset < stats.max_offset
 
 
 def _counts(snapshot: Snapshot, prefix: str) -> Iterator[tuple[str, int, int]]:
@@ -200,7 +212,7 @@ def _readable(snapshot: Snapshot, topic: str) -> set[MessageQueue]:
         MessageQueue(topic, data.broker_name, queue_id)
         for data in (() if route is None else route.queues)
         if data.perm & Perm.READ
-        for queue_id in range(data.read_queue_count)
+        for queue_id in range(min(data.read_queue_count, QUEUES_MAX))
     }
 
 

@@ -1,4 +1,4 @@
-"""Issues: how bad each is, what it is about, and the command that helps. Pure."""
+"""An issue that a check reports: how bad it is, and the command that helps. Pure."""
 
 from __future__ import annotations
 

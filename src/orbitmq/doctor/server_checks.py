@@ -29,8 +29,9 @@ QUEUED_RATIO = 0.5
 QUEUED_MS = 1_000
 
 _DAY_MS = 86_400_000
-_UPTIME = re.compile(r"(\d+) days?, (\d+) hours?, (\d+) minutes?, (\d+) seconds?")
-_SLOW_PUT = re.compile(r"\[(?:[2-9]|10)~\d+s\]:(\d+)|\[10s~\]:(\d+)")
+_UPTIME = re.compile(r"\[ (\d{1,3}(?:\D?\d{3}){0,2}) days?, (\d{1,2}) hours?, (\d{1,2}) minutes?, (\d{1,2}) seconds?")
+"""Java groups the digits of a thousand days and more, as its language does."""
+_SLOW_PUT = re.compile(r"\[(?:[2-9]|10)~\d+s\]:(\d{1,18})|\[10s~\]:(\d{1,18})")
 _POOLS = ("send", "pull", "query", "endTransaction")
 
 
@@ -81,7 +82,10 @@ def broker_unreachable(snapshot: Snapshot) -> Iterator[Issue]:
 
 
 def no_master(snapshot: Snapshot) -> Iterator[Issue]:
-    """A broker name has slaves alone: its queues can be read, and take no messages."""
+    """A broker name has slaves alone: its queues can be read, and take no messages. Or there is no broker at all."""
+    if not snapshot.brokers:
+        text = "no broker is registered: nothing can be sent or read"
+        yield Issue(ERROR, "no-master", "NameServers", text, command("cluster"))
     for name, members in snapshot.members().items():
         if all(not broker.is_master for broker in members):
             ids = listed(str(broker.broker_id) for broker in members)
@@ -265,7 +269,7 @@ def _clock_difference_ms(broker: BrokerFacts) -> int | None:
     uptime = _UPTIME.search(broker.runtime.get("runtime", ""))
     if started is None or uptime is None or not broker.asked_at_ms:
         return None
-    days, hours, minutes, seconds = map(int, uptime.groups())
+    days, hours, minutes, seconds = (int(re.sub(r"\D", "", part)) for part in uptime.groups())
     told_ms = int(started) + (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + 500
     return told_ms - broker.asked_at_ms
 

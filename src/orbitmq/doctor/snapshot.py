@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any
 
 from orbitmq.admin.groups import GroupStatus
 from orbitmq.admin.route_comparison import RouteFacts
+from orbitmq.model.group import MessageModel
 from orbitmq.model.route import ClusterInfo, MessageQueue, TopicRoute
 from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, TopicConfig, is_reserved_topic
 from orbitmq.wire.bodies.consumer_info import RunningInfo
@@ -70,12 +70,12 @@ class BrokerFacts:
         return f"broker {self.name}" if self.is_master else f"broker {self.name} (id {self.broker_id})"
 
     def runtime_number(self, key: str) -> float | None:
-        """Return a run-time value as a number; of several in one text the first. None: it is none."""
+        """Return a run-time value as a number; of several in one text the first. None: it is none, or has over 64 bits."""
         try:
             number = float(self.runtime.get(key, "").split()[0])
         except (IndexError, ValueError):
             return None
-        return number if isfinite(number) else None
+        return number if abs(number) < 2**63 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +83,13 @@ class GroupFacts:
     """One consumer group.
 
     Args:
+        are_members_told: whether every master has told which members are online; the status lacks some otherwise.
         clients: what each client says of itself, by client id; those that do not answer are missing.
         delays: how old the next message for it is, in ms, of each queue in which one waits; empty where there is no lag.
     """
 
     status: GroupStatus
+    are_members_told: bool = True
     clients: Mapping[str, RunningInfo] = field(default_factory=dict)
     delays: Mapping[MessageQueue, int] = field(default_factory=dict)
 
@@ -135,10 +137,34 @@ class Snapshot:
                 found.setdefault(topic, []).append(queue)
         return found
 
+    def used_offsets(self, group: str) -> dict[MessageQueue, int]:
+        """Return what a group has committed and goes on from.
+
+        Offsets stay at brokers when the members leave a topic, or read it as broadcasting from then on. Of a group that is
+        offline, or whose members are assigned queues and subscribe to nothing, all of them count.
+        """
+        committed, facts = self.committed.get(group, {}), self.groups.get(group)
+        if facts is None or not facts.status.clients:
+            return dict(committed)
+        if facts.status.message_model is MessageModel.BROADCASTING:
+            return {}
+        retries = RETRY_PREFIX + group
+        topics = set(facts.status.subscriptions) | {
+            subscription.topic for client in facts.clients.values() for subscription in client.subscriptions
+        }
+        if topics <= {retries}:
+            return dict(committed)
+        # POP has a retry topic for each topic, to which no member subscribes.
+        return {
+            queue: offset
+            for queue, offset in committed.items()
+            if queue.topic in topics or queue.topic.startswith(retries)
+        }
+
     def lag(self, group: str) -> int:
         """Return how many messages a group has still to read; those that are deleted do not count."""
         return sum(
             max(0, stats.max_offset - max(offset, stats.min_offset))
-            for queue, offset in self.committed.get(group, {}).items()
+            for queue, offset in self.used_offsets(group).items()
             if (stats := self.queues.get(queue)) is not None
         )

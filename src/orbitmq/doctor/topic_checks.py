@@ -16,6 +16,8 @@ SKEW_MESSAGES_MIN = 1_000
 """Messages that a topic must have before the shares of its queues mean anything."""
 SKEW_RATIO = 3
 """Times the mean of the other queues."""
+_READERS = frozenset(("offsets", "groups"))
+"""What brokers have to tell before a topic can be called unread."""
 
 
 def settings_differ(snapshot: Snapshot) -> Iterator[Issue]:
@@ -34,6 +36,8 @@ def unbalanced(snapshot: Snapshot) -> Iterator[Issue]:
     """A topic's queues are spread unevenly over the brokers of a cluster, or lie on one of several alone."""
     masters: dict[str, set[str]] = {}
     for broker in snapshot.masters():
+        if "topics" in broker.refusals:
+            continue
         masters.setdefault(broker.cluster, set()).add(broker.name)
     cluster_of = {name: cluster for cluster, names in masters.items() for name in names}
     for topic, configs in _configs(snapshot).items():
@@ -71,6 +75,10 @@ def hot_queue(snapshot: Snapshot) -> Iterator[Issue]:
 
 def unread_topic(snapshot: Snapshot) -> Iterator[Issue]:
     """A topic has messages, and no group reads it."""
+    if not all(group.are_members_told for group in snapshot.groups.values()) or any(
+        not _READERS.isdisjoint(broker.refusals) for broker in snapshot.brokers
+    ):
+        return
     read = {queue.topic for places in snapshot.committed.values() for queue in places}
     read |= {topic for group in snapshot.groups.values() for topic in group.status.subscriptions}
     for topic, queues in snapshot.user_topics().items():

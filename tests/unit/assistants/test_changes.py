@@ -82,6 +82,38 @@ async def test_a_topic_of_rocketmq_itself_is_refused(assistant: Assistant, tool:
     assert "letters, digits" in await assistant.refused(tool, topic="no name")
 
 
+@pytest.mark.parametrize("topic", ["broker-a", "DefaultCluster", "DefaultCluster_REPLY_TOPIC"])
+@pytest.mark.parametrize("tool", ["change_topic", "delete_topic"])
+async def test_a_topic_that_is_named_after_a_server_is_refused(assistant: Assistant, tool: str, topic: str) -> None:
+    assert "keep for itself" in await assistant.refused(tool, topic=topic)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("reset_group", {"group": "billing", "topic": "RMQ_SYS_TRANS_HALF_TOPIC", "to": "latest"}),
+        ("reset_group", {"group": "CID_RMQ_SYS_TRANS", "topic": "orders", "to": "latest"}),
+        ("clone_group", {"source": "billing", "target": "CID_RMQ_SYS_TRANS"}),
+        ("clone_group", {"source": "billing", "target": "other", "topic": "RMQ_SYS_TRANS_HALF_TOPIC"}),
+        ("resend_dead_letters", {"group": "billing", "topic": "rmq_sys_ORBITMQ_DELETIONS"}),
+    ],
+)
+async def test_offsets_and_letters_of_rocketmq_itself_are_refused(
+    assistant: Assistant, tool: str, arguments: dict[str, Any]
+) -> None:
+    await create(assistant, "orders")
+    assert "keep for itself" in await assistant.refused(tool, **arguments)
+
+
+async def test_a_dead_letter_whose_sender_names_a_topic_of_rocketmq_itself_is_not_sent(assistant: Assistant) -> None:
+    topic = DLQ_PREFIX + "billing"
+    await assistant.admin.create_topic(TopicConfig(topic=topic, read_queue_count=1, write_queue_count=1))
+    await send(assistant, Message(topic, b"orders", properties={"DLQ_ORIGIN_TOPIC": "RMQ_SYS_TRACE_TOPIC"}))
+    would = await assistant.ask("resend_dead_letters", group="billing")
+    assert "keep for itself" in would["after"][0]["problem"], would
+    assert "keep for itself" in await assistant.refused("resend_dead_letters", group="billing", dry_run=False)
+
+
 async def test_a_group_is_reset_to_where_the_dry_run_said(assistant: Assistant) -> None:
     await create(assistant, "orders")
     await send(assistant, *(Message("orders", b"1") for _ in range(4)))

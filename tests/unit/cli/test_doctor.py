@@ -1,5 +1,8 @@
 """`orbitmq doctor`: issues of a running cluster, exit codes, JSON."""
 
+from orbitmq.cli.doctor import watched_changes
+from orbitmq.doctor import Issue, Severity
+
 
 def test_a_cluster_without_errors_ends_with_0_and_says_what_was_asked(orbitmq, rocketmq):
     result = orbitmq("doctor", "-n", rocketmq.name_servers)
@@ -60,3 +63,18 @@ def test_an_address_that_cannot_be_reached_is_named_and_mapped(orbitmq, rocketmq
     assert f"it announces {address}, which does not answer from here" in result.out
     assert "--map-address where it is reached" in result.out
     assert orbitmq("--map-address", "nonsense", "doctor").code == 2
+
+
+def test_an_issue_that_becomes_worse_begins_again():
+    full = Issue(Severity.WARNING, "disk-full", "broker a", "80% of its disk")
+    worse = full._replace(severity=Severity.ERROR, text="91% of its disk")
+    begun, ended = watched_changes([full], [worse])
+    assert begun == [worse]
+    assert [issue.severity for issue in ended] == [Severity.WARNING]
+
+
+def test_all_issues_of_a_subject_begin_and_end_while_figures_alone_are_no_change():
+    lost = [Issue(Severity.ERROR, "unread-deleted", "group g", f"{count} messages") for count in (5, 6)]
+    assert watched_changes([], lost) == (lost, [])
+    assert watched_changes(lost, [lost[0]._replace(text="7 messages")]) == ([], [])
+    assert watched_changes(lost, []) == ([], lost[:1])

@@ -18,7 +18,8 @@ from orbitmq.cli.main import make_app
 from orbitmq.doctor.checks import CHECKS, examine
 from orbitmq.doctor.issues import Issue, Severity, command, listed, worst_first
 from orbitmq.doctor.snapshot import Snapshot
-from orbitmq.model.route import MessageQueue
+from orbitmq.model.group import MessageModel
+from orbitmq.model.route import MessageQueue, QueueData, TopicRoute
 from orbitmq.model.topic import TopicConfig
 from orbitmq.wire.bodies.consumer_info import ConsumeStatus, QueueInfo, RunningInfo
 from orbitmq.wire.bodies.topics import QueueStats
@@ -99,6 +100,12 @@ CASES: list[tuple[str, Callable[[], Snapshot], Severity, str]] = [
         "it may be an address inside of its container",
     ),
     ("no-master", lambda: sample(brokers=sample().brokers[1:]), ERROR, "only 1: its queues take no messages"),
+    (
+        "no-master",
+        lambda: sample(brokers=(), routes={}, queues={}, groups={}, committed={}),
+        ERROR,
+        "no broker is registered: nothing can be sent or read",
+    ),
     (
         "own-alerts",
         lambda: with_broker(health={"alerts": [{"rule": "DiskFull", "reason": "no room"}]}),
@@ -188,7 +195,7 @@ CASES: list[tuple[str, Callable[[], Snapshot], Severity, str]] = [
         "group-gone",
         lambda: behind(HOUR_MS),
         WARNING,
-        "50 messages wait for it, and no member is online; the oldest is 1.0 h",
+        "50 messages wait for it, and no member has registered; the oldest is 1.0 h",
     ),
     ("group-gone", lambda: behind(5_000), INFO, "50 messages wait for it"),
     (
@@ -262,10 +269,64 @@ def test_a_slow_key_is_not_blamed_on_a_group_that_lost_messages() -> None:
     assert found(snapshot, "unread-deleted")
 
 
+@pytest.mark.parametrize("check", ["slow-group", "unread-expires"])
+def test_a_queue_without_a_committed_offset_has_no_age(check: str) -> None:
+    # Java answers for one with the age of a message of 1970; its first messages are there still.
+    snapshot = behind(5_000, client(*QUEUES))
+    facts = group({"one": client(*QUEUES)}, {QUEUES[0]: 5_000, QUEUES[1]: NOW_MS + 1})
+    committed = {GROUP: {QUEUES[0]: 150}}
+    queues = dict(snapshot.queues) | {QUEUES[1]: QueueStats(0, 200)}
+    assert found(replace(snapshot, groups={GROUP: facts}, committed=committed, queues=queues), check) == []
+
+
+OLD = MessageQueue("no-more-read", "a", 0)
+
+
+@pytest.mark.parametrize("check", ["slow-group", "unread-expires", "unread-deleted"])
+@pytest.mark.parametrize("model", list(MessageModel))
+def test_offsets_that_members_do_not_use_any_more_are_no_lag(check: str, model: MessageModel) -> None:
+    # Of a topic that they have left; and of all topics, once they read as broadcasting: then clients keep the offsets.
+    facts = group({"one": client(*QUEUES)}, {OLD: 80 * HOUR_MS})
+    facts = replace(facts, status=replace(facts.status, message_model=model))
+    for queue in [OLD] if model is MessageModel.CLUSTERING else [OLD, QUEUES[0]]:
+        for stats in (QueueStats(0, 200), QueueStats(150, 200)):
+            facts = replace(facts, delays={queue: 80 * HOUR_MS})
+            queues = dict(sample().queues) | {queue: stats}
+            committed = {GROUP: dict.fromkeys(QUEUES, 200) | {queue: 100}}
+            assert found(sample(groups={GROUP: facts}, queues=queues, committed=committed), check) == []
+
+
+def test_members_that_share_queues_by_pop_are_not_too_many() -> None:
+    popping = group({f"c{number}": client() for number in range(6)})
+    assert found(sample(groups={GROUP: popping}), "more-clients-than-queues") == []
+    silent = replace(popping, clients={})  # as clients of Java's proxy
+    assert found(sample(groups={GROUP: silent}), "more-clients-than-queues") == []
+
+
+def test_a_route_of_billions_of_queues_takes_no_billions_of_names() -> None:
+    huge = TopicRoute(
+        queues=(QueueData(broker_name="a", read_queue_count=2**31 - 1, write_queue_count=1, perm=6),),
+        brokers=(),
+    )
+    for check in ("queue-without-owner", "more-clients-than-queues"):
+        found(sample(routes={TOPIC: huge}), check)
+
+
 def test_queues_of_a_group_are_not_missed_while_a_client_is_silent() -> None:
     status = group({"one": client(*QUEUES[:2]), "two": client(*QUEUES[2:])})
     silent = replace(status, clients={"one": client(*QUEUES[:2])})
     assert found(sample(groups={GROUP: silent}), "queue-without-owner") == []
+
+
+def test_a_topic_is_not_unread_while_members_or_offsets_are_not_told() -> None:
+    untold = replace(group({}), are_members_told=False)
+    assert found(sample(committed={}, groups={GROUP: untold}), "unread-topic") == []
+    refusing = with_broker(refusals={"offsets": "no permission"})
+    assert found(replace(refusing, committed={}, groups={}), "unread-topic") == []
+
+
+def test_a_topic_does_not_lack_on_a_broker_that_does_not_tell_its_topics() -> None:
+    assert found(with_broker(topics={}, refusals={"topics": "no permission"}), "unbalanced") == []
 
 
 def test_ordered_topics_with_a_configuration_are_well() -> None:
@@ -287,6 +348,22 @@ def test_long_lists_say_how_many_more_there_are() -> None:
     assert listed("abc") == "a, b, c"
 
 
+LONG_NUMBERS = [f"[ {'9' * 5_000} days, 0 hours, 1 minutes, 0 seconds ]", f"[10s~]:{'9' * 5_000}", "1e300", "-1e300"]
+
+
+@pytest.mark.parametrize("text", LONG_NUMBERS)
+@pytest.mark.parametrize("key", ["runtime", "putMessageDistributeTime", "bootTimestamp", "commitLogDiskRatio"])
+def test_a_number_of_any_length_breaks_no_check_and_makes_no_long_line(key: str, text: str) -> None:
+    assert all(len(issue.text) < 200 for issue in examine(with_runtime(**{key: text})))
+
+
+@pytest.mark.parametrize("days", ["1,000", "1.000", "1\u202f000", "1'000"])
+def test_java_groups_the_digits_of_a_thousand_days(days: str) -> None:
+    started = str(NOW_MS - 1_000 * DAY_MS - 60_500)
+    runtime = f"[ {days} days, 0 hours, 1 minutes, 0 seconds ]"
+    assert found(with_runtime(bootTimestamp=started, runtime=runtime), "clock-difference") == []
+
+
 @given(
     st.dictionaries(
         st.sampled_from(
@@ -303,7 +380,7 @@ def test_long_lists_say_how_many_more_there_are() -> None:
                 }
             )
         ),
-        st.text() | st.sampled_from(["nan", "inf", "1e400", "-5", "[10s~]:x", "9" * 400]),
+        st.text() | st.sampled_from(["nan", "inf", "1e400", "-5", "[10s~]:x", "9" * 400, *LONG_NUMBERS]),
     )
 )
 def test_no_value_of_a_broker_breaks_a_check(values: dict[str, str]) -> None:

@@ -161,10 +161,10 @@ def subscription_document(subscription: Subscription) -> dict[str, Any]:
 def parse_subscription(document: dict[str, Any]) -> Subscription:
     """Build a Subscription from its JSON object."""
     get = document.get
-    kind = get("expressionType") or "TAG"
+    kind = text(get("expressionType") or "TAG")
     return Subscription(
         topic=text(document["topic"]),
-        expression=get("subString") or ("*" if kind == "TAG" else ""),
+        expression=text(get("subString") or ("*" if kind == "TAG" else "")),
         expression_type=kind,
         tags=frozenset(map(text, _listed(get("tagsSet")))),
         tag_codes=frozenset(map(number, _listed(get("codeSet")))),

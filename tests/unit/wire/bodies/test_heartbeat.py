@@ -123,6 +123,14 @@ def test_a_subscription_to_be_checked_names_client_and_group_where_it_can():
     assert (unnamed.client_id, unnamed.group) == ("", "")
 
 
+@pytest.mark.parametrize("field", ["subString", "expressionType"])
+@pytest.mark.parametrize("value", [b"1", b"true", b'["A"]'])
+def test_an_expression_that_is_no_text_is_refused(field, value):
+    body = b'{"subscriptionData":{"topic":"t","%s":%s}}' % (field.encode(), value)
+    with pytest.raises(HeaderError, match="text is expected"):
+        heartbeat.decode_subscription_check(body)
+
+
 def test_an_empty_expression_stands_for_all_tags_and_for_no_sql():
     by_tags = heartbeat.decode_subscription_check(b'{"subscriptionData":{"topic":"t","subString":""}}')
     by_sql = heartbeat.decode_subscription_check(
