@@ -68,7 +68,7 @@ TAILS_MAX = 8
 """Live tails at a time: each reads all that comes to its topic."""
 COOKIE = "orbitmq_session"
 _STATIC = Path(__file__).parent / "static"
-_FILES = {"style.css": "text/css", "tail.js": "text/javascript"}
+_FILES = {"style.css": "text/css", "tail.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _FAILED_LOGIN_S = 0.5
 _LOGIN_SIZE_MAX = 4_096
 _WRONG = "the name or the password is wrong"
