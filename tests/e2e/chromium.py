@@ -55,7 +55,15 @@ class Chromium:
             if found := re.search(rb"started successfully on port (\d+)", line):
                 self._base = f"http://127.0.0.1:{int(found[1])}"
                 break
-        options = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", f"--user-data-dir={self._home}"]}
+        options = {
+            "args": [
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--no-first-run",
+                f"--user-data-dir={self._home}",
+            ]
+        }
         wanted = {
             "browserName": "chrome",
             "goog:chromeOptions": options,
