@@ -50,6 +50,7 @@ from orbitmq.dashboard.answers import (
     error_page,
     is_json_wanted,
     link,
+    quoted_path,
 )
 from orbitmq.dashboard.changes import Change, answer_change, csrf_problem
 from orbitmq.dashboard.clients import ClusterClients
@@ -265,7 +266,7 @@ def _with_session(handle: Answer) -> Answer:
             return await handle(request)
         if is_json_wanted(request) or request.method != "GET":
             return answer(request, Page("error.html", "Error", {"error": "log in first: /login"}, 401))
-        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        target = quoted_path(request) + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(link("login", to=target), 303, HEADERS)
 
     return handle_with_session
