@@ -27,7 +27,7 @@ FIND_FIELD = """
 const [text, inside] = arguments;
 const scope = inside ? document.querySelector(inside) : document;
 const said = (one) => [...(one.labels ?? [])].map((label) => label.textContent).join(' ') + (one.ariaLabel ?? '');
-return [...scope.querySelectorAll('input, select, textarea')].find((one) => one.checkVisibility() && said(one).trim().startsWith(text));
+return [...scope.querySelectorAll('input, select, textarea')].find((one) => one.checkVisibility() && (said(one).trim() + ' ').startsWith(text + ' '));
 """
 
 
@@ -138,19 +138,19 @@ class Chromium:
         await self.until("return !document.isLeft && document.readyState === 'complete'")
 
     async def fill(self, label: str, text: str, inside: str = "") -> None:
-        """Type a text into the visible field whose label begins so, instead of what is there."""
+        """Type a text into the visible field whose label begins with these words, instead of what is there."""
         field = await self._find(FIND_FIELD, label, inside)
         await self._post(f"/element/{field[ELEMENT]}/clear", {})
         await self._post(f"/element/{field[ELEMENT]}/value", {"text": text})
 
     async def choose(self, label: str, option: str, inside: str = "") -> None:
-        """Choose an option, by its text, of the visible list whose label begins so."""
+        """Choose an option, by its text, of the visible list whose label begins with these words."""
         field = await self._find(FIND_FIELD, label, inside)
         script = "return [...arguments[0].options].find((one) => one.textContent.trim() === arguments[1])"
         await self._click(await self._found(script, field, option))
 
     async def tick(self, label: str, inside: str = "") -> None:
-        """Click the visible box whose label begins so."""
+        """Click the visible box whose label begins with these words."""
         await self._click(await self._find(FIND_FIELD, label, inside))
 
     async def keys(self, *keys: str) -> None:
