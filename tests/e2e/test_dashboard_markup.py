@@ -47,7 +47,9 @@ const leading = [...document.querySelectorAll('[href], [src], [action]')].filter
 const handling = [...document.querySelectorAll('*')].filter((one) => [...one.attributes].some((found) => found.name.startsWith('on')));
 return [window.owned ? 'a script ran' : '', ...[...made, ...leading, ...handling].map((one) => one.outerHTML)].filter(Boolean);
 """
-INSERT = "document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=/nothing onerror=\"window.owned = 1\">')"
+INSERT = (
+    "document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=/nothing onerror=\"window.owned = 1\">')"
+)
 
 
 class Attacked(Chromium):
@@ -110,7 +112,16 @@ async def test_no_page_makes_markup_of_a_message_or_of_a_client(tmp_path: Path) 
         browser = await stack.enter_async_context(Attacked(tmp_path / "home"))
         await browser.cdp("Page.setBypassCSP", enabled=True)
         browser.url = dashboard.url
-        pages = ("/", "/topics", "/topics/orders", "/groups", "/groups/billing", "/clients", "/waiting", "/name-servers")
+        pages = (
+            "/",
+            "/topics",
+            "/topics/orders",
+            "/groups",
+            "/groups/billing",
+            "/clients",
+            "/waiting",
+            "/name-servers",
+        )
         for path in (*pages, "/dead-letters", "/dead-letters/billing", "/doctor?now=1", member, f"{member}?stacks=1"):
             await browser.visit(path)
         assert ALL in await browser.run("return document.querySelector('h1').textContent")
@@ -128,7 +139,15 @@ async def test_no_page_makes_markup_of_a_message_or_of_a_client(tmp_path: Path) 
         assert "CR_THROW_EXCEPTION" in await browser.text(".notice")
 
 
-PAGES_WITH_A_NAME = ("/topics/", "/groups/", "/brokers/", "/dead-letters/", "/", "/topics/orders/messages/", "/groups/billing/members/")
+PAGES_WITH_A_NAME = (
+    "/topics/",
+    "/groups/",
+    "/brokers/",
+    "/dead-letters/",
+    "/",
+    "/topics/orders/messages/",
+    "/groups/billing/members/",
+)
 PAGES_WITH_A_FIELD = (
     ("/topics", "q"), ("/topics", "kind"), ("/topics", "page"), ("/groups", "q"), ("/clients", "q"), ("/dead-letters/billing", "q"),
     ("/dead-letters/billing", "from"), ("/name-servers", "q"), ("/name-servers", "at"), ("/messages", "topic"), ("/login", "to"),
