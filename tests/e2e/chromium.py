@@ -8,8 +8,9 @@ import json
 import os
 import re
 import shutil
+import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import pytest
@@ -42,11 +43,13 @@ class Chromium:
         self._home = home
         self._http = httpx.AsyncClient(timeout=60)
 
-    async def __aenter__(self) -> Chromium:
+    async def __aenter__(self) -> Self:
         driver = shutil.which("chromedriver")
         if driver is None:
             pytest.skip("no chromedriver: type 'sudo apt-get install chromium chromium-driver'")
-        environment = os.environ | {"HOME": str(self._home)}
+        # Chromium leaves files there, and a socket whose path must be short.
+        self._temporary = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        environment = os.environ | {"HOME": str(self._home), "TMPDIR": self._temporary.name}
         self._driver = await asyncio.create_subprocess_exec(
             driver, "--port=0", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL, env=environment
         )
@@ -80,6 +83,7 @@ class Chromium:
         await self._http.aclose()
         self._driver.terminate()
         await self._driver.wait()
+        self._temporary.cleanup()
 
     async def open(self, url: str) -> None:
         """Open a page and wait until it is loaded."""

@@ -12,7 +12,9 @@ from typing import Any
 
 from orbitmq import ConsumeFrom, Decision, Message, Producer, PushConsumer, StoredMessage, TransactionProducer
 from orbitmq.admin import AdminClient, ResetTo
+from orbitmq.admin.traces import find_way
 from orbitmq.dashboard.app import Dashboard, DashboardOptions
+from orbitmq.dashboard.messages import TRACE_TOPIC
 from orbitmq.dashboard.watching import Watch
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
@@ -20,6 +22,7 @@ from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.groups import GroupConfig
 
 TOPICS = {"orders": 4, "payments": 4, "shipments": 2, "invoices": 2, "stock-levels": 2, "clicks": 8, "%DLQ%billing": 1}
+ORDERS = 40
 CUSTOMERS = ("Ada", "Grace", "Edsger", "Barbara", "Donald")
 
 
@@ -66,6 +69,9 @@ def order(number: int) -> Message:
     return Message("orders", json.dumps(document).encode(), tag, [f"order-{7000 + number}"], properties)
 
 
+NEW_ORDERS = [number for number in range(ORDERS) if order(number).tag == "new"]
+
+
 @asynccontextmanager
 async def shop(data_dir: Path, brokers: int = 1) -> AsyncIterator[Shop]:
     """Run the cluster of a shop and its dashboard."""
@@ -88,7 +94,7 @@ async def shop(data_dir: Path, brokers: int = 1) -> AsyncIterator[Shop]:
         )
         consumer.subscribe("orders", tag="new")
         await stack.enter_async_context(consumer)
-        sent = [await producer.send(order(number)) for number in range(40)]
+        sent = [await producer.send(order(number)) for number in range(ORDERS)]
         for number in range(120):
             topic = ("payments", "shipments", "invoices", "clicks")[number % 4]
             await producer.send(Message(topic, b'{"number": %d}' % number, keys=[f"{topic[:2]}-{number}"]))
@@ -109,7 +115,11 @@ async def shop(data_dir: Path, brokers: int = 1) -> AsyncIterator[Shop]:
         payer = TransactionProducer("checkout", servers, check=lambda _message: Decision.COMMIT)
         await stack.enter_async_context(payer)
         await stack.enter_async_context(payer.transaction(Message("payments", b'{"amount": 12}')))
-        while len(done) < 36 or not (members := (await admin.group_status("billing")).clients):
+        while not (members := (await admin.group_status("billing")).clients) or len(done) < len(NEW_ORDERS):
+            pass
+        while {"sent", "stored", "consumed"} - {
+            step.name for step in await find_way(admin, TRACE_TOPIC, sent[3].message_id)
+        }:
             pass
         dashboard = await stack.enter_async_context(serving_dashboard(servers))
         made = Shop(cluster, dashboard, producer, sent[3].message_id, members[0].client_id)
@@ -124,6 +134,7 @@ def add_history(watch: Watch) -> None:
     now = {group: watch.lags.of(group)[-1].lag for group in ("billing", "fulfilment", "fraud-check")}
     watch.lags.__init__()  # type: ignore[misc]  # the looks of the test's first moment are none of that hour
     for minute in range(-58, 1):
-        burst = max(0, 900 - 3 * (minute + 30) ** 2) // 3
+        since = minute + 40  # the burst begins 40 minutes ago, and takes 4 to come and 30 to be read
+        burst = max(0, min(since * 80, 320 - (since - 4) * 11))
         lags = {group: lag + burst + (minute * 7) % 11 * (minute != 0) for group, lag in now.items()}
         watch.lags.add(now_ms + minute * 60_000, lags)

@@ -42,8 +42,3 @@ async def test_a_live_tail_shows_what_comes_and_runs_none_of_it(tmp_path: Path) 
                     await browser.run("document.isLeft = true; document.querySelector('#tail-rows td.body a').click()")
                     await browser.arrive()
                     assert await browser.run("return document.querySelector('pre').textContent") in EVIL
-                    unnamed = await browser.run(
-                        "return [...document.querySelectorAll('input, select, button, a')]"
-                        ".filter((one) => !(one.labels?.length || one.textContent.trim())).length"
-                    )
-                    assert unnamed == 0

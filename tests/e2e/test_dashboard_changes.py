@@ -37,6 +37,7 @@ class User(Chromium):
     """A user of one dashboard in front of a browser."""
 
     url: str
+    name_servers: str
 
     async def visit(self, path: str) -> None:
         """Open a page of the dashboard."""
@@ -62,13 +63,13 @@ async def _user(tmp_path: Path) -> AsyncIterator[User]:
         User(tmp_path / "home") as user,
     ):
         user.url = dashboard.url
-        user.name_servers = cluster.name_servers  # type: ignore[attr-defined]
+        user.name_servers = cluster.name_servers
         yield user
         assert await user.complaints() == []
 
 
 async def make(user: User, *topics: str, groups: tuple[str, ...] = ()) -> None:
-    async with AdminClient(user.name_servers) as admin:  # type: ignore[attr-defined]
+    async with AdminClient(user.name_servers) as admin:
         for topic in topics:
             await admin.create_topic(TopicConfig(topic=topic, read_queue_count=1, write_queue_count=1))
         for group in groups:
@@ -76,7 +77,7 @@ async def make(user: User, *topics: str, groups: tuple[str, ...] = ()) -> None:
 
 
 async def send(user: User, topic: str, *bodies: bytes, **options: object) -> None:
-    async with Producer("makers", user.name_servers) as producer:  # type: ignore[attr-defined]
+    async with Producer("makers", user.name_servers) as producer:
         for body in bodies:
             await producer.send(Message(topic, body, **options))  # type: ignore[arg-type]
 
@@ -125,7 +126,7 @@ async def test_a_test_message_is_sent_sent_again_and_consumed_by_a_client(user: 
     await user.follow("Send again", FORM)
     await user.confirm("Send this message to orders as a new one?", "Send again", "is sent again")
     assert "2 messages" in await user.text()
-    async with PushConsumer("billing", user.name_servers, message_handler=handle) as consumer:  # type: ignore[attr-defined]
+    async with PushConsumer("billing", user.name_servers, message_handler=handle) as consumer:
         consumer.subscribe("orders", tag="other")
         await user.follow('{"order": 1}')
         here = await user.run("return location.pathname")
@@ -148,7 +149,7 @@ async def test_a_group_is_created_reset_with_a_preview_cloned_and_deleted(user: 
     await user.follow("Create", FORM)
     assert await user.text("main tbody") == "broker-a\t3\tyes"
     await user.confirm("Create the group billing?", "Create", "billing is made on broker-a")
-    async with AdminClient(user.name_servers) as admin:  # type: ignore[attr-defined]
+    async with AdminClient(user.name_servers) as admin:
         await admin.reset_group("billing", "orders", ResetTo.latest())
     await user.visit("/groups/billing")
     await user.click("Go on elsewhere")
@@ -248,7 +249,7 @@ async def test_a_user_logs_in_to_the_page_it_wanted_may_do_what_its_role_may_and
         serving_dashboard(cluster.name_servers, logins=logins) as dashboard,
         User(tmp_path / "home") as user,
     ):
-        user.url, user.name_servers = dashboard.url, cluster.name_servers  # type: ignore[attr-defined]
+        user.url, user.name_servers = dashboard.url, cluster.name_servers
         await make(user, "%RETRY%beta")
         for name, may_change in (("rita", False), ("anna", True)):
             await user.visit("/topics/%25RETRY%25beta?a=b")

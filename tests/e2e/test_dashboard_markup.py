@@ -16,7 +16,7 @@ from orbitmq.admin import AdminClient, ResetTo
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.groups import GroupConfig
-from orbitmq.wire.messages.traces import ConsumptionBegun, MessageKind, Published, encode_trace
+from orbitmq.wire.messages.traces import ConsumptionBegun, MessageKind, Published, Trace, encode_trace
 
 pytestmark = pytest.mark.proof
 
@@ -81,7 +81,7 @@ async def fill(cluster: LocalCluster) -> list[str]:
                 sent = await producer.send(Message(topic, vector.encode(), vector, [key], properties))
                 ids.append(sent.message_id)
             told = (vector, vector, "orders", ids[-2], vector, key, vector)
-            traces = [
+            traces: list[Trace] = [
                 Published(1, *told, 1, 1, MessageKind.NORMAL, vector, is_success=True),
                 ConsumptionBegun(2, vector, vector, vector, ids[-2], 0, key),
             ]

@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -186,6 +187,17 @@ async def test_texts_stand_out_from_their_background_in_the_scheme_of_the_system
         assert abs(text - back) > 500
 
 
+def with_most_frequent_colours(picture: bytes) -> Image.Image:
+    """Return a picture with its 256 most frequent colours, which takes a third of the bytes."""
+    pixels = np.asarray(Image.open(io.BytesIO(picture)).convert("RGB")).astype(int)
+    colours, which, counts = np.unique(pixels.reshape(-1, 3), axis=0, return_inverse=True, return_counts=True)
+    kept = colours[np.argsort(-counts)[:256]]
+    nearest = ((colours[:, None] - kept[None]) ** 2).sum(axis=2).argmin(axis=1).astype(np.uint8)
+    image = Image.fromarray(nearest[which].reshape(pixels.shape[:2]))
+    image.putpalette(kept.astype(np.uint8).tobytes())
+    return image
+
+
 @pytest.mark.skipif(not os.environ.get("ORBITMQ_SCREENSHOTS"), reason="writes docs/images: set ORBITMQ_SCREENSHOTS=1")
 async def test_screenshots_of_the_pages_are_small(a_shop: Shop, browser: Chromium) -> None:
     IMAGES.mkdir(exist_ok=True)
@@ -210,7 +222,5 @@ async def test_screenshots_of_the_pages_are_small(a_shop: Shop, browser: Chromiu
                     await asyncio.sleep(0.2)  # as customers order
                 await browser.run("scrollTo(0, 0)")
             path = IMAGES / f"dashboard-{name}.png"
-            Image.open(io.BytesIO(await browser.screenshot())).convert("RGB").quantize(
-                128, Image.Quantize.FASTOCTREE
-            ).save(path, optimize=True)
+            with_most_frequent_colours(await browser.screenshot()).save(path, optimize=True)
             assert path.stat().st_size < IMAGE_SIZE_MAX, name
