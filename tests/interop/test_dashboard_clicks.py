@@ -1,14 +1,24 @@
-"""The main changes of the dashboard over Java's NameServer and broker, clicked in a real Chromium."""
+"""The dashboard over Java's servers in a real Chromium: its main changes, and names that Java's NameServer takes from anyone."""
 
 from __future__ import annotations
 
+import zlib
+from contextlib import AsyncExitStack
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from e2e.chromium import Chromium
 from e2e.shop import serving_dashboard
+from e2e.test_dashboard_markup import VECTORS, Attacked
 from interop.conftest import JavaCluster
+from interop.peers import JavaNameServer
+from orbitmq.codes import ResponseCode
+from orbitmq.model.topic import DataVersion, TopicConfig
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.wire.bodies.registration import encode_registration
+from orbitmq.wire.headers import RegisterBroker
 from orbitmq.admin import AdminClient, ResetTo
 from orbitmq.wire.bodies.groups import GroupConfig
 
@@ -59,3 +69,48 @@ async def test_a_topic_is_created_sent_to_read_from_elsewhere_and_deleted(
         await browser.follow("Delete", "main")
         assert f"{name} is deleted from 1 brokers" in await browser.text(".notice")
         assert await browser.complaints() == []
+
+
+async def test_names_that_anyone_registers_with_a_java_nameserver_are_no_markup(
+    own_name_server: JavaNameServer, tmp_path: Path
+) -> None:
+    async with (
+        AsyncExitStack() as stack,
+        serving_dashboard(own_name_server.address) as dashboard,
+        Attacked(tmp_path) as browser,
+    ):
+        pool = ConnectionPool(name="attacker")
+        stack.push_async_callback(pool.close)
+        for number, vector in enumerate(VECTORS):
+            body = encode_registration(
+                DataVersion(0, 0, 1), {name: TopicConfig(topic=name) for name in (vector, "orders")}
+            )
+            header = RegisterBroker(
+                broker_name=vector,
+                broker_addr=f"127.0.0.1:{number + 1}",  # none listens there
+                cluster_name=vector,
+                ha_server_addr=vector,
+                broker_id=0,
+                body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
+            )
+            answer = await pool.request(own_name_server.address, header, body)
+            assert answer.code == ResponseCode.SUCCESS, (vector, answer.remark)
+        browser.url = dashboard.url
+        await browser.cdp("Page.setBypassCSP", enabled=True)
+        for path in (
+            "/",
+            "/topics?kind=all",
+            "/groups",
+            "/waiting",
+            "/name-servers",
+            "/clients",
+            "/doctor?now=1",
+            "/users",
+        ):
+            await browser.visit(path)
+        await browser.visit("/topics?kind=all")
+        shown = await browser.run("return [...document.querySelectorAll('tbody a')].map((one) => one.textContent)")
+        assert {vector.replace("\0", "") for vector in VECTORS} <= set(shown)
+        for vector in VECTORS:
+            await browser.visit(f"/brokers/{quote(vector, safe='')}")
+            await browser.visit(f"/topics/{quote(vector, safe='')}")
