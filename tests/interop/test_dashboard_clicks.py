@@ -14,13 +14,13 @@ from e2e.shop import serving_dashboard
 from e2e.test_dashboard_markup import VECTORS, Attacked
 from interop.conftest import JavaCluster
 from interop.peers import JavaNameServer
+from orbitmq.admin import AdminClient, ResetTo
 from orbitmq.codes import ResponseCode
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.net.pool import ConnectionPool
+from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.registration import encode_registration
 from orbitmq.wire.headers import RegisterBroker
-from orbitmq.admin import AdminClient, ResetTo
-from orbitmq.wire.bodies.groups import GroupConfig
 
 pytestmark = pytest.mark.proof
 
