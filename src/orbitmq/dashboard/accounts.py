@@ -156,7 +156,16 @@ async def _delete_rule(form: Form, clients: ClusterClients) -> Done:
 _SECRET = frozenset(("password",))
 CHANGES = (
     Change(path="/users", action="create_user", role=Role.ADMIN, make=_create, hidden=_SECRET),
-    Change(path="/users/{user}/delete", action="delete_user", role=Role.ADMIN, ask=_ask_delete, make=_delete),
-    Change(path="/rules", action="add_rule", role=Role.ADMIN, ask=_ask_rule, make=_add_rule),
-    Change(path="/rules/{user}/delete", action="delete_rule", role=Role.ADMIN, ask=_ask_delete_rule, make=_delete_rule),
+    Change(
+        path="/users/{user}/delete", action="delete_user", role=Role.ADMIN, ask=_ask_delete, make=_delete, back="/users"
+    ),
+    Change(path="/rules", action="add_rule", role=Role.ADMIN, ask=_ask_rule, make=_add_rule, back="/users"),
+    Change(
+        path="/rules/{user}/delete",
+        action="delete_rule",
+        role=Role.ADMIN,
+        ask=_ask_delete_rule,
+        make=_delete_rule,
+        back="/users",
+    ),
 )

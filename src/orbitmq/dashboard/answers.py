@@ -132,6 +132,11 @@ def link(*parts: str, **query: object) -> str:
     return path + (f"?{urlencode(found)}" if found else "")
 
 
+def quoted_path(request: Request) -> str:
+    """Return the path of a request as links need it: the names of topics may hold a percent sign."""
+    return quote(request.scope["path"])
+
+
 _environment = Environment(
     loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )

@@ -51,6 +51,7 @@ from orbitmq.dashboard.answers import (
     error_page,
     is_json_wanted,
     link,
+    quoted_path,
 )
 from orbitmq.dashboard.changes import Change, answer_change, csrf_problem
 from orbitmq.dashboard.forms import Form, parse_form
@@ -68,7 +69,7 @@ TAILS_MAX = 8
 """Live tails at a time: each reads all that comes to its topic."""
 COOKIE = "orbitmq_session"
 _STATIC = Path(__file__).parent / "static"
-_FILES = {"style.css": "text/css", "tail.js": "text/javascript"}
+_FILES = {"style.css": "text/css", "tail.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _FAILED_LOGIN_S = 0.5
 _LOGIN_SIZE_MAX = 4_096
 _WRONG = "the name or the password is wrong"
@@ -265,7 +266,7 @@ def _with_session(handle: Answer) -> Answer:
             return await handle(request)
         if is_json_wanted(request) or request.method != "GET":
             return answer(request, Page("error.html", "Error", {"error": "log in first: /login"}, 401))
-        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        target = quoted_path(request) + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(link("login", to=target), 303, HEADERS)
 
     return handle_with_session

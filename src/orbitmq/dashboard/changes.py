@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.audit import AuditRecord
-from orbitmq.dashboard.answers import HEADERS, Page, answer, error_page, is_json_wanted
+from orbitmq.dashboard.answers import HEADERS, Page, answer, error_page, is_json_wanted, quoted_path
 from orbitmq.dashboard.forms import Form, parse_form
 from orbitmq.dashboard.sessions import Role, Session
 from orbitmq.errors import InvalidArgument, OrbitError
@@ -75,6 +75,7 @@ class Change:
         ask: says what it would do, and changes nothing; None: it is made without a question.
         make: makes it.
         hidden: fields that the audit log does not show.
+        back: the page that a question's Cancel leads to; None: the path without its last part.
     """
 
     path: str
@@ -83,6 +84,7 @@ class Change:
     make: Callable[[Form, ClusterClients], Awaitable[Done]]
     ask: Callable[[Form, ClusterClients], Awaitable[Question]] | None = None
     hidden: frozenset[str] = field(default_factory=frozenset)
+    back: str | None = None
 
 
 async def answer_change(request: Request, change: Change, session: Session[ClusterClients]) -> Response:
@@ -96,7 +98,7 @@ async def answer_change(request: Request, change: Change, session: Session[Clust
             return answer(request, Page("error.html", "Error", {"error": problem}, 403))
         if change.ask is not None and form.raw(CONFIRMED) != "yes":
             question = await change.ask(form, session.clients)
-            return answer(request, _question_page(request, question, form))
+            return answer(request, _question_page(request, change, question, form))
         done = await _make(request, change, session, form)
     except OrbitError as error:
         return answer(request, error_page(error))
@@ -139,7 +141,7 @@ async def _make(request: Request, change: Change, session: Session[ClusterClient
     return done
 
 
-def _question_page(request: Request, question: Question, form: Form) -> Page:
+def _question_page(request: Request, change: Change, question: Question, form: Form) -> Page:
     fields = {name: value for name, value in form.fields.items() if name not in (CSRF, CONFIRMED, *request.path_params)}
     values: Mapping[str, Any] = {
         "question": question.text,
@@ -148,8 +150,8 @@ def _question_page(request: Request, question: Question, form: Form) -> Page:
         "rows": question.rows,
         "is_dangerous": question.is_dangerous,
         "fields": fields,
-        "action": request.url.path,
-        "back": request.url.path.rpartition("/")[0] or "/",
+        "action": quoted_path(request),
+        "back": change.back or quoted_path(request).rpartition("/")[0],
     }
     return Page("question.html", "Confirm", values)
 

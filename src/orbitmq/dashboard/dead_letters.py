@@ -94,7 +94,7 @@ async def _ask_resend(form: Form, clients: ClusterClients) -> Question:
             topic = letter.origin_topic or "unknown"
             topics[topic] = topics.get(topic, 0) + 1
     return Question(
-        text=f"Send {count:,} dead letters of {group}, those that were not sent again yet, to their topics?",
+        text=f"Send {count:,} dead letters of {group} to their topics? One that was sent again by itself is sent once more.",
         button="Send all again",
         columns=("Topic", "Dead letters"),
         rows=sorted(topics.items()),

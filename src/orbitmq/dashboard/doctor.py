@@ -13,7 +13,7 @@ from orbitmq.dashboard.watching import Watch
 from orbitmq.doctor import Issue
 
 COLUMNS = (
-    Column("severity", "Severity"),
+    Column("severity", "Severity", "severity"),
     Column("subject", "Subject"),
     Column("text", "Issue", "long"),
     Column("to_type", "To type", "code"),

@@ -248,7 +248,7 @@ def _name(change: QueueReset) -> str:
 
 
 CHANGES = (
-    Change(path="/groups", action="create_group", role=Role.ADMIN, ask=_ask_create, make=_create),
+    Change(path="/groups", action="create_group", role=Role.ADMIN, ask=_ask_create, make=_create, back="/groups"),
     Change(path="/groups/{group}/delete", action="delete_group", role=Role.ADMIN, ask=_ask_delete, make=_delete),
     Change(path="/groups/{group}/reset", action="reset_group", role=Role.OPERATOR, ask=_ask_reset, make=_reset),
     Change(path="/groups/{group}/clone", action="clone_group", role=Role.OPERATOR, ask=_ask_clone, make=_clone),

@@ -225,7 +225,7 @@ async def _present(clients: ClusterClients, topic: str) -> dict[str, dict[str, A
 
 
 CHANGES = (
-    Change(path="/topics", action="create_topic", role=Role.ADMIN, ask=_ask_create, make=_create),
+    Change(path="/topics", action="create_topic", role=Role.ADMIN, ask=_ask_create, make=_create, back="/topics"),
     Change(path="/topics/{topic}/change", action="change_topic", role=Role.ADMIN, ask=_ask_change, make=_change),
     Change(path="/topics/{topic}/delete", action="delete_topic", role=Role.ADMIN, ask=_ask_delete, make=_delete),
 )

@@ -204,6 +204,18 @@ async def test_users_and_rules_are_made_and_deleted_and_their_keys_are_not_in_th
         assert ([user["name"] for user in page["users"]], page["rules"]) == (["root"], [])
 
 
+async def test_every_page_is_made_for_browsers_and_their_icon_is_served(browser: Browser) -> None:
+    await bury(browser, "billing", "one")
+    await browser.change("/groups", group="billing")
+    (message,) = (await browser.json("/topics/%25DLQ%25billing"))["messages"]
+    names = {"topic": "%25DLQ%25billing", "id": message["message_id"], "group": "billing", "broker": "broker-a"}
+    paths = [path.format(**names) for path in PAGES if "client" not in path]
+    for path in (*paths, "/name-servers?at=2020-01-01T00:00", "/messages?topic=orders&q=k"):
+        assert "<h1>" in await browser.html(path)
+    icon = await browser.client.get("/static/icon.svg")
+    assert (icon.status_code, icon.headers["content-type"]) == (200, "image/svg+xml")
+
+
 async def test_a_cluster_without_users_says_so(browser: Browser) -> None:
     assert (await browser.json("/users"))["users"] == []
 
