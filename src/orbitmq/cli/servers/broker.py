@@ -17,6 +17,8 @@ from orbitmq.cli.servers.options import (
     ConfigOption,
     LogLevelOption,
     MetricsPortOption,
+    SettingsOption,
+    parse_settings,
     refuse_options_before,
 )
 from orbitmq.cli.terminal.options import FormatOption
@@ -59,6 +61,7 @@ def broker(
         Path | None,
         typer.Option("--data-dir", file_okay=False, metavar="DIR", help="Where messages are kept.  [default: ~/store]"),
     ] = None,
+    settings: SettingsOption = None,
     metrics_port: MetricsPortOption = None,
     output: FormatOption = Format.TABLE,
     log_level: LogLevelOption = LogLevel.INFO,
@@ -81,31 +84,35 @@ def broker(
         "store_path_root_dir": data_dir,
         "metrics_port": metrics_port,
     }
-    settings = _read_settings(config, {key: value for key, value in given.items() if value is not None}, strict)
+    overrides = {key: value for key, value in given.items() if value is not None}
+    read = _read_settings(config, settings, overrides, strict)
 
     def announce(service: BrokerProgram) -> None:
         metrics = {"metrics": service.metrics_address} if service.metrics_address else {}
         show_ready(
             output,
             broker=service.address,
-            name=settings.broker_name,
-            name_servers=settings.namesrv_addr,
-            data_dir=str(settings.store_path_root_dir),
+            name=read.broker_name,
+            name_servers=read.namesrv_addr,
+            data_dir=str(read.store_path_root_dir),
             **metrics,
         )
 
-    run(serve_until_signal(lambda: make_broker(settings), announce))
+    run(serve_until_signal(lambda: make_broker(read), announce))
 
 
-def _read_settings(config: Path | None, overrides: dict[str, Any], strict: bool) -> BrokerConfig:
+def _read_settings(
+    config: Path | None, pairs: list[str] | None, overrides: dict[str, Any], strict: bool
+) -> BrokerConfig:
     from orbitmq.broker.config import BrokerConfig
     from orbitmq.broker.settings.file import check_keys
+    from orbitmq.settings import read_properties
 
+    found: dict[str, str] = {}
     if config:
         check_keys(config, strict=strict)
-    settings = (
-        BrokerConfig.from_properties(config, **overrides) if config else BrokerConfig.from_mapping({}, **overrides)
-    )
+        found, overrides = read_properties(config), {"broker_config_path": str(config), **overrides}
+    settings = BrokerConfig.from_mapping(found | parse_settings(pairs), **overrides)
     if not settings.name_servers:
         raise typer.BadParameter(
             "no NameServer to register with; name one here, in NAMESRV_ADDR, or as namesrvAddr in the file",

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from orbitmq.cli.servers.logging import LogLevel
+from orbitmq.cli.terminal.options import parse_pairs
 
 PORT_MAX = 65535
 LogLevelOption = Annotated[LogLevel, typer.Option("--log-level", help="From which severity on to log, on stderr.")]
@@ -19,6 +20,10 @@ ConfigOption = Annotated[
     ),
 ]
 STRICT_HELP = "Refuse keys of the file that neither RocketMQ 5.3.3 nor orbitmq knows; else name them in the log."
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting of the broker under RocketMQ's key. May be repeated."),
+]
 MetricsPortOption = Annotated[
     int | None,
     typer.Option(
@@ -36,3 +41,23 @@ def refuse_options_before(context: typer.Context) -> None:
             raise typer.BadParameter(
                 f"it runs a {context.info_name}; options of `{command}` stand behind that word", param=parameter
             )
+
+
+def parse_settings(pairs: list[str] | None, chosen: frozenset[str] = frozenset()) -> dict[str, str]:
+    """Return the broker's settings of `KEY=VALUE` words.
+
+    Args:
+        chosen: keys that other options choose.
+
+    Raises:
+        ConfigError: a key is none of a broker's, or chosen.
+    """
+    from orbitmq.broker.config import BrokerConfig
+    from orbitmq.errors import ConfigError
+    from orbitmq.settings import fields_by_key
+
+    found = parse_pairs(pairs or [], "--set")
+    for key in found:
+        if key in chosen or key not in fields_by_key(BrokerConfig):
+            raise ConfigError("--set", key, "a setting of the broker that has no option of its own")
+    return found

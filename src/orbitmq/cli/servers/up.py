@@ -13,8 +13,15 @@ import typer
 
 from orbitmq.cli.servers.dashboard import load_dashboard
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
-from orbitmq.cli.servers.options import PORT_MAX, ConfigOption, HostOption, LogLevelOption
-from orbitmq.cli.terminal.options import FormatOption, parse_pairs
+from orbitmq.cli.servers.options import (
+    PORT_MAX,
+    ConfigOption,
+    HostOption,
+    LogLevelOption,
+    SettingsOption,
+    parse_settings,
+)
+from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format
 
 if TYPE_CHECKING:
@@ -62,12 +69,7 @@ def up(
     broker_metrics_port: BrokerMetricsPort = -1,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="A setting of the broker under RocketMQ's key. May be repeated."
-        ),
-    ] = None,
+    settings: SettingsOption = None,
     dashboard: Annotated[
         bool, typer.Option("--dashboard", help="Pages that show the cluster, on a port of this machine.")
     ] = False,
@@ -125,22 +127,16 @@ def _settings(config: Path | None, pairs: list[str] | None) -> dict[str, str]:
     """Return the broker's settings of a file, and of `KEY=VALUE` words, which win.
 
     Raises:
-        ConfigError: a key is none of a broker's; `up` names what it chooses itself.
+        ConfigError: a key is none of a broker's, or one that `up` chooses itself.
     """
-    from orbitmq.broker.config import BrokerConfig
     from orbitmq.broker.settings.file import check_keys
-    from orbitmq.errors import ConfigError
-    from orbitmq.settings import fields_by_key, read_properties
+    from orbitmq.settings import read_properties
 
     found: dict[str, str] = {}
     if config is not None:
         check_keys(config, strict=True)
         found = {key: value for key, value in read_properties(config).items() if key not in _CHOSEN}
-    for key, value in parse_pairs(pairs or [], "--set").items():
-        if key in _CHOSEN or key not in fields_by_key(BrokerConfig):
-            raise ConfigError("--set", key, "a setting of the broker that `up` has no option of its own for")
-        found[key] = value
-    return found
+    return found | parse_settings(pairs, _CHOSEN)
 
 
 class Servers(Protocol):

@@ -66,3 +66,16 @@ def test_an_option_that_runs_a_broker_does_not_stand_before_a_command(orbitmq):
     wrong = orbitmq("broker", "--name", "broker-a", "status")
     assert (wrong.code, wrong.out) == (2, "")
     assert "options of `status` stand behind that word" in wrong.err
+
+
+def test_single_settings_win_over_the_file(orbitmq, served, tmp_path, rocketmq_session):
+    file = tmp_path / "broker.conf"
+    file.write_text("fileReservedTime=24\nmaxMessageSize=1000000\n")
+    seen = {}
+    served.inspect = lambda broker: seen.update(
+        hours=broker.config.file_reserved_time, size=broker.config.max_message_size
+    )
+    words = ("-c", file, "--port", 0, "--data-dir", tmp_path / "data", "--set", "fileReservedTime=48")
+    assert orbitmq("broker", *words).code == 0
+    assert seen == {"hours": 48, "size": 1_000_000}
+    assert orbitmq("broker", *words, "--set", "noSuchKey=1").code == 2
