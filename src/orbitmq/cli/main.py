@@ -44,6 +44,7 @@ COMMANDS = {
     "health": "orbitmq.cli.health",
     "doctor": "orbitmq.cli.doctor",
     "mqadmin": "orbitmq.cli.mqadmin.app",
+    "context": "orbitmq.cli.context",
     "store": "orbitmq.cli.store.app",
     "job": "orbitmq.cli.jobs.app",
 }

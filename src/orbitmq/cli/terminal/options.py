@@ -12,16 +12,50 @@ from orbitmq.cli.terminal.output import Format
 DEFAULT_NAME_SERVERS = "127.0.0.1:9876"
 DEFAULT_TIMEOUT_MS = 3_000
 
+
+def _is_chosen(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def _name_servers(context: typer.Context, value: str) -> str:
+    """Return the context's NameServers where no others are named (`orbitmq context`)."""
+    from orbitmq.cli.terminal import contexts
+
+    if _is_chosen(context, "name_servers") or (found := contexts.current()) is None:
+        return value
+    return found.name_servers
+
+
+def _security(context: typer.Context, value: Path | None) -> Path | None:
+    """Return the context's security file where neither another one nor other NameServers are named."""
+    from orbitmq.cli.terminal import contexts
+
+    is_elsewhere = _is_chosen(context, "security") or _is_chosen(context, "name_servers")
+    if is_elsewhere or (found := contexts.current()) is None or found.security is None:
+        return value
+    return Path(found.security)
+
+
 NameServersOption = Annotated[
     str,
     typer.Option(
-        "--name-servers", "-n", envvar="NAMESRV_ADDR", metavar="HOST:PORT[;HOST:PORT]", help="NameServers to ask."
+        "--name-servers",
+        "-n",
+        envvar="NAMESRV_ADDR",
+        metavar="HOST:PORT[;HOST:PORT]",
+        help="NameServers to ask.",
+        callback=_name_servers,
     ),
 ]
 SecurityOption = Annotated[
     Path | None,
     typer.Option(
-        "--security", envvar="ORBITMQ_SECURITY", metavar="FILE", help="File with access key and TLS settings."
+        "--security",
+        envvar="ORBITMQ_SECURITY",
+        metavar="FILE",
+        help="File with access key and TLS settings.",
+        callback=_security,
     ),
 ]
 FormatOption = Annotated[Format, typer.Option("--output", "-o", help="table, or json for programs.")]
