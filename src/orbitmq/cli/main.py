@@ -44,6 +44,8 @@ COMMANDS = {
     "health": "orbitmq.cli.health",
     "doctor": "orbitmq.cli.doctor",
     "mqadmin": "orbitmq.cli.mqadmin.app",
+    "bench": "orbitmq.cli.bench",
+    "debug": "orbitmq.cli.debug",
     "context": "orbitmq.cli.context",
     "store": "orbitmq.cli.store.app",
     "job": "orbitmq.cli.jobs.app",
