@@ -179,10 +179,12 @@ class ServerProcess:
         return code
 
     def _spawn(self, config_path: Path, log_path: Path) -> subprocess.Popen[bytes]:
+        environment = os.environ | {"ORBITMQ_PARENT": str(os.getpid())}  # it ends with this process, also with kill -9
+        environment.pop("NAMESRV_ADDR", None)  # it would win over the settings
         with log_path.open("ab") as log:
             return subprocess.Popen(
                 [*self._prefix, sys.executable, "-m", "orbitmq", self._command, "-c", str(config_path), "-o", "json"],
-                env=os.environ | {"ORBITMQ_PARENT": str(os.getpid())},  # it ends with this process, also with kill -9
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,

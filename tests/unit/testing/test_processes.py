@@ -5,9 +5,11 @@ import socket
 import psutil
 import pytest
 
+from orbitmq import Message, Producer
 from orbitmq.address import parse_address
 from orbitmq.errors import InvalidArgument
 from orbitmq.net.loop import run
+from orbitmq.testing import LocalCluster
 from orbitmq.testing.processes import ServerDied, ServerNode, ServerProcess
 from unit.testing.support import broker_names
 
@@ -182,3 +184,9 @@ def test_a_start_that_is_cancelled_leaves_no_process(tmp_path):
 
     with run(body()) as child:
         assert child.wait(10) == -signal.SIGKILL
+
+
+async def test_a_process_registers_with_its_own_name_server_whatever_the_environment_names(monkeypatch):
+    monkeypatch.setenv("NAMESRV_ADDR", "127.0.0.1:1")
+    async with LocalCluster(processes=True) as cluster, Producer("makers", cluster.name_servers) as producer:
+        assert (await producer.send(Message("orders", b"x"))).queue.broker_name == "broker-a"

@@ -9,15 +9,18 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from orbitmq.address import WILDCARDS, format_address, parse_address
+from orbitmq.admin.client import AdminClient
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.registration.addresses import kept_port
-from orbitmq.errors import OrbitError
+from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.testing.processes import ServerProcess
 
 _RESTART_S = 5.0
 """How long after its end a broker is started again: long enough to see the others go on."""
+_MASTER_WITHIN_S = 15.0
+_LOOK_EVERY_S = 0.02
 _PORTS_PER_MEMBER = 10
 _FIRST_CONTROLLER_PORT = 9878
 
@@ -70,8 +73,24 @@ class Group:
             )
             self._members[name] = ServerProcess("broker", config.to_properties(), config.store_path_root_dir)
         await asyncio.gather(*(process.start() for process in self._members.values()))
+        await self._wait_for_master()
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._keep(name, process)) for name, process in self._members.items()]
+
+    async def _wait_for_master(self) -> None:
+        """Wait until one of the members leads, so that the first send finds it; not for ever: a disk may be lost."""
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + _MASTER_WITHIN_S
+        async with AdminClient(self.name_server_address) as admin:
+            while loop.time() < end_s:
+                with suppress(RouteNotFound, InvalidArgument):  # no broker of the name, or none with id 0
+                    await admin.masters(broker=self._config.broker_name)
+                    return
+                await asyncio.sleep(_LOOK_EVERY_S)
+        print(
+            f"no broker leads after {_MASTER_WITHIN_S:.0f} s: see the logs below {self._config.store_path_root_dir}",
+            file=sys.stderr,
+        )
 
     async def stop(self) -> None:
         """Stop the brokers, then the NameServer they say good-bye to."""

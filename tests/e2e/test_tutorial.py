@@ -1,0 +1,127 @@
+"""The tutorial, run from its top to its end: its files are written, its commands typed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs/tutorial.md"
+STEPS = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)[1:]
+BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"# file: (\S+)\n")
+TIMEOUT_S = 240
+
+pytestmark = [pytest.mark.real, pytest.mark.spark]
+
+
+class Folder:
+    """The second terminal: a folder, and the NameServer that commands ask."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        programs = str(Path(sys.executable).parent)
+        self.environment = os.environ | {
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "XDG_DATA_HOME": str(home),
+        }
+
+    @contextmanager
+    def up(self, command: str) -> Iterator[psutil.Process]:
+        """Run the first terminal's command, on ports that are free."""
+        ports = ["--nameserver-port", "0", "--broker-port", "0", "-o", "json"]
+        ports += ["--dashboard-port", "0"] if "--dashboard" in command else []
+        words = [*command.split(), *ports]
+        with subprocess.Popen(words, env=self.environment, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                self.environment["NAMESRV_ADDR"] = json.loads(process.stdout.readline())["nameserver"]
+                yield psutil.Process(process.pid)
+            finally:
+                process.send_signal(signal.SIGINT)
+
+    def type(self, text: str) -> str:
+        """Type commands, each of which has to succeed; return what they print."""
+        run: Any = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", text],
+            cwd=self.home,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        assert run.returncode == 0, f"{text}\n{run.stdout}\n{run.stderr}"
+        return str(run.stdout)
+
+    def follow(self, step: str) -> list[str]:
+        """Write a step's files and type its commands; return what each block of commands prints."""
+        printed = []
+        for kind, text in BLOCK.findall(step):
+            if kind == "python":
+                named = FILE.match(text)
+                assert named is not None
+                (self.home / named[1]).write_text(text)
+            elif not text.startswith("orbitmq up"):
+                printed.append(self.type(text))
+        return printed
+
+
+def command(step: str) -> str:
+    """Return what a step types in the first terminal."""
+    (found,) = [text for kind, text in BLOCK.findall(step) if kind == "sh" and text.startswith("orbitmq up")]
+    return str(found).strip()
+
+
+def test_the_tutorial_has_its_steps() -> None:
+    assert [step.splitlines()[0][:2] for step in STEPS] == [f"{number}." for number in range(1, 8)]
+
+
+def test_the_tutorial_runs_from_top_to_end(tmp_path: Path) -> None:
+    one, two, three, four, five, six, seven = STEPS
+    folder = Folder(tmp_path)
+    with folder.up(command(one)):
+        sent, found = folder.follow(two)
+        assert sent.count('"item": "tea"') == 3
+        assert found.splitlines()[1].split()[-2:] == ["new", "1"]
+        packed, planned = folder.follow(three)
+        assert "not ordered: nothing is ordered" in packed
+        assert "all packed: True" in packed
+        assert planned
+        assert "1 passed" in folder.follow(four)[0]
+        (lake,) = folder.follow(five)
+        assert re.search(r"coffee\|\s*6", lake)
+        assert re.search(r"tea\|\s*20", lake)
+        assert "in the lake: 26" in lake
+    folder.environment["XDG_DATA_HOME"] = str(tmp_path / "three")
+    with folder.up(command(six)) as process:
+        (text,) = [text for kind, text in BLOCK.findall(six) if kind == "sh" and not text.startswith("orbitmq up")]
+        before, _, after = text.partition('kill -9 "$(pgrep -f broker-a-1)"\n')
+        assert after
+        folder.type(before)
+        # Of this test's own processes: others may run on this machine.
+        (killed,) = [child for child in process.children(True) if any("broker-a-1" in word for word in child.cmdline())]
+        killed.kill()
+        shown = folder.type(after)
+        assert "before the kill\nafter the kill" in shown or {"before the kill", "after the kill"} <= set(
+            shown.splitlines()
+        )
+        (ask,) = [text for kind, text in BLOCK.findall(seven) if kind == "sh"]
+        doctor, top, dashboard = ask.splitlines()
+        # 1 while the killed broker is missing, 0 when it is back.
+        assert "topic orders: 2 messages" in folder.type(f"{doctor} || test $? -eq 1")
+        assert "broker-a" in folder.type(top)
+        with subprocess.Popen(dashboard.split(), env=folder.environment, stdout=subprocess.PIPE, text=True) as pages:
+            assert pages.stdout is not None
+            assert "dashboard=http://127.0.0.1:" in pages.stdout.readline()
+            pages.send_signal(signal.SIGINT)
