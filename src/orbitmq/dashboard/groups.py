@@ -175,7 +175,7 @@ async def _reset(form: Form, clients: ClusterClients) -> Done:
     group, topic = form.text("group"), form.text("topic")
     changes = await clients.admin.reset_group(group, topic, parse_reset(form, time.time_ns() // 1_000_000))
     return Done(
-        text=f"{group} goes on elsewhere in {len(changes)} queues of {topic}",
+        text=f"the offsets of {group} are reset in {len(changes)} queues of {topic}",
         location=link("groups", group),
         before={_name(change): change.before for change in changes},
         after={_name(change): change.after for change in changes},
@@ -189,7 +189,7 @@ async def _ask_reset(form: Form, clients: ClusterClients) -> Question:
     again = sum(change.again_count for change in changes)
     skipped = sum(change.skipped_count for change in changes)
     return Question(
-        text=f"Let {group} go on elsewhere in {topic}? {again:,} messages come again, {skipped:,} are skipped.",
+        text=f"Reset the offsets of {group} in {topic}? {again:,} messages come again, {skipped:,} are skipped.",
         button="Reset",
         columns=("Queue", "Now", "Then", "Come again", "Skipped"),
         rows=[
