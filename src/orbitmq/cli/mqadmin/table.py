@@ -143,6 +143,81 @@ SUBCOMMANDS: Mapping[str, Subcommand] = dict(
             "Delete expired files of the CommitLog now.",
             "b:brokerAddr= c:cluster=",
         ),
+        # Consumers
+        _row(
+            "consumerProgress",
+            "consumers",
+            "Show how far groups are; with -g one of them, queue by queue.",
+            "g:groupName= t:topicName= s:showClientIP= c:cluster=",
+        ),
+        _row(
+            "consumerStatus",
+            "consumers",
+            "Show what a client of a group says of itself; without -i write a file for each of them.",
+            "g:consumerGroup=! i:clientId= b:brokerAddr= s:jstack",
+        ),
+        _row(
+            "consumerConnection",
+            "consumers",
+            "Show the clients of a group and their subscriptions.",
+            "g:consumerGroup=! b:brokerAddr=",
+        ),
+        _row(
+            "producerConnection",
+            "consumers",
+            "Show the producers of a group that are connected to a topic's broker.",
+            "g:producerGroup=! t:topic=!",
+        ),
+        _row("getConsumerConfig", "consumers", "Show a group's settings on every broker.", "g:groupName=!"),
+        _row(
+            "updateSubGroup",
+            "consumers",
+            "Create a group, or set all of its settings.",
+            "b:brokerAddr= c:clusterName= g:groupName=! s:consumeEnable= m:consumeFromMinEnable= d:consumeBroadcastEnable= "
+            "o:consumeMessageOrderly= q:retryQueueNums= r:retryMaxTimes= p:groupRetryPolicy= i:brokerId= "
+            "w:whichBrokerWhenConsumeSlowly= a:notifyConsumerIdsChanged= :attributes=",
+            _B_OR_C,
+        ),
+        _row(
+            "deleteSubGroup",
+            "consumers",
+            "Delete a group; from a cluster with the topics of its retries and dead letters.",
+            "b:brokerAddr= c:clusterName= g:groupName=! r:removeOffset=",
+            _B_OR_C,
+        ),
+        _row(
+            "setConsumeMode",
+            "consumers",
+            "Let a group pull a topic's messages, or pop them.",
+            "b:brokerAddr= c:clusterName= t:topicName=! g:groupName=! m:mode=! q:popShareQueueNum=",
+            _B_OR_C,
+        ),
+        _row(
+            "brokerConsumeStats",
+            "consumers",
+            "Show how far every group of a broker is.",
+            "b:brokerAddr=! t:timeoutMillis= l:level= o:order=",
+        ),
+        _row("startMonitoring", None, "Watch groups.", reason="`orbitmq doctor` and the metrics tell what is wrong"),
+        # Offsets
+        _row(
+            "resetOffsetByTime",
+            "offsets",
+            "Let a group go on in a topic at a time; with -b and -q in one queue, with -o at an offset of it.",
+            "g:group=! t:topic=! s:timestamp=! f:force= b:broker= q:queue= o:offset= c:cluster=",
+        ),
+        _row(
+            "skipAccumulatedMessage",
+            "offsets",
+            "Let a group go on in a topic behind all messages that are there.",
+            "g:group=! t:topic=! f:force= c:cluster=",
+        ),
+        _row(
+            "cloneGroupOffset",
+            "offsets",
+            "Let a group go on in a topic where another one is.",
+            "s:srcGroup=! d:destGroup=! t:topic=! o:offline=",
+        ),
         # Clusters
         _row(
             "clusterList",
