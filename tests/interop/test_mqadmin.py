@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from interop import test_access
 from interop.conftest import JavaCluster
 from interop.peers import JavaClients
 from orbitmq import Message
@@ -17,12 +18,14 @@ from orbitmq.blocking import Producer
 from orbitmq.cli.main import main
 from orbitmq.cli.mqadmin.table import SUBCOMMANDS
 from orbitmq.testing import BlockingCluster, LocalCluster
+from unit.broker.access.samples import CLUSTER
 
+ROOT, guarded = test_access.ROOT, test_access.guarded
 TIMEOUT_MS = 30_000
 MESSAGE_COUNT = 8
 VOLATILE = re.compile(
     r"\d+\.\d+|\b\d+-\d+(?=\()|(?<=\()\d+,\d+ms|\d{4}-\d\d-\d\d[ #]\d\d:\d\d:\d\d[,:]\d{3}"
-    r"|\b2\d{16}\b|\b\d{13}(?=/)"
+    r"|\b2\d{16}\b|\b\d{13}(?=/)|\S+(?=/msgbodys/)|rt=\d+ms|spentTimeMills=\d+"
 )
 """Loads, ages and times: of two questions each has its own."""
 READING = [
@@ -52,13 +55,37 @@ READING = [
     ("producerConnection", "-g", "{producers}", "-t", "{topic}"),
     ("getConsumerConfig", "-g", "{group}"),
     ("brokerConsumeStats", "-b", "{address}"),
+    ("queryMsgById", "-t", "{topic}", "-i", "{id}"),
+    ("queryMsgById", "-t", "{topic}", "-i", "{offset_id}", "-f", "UTF-8"),
+    ("queryMsgById", "-t", "{topic}", "-i", "{id}", "-g", "{group}", "-d", "{client}"),
+    ("queryMsgByKey", "-t", "{topic}", "-k", "k"),
+    ("queryMsgByKey", "-t", "{topic}", "-k", "k", "-b", "1", "-m", "64"),
+    ("queryMsgByUniqueKey", "-t", "{topic}", "-i", "{id}"),
+    ("queryMsgByOffset", "-t", "{topic}", "-b", "{broker}", "-i", "{queue}", "-o", "0", "-f", "UTF-8"),
+    ("queryMsgTraceById", "-i", "{id}"),
+    ("printMsg", "-t", "{topic}"),
+    ("printMsg", "-t", "{topic}", "-s", "tag-1", "-d", "false", "-b", "2026-01-31#23:59:59:999", "-c", "UTF-8"),
+    ("printMsgByQueue", "-t", "{topic}", "-a", "{broker}", "-i", "{queue}", "-p", "true", "-d", "true", "-f", "true"),
+    ("consumeMessage", "-t", "{topic}", "-b", "{broker}", "-i", "{queue}"),
+    ("queryCq", "-t", "{topic}", "-q", "{queue}", "-i", "0", "-c", "2"),
 ]
 OPTIONS = [
     ("brokerConsumeStats", "-b", "{address}", "-l", "1000", "-o", "true", "-t", "3000"),
     ("consumerStatus", "-g", "{group}", "-i", "{client}", "-s"),
+    ("queryMsgByUniqueKey", "-t", "{topic}", "-i", "{id}", "-a"),
+    ("queryMsgByUniqueKey", "-t", "{topic}", "-i", "{id}", "-g", "{group}", "-d", "{client}"),
+    ("queryCq", "-t", "{topic}", "-q", "{queue}", "-i", "0", "-g", "{group}", "-b", "{address}"),
+    ("consumeMessage", "-t", "{topic}", "-c", "3", "-s", "1000", "-e", "2026-01-31#23:59:59:999"),
+    ("consumeMessage", "-t", "{topic}", "-c", "3"),
+    ("consumeMessage", "-t", "{topic}", "-b", "{broker}", "-i", "{queue}", "-o", "1", "-g", "{group}"),
+    ("clusterRT", "-a", "2", "-c", "{cluster}", "-s", "10"),
+    ("clusterRT", "-a", "1", "-p", "true", "-m", "room"),
+    ("printMsgByQueue", "-t", "{topic}", "-a", "{broker}", "-i", "{queue}", "-p", "true"),
 ]
 """Commands that read, with options that cannot be compared: some of Java's run once in a process, others tell of the moment."""
+SENDING = ("sendMessage", "sendMsgStatus", "checkMsgSendRT")
 CHANGING = [
+    ("updateTopic", "-c", "{cluster}", "-t", "{new}-sent", "-r", "4", "-w", "4"),
     ("updateTopic", "-c", "{cluster}", "-t", "{new}", "-r", "4", "-w", "2", "-p", "6"),
     ("updateTopic", "-b", "{address}", "-t", "{new}-ordered", "-o", "true", "-a", "+message.type=FIFO"),
     ("updateTopicPerm", "-c", "{cluster}", "-t", "{new}", "-p", "4"),
@@ -112,10 +139,63 @@ CHANGING = [
     ("resetOffsetByTime", "-g", "{new}", "-t", "{topic}", "-s", "1000", "-b", "{address}", "-q", "0"),
     ("skipAccumulatedMessage", "-g", "{new}", "-t", "{topic}"),
     ("cloneGroupOffset", "-s", "{group}", "-d", "{new}", "-t", "{topic}"),
+    (
+        "sendMessage",
+        "-t",
+        "{new}-sent",
+        "-p",
+        "body",
+        "-k",
+        "a b",
+        "-c",
+        "tag",
+        "-b",
+        "{broker}",
+        "-i",
+        "1",
+        "-m",
+        "true",
+    ),
+    ("sendMsgStatus", "-b", "{broker}", "-c", "2", "-s", "20"),
+    ("checkMsgSendRT", "-t", "{new}-sent", "-a", "3", "-s", "10"),
     ("deleteSubGroup", "-b", "{address}", "-g", "{new}-ordered", "-r", "true"),
     ("deleteSubGroup", "-c", "{cluster}", "-g", "{new}"),
 ]
-Ask = Callable[..., str]
+GUARDED = [
+    ("createUser", "-b", "{at}", "-u", "{new}", "-p", "pw", "-t", "Normal"),
+    ("updateUser", "-b", "{at}", "-u", "{new}", "-s", "disable"),
+    ("getUser", "-b", "{at}", "-u", "{new}"),
+    ("listUser", "-b", "{at}", "-f", "{new}"),
+    (
+        "createAcl",
+        "-b",
+        "{at}",
+        "-s",
+        "User:{new}",
+        "-r",
+        "Topic:a,Group:b*",
+        "-a",
+        "Pub,Sub",
+        "-i",
+        "10.0.0.0/8",
+        "-d",
+        "Allow",
+    ),
+    ("updateAcl", "-b", "{at}", "-s", "User:{new}", "-r", "Topic:a", "-a", "All", "-d", "Deny"),
+    ("getAcl", "-b", "{at}", "-s", "User:{new}"),
+    ("listAcl", "-b", "{at}", "-s", "{new}", "-r", "Topic"),
+    ("copyUser", "-f", "{at}", "-t", "{other}", "-u", "{new}"),
+    ("copyAcl", "-f", "{at}", "-t", "{other}", "-s", "User:{new}"),
+    ("deleteAcl", "-b", "{at}", "-s", "User:{new}", "-r", "Topic:a"),
+    ("deleteAcl", "-b", "{at}", "-s", "User:{new}"),
+    ("deleteUser", "-b", "{at}", "-u", "{new}"),
+    ("deleteUser", "-b", "{other}", "-u", "{new}"),
+    ("createUser", "-c", "{cluster}", "-u", "{new}", "-p", "pw"),
+    ("getUser", "-c", "{cluster}", "-u", "{new}"),
+    ("listUser", "-c", "{cluster}", "-f", "{new}"),
+    ("deleteUser", "-c", "{cluster}", "-u", "{new}"),
+]
+"""Commands about users and rules, for brokers with auth on."""
 
 
 @pytest.fixture
@@ -134,17 +214,22 @@ def names_of(java: JavaClients, servers: str, cluster: str, broker: str, address
     """Fill a topic, read it with a group that stays online, and yield the names that command lines hold."""
     topic, group, producers = "mqadmin", "mqadmin-readers", "mqadmin-makers"
     java.mqadmin("updateTopic", "-n", servers, "-c", cluster, "-t", topic, "-r", "4", "-w", "4")
-    with Producer(producers, servers, send_timeout_ms=TIMEOUT_MS) as producer:
-        for number in range(MESSAGE_COUNT):
+    with Producer(producers, servers, send_timeout_ms=TIMEOUT_MS, trace=True) as producer:
+        sent = [
             producer.send(Message(topic, b"%d" % number, keys=["k"], tag=f"tag-{number % 2}"))
-        consumer = java.consumer(group, servers, topic)
+            for number in range(MESSAGE_COUNT)
+        ]
+        consumer = java.consumer(group, servers, topic, trace=True)
         consumer.wait_for_messages(MESSAGE_COUNT)
         progress = ""
         while f"{topic} " not in progress or "Consume Diff Total: 0" not in progress:
             progress = java.mqadmin("consumerProgress", "-n", servers, "-g", group)  # it commits every five seconds
         while producers not in java.mqadmin("producer", "-n", servers, "-b", address):
             pass
-        names = {"topic": topic, "group": group, "producers": producers, "client": consumer.client_id}
+        while java.mqadmin("queryMsgTraceById", "-n", servers, "-i", sent[0].message_id).count("success") < 2:
+            pass  # of its sending, and of its consumption
+        ids = {"id": sent[0].message_id, "offset_id": sent[0].offset_message_id, "queue": str(sent[0].queue.queue_id)}
+        names = ids | {"topic": topic, "group": group, "producers": producers, "client": consumer.client_id}
         yield names | {"cluster": cluster, "broker": broker, "address": address}
         consumer.stop()
 
@@ -172,10 +257,23 @@ def our_names(java: JavaClients, our_cluster: BlockingCluster) -> Iterator[dict[
 
 def fields(text: str) -> list[list[str]]:
     """Return the words of each line, loads and times made alike; of a JSON document its values in one order."""
+    text = text.replace("]MessageTrack [", "]\nMessageTrack [")
     if text.lstrip().startswith("{"):
         bare = re.sub(r"([{,]\s*)(\d+):", r'\1"\2":', text)  # fastjson leaves numbers that are keys bare
         return [[json.dumps(_plain(json.loads(bare)), sort_keys=True)]]
     return [VOLATILE.sub("~", line).split() for line in text.splitlines() if line.strip() and "RocketMQLog" not in line]
+
+
+def kinds(lines: list[list[str]]) -> list[list[str]]:
+    """Return lines with ids, offsets and times made alike."""
+    return [[re.sub(r"[0-9A-F]{20,}|\d+", "~", word) for word in line] for line in lines]
+
+
+def in_one_order(lines: list[list[str]], group: str) -> list[list[str]]:
+    """Return lines with the words of each sorted: properties come in the order of a hash table. Other groups are left out."""
+    others = ("MessageTrack", "See")  # of a group without route Java prints an exception
+    own = (line for line in lines if line[0] not in others or f"[consumerGroup={group}," in line)
+    return sorted(sorted(word.replace("properties=", "").strip("{},") for word in line) for line in own)
 
 
 def shares(document: list[list[str]]) -> list[list[str]]:
@@ -192,7 +290,7 @@ def _plain(value: Any) -> Any:
 
 UNORDERED = {
     "topicList", "getNamesrvConfig", "getBrokerConfig", "producer", "consumerProgress", "consumerStatus", "consumerConnection",
-    "brokerConsumeStats",
+    "brokerConsumeStats", "queryMsgByKey", "printMsg",
 }  # fmt: skip
 """Java's order is its hash tables'."""
 
@@ -208,6 +306,7 @@ def test_a_reading_command_prints_what_javas_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)  # some write files
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     line = [word.format(**java_names) for word in words]
     servers = java_cluster.name_server.address
     expected = fields(java.mqadmin(*line, "-n", servers))
@@ -219,6 +318,8 @@ def test_a_reading_command_prints_what_javas_does(
     if words[0] == "brokerStatus":
         keys = [[line[: line.index(":")] if ":" in line else line[:1] for line in lines] for lines in (expected, found)]
         expected, found = keys  # its values go on meanwhile
+    if words[0].startswith(("queryMsgBy", "print", "consumeMessage")):
+        expected, found = in_one_order(expected, java_names["group"]), in_one_order(found, java_names["group"])
     if words[0] == "allocateMQ":
         expected, found = shares(expected), shares(found)  # it shares queues in the order of a hash table
     if words[0] == "topicStatus":
@@ -237,6 +338,8 @@ def test_a_changing_command_prints_what_javas_does(
         code, out, err = ours(servers, *own)
         assert (code, err) == (0, ""), words
         found = fields(out)
+        if words[0] in SENDING:
+            expected, found = kinds(expected), kinds(found)
         if words[0] in ("resetOffsetByTime", "skipAccumulatedMessage"):
             expected, found = sorted(expected), sorted(found)
         assert found == expected, words
@@ -252,6 +355,7 @@ def test_a_reading_command_works_on_our_cluster_and_gives_json(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     line = [word.format(**our_names) for word in words]
     code, out, err = ours(our_cluster.name_servers, *line)
     assert (code, err) == (0, "")
@@ -271,7 +375,48 @@ def test_the_changing_commands_work_on_our_cluster_and_give_json(
         assert json.loads(out), words
 
 
+@pytest.fixture
+def signed(java: JavaClients, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let Java's mqadmin and ours sign as the super user."""
+    keys = tmp_path / "security.properties"
+    keys.write_text(f"accessKey={ROOT.access_key}\nsecretKey={ROOT.secret_key}\n")
+    keys.chmod(0o600)
+    monkeypatch.setenv("ORBITMQ_SECURITY", str(keys))
+    tools = java.home / "conf" / "tools.yml"
+    tools.parent.mkdir(exist_ok=True)
+    tools.write_text(f"accessKey: {ROOT.access_key}\nsecretKey: {ROOT.secret_key}\n")
+    yield
+    tools.unlink()
+
+
+@pytest.mark.parametrize("is_java", [True, False], ids=["java", "ours"])
+def test_a_command_about_users_and_rules_prints_what_javas_does(
+    guarded: test_access.Guarded, java: JavaClients, ours: Any, signed: None, *, is_java: bool
+) -> None:
+    at, other = guarded.both if is_java else guarded.both[::-1]
+    names = {"at": at, "other": other, "cluster": CLUSTER if is_java else "DefaultCluster"}
+    for words in GUARDED:
+        theirs = [word.format(**names, new="theirs") for word in words]
+        own = [word.format(**names, new="own") for word in words]
+        expected = fields(java.mqadmin(*theirs, "-n", guarded.name_servers).replace("theirs", "own"))
+        code, out, err = ours(guarded.name_servers, *own)
+        assert (code, err) == (0, ""), words
+        assert sorted(fields(out)) == sorted(expected), words
+
+
+def test_a_user_that_is_not_there_is_said(guarded: test_access.Guarded, ours: Any, signed: None) -> None:
+    at = guarded.ours
+    for words in (("getUser", "-u"), ("getAcl", "-s"), ("copyUser", "-f", at, "-t", at, "-u")):
+        given = (*words, "nobody") if words[0].startswith("copy") else (*words, "nobody", "-b", at)
+        code, out, err = ours(guarded.name_servers, *given)
+        assert (code, out) == (1, "")
+        assert "nobody" in err or "subject is not exist" in err
+    code, _, err = ours(guarded.name_servers, "updateUser", "-b", at, "-u", "x", "-s", "off")
+    assert code == 2
+    assert "one of enable, disable" in err
+
+
 def test_every_subcommand_of_the_table_is_tried_here_or_says_why_it_is_not_there() -> None:
-    tried = {words[0] for words in (*READING, *CHANGING)}
+    tried = {words[0] for words in (*READING, *OPTIONS, *CHANGING, *GUARDED)}
     assert {name for name, one in SUBCOMMANDS.items() if one.family} == tried
     assert all(one.reason for one in SUBCOMMANDS.values() if not one.family)

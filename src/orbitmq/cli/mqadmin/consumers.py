@@ -85,7 +85,7 @@ async def find_progress(clients: ClusterClients, group: str, topic: str = "", cl
     return Progress(queues, rate)
 
 
-async def _connections(
+async def find_connections(
     clients: ClusterClients, group: str, address: str = ""
 ) -> tuple[tuple[ClientConnection, ...], ConsumerInfo]:
     """Return a group's clients as one broker knows them.
@@ -110,7 +110,7 @@ async def consumer_progress(clients: ClusterClients, given: Given) -> Result:
 async def _progress_of_one(clients: ClusterClients, group: str, given: Given) -> Result:
     found = await find_progress(clients, group, given.text("topicName"), given.text("cluster"))
     if not found.queues:
-        await _connections(clients, group)  # it says so where none is online, either
+        await find_connections(clients, group)  # it says so where none is online, either
     owners = await _owners(clients, group) if given.flag("showClientIP") else None
     titles = ["#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset"]
     lines = [_progress_line(titles, None if owners is None else "#Client IP", ["#Diff", "#Inflight"]) + "#LastTime"]
@@ -155,8 +155,8 @@ def _seconds(at_ms: int) -> str:
 async def _owners(clients: ClusterClients, group: str) -> dict[MessageQueue, str]:
     """Return for each queue the host of the client that reads it; empty when no client tells."""
     try:
-        found, _ = await _connections(clients, group)
-        infos = {client.client_id: await _running_info(clients, group, client.client_id) for client in found}
+        found, _ = await find_connections(clients, group)
+        infos = {client.client_id: await running_info(clients, group, client.client_id) for client in found}
     except OrbitError:
         return {}
     return {queue: name.partition("@")[0] for name, info in infos.items() for queue in info.info.queues}
@@ -176,7 +176,7 @@ async def _progress_of_all(clients: ClusterClients) -> Result:
             except OrbitError:
                 shown |= {"rate": 0, "behind": 0}
             try:
-                found, info = await _connections(clients, group)
+                found, info = await find_connections(clients, group)
             except OrbitError:
                 return shown
             kind = "PULL" if info.consume_type is ConsumeType.PULL else "PUSH"
@@ -197,7 +197,7 @@ async def _progress_of_all(clients: ClusterClients) -> Result:
 async def consumer_connection(clients: ClusterClients, given: Given) -> Result:
     """Show the clients of a group and what they subscribe to."""
     group = given.text("consumerGroup")
-    found, info = await _connections(clients, group, given.text("brokerAddr"))
+    found, info = await find_connections(clients, group, given.text("brokerAddr"))
 
     def line(*cells: object) -> str:
         return " ".join(cell(width, value) for width, value in zip((-36, -22, -10, 0), cells, strict=True))
@@ -256,7 +256,7 @@ async def broker_consume_stats(clients: ClusterClients, given: Given) -> Result:
     return Result([*lines, "", f"Diff Total: {total}"], {"queues": rows, "behind": total})
 
 
-class _Told(NamedTuple):
+class Told(NamedTuple):
     """What a client says of itself, the queues that it pops from, and what its program adds."""
 
     info: RunningInfo
@@ -264,13 +264,18 @@ class _Told(NamedTuple):
     user_info: Mapping[str, str] | None
 
 
-async def _running_info(clients: ClusterClients, group: str, client_id: str, *, with_stacks: bool = False) -> _Told:
+async def running_info(clients: ClusterClients, group: str, client_id: str, *, with_stacks: bool = False) -> Told:
+    """Ask a client of a group for everything that it says of itself.
+
+    Raises:
+        ClientError: no broker knows the client, or it does not answer.
+    """
     header = GetRunningInfo(consumer_group=group, client_id=client_id, jstack_enable=with_stacks)
     body = (await ask_first(clients, await group_route(clients, group), header)).body
 
-    def parse(document: dict[str, Any]) -> _Told:
+    def parse(document: dict[str, Any]) -> Told:
         pops = {parse_queue(dict(key)): found for key, found in (document.get("mqPopTable") or {}).items()}
-        return _Told(decode_running_info(body), pops, document.get("userConsumerInfo"))
+        return Told(decode_running_info(body), pops, document.get("userConsumerInfo"))
 
     return parse_body("running info", body, parse)
 
@@ -281,9 +286,9 @@ async def consumer_status(clients: ClusterClients, given: Given) -> Result:
     The files lie in a directory that is named by the time, in the one that the command runs in.
     """
     group, client_id, has_stacks = given.text("consumerGroup"), given.text("clientId"), "jstack" in given
-    found, _ = await _connections(clients, group, given.text("brokerAddr"))
+    found, _ = await find_connections(clients, group, given.text("brokerAddr"))
     if client_id:
-        told = await _running_info(clients, group, client_id, with_stacks=has_stacks)
+        told = await running_info(clients, group, client_id, with_stacks=has_stacks)
         return Result(_status_text(told), _status_document(client_id, told))
     directory = Path(str(time.time_ns() // 1_000_000))
 
@@ -291,10 +296,10 @@ async def consumer_status(clients: ClusterClients, given: Given) -> Result:
         return " ".join(cell(width, value) for width, value in zip((-10, -40, -20, 0), cells, strict=True))
 
     lines, problems = [line("#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile")], []
-    infos: dict[str, _Told] = {}
+    infos: dict[str, Told] = {}
     for client in found:
         try:
-            told = await _running_info(clients, group, client.client_id, with_stacks=has_stacks)
+            told = await running_info(clients, group, client.client_id, with_stacks=has_stacks)
         except OrbitError as error:
             problems.append(str(error))
             continue
@@ -307,7 +312,7 @@ async def consumer_status(clients: ClusterClients, given: Given) -> Result:
     return Result(lines, [_status_document(name, told) for name, told in infos.items()], problems)
 
 
-def _findings(infos: Mapping[str, _Told]) -> list[str]:
+def _findings(infos: Mapping[str, Told]) -> list[str]:
     now_ms = time.time_ns() // 1_000_000
     first = infos[min(infos)].info
     subscriptions = {
@@ -340,7 +345,7 @@ def _started_at_ms(info: RunningInfo) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _status_text(told: _Told) -> list[str]:
+def _status_text(told: Told) -> list[str]:
     """Return what a client says of itself as Java prints it (ConsumerRunningInfo.formatString)."""
     info, wide = told.info, (-64, -32, -4, -20)
 
@@ -415,7 +420,7 @@ def _pop_text(state: Mapping[str, Any]) -> str:
     )
 
 
-def _status_document(client_id: str, told: _Told) -> dict[str, Any]:
+def _status_document(client_id: str, told: Told) -> dict[str, Any]:
     info = told.info
 
     def of(queue: MessageQueue) -> dict[str, Any]:

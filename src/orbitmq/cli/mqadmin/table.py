@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
+"""`checkMsgSendRT` is the function check_msg_send_rt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,11 @@ class Subcommand:
 
 
 def _options(text: str) -> tuple[Option, ...]:
-    """Parse options as `t:topic=!`: short and long name, `=` for a value, `!` for one that is required."""
+    """Parse options as `t:topic=!`: short and long name, `=` for a value, `!` for one that is required; `_` is a blank."""
     found = []
     for word in text.split():
         short, _, rest = word.partition(":")
-        long = rest.rstrip("=!")
+        long = rest.rstrip("=!").replace("_", " ")
         found.append(Option(short, long, "=" in rest, "!" in rest))
     return tuple(found)
 
@@ -217,6 +218,171 @@ SUBCOMMANDS: Mapping[str, Subcommand] = dict(
             "offsets",
             "Let a group go on in a topic where another one is.",
             "s:srcGroup=! d:destGroup=! t:topic=! o:offline=",
+        ),
+        # Messages
+        _row(
+            "queryMsgById",
+            "messages",
+            "Show messages by their ids; with -g and -d let a client consume them, with -s true send them again.",
+            "t:topic=! i:msgId=! g:consumerGroup= d:clientId= s:sendMessage= u:unitName= f:bodyFormat= c:cluster=",
+        ),
+        _row(
+            "queryMsgByKey",
+            "messages",
+            "List the messages of a key.",
+            "t:topic=! k:msgKey=! b:beginTimestamp= e:endTimestamp= m:maxNum= c:cluster=",
+        ),
+        _row(
+            "queryMsgByUniqueKey",
+            "messages",
+            "Show the message of a client's id; with -a all of them, with -g and -d let a client consume it.",
+            "i:msgId=! g:consumerGroup= d:clientId= t:topic=! a:showAll c:cluster=",
+        ),
+        _row(
+            "queryMsgByOffset",
+            "messages",
+            "Show the message at an offset of a queue.",
+            "t:topic=! b:brokerName=! i:queueId=! o:offset=! f:bodyFormat=!",
+        ),
+        _row(
+            "queryMsgTraceById",
+            "messages",
+            "Show what producers and consumers have traced of a message.",
+            "i:msgId=! t:traceTopic= b:beginTimestamp= e:endTimestamp= c:maxNum=",
+            alias="QueryMsgTraceById",
+        ),
+        _row(
+            "printMsg",
+            "messages",
+            "Print the messages of every queue of a topic.",
+            "t:topic=! c:charsetName= s:subExpression= b:beginTimestamp= e:endTimestamp= d:printBody= l:lmqParentTopic=",
+        ),
+        _row(
+            "printMsgByQueue",
+            "messages",
+            "Print the messages of one queue with -p true, or count them by tag with -f true.",
+            "t:topic=! a:brokerName=! i:queueId=! c:charsetName= s:subExpression= b:beginTimestamp= e:endTimestamp= "
+            "p:print_msg= d:printBody= f:calculate=",
+        ),
+        _row(
+            "consumeMessage",
+            "messages",
+            "Read messages of a topic, of one queue with -b and -i, and commit nothing.",
+            "t:topic=! b:brokerName= i:queueId= o:offset= g:consumerGroup= s:beginTimestamp= e:endTimestamp= "
+            "c:MessageNumber=",
+        ),
+        _row(
+            "queryCq",
+            "messages",
+            "Show entries of a consume queue.",
+            "t:topic=! q:queue=! i:index=! c:count= b:broker= g:consumer=",
+        ),
+        _row(
+            "sendMessage",
+            "sending",
+            "Send one message: to any queue, to a broker's with -b, to one of them with -i.",
+            "t:topic=! p:body=! k:key= c:tags= b:broker= i:qid= m:msgTraceEnable=",
+        ),
+        _row(
+            "sendMsgStatus",
+            "sending",
+            "Send messages to the topic of a broker's name, and show how long each took.",
+            "b:brokerName=! s:messageSize= c:count=",
+        ),
+        _row(
+            "checkMsgSendRT",
+            "sending",
+            "Send messages to a topic's queues, and show how long each took.",
+            "t:topic=! a:amount= s:size=",
+        ),
+        _row(
+            "clusterRT",
+            "sending",
+            "Send messages to every broker, and show how long they took; with -i again and again.",
+            "a:amount= s:size= c:cluster= p:print_log= m:machine_room= i:interval=",
+        ),
+        # Users and rules
+        _row(
+            "createUser",
+            "auth",
+            "Make a user.",
+            "c:clusterName= b:brokerAddr= u:username=! p:password=! t:userType=",
+            _B_OR_C,
+        ),
+        _row(
+            "updateUser",
+            "auth",
+            "Change a user's password, type or status.",
+            "c:clusterName= b:brokerAddr= u:username=! p:password= t:userType= s:userStatus=",
+            _B_OR_C,
+        ),
+        _row(
+            "deleteUser",
+            "auth",
+            "Delete a user and its rules.",
+            "c:clusterName= b:brokerAddr= u:username=!",
+            _B_OR_C,
+        ),
+        _row(
+            "getUser",
+            "auth",
+            "Show a user.",
+            "b:brokerAddr= c:clusterName= u:username=",
+            _B_OR_C,
+        ),
+        _row(
+            "listUser",
+            "auth",
+            "List users, with -f those whose names contain a text.",
+            "b:brokerAddr= c:clusterName= f:filter=",
+            _B_OR_C,
+        ),
+        _row(
+            "copyUser",
+            "auth",
+            "Copy users from one broker to another.",
+            "f:fromBroker=! t:toBroker=! u:usernames=",
+        ),
+        _row(
+            "createAcl",
+            "auth",
+            "Add rules to a subject's.",
+            "c:clusterName= b:brokerAddr= s:subject=! r:resources=! a:actions=! i:sourceIp= d:decision=!",
+            _B_OR_C,
+        ),
+        _row(
+            "updateAcl",
+            "auth",
+            "Change a subject's rules about some resources.",
+            "c:clusterName= b:brokerAddr= s:subject=! r:resources=! a:actions=! d:decision=! i:sourceIp=",
+            _B_OR_C,
+        ),
+        _row(
+            "deleteAcl",
+            "auth",
+            "Delete a subject's rules, or the one about a resource.",
+            "c:clusterName= b:brokerAddr= s:subject=! r:resources=",
+            _B_OR_C,
+        ),
+        _row(
+            "getAcl",
+            "auth",
+            "Show a subject's rules.",
+            "b:brokerAddr= c:clusterName= s:subject=",
+            _B_OR_C,
+        ),
+        _row(
+            "listAcl",
+            "auth",
+            "List rules, with -s and -r those of subjects and about resources that contain a text.",
+            "b:brokerAddr= c:clusterName= s:subject= r:resource=",
+            _B_OR_C,
+        ),
+        _row(
+            "copyAcl",
+            "auth",
+            "Copy rules from one broker to another.",
+            "f:fromBroker=! t:toBroker=! s:subjects=",
         ),
         # Clusters
         _row(
