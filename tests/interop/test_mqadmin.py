@@ -55,6 +55,14 @@ READING = [
     ("producerConnection", "-g", "{producers}", "-t", "{topic}"),
     ("getConsumerConfig", "-g", "{group}"),
     ("brokerConsumeStats", "-b", "{address}"),
+    ("statsAll", "-t", "{topic}"),
+    ("exportMetadata", "-c", "{cluster}", "-f", "{files}"),
+    ("exportMetadata", "-b", "{address}", "-t", "-f", "{files}"),
+    ("exportConfigs", "-c", "{cluster}", "-f", "{files}"),
+    ("exportMetrics", "-c", "{cluster}", "-f", "{files}"),
+    ("getColdDataFlowCtrInfo", "-b", "{address}"),
+    ("haStatus", "-b", "{address}"),
+    ("haStatus", "-c", "{cluster}"),
     ("queryMsgById", "-t", "{topic}", "-i", "{id}"),
     ("queryMsgById", "-t", "{topic}", "-i", "{offset_id}", "-f", "UTF-8"),
     ("queryMsgById", "-t", "{topic}", "-i", "{id}", "-g", "{group}", "-d", "{client}"),
@@ -161,6 +169,21 @@ CHANGING = [
     ("deleteSubGroup", "-b", "{address}", "-g", "{new}-ordered", "-r", "true"),
     ("deleteSubGroup", "-c", "{cluster}", "-g", "{new}"),
 ]
+REPLICATED = [
+    ("haStatus", "-c", "{cluster}"),
+    ("haStatus", "-b", "{slave}"),
+    ("getSyncStateSet", "-a", "{controller}", "-b", "{broker}"),
+    ("getSyncStateSet", "-a", "{controller}", "-c", "{cluster}"),
+    ("getBrokerEpoch", "-b", "{broker}"),
+    ("getBrokerEpoch", "-c", "{cluster}"),
+    ("getControllerMetaData", "-a", "{controller}"),
+    ("getControllerConfig", "-a", "{controller}"),
+    ("updateControllerConfig", "-a", "{controller}", "-k", "scanNotActiveBrokerInterval", "-v", "5000"),
+    ("resetMasterFlushOffset", "-b", "{slave}", "-o", "0"),
+    ("electMaster", "-a", "{controller}", "-b", "{member}", "-bn", "{broker}", "-c", "{cluster}"),
+    ("cleanBrokerMetadata", "-a", "{controller}", "-bn", "{broker}", "-c", "{cluster}", "-b", "3", "-l"),
+]
+"""Commands about replication, for three members of one broker name."""
 GUARDED = [
     ("createUser", "-b", "{at}", "-u", "{new}", "-p", "pw", "-t", "Normal"),
     ("updateUser", "-b", "{at}", "-u", "{new}", "-s", "disable"),
@@ -230,7 +253,11 @@ def names_of(java: JavaClients, servers: str, cluster: str, broker: str, address
             pass  # of its sending, and of its consumption
         ids = {"id": sent[0].message_id, "offset_id": sent[0].offset_message_id, "queue": str(sent[0].queue.queue_id)}
         names = ids | {"topic": topic, "group": group, "producers": producers, "client": consumer.client_id}
-        yield names | {"cluster": cluster, "broker": broker, "address": address}
+        files = java.home / broker
+        files.mkdir(exist_ok=True)
+        (files / "topics.json").write_text(json.dumps([{"topicName": f"{topic}-listed", "perm": 6}]))
+        (files / "groups.json").write_text(json.dumps([{"groupName": f"{topic}-listed"}]))
+        yield names | {"cluster": cluster, "broker": broker, "address": address, "files": str(files)}
         consumer.stop()
 
 
@@ -318,8 +345,10 @@ def test_a_reading_command_prints_what_javas_does(
     if words[0] == "brokerStatus":
         keys = [[line[: line.index(":")] if ":" in line else line[:1] for line in lines] for lines in (expected, found)]
         expected, found = keys  # its values go on meanwhile
-    if words[0].startswith(("queryMsgBy", "print", "consumeMessage")):
+    if words[0].startswith(("queryMsgBy", "print", "consumeMessage", "getCold")):
         expected, found = in_one_order(expected, java_names["group"]), in_one_order(found, java_names["group"])
+    if words[0] == "statsAll":
+        expected, found = ([line for line in text if java_names["group"] in line] for text in (expected, found))
     if words[0] == "allocateMQ":
         expected, found = shares(expected), shares(found)  # it shares queues in the order of a hash table
     if words[0] == "topicStatus":
@@ -398,10 +427,47 @@ def test_a_command_about_users_and_rules_prints_what_javas_does(
     for words in GUARDED:
         theirs = [word.format(**names, new="theirs") for word in words]
         own = [word.format(**names, new="own") for word in words]
-        expected = fields(java.mqadmin(*theirs, "-n", guarded.name_servers).replace("theirs", "own"))
+        printed = java.mqadmin(*theirs, "-n", guarded.name_servers).replace("theirs", "own")
         code, out, err = ours(guarded.name_servers, *own)
         assert (code, err) == (0, ""), words
-        assert sorted(fields(out)) == sorted(expected), words
+        expected, found = (
+            sorted(fields(text.replace(at, other))) for text in (printed, out)
+        )  # either is a cluster's first
+        assert found == expected, words
+
+
+def test_a_command_about_replication_prints_what_javas_does(java: JavaClients, ours: Any) -> None:
+    with LocalCluster.running(replicas=3) as cluster:
+        servers = cluster.name_servers
+        members: dict[str, str] = {}
+        while len(members) < 3:
+            _, out, _ = ours(servers, "--output", "json", "clusterList")
+            members = {str(row["id"]): row["address"] for row in json.loads(out)}
+        _, out, _ = ours(servers, "--output", "json", "getBrokerConfig", "-b", members["0"])
+        controllers = json.loads(out)[0]["settings"]["controllerAddr"].split(";")
+        names = {"cluster": "DefaultCluster", "broker": "broker-a", "slave": members["2"], "member": "2"}
+        for words in REPLICATED:
+            line = [word.format(**names, controller=controllers[0]) for word in words]
+            code, out, err = ours(servers, *line)
+            assert (code, err) == (0, ""), words
+            if words[0] not in ("electMaster", "cleanBrokerMetadata"):  # which succeed once
+                printed = java.mqadmin(*line, "-n", servers)
+                # Where there is no time, ours says none, and Java 1970.
+                expected, found = (
+                    sorted(line for line in fields(text) if not line[0].startswith("#Last")) for text in (printed, out)
+                )
+                assert found == expected, words
+
+
+def test_the_table_has_each_of_javas_subcommands_with_its_options(java: JavaClients) -> None:
+    listed = set(re.findall(r"^   (\S+) +\S", java.mqadmin(), re.MULTILINE)) - {"getConsumerStatus"}  # the tests' own
+    assert listed == set(SUBCOMMANDS)
+    for name in listed:
+        printed = java.mqadmin("help", name)
+        found = set(re.findall(r"^ *(?:-(\w+),)?--([\w ]*?\w) *(?:<arg>|  |$)", printed, re.MULTILINE))
+        own = {(option.short, option.long) for option in SUBCOMMANDS[name].options}
+        assert found - {("h", "help"), ("n", "namesrvAddr")} - own == set(), name
+        assert own - found == set(), name
 
 
 def test_a_user_that_is_not_there_is_said(guarded: test_access.Guarded, ours: Any, signed: None) -> None:
@@ -417,6 +483,6 @@ def test_a_user_that_is_not_there_is_said(guarded: test_access.Guarded, ours: An
 
 
 def test_every_subcommand_of_the_table_is_tried_here_or_says_why_it_is_not_there() -> None:
-    tried = {words[0] for words in (*READING, *OPTIONS, *CHANGING, *GUARDED)}
+    tried = {words[0] for words in (*READING, *OPTIONS, *CHANGING, *GUARDED, *REPLICATED)}
     assert {name for name, one in SUBCOMMANDS.items() if one.family} == tried
     assert all(one.reason for one in SUBCOMMANDS.values() if not one.family)
