@@ -1,4 +1,4 @@
-"""Statistics of all topics, many topics or groups at once, exports to files, and data that are no longer in memory.
+"""Statistics of all topics, lists of topics or groups, exports to files, and data that are no longer in memory.
 
 Exports go to the directory of -f; without it to `rocketmq/export` in the one for temporary files. `updateTopicList` and
 `updateSubGroupList` end with 1 where the file is not there or lists nothing, where Java ends with 0.

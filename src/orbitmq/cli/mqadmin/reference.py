@@ -1,4 +1,4 @@
-"""The reference page of mqadmin's subcommands, made of the table. Pure.
+"""The reference page of mqadmin's subcommands, made of the table.
 
 `python -m orbitmq.cli.mqadmin.reference > docs/reference/mqadmin.md` writes it.
 """
@@ -12,9 +12,8 @@ from orbitmq.cli.mqadmin.table import SUBCOMMANDS, Subcommand
 _START = """\
 # mqadmin's subcommands
 
-`orbitmq mqadmin SUBCOMMAND` has the subcommands of Java's mqadmin 5.3.3, with its options and its output, and starts in a
-fraction of the time: there is no JVM. It works with Java's servers as well as with ours. `orbitmq mqadmin` lists the subcommands,
-`orbitmq mqadmin help SUBCOMMAND` shows the options of one.
+`orbitmq mqadmin clusterList` and so on are the subcommands of Java's mqadmin 5.3.3, with its options and its output. It works with Java's servers as well as with ours. `orbitmq mqadmin` lists the subcommands,
+`orbitmq mqadmin help clusterList` shows the options of one.
 
 Every subcommand takes `-n HOST:PORT[;HOST:PORT]` (`--namesrvAddr`), else the variable `NAMESRV_ADDR`. An access key is in the
 file that `ORBITMQ_SECURITY` names, where Java has `conf/tools.yml`.
@@ -24,7 +23,7 @@ file that `ORBITMQ_SECURITY` names, where Java has `conf/tools.yml`.
 - **Exit codes.** 0 when it is done, 1 when the answer is no or nothing was found, 2 when an option is wrong, 3 when no server answers;
   what is wrong is said on stderr. Java's mqadmin ends with 0 nearly always, and prints stack traces. An option that has no effect in
   Java's is refused.
-- **JSON.** `orbitmq mqadmin --output json SUBCOMMAND ...` prints one JSON document with all that the subcommand knows.
+- **JSON.** `orbitmq mqadmin --output json clusterList` prints one JSON document with all that the subcommand knows.
 - **Times.** They are of this machine's time zone, as Java prints them; ages and rates are those of the moment, so two runs differ.
 
 """
