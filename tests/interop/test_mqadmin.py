@@ -454,6 +454,10 @@ def test_a_command_about_replication_prints_what_javas_does(java: JavaClients, o
             members = {str(row["id"]): row["address"] for row in json.loads(out)}
         _, out, _ = ours(servers, "--output", "json", "getBrokerConfig", "-b", members["0"])
         controllers = json.loads(out)[0]["settings"]["controllerAddr"].split(";")
+        in_sync = 0
+        while in_sync < 3:
+            _, out, _ = ours(servers, "--output", "json", "getSyncStateSet", "-a", controllers[0], "-b", "broker-a")
+            in_sync = len(json.loads(out)[0]["in_sync"])
         names = {"cluster": "DefaultCluster", "broker": "broker-a", "slave": members["2"], "member": "2"}
         for words in REPLICATED:
             line = [word.format(**names, controller=controllers[0]) for word in words]
