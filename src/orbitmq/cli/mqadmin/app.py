@@ -93,7 +93,7 @@ def _show(result: Result, is_json: bool) -> None:
         show_json(dict(result.rows) if isinstance(result.rows, dict) else list(result.rows))
     else:
         for line in result.lines:
-            print(printable(line))
+            print("\t".join(map(printable, line.split("\t"))))
     for problem in result.problems:
         say(f"orbitmq: {printable(problem)}")
 

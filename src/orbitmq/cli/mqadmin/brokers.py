@@ -94,7 +94,7 @@ async def producer(clients: ClusterClients, given: Given) -> Result:
             lines.append(f"producer group ({group}) instances are empty")
         for info in infos:
             seen = datetime.fromtimestamp(info.seen_at_ms / 1000, UTC).astimezone()
-            version = _VERSIONS.get(info.version, str(info.version))
+            version = version_name(info.version)
             text = (
                 f"clientId={info.client_id},remoteIP=/{info.address}, language={info.language}, "
                 f"version={info.version}, lastUpdateTimestamp={info.seen_at_ms}"
@@ -102,6 +102,11 @@ async def producer(clients: ClusterClients, given: Given) -> Result:
             lines.append(f"producer group ({group}) instance : {text}")
             rows.append({"group": group, **info._asdict(), "version_name": version, "seen": seen.isoformat()})
     return Result(lines, rows)
+
+
+def version_name(number: int) -> str:
+    """Return a release's name as Java writes it (MQVersion.getVersionDesc); a number that has none is its own name."""
+    return _VERSIONS.get(number, str(number))
 
 
 async def clean_unused_topic(clients: ClusterClients, given: Given) -> Result:

@@ -16,8 +16,9 @@ from orbitmq.admin.topics import TopicChange, create_header, parse_attribute_cha
 from orbitmq.cli.mqadmin.nameservers import ORDER_NAMESPACE, ask_each
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, cell, row
-from orbitmq.errors import InvalidArgument, OrbitError
-from orbitmq.model.route import MASTER_ID, MessageQueue, TopicRoute
+from orbitmq.cli.mqadmin.targets import given_masters
+from orbitmq.errors import OrbitError
+from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, Perm, TopicConfig, check_name
 from orbitmq.net.pool import expect
 from orbitmq.wire.bodies.heartbeat import queue_document
@@ -130,7 +131,7 @@ async def update_topic(clients: ClusterClients, given: Given) -> Result:
         order=given.flag("order"),
         attributes=_attributes(given.text("attributes")),
     )
-    masters = await _masters(clients, given)
+    masters = await given_masters(clients, given)
     lines, rows = [], []
     for address in masters.values():
         answer = await clients.pool.request(address, create_header(config), timeout_ms=clients.timeout_ms)
@@ -150,7 +151,7 @@ async def update_topic_perm(clients: ClusterClients, given: Given) -> Result:
     """Change a topic's permission, on one broker or on a cluster's masters."""
     topic, perm = given.text("topic"), given.number("perm", 0)
     lines, rows = [], []
-    for name, address in (await _masters(clients, given)).items():
+    for name, address in (await given_masters(clients, given)).items():
         (before,) = (await clients.admin.topic_configs(topic, broker=name)).values()
         await clients.admin.change_topic(topic, TopicChange(perm=perm), broker=name)
         lines.append(f"update topic perm from {before.perm} to {perm} in {address} success.")
@@ -187,25 +188,6 @@ async def allocate_mq(clients: ClusterClients, given: Given) -> Result:
     }
     document = {"result": shares}
     return Result([json.dumps(document, separators=(",", ":"))], document)
-
-
-async def _masters(clients: ClusterClients, given: Given) -> dict[str, str]:
-    """Return the masters that a change goes to, by name: the one at an address, or a cluster's.
-
-    Raises:
-        InvalidArgument: no master is registered at the address.
-    """
-    address = given.text("brokerAddr")
-    if not address:
-        return await clients.admin.masters(cluster=given.text("clusterName"))
-    info = await clients.admin.cluster_info()
-    found = {name: data.addresses[MASTER_ID] for name, data in info.brokers.items() if MASTER_ID in data.addresses}
-    masters = {name: at for name, at in found.items() if at == address}
-    if not masters:
-        raise InvalidArgument(
-            "brokerAddr", address, f"a master's: {', '.join(sorted(found.values())) or 'there is none'}"
-        )
-    return masters
 
 
 def _attributes(text: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from orbitmq.model.group import ConsumerInfo, MessageModel, Subscription
+from orbitmq.model.group import ConsumeFrom, ConsumerInfo, ConsumeType, MessageModel, Subscription
 from orbitmq.model.topic import DataVersion
 from orbitmq.wire.bodies.document import (
     DOCUMENT_SIZE_MAX,
@@ -214,7 +214,9 @@ def decode_consumer_connections(body: bytes, group: str) -> tuple[tuple[ClientCo
         subscriptions = (document.get("subscriptionTable") or {}).values()
         info = ConsumerInfo(
             group=group,
+            consume_type=ConsumeType(document.get("consumeType") or ConsumeType.PUSH),
             message_model=MessageModel(document.get("messageModel") or MessageModel.CLUSTERING),
+            consume_from=ConsumeFrom(document.get("consumeFromWhere") or ConsumeFrom.LAST),
             subscriptions=tuple(map(parse_subscription, subscriptions)),
         )
         return tuple(map(_parse_connection, document.get("connectionSet") or ())), info
@@ -225,6 +227,19 @@ def decode_consumer_connections(body: bytes, group: str) -> tuple[tuple[ClientCo
 def encode_producer_connections(clients: Iterable[ClientConnection]) -> bytes:
     """Encode the answer to GET_PRODUCER_CONNECTION_LIST."""
     return orjson.dumps({"connectionSet": [_connection_document(client) for client in clients]})
+
+
+def decode_producer_connections(body: bytes) -> tuple[ClientConnection, ...]:
+    """Decode the answer to GET_PRODUCER_CONNECTION_LIST.
+
+    Raises:
+        HeaderError: the body is no such answer.
+    """
+    return parse_body(
+        "producer connections",
+        body,
+        lambda document: tuple(map(_parse_connection, document.get("connectionSet") or ())),
+    )
 
 
 def encode_group_list(groups: Iterable[str]) -> bytes:

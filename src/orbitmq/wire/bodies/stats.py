@@ -12,8 +12,8 @@ import orjson
 
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire import fastjson
-from orbitmq.wire.bodies.document import number, parse_body
-from orbitmq.wire.bodies.topics import QueueProgress, consume_stats_document
+from orbitmq.wire.bodies.document import number, parse_body, text
+from orbitmq.wire.bodies.topics import QueueProgress, consume_stats_document, parse_consume_stats
 
 
 class BrokerStatsItem(NamedTuple):
@@ -87,6 +87,23 @@ def encode_broker_consume_stats(address: str, groups: Mapping[str, Iterable[Topi
     return fastjson.dumps_loose(
         {"brokerAddr": address, "consumeStatsList": listed, "totalDiff": behind, "totalInflightDiff": in_flight}
     )
+
+
+def decode_broker_consume_stats(body: bytes) -> tuple[dict[str, list[dict[MessageQueue, QueueProgress]]], int]:
+    """Decode the answer to GET_BROKER_CONSUME_STATS: each group's places by topic, and the sum of what they lack.
+
+    Raises:
+        HeaderError: the body is no such answer.
+    """
+
+    def parse(document: dict[str, Any]) -> tuple[dict[str, list[dict[MessageQueue, QueueProgress]]], int]:
+        groups: dict[str, list[dict[MessageQueue, QueueProgress]]] = {}
+        for part in document.get("consumeStatsList") or ():
+            for group, topics in part.items():
+                groups.setdefault(text(group), []).extend(map(parse_consume_stats, topics))
+        return groups, number(document.get("totalDiff") or 0)
+
+    return parse_body("broker consume stats", body, parse)
 
 
 class SlaveStatus(NamedTuple):

@@ -169,19 +169,25 @@ def consume_stats_document(stats: Mapping[MessageQueue, QueueProgress], consume_
 
 def decode_consume_stats(body: bytes) -> dict[MessageQueue, QueueProgress]:
     """Decode the answer to GET_CONSUME_STATS."""
-    return parse_body(
-        "consume stats",
-        body,
-        lambda document: {
-            parse_queue(dict(key)): QueueProgress(
-                number(found["brokerOffset"]),
-                number(found["consumerOffset"]),
-                number(found.get("pullOffset", 0)),
-                number(found.get("lastTimestamp", 0)),
-            )
-            for key, found in (document.get("offsetTable") or {}).items()
-        },
-    )
+    return parse_body("consume stats", body, parse_consume_stats)
+
+
+def parse_consume_stats(document: Mapping[str, Any]) -> dict[MessageQueue, QueueProgress]:
+    """Build a group's places from their JSON object."""
+    return {
+        parse_queue(dict(key)): QueueProgress(
+            number(found["brokerOffset"]),
+            number(found["consumerOffset"]),
+            number(found.get("pullOffset", 0)),
+            number(found.get("lastTimestamp", 0)),
+        )
+        for key, found in (document.get("offsetTable") or {}).items()
+    }
+
+
+def decode_consume_rate(body: bytes) -> float:
+    """Decode how many messages a second a group gets, of the answer to GET_CONSUME_STATS."""
+    return parse_body("consume stats", body, lambda document: float(document.get("consumeTps") or 0))
 
 
 def _parse_topic_table(document: dict[str, Any]) -> TopicTable:

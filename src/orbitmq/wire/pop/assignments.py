@@ -84,6 +84,20 @@ def decode_request_mode(body: bytes) -> RequestMode:
     return parse_body("message request mode", body, _parse_mode, size_max=BODY_SIZE_MAX)
 
 
+def encode_request_mode(mode: RequestMode) -> bytes:
+    """Encode the mode that an administrator sets."""
+    return orjson.dumps(_mode_document(mode))
+
+
+def _mode_document(mode: RequestMode) -> dict[str, Any]:
+    return {
+        "consumerGroup": mode.group,
+        "mode": mode.mode,
+        "popShareQueueNum": mode.share_queue_count,
+        "topic": mode.topic,
+    }
+
+
 def _parse_mode(document: Mapping[str, Any]) -> RequestMode:
     mode = text(document.get("mode", PULL))
     if mode not in (PULL, POP):
@@ -97,12 +111,7 @@ def format_request_modes(modes: Iterable[RequestMode]) -> bytes:
     """Return the content of messageRequestMode.json."""
     table: dict[str, dict[str, Any]] = {}
     for mode in modes:
-        table.setdefault(mode.topic, {})[mode.group] = {
-            "consumerGroup": mode.group,
-            "mode": mode.mode,
-            "popShareQueueNum": mode.share_queue_count,
-            "topic": mode.topic,
-        }
+        table.setdefault(mode.topic, {})[mode.group] = _mode_document(mode)
     return orjson.dumps({"messageRequestModeMap": table})
 
 

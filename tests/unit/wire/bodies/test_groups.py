@@ -73,6 +73,8 @@ def test_connections_of_consumers_name_the_groups_manner_and_subscriptions() -> 
     assert document["consumeFromWhere"] == "CONSUME_FROM_LAST_OFFSET"
     assert document["subscriptionTable"]["t"]["subString"] == "*"
     assert orjson.loads(groups.encode_producer_connections([client])) == {"connectionSet": [connection]}
+    assert groups.decode_producer_connections(groups.encode_producer_connections([client])) == (client,)
+    assert groups.decode_producer_connections(b"{}") == ()
 
 
 def test_a_list_of_groups_round_trips_and_may_be_left_out() -> None:

@@ -13,6 +13,7 @@ from orbitmq.wire.bodies.stats import (
     BrokerStatsData,
     BrokerStatsItem,
     TopicProgress,
+    decode_broker_consume_stats,
     decode_stats,
     encode_broker_consume_stats,
     encode_replication_status,
@@ -60,3 +61,10 @@ def test_the_sums_are_those_of_all_queues() -> None:
 def test_a_master_without_slaves_looks_as_javas_does() -> None:
     java = orjson.loads(golden("907-get-broker-ha-status-answer").body)
     assert orjson.loads(encode_replication_status(java["masterCommitLogMaxOffset"])) == java
+
+
+def test_the_places_of_all_groups_round_trip() -> None:
+    queue, place = MessageQueue("t", "a", 0), QueueProgress(5, 2, 3, 9)
+    body = encode_broker_consume_stats("a:1", {"g": [TopicProgress({queue: place})], "idle": []})
+    assert decode_broker_consume_stats(body) == ({"g": [{queue: place}], "idle": []}, 3)
+    assert decode_broker_consume_stats(b"{}") == ({}, 0)

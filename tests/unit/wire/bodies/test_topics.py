@@ -77,6 +77,8 @@ def test_rates_are_zero_where_they_are_not_measured():
     assert b'"consumeTps":0.0' in topics.encode_consume_stats({})
     assert b'"topicPutTps":2.5' in topics.encode_topic_stats({}, 2.5)
     assert b'"consumeTps":2.5' in topics.encode_consume_stats({}, 2.5)
+    assert topics.decode_consume_rate(topics.encode_consume_stats({}, 2.5)) == 2.5
+    assert topics.decode_consume_rate(b"{}") == 0.0
 
 
 @pytest.mark.parametrize(

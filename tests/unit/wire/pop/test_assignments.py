@@ -13,6 +13,7 @@ from orbitmq.wire.pop.assignments import (
     decode_assignment_query,
     decode_request_mode,
     encode_assignments,
+    encode_request_mode,
     format_request_modes,
     parse_request_modes,
 )
@@ -28,6 +29,7 @@ def test_bodies_travel_as_java_writes_them():
     assert encode_assignments([MessageQueue("t", "b", -1)], "POP") == JAVA_ANSWER
     assert encode_assignments(None, "POP") == b"{}"
     assert decode_request_mode(JAVA_MODE) == RequestMode("t", "g", "POP", 2)
+    assert decode_request_mode(encode_request_mode(RequestMode("t", "g", "POP", 2))) == RequestMode("t", "g", "POP", 2)
 
 
 def test_modes_are_kept_as_java_keeps_them():

@@ -1,0 +1,291 @@
+"""Users and their rules (ACL 2.0). What is changed in a cluster goes to its masters and its slaves.
+
+Where Java says nothing and ends with 0, ours says what is wrong and ends with 1: a user or a subject that is not there. A
+word that is no type, status, action or decision is refused, where Java sends it and brokers leave it out.
+
+Source: Java org.apache.rocketmq.tools.command.auth of 5.3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.cli.mqadmin.brokers import cluster_brokers
+from orbitmq.cli.mqadmin.parsing import Given
+from orbitmq.cli.mqadmin.result import Result, row
+from orbitmq.cli.mqadmin.targets import ask
+from orbitmq.errors import ClientError, InvalidArgument
+from orbitmq.model.access import (
+    AccessDecision,
+    AccessRule,
+    Acl,
+    Action,
+    Policy,
+    PolicyType,
+    User,
+    UserStatus,
+    UserType,
+    by_name,
+    parse_resource,
+)
+from orbitmq.model.route import MASTER_ID
+from orbitmq.wire.bodies.access import (
+    UserChange,
+    acl_document,
+    decode_acl,
+    decode_acls,
+    decode_user,
+    decode_users,
+    encode_acl,
+    encode_user_change,
+)
+from orbitmq.wire.headers import (
+    CreateAcl,
+    CreateUser,
+    DeleteAcl,
+    DeleteUser,
+    GetAcl,
+    GetUser,
+    ListAcls,
+    ListUsers,
+    UpdateAcl,
+    UpdateUser,
+)
+
+E = TypeVar("E", bound=StrEnum)
+_USER_WIDTHS = (-16, -22, -22, -22)
+_USER_TITLES = ("#UserName", "#Password", "#UserType", "#UserStatus")
+_ACL_WIDTHS = (-16, -10, -22, -20, -24, -10)
+_ACL_TITLES = ("#Subject", "#PolicyType", "#Resource", "#Actions", "#SourceIp", "#Decision")
+
+
+async def _addresses(clients: ClusterClients, given: Given, *, with_slaves: bool) -> list[str]:
+    """Return the broker that is named, or a cluster's masters, with its slaves where these change as well.
+
+    Raises:
+        ClientError: the cluster has none.
+    """
+    if "brokerAddr" in given:
+        return [given.text("brokerAddr")]
+    found = [
+        address
+        for data in await cluster_brokers(clients, given)
+        for broker_id, address in sorted(data.addresses.items())
+        if with_slaves or broker_id == MASTER_ID
+    ]
+    if not found:
+        raise ClientError(f"the cluster {given.text('clusterName')} has no master now")
+    return found
+
+
+def _word(kind: type[E], given: Given, name: str) -> E | None:
+    return _member(kind, name, given.text(name)) if name in given else None
+
+
+def _member(kind: type[E], name: str, text: str) -> E:
+    found = by_name(kind, text.strip())
+    if found is None:
+        raise InvalidArgument(f"--{name}", text, f"one of {', '.join(kind)}")
+    return found
+
+
+async def _change(clients: ClusterClients, given: Given, word: str, what: str, header: object, body: bytes) -> Result:
+    addresses = await _addresses(clients, given, with_slaves=True)
+    for address in addresses:
+        await ask(clients, address, header, body)
+    return Result(
+        [f"{word} {what} to {address} success." for address in addresses],
+        [{"address": address} for address in addresses],
+    )
+
+
+async def create_user(clients: ClusterClients, given: Given) -> Result:
+    """Make a user."""
+    name = given.text("username")
+    change = UserChange(given.text("password"), _word(UserType, given, "userType"))
+    return await _change(clients, given, "create", "user", CreateUser(username=name), encode_user_change(name, change))
+
+
+async def update_user(clients: ClusterClients, given: Given) -> Result:
+    """Change a user's password, type or status."""
+    said = [name for name in ("password", "userType", "userStatus") if name in given]
+    if len(said) != 1:
+        raise InvalidArgument("updateUser", ", ".join(said) or "none", "one of --password, --userType, --userStatus")
+    name = given.text("username")
+    change = UserChange(
+        given.text("password") if "password" in given else None,
+        _word(UserType, given, "userType"),
+        _word(UserStatus, given, "userStatus"),
+    )
+    return await _change(clients, given, "update", "user", UpdateUser(username=name), encode_user_change(name, change))
+
+
+async def delete_user(clients: ClusterClients, given: Given) -> Result:
+    """Delete a user and its rules."""
+    return await _change(clients, given, "delete", "user", DeleteUser(username=given.text("username")), b"")
+
+
+def _users(users: Iterable[User]) -> tuple[list[str], list[dict[str, Any]]]:
+    lines, rows = [row(zip(_USER_WIDTHS, _USER_TITLES, strict=True))], []
+    for user in users:
+        cells = (user.name, user.password, user.type, user.status)
+        lines.append(row(zip(_USER_WIDTHS, cells, strict=True)))
+        rows.append({"name": user.name, "password": user.password, "type": user.type, "status": user.status})
+    return lines, rows
+
+
+async def _user(clients: ClusterClients, address: str, name: str) -> User | None:
+    body = (await ask(clients, address, GetUser(username=name))).body
+    return decode_user(body) if body else None
+
+
+async def get_user(clients: ClusterClients, given: Given) -> Result:
+    """Show a user."""
+    name = given.text("username")
+    for address in await _addresses(clients, given, with_slaves=False):
+        user = await _user(clients, address, name)
+        if user is not None:
+            lines, rows = _users([user])
+            return Result(lines, rows[0])
+    raise ClientError(f"there is no user {name or 'without a name: give one with --username'}")
+
+
+async def list_user(clients: ClusterClients, given: Given) -> Result:
+    """List users, with -f those whose names contain a text."""
+    for address in await _addresses(clients, given, with_slaves=False):
+        body = (await ask(clients, address, ListUsers(filter=given.text("filter") or None))).body
+        users = decode_users(body)
+        if users:
+            lines, rows = _users(users)
+            return Result(lines if "brokerAddr" in given else [*lines, f"get user from {address} success."], rows)
+    return Result()
+
+
+async def copy_user(clients: ClusterClients, given: Given) -> Result:
+    """Copy users from one broker to another, all or those that are named."""
+    source, target = given.text("fromBroker"), given.text("toBroker")
+    names = [name.strip() for name in given.text("usernames").split(",") if name.strip()]
+    problems = []
+    users = []
+    if names:
+        for name in names:
+            user = await _user(clients, source, name)
+            if user is None:
+                problems.append(f"{source} has no user {name}")
+            else:
+                users.append(user)
+    else:
+        users = list(decode_users((await ask(clients, source, ListUsers())).body))
+    for user in users:
+        is_new = await _user(clients, target, user.name) is None
+        header = CreateUser(username=user.name) if is_new else UpdateUser(username=user.name)
+        body = encode_user_change(user.name, UserChange(user.password, user.type, user.status))
+        await ask(clients, target, header, body)
+    lines = [f"copy user of {user.name} from {source} to {target} success." for user in users]
+    return Result(lines, [{"name": user.name, "from": source, "to": target} for user in users], problems)
+
+
+def _parts(given: Given, name: str) -> list[str]:
+    return [part.strip() for part in given.text(name).split(",") if part.strip()]
+
+
+def _acl(given: Given) -> Acl:
+    """Return the rules that a command line describes: one for each resource."""
+    actions = tuple(_member(Action, "actions", part) for part in _parts(given, "actions"))
+    decision = _member(AccessDecision, "decision", given.text("decision"))
+    rules = []
+    for text in _parts(given, "resources"):
+        resource = parse_resource(text)
+        if resource is None:
+            raise InvalidArgument("--resources", text, "Topic:NAME, Group:NAME, Cluster:NAME or *")
+        rules.append(AccessRule(resource, actions, tuple(_parts(given, "sourceIp")), decision))
+    return Acl(given.text("subject"), (Policy(PolicyType.CUSTOM, tuple(rules)),))
+
+
+async def create_acl(clients: ClusterClients, given: Given) -> Result:
+    """Add rules to a subject's."""
+    acl = _acl(given)
+    return await _change(clients, given, "create", "acl", CreateAcl(subject=acl.subject), encode_acl(acl))
+
+
+async def update_acl(clients: ClusterClients, given: Given) -> Result:
+    """Change a subject's rules about some resources."""
+    acl = _acl(given)
+    return await _change(clients, given, "update", "acl", UpdateAcl(subject=acl.subject), encode_acl(acl))
+
+
+async def delete_acl(clients: ClusterClients, given: Given) -> Result:
+    """Delete a subject's rules, or the one about a resource."""
+    resource = given.text("resources") or None
+    header = DeleteAcl(subject=given.text("subject"), resource=resource)
+    return await _change(clients, given, "delete", "acl", header, b"")
+
+
+def _acl_lines(acls: Iterable[Acl]) -> list[str]:
+    lines = [row(zip(_ACL_WIDTHS, _ACL_TITLES, strict=True))]
+    for acl in acls:
+        rules = [(policy.type, rule) for policy in acl.policies for rule in policy.rules]
+        if not acl.policies:
+            lines.append(row(zip(_ACL_WIDTHS, (acl.subject, "", "", "", "", ""), strict=True)))
+        for kind, rule in rules:
+            actions = f"[{', '.join(rule.actions)}]"
+            ips = f"[{', '.join(rule.source_ips)}]" if rule.source_ips else "null"
+            cells = (acl.subject, kind, rule.resource, actions, ips, rule.decision)
+            lines.append(row(zip(_ACL_WIDTHS, cells, strict=True)))
+    return lines
+
+
+async def _rules(clients: ClusterClients, address: str, subject: str) -> Acl | None:
+    body = (await ask(clients, address, GetAcl(subject=subject))).body
+    return decode_acl(body) if body else None
+
+
+async def get_acl(clients: ClusterClients, given: Given) -> Result:
+    """Show a subject's rules."""
+    subject = given.text("subject")
+    lines: list[str] = []
+    rows = []
+    for address in await _addresses(clients, given, with_slaves=False):
+        acl = await _rules(clients, address, subject)
+        if acl is not None:
+            lines += _acl_lines([acl])
+            rows.append({"address": address, **acl_document(acl)})
+    return Result(lines, rows, [] if rows else [f"{subject or 'nothing'} has no rules"])
+
+
+async def list_acl(clients: ClusterClients, given: Given) -> Result:
+    """List rules, with -s and -r those of subjects, and about resources, that contain a text."""
+    header = ListAcls(subject_filter=given.text("subject") or None, resource_filter=given.text("resource") or None)
+    lines: list[str] = []
+    rows: list[dict[str, Any]] = []
+    for address in await _addresses(clients, given, with_slaves=False):
+        acls = decode_acls((await ask(clients, address, header)).body)
+        if acls:
+            lines += _acl_lines(acls)
+            rows += [{"address": address, **acl_document(acl)} for acl in acls]
+    return Result(lines, rows)
+
+
+async def copy_acl(clients: ClusterClients, given: Given) -> Result:
+    """Copy rules from one broker to another, all or those of the subjects that are named."""
+    source, target = given.text("fromBroker"), given.text("toBroker")
+    problems = []
+    acls = []
+    if "subjects" in given:
+        for subject in _parts(given, "subjects"):
+            acl = await _rules(clients, source, subject)
+            if acl is None:
+                problems.append(f"{source} has no rules of {subject}")
+            else:
+                acls.append(acl)
+    else:
+        acls = list(decode_acls((await ask(clients, source, ListAcls())).body))
+    for acl in acls:
+        is_new = await _rules(clients, target, acl.subject) is None
+        header = CreateAcl(subject=acl.subject) if is_new else UpdateAcl(subject=acl.subject)
+        await ask(clients, target, header, encode_acl(acl))
+    lines = [f"copy acl of {acl.subject} from {source} to {target} success." for acl in acls]
+    return Result(lines, [{"subject": acl.subject, "from": source, "to": target} for acl in acls], problems)

@@ -1,0 +1,639 @@
+"""Messages: found by id, key or offset, read queue by queue, and their traces.
+
+Where Java finds nothing, says nothing and ends with 0, ours says so and ends with 1. `queryMsgById -s true` sends a message with
+its sender's own properties and a new id, where Java's copy keeps the old id and what brokers wrote into it. Bodies are
+written to files as Java's are, in `rocketmq/msgbodys` of the directory for temporary files.
+
+Source: Java org.apache.rocketmq.tools.command.message and QueryConsumeQueueCommand of 5.3.3.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from orbitmq.admin.cluster_clients import READER_GROUP, ClusterClients
+from orbitmq.admin.messages import find_by_id, find_by_key
+from orbitmq.cli.mqadmin.consumers import find_connections, find_progress, running_info
+from orbitmq.cli.mqadmin.files import file_name, write_file
+from orbitmq.cli.mqadmin.offsets import time_ms
+from orbitmq.cli.mqadmin.parsing import Given
+from orbitmq.cli.mqadmin.result import Result, cell
+from orbitmq.cli.mqadmin.targets import addresses_of, ask, route_topic
+from orbitmq.cli.mqadmin.topics import time_text
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ClientError, InvalidArgument, OrbitError, RemoteRefused
+from orbitmq.model.group import SUBSCRIBE_ALL, ConsumeType, MessageModel
+from orbitmq.model.message import PropertyName, StoredMessage
+from orbitmq.model.route import MessageQueue, TopicRoute
+from orbitmq.model.topic import Perm
+from orbitmq.wire.bodies.document import parse_body
+from orbitmq.wire.command import Command
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import (
+    GetMaxOffset,
+    GetMinOffset,
+    OffsetResponse,
+    PullMessage,
+    PullResponse,
+    QueryConsumeQueue,
+    SearchOffset,
+)
+from orbitmq.wire.messages.message_id import offset_message_id
+from orbitmq.wire.messages.stored_messages import decode_answer
+
+_TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+_COUNT_MAX = 64
+_COPIES_MAX = 32
+_PULL_COUNT = 32
+_HAS_SUBSCRIPTION = 4
+"""A bit of a pull's system flag (Java: PullSysFlag)."""
+
+
+async def query_msg_by_id(clients: ClusterClients, given: Given) -> Result:
+    """Show messages by their ids; with -g and -d let a client consume them, with -s true send them again."""
+    if "unitName" in given:
+        raise InvalidArgument("--unitName", given.text("unitName"), "to be left out: our producers are of no unit")
+    charset = _charset(given, "bodyFormat")
+    lines: list[str] = []
+    rows: list[Any] = []
+    problems: list[str] = []
+    for message_id in filter(None, (part.strip() for part in given.text("msgId").split(","))):
+        message = await _by_id(clients, given, message_id)
+        if message is None:
+            problems.append(f"no message of the topic {given.text('topic')} has the id {message_id}")
+        elif "consumerGroup" in given and "clientId" in given:
+            result = await _consume_directly(clients, given, message)
+            lines, rows = [*lines, *result.lines], [*rows, result.rows]
+        elif "sendMessage" in given:
+            if given.flag("sendMessage"):
+                sent = await _send_again(clients, message)
+                lines.append(f"prepare resend msg. originalMsgId={message_id}{sent}")
+                rows.append({"id": message_id, "sent": sent})
+        else:
+            shown = await _show(clients, message, charset, has_offset_id=True)
+            lines, rows = [*lines, *shown.lines], [*rows, shown.rows]
+    return Result(lines, rows, problems)
+
+
+def _charset(given: Given, name: str) -> str | None:
+    import codecs
+
+    text = given.text(name)
+    if not text:
+        return None
+    try:
+        return codecs.lookup(text).name
+    except LookupError:
+        raise InvalidArgument(f"--{name}", text, "a character set, such as UTF-8") from None
+
+
+async def _by_id(clients: ClusterClients, given: Given, message_id: str) -> StoredMessage | None:
+    topic = given.text("topic")
+    route = await clients.admin.topic_route(route_topic(topic, given.text("cluster")))
+
+    async def tell(address: str, header: object) -> Command:
+        return await ask(clients, address, header)
+
+    return await find_by_id(route, tell, topic, message_id)
+
+
+async def _by_key(
+    clients: ClusterClients, topic: str, key: str, *, cluster: str = "", is_unique: bool = False, **limits: Any
+) -> list[StoredMessage]:
+    route = await clients.admin.topic_route(route_topic(topic, cluster))
+
+    async def tell(address: str, header: object) -> Command:
+        return await ask(clients, address, header)
+
+    return await find_by_key(route, tell, topic, key, is_unique=is_unique, **limits)
+
+
+async def _consume_directly(clients: ClusterClients, given: Given, message: StoredMessage) -> Result:
+    group, client_id = given.text("consumerGroup"), given.text("clientId")
+    told = await running_info(clients, group, client_id)
+    if told.info.properties.get("PROP_CONSUME_TYPE") != ConsumeType.PUSH:
+        raise ClientError(f"the client {client_id} is no push consumer: nothing can be given to it")
+    done = await clients.admin.consume_directly(group, client_id, message)
+    text = (
+        f"ConsumeMessageDirectlyResult [order={str(done.is_ordered).lower()}, "
+        f"autoCommit={str(done.auto_commit).lower()}, consumeResult={done.outcome}, "
+        f"remark={'null' if done.remark is None else done.remark}, spentTimeMills={done.spent_ms}]"
+    )
+    row = {"id": message.message_id, "client": client_id, "result": done.outcome, "remark": done.remark}
+    return Result([text], row | {"spent_ms": done.spent_ms})
+
+
+async def _send_again(clients: ClusterClients, message: StoredMessage) -> str:
+    from orbitmq.admin.dead_letters import own_properties
+    from orbitmq.cli.mqadmin.sending import result_text
+    from orbitmq.model.message import Message
+
+    if message.decode_error is not None:
+        raise ClientError(f"the body of {message.message_id} cannot be decoded: {message.decode_error}")
+    again = Message(
+        message.topic,
+        message.body,
+        message.tag,
+        message.keys,
+        own_properties(message.properties),
+        message.flag,
+        sharding_key=message.sharding_key,
+    )
+    async with clients.producer() as producer:
+        return result_text(await producer.send(again))
+
+
+async def _show(
+    clients: ClusterClients,
+    message: StoredMessage,
+    charset: str | None,
+    *,
+    has_offset_id: bool,
+    index: int = 0,
+) -> Result:
+    """Return a message as Java prints it, with what its topic's groups have done with it; write its body to a file."""
+    own_id = offset_message_id(message.store_host, message.physical_offset)
+    name = file_name(message.message_id or own_id) + (f"_{index}" if index else "")
+    path = Path(tempfile.gettempdir(), "rocketmq", "msgbodys", name)
+    write_file(path, message.body)
+    values = [("OffsetID:", own_id)] if has_offset_id else []
+    values += [
+        ("Topic:", message.topic),
+        ("Tags:", f"[{_or_null(message.tag)}]"),
+        ("Keys:", f"[{_or_null(message.properties.get(PropertyName.KEYS))}]"),
+        ("Queue ID:", str(message.queue_id)),
+        ("Queue Offset:", str(message.queue_offset)),
+        ("CommitLog Offset:", str(message.physical_offset)),
+        ("Reconsume Times:", str(message.reconsume_times)),
+        ("Born Timestamp:", time_text(message.born_at_ms)),
+        ("Store Timestamp:", time_text(message.stored_at_ms)),
+        ("Born Host:", str(message.born_host)),
+        ("Store Host:", str(message.store_host)),
+        ("System Flag:", str(message.sys_flag)),
+        ("Properties:", _properties_text(message.properties)),
+        ("Message Body Path:", str(path)),
+    ]
+    if charset is not None:
+        values.append(("Message Body:", message.body.decode(charset, errors="replace")))
+    lines = [f"{cell(-20, title)} {value}" for title, value in values]
+    tracks = await _tracks(clients, message)
+    lines += ["", "", *(_track_text(track) for track in tracks)] if tracks else ["", "", "WARN: No Consumer"]
+    document = {title.rstrip(":"): value for title, value in values}
+    document["Properties"] = dict(message.properties)  # type: ignore[assignment]
+    return Result(lines, document | {"Message ID": message.message_id, "Groups": tracks})
+
+
+def _or_null(text: str | None) -> str:
+    return "null" if text is None else text
+
+
+def _properties_text(properties: Mapping[str, str]) -> str:
+    return f"{{{', '.join(f'{key}={value}' for key, value in properties.items())}}}"
+
+
+class _TrackType(StrEnum):
+    """What a group has done with a message (Java: TrackType)."""
+
+    CONSUMED = "CONSUMED"
+    FILTERED = "CONSUMED_BUT_FILTERED"
+    PULL = "PULL"
+    NOT_YET = "NOT_CONSUME_YET"
+    NOT_ONLINE = "NOT_ONLINE"
+    BROADCASTING = "CONSUME_BROADCASTING"
+    UNKNOWN = "UNKNOWN"
+
+
+def _track_text(track: Mapping[str, Any]) -> str:
+    return (
+        f"MessageTrack [consumerGroup={track['group']}, trackType={track['type']}, "
+        f"exceptionDesc={_or_null(track['error'])}]"
+    )
+
+
+async def _tracks(clients: ClusterClients, message: StoredMessage) -> list[dict[str, Any]]:
+    """Return what each group of a message's topic has done with it."""
+    tracks = []
+    for group in await clients.admin.topic_groups(message.topic):
+        kind, error = _TrackType.UNKNOWN, None
+        try:
+            kind = await _track(clients, message, group)
+        except RemoteRefused as refusal:
+            error = f"CODE:{refusal.code} DESC:{refusal.remark}"
+            if refusal.code == ResponseCode.CONSUMER_NOT_ONLINE:
+                kind = _TrackType.NOT_ONLINE
+        except OrbitError as failure:
+            error = str(failure)
+        tracks.append({"group": group, "type": kind, "error": error})
+    return tracks
+
+
+async def _track(clients: ClusterClients, message: StoredMessage, group: str) -> _TrackType:
+    _, info = await find_connections(clients, group)
+    if info.consume_type is ConsumeType.PULL:
+        return _TrackType.PULL
+    if info.consume_type is not ConsumeType.PUSH:
+        return _TrackType.UNKNOWN
+    progress = await find_progress(clients, group)
+    if not progress.queues and info.message_model is MessageModel.BROADCASTING:
+        return _TrackType.BROADCASTING
+    place = progress.queues.get(MessageQueue(message.topic, message.broker_name, message.queue_id))
+    if place is None or place.consumer_offset <= message.queue_offset:
+        return _TrackType.NOT_YET
+    for subscription in info.subscriptions:
+        wants = not subscription.tags or message.tag in subscription.tags or SUBSCRIBE_ALL in subscription.tags
+        if subscription.topic == message.topic and not wants:
+            return _TrackType.FILTERED
+    return _TrackType.CONSUMED
+
+
+async def query_msg_by_key(clients: ClusterClients, given: Given) -> Result:
+    """List the messages of a key."""
+    topic, key = given.text("topic"), given.text("msgKey")
+    found = await _by_key(
+        clients,
+        topic,
+        key,
+        cluster=given.text("cluster"),
+        count_max=given.number("maxNum", _COUNT_MAX),
+        begin_ms=given.number("beginTimestamp", 0),
+        end_ms=given.number("endTimestamp", (1 << 63) - 1),
+    )
+    lines = [f"{cell(-50, '#Message ID')} {cell(4, '#QID')} {cell(40, '#Offset')}"]
+    lines += [f"{cell(-50, one.message_id)} {one.queue_id:4d} {one.queue_offset:40d}" for one in found]
+    rows = [{"id": one.message_id, "queue": one.queue_id, "offset": one.queue_offset} for one in found]
+    return Result(lines, rows, [] if found else [f"no message of the topic {topic} has the key {key}"])
+
+
+async def query_msg_by_unique_key(clients: ClusterClients, given: Given) -> Result:
+    """Show the message of a client's id; with -a all of them, with -g and -d let a client consume it."""
+    topic, message_id = given.text("topic"), given.text("msgId")
+    found = await _by_key(
+        clients, topic, message_id, cluster=given.text("cluster"), is_unique=True, count_max=_COPIES_MAX
+    )
+    if not found:
+        raise ClientError(f"no message of the topic {topic} has the id {message_id}")
+    if "consumerGroup" in given and "clientId" in given:
+        return await _consume_directly(clients, given, found[0])
+    lines: list[str] = []
+    rows: list[Any] = []
+    for index, message in enumerate(found if "showAll" in given else found[:1]):
+        shown = await _show(clients, message, None, has_offset_id=False, index=index)
+        lines, rows = [*lines, *shown.lines], [*rows, shown.rows]
+    return Result(lines, rows)
+
+
+class _Status(StrEnum):
+    """How a pull ended (Java: PullStatus)."""
+
+    FOUND = "FOUND"
+    NO_NEW = "NO_NEW_MSG"
+    NO_MATCH = "NO_MATCHED_MSG"
+    ILLEGAL = "OFFSET_ILLEGAL"
+
+
+_STATUSES = {
+    ResponseCode.SUCCESS: _Status.FOUND,
+    ResponseCode.PULL_NOT_FOUND: _Status.NO_NEW,
+    ResponseCode.PULL_RETRY_IMMEDIATELY: _Status.NO_MATCH,
+    ResponseCode.PULL_OFFSET_MOVED: _Status.ILLEGAL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Pulled:
+    status: _Status
+    next_offset: int
+    messages: Sequence[StoredMessage] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _QueueReader:
+    """Reads one queue and commits nothing."""
+
+    clients: ClusterClients
+    queue: MessageQueue
+    address: str
+    group: str = READER_GROUP
+    expression: str = SUBSCRIBE_ALL
+
+    async def bounds(self, begin: str = "", end: str = "") -> tuple[int, int]:
+        """Return from where to where the queue goes, or where it was at two times."""
+        queue = self.queue
+        first: object = GetMinOffset(topic=queue.topic, queue_id=queue.queue_id)
+        last: object = GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id)
+        if begin:
+            at_ms = time_ms("beginTimestamp", begin)
+            first = SearchOffset(topic=queue.topic, queue_id=queue.queue_id, timestamp_ms=at_ms)
+        if end:
+            at_ms = time_ms("endTimestamp", end)
+            last = SearchOffset(topic=queue.topic, queue_id=queue.queue_id, timestamp_ms=at_ms)
+        return await self._offset(first), await self._offset(last)
+
+    async def _offset(self, header: object) -> int:
+        answer = await ask(self.clients, self.address, header)
+        return decode_header(OffsetResponse, answer.ext_fields).offset
+
+    async def pull(self, offset: int, count: int = _PULL_COUNT) -> _Pulled:
+        """Return messages from an offset on, as Java's pull consumer gives them: with the queue's bounds in their properties."""
+        header = PullMessage(
+            consumer_group=self.group,
+            topic=self.queue.topic,
+            queue_id=self.queue.queue_id,
+            queue_offset=offset,
+            count_max=count,
+            sys_flag=_HAS_SUBSCRIPTION,
+            commit_offset=0,
+            suspend_timeout_ms=0,
+            subscription=self.expression,
+            sub_version=0,
+            expression_type="TAG",
+        )
+        answer = await self.clients.pool.request(self.address, header, timeout_ms=self.clients.timeout_ms)
+        status = _STATUSES.get(answer.code)  # type: ignore[call-overload]
+        if status is None:
+            raise RemoteRefused(answer.code, answer.remark, self.address)
+        told = decode_header(PullResponse, answer.ext_fields)
+        found = decode_answer(answer.body, self.queue.broker_name).messages if status is _Status.FOUND else []
+        bounds = {PropertyName.MIN_OFFSET: str(told.min_offset), PropertyName.MAX_OFFSET: str(told.max_offset)}
+        tags = {part.strip() for part in self.expression.split("||")}
+        kept = [one for one in found if self.expression == SUBSCRIBE_ALL or one.tag in tags]
+        return _Pulled(status, told.next_begin_offset, [_with(one, bounds) for one in kept])
+
+
+def _with(message: StoredMessage, properties: Mapping[str, str]) -> StoredMessage:
+    from dataclasses import replace
+
+    return replace(message, properties={**message.properties, **properties})
+
+
+async def query_msg_by_offset(clients: ClusterClients, given: Given) -> Result:
+    """Show the message at an offset of a queue."""
+    queue = MessageQueue(given.text("topic"), given.text("brokerName"), given.number("queueId", 0))
+    offset = given.number("offset", 0)
+    reader = _QueueReader(clients, queue, await _address_of(clients, queue))
+    pulled = await reader.pull(offset, 1)
+    if not pulled.messages:
+        where = f"{queue.broker_name} queue {queue.queue_id} of {queue.topic}"
+        raise ClientError(f"no message is at the offset {offset} of {where}: {pulled.status}")
+    shown = await _show(clients, pulled.messages[0], _charset(given, "bodyFormat"), has_offset_id=True)
+    return Result(shown.lines, shown.rows)
+
+
+async def _address_of(clients: ClusterClients, queue: MessageQueue) -> str:
+    addresses = addresses_of(await clients.admin.topic_route(queue.topic))
+    if queue.broker_name not in addresses:
+        raise InvalidArgument("--brokerName", queue.broker_name, f"one of {', '.join(addresses) or 'none'}")
+    return addresses[queue.broker_name]
+
+
+async def query_msg_trace_by_id(clients: ClusterClients, given: Given) -> Result:
+    """Show what producers and consumers have traced of a message."""
+    from orbitmq.wire.messages.traces import ConsumptionEnded, Published, decode_traces
+
+    message_id, topic = given.text("msgId"), given.text("traceTopic") or _TRACE_TOPIC
+    found = await _by_key(
+        clients,
+        topic,
+        message_id,
+        count_max=given.number("maxNum", _COUNT_MAX),
+        begin_ms=given.number("beginTimestamp", 0),
+        end_ms=given.number("endTimestamp", (1 << 63) - 1),
+    )
+    widths = (-10, -20, -20, -20, -10, -10)
+
+    def line(*cells: object) -> str:
+        return " ".join(cell(width, value) for width, value in zip(widths, cells, strict=True))
+
+    lines: list[str] = []
+    rows: list[dict[str, Any]] = []
+    by_group: dict[str, list[str]] = {}
+    for told in found:
+        for trace in decode_traces(told.body):
+            if trace.message_id != message_id or not isinstance(trace, Published | ConsumptionEnded):
+                continue
+            kind = "Pub" if isinstance(trace, Published) else "Sub"
+            at = f"{datetime.fromtimestamp(trace.at_ms / 1000):%Y-%m-%d %H:%M:%S}"
+            status = "success" if trace.is_success else "failed"
+            text = line(kind, trace.group, told.born_host.ip, at, f"{trace.cost_ms}ms", status)
+            if kind == "Pub":
+                lines += [
+                    line("#Type", "#ProducerGroup", "#ClientHost", "#SendTime", "#CostTimes", "#Status"),
+                    text,
+                    "",
+                ]
+            else:
+                by_group.setdefault(trace.group, []).append(text)
+            row = {"type": kind, "group": trace.group, "client": told.born_host.ip, "at_ms": trace.at_ms}
+            rows.append(row | {"cost_ms": trace.cost_ms, "status": status})
+    for texts in by_group.values():
+        lines += [line("#Type", "#ConsumerGroup", "#ClientHost", "#ConsumerTime", "#CostTimes", "#Status"), *texts, ""]
+    return Result(lines, rows, [] if rows else [f"the topic {topic} has no trace of {message_id}"])
+
+
+async def print_msg(clients: ClusterClients, given: Given) -> Result:
+    """Print the messages of every queue of a topic."""
+    charset, has_body = _charset(given, "charsetName") or "utf-8", given.flag("printBody", True)
+    lines: list[str] = []
+    rows: list[dict[str, Any]] = []
+    async for reader in _readers(clients, given.text("topic"), given.text("lmqParentTopic")):
+        at = _with_expression(reader, given)
+        begin, end = await at.bounds(given.text("beginTimestamp"), given.text("endTimestamp"))
+        lines.append(f"minOffset={begin}, maxOffset={end}, {_queue_text(at.queue)}")
+        while begin < end:
+            pulled = await at.pull(begin)
+            begin = pulled.next_offset
+            if pulled.status is _Status.FOUND:
+                lines += [_message_text(one, charset, has_body=has_body) for one in pulled.messages]
+                rows += [_message_row(one, charset, has_body=has_body) for one in pulled.messages]
+                continue
+            is_end = pulled.status is not _Status.NO_MATCH
+            word = "print msg finished" if is_end else "no matched msg"
+            lines.append(f"{_queue_text(at.queue)} {word}. status={pulled.status}, offset={begin}")
+            if is_end:
+                break
+        lines.append("-" * 56)
+    return Result(lines, rows)
+
+
+def _with_expression(reader: _QueueReader, given: Given) -> _QueueReader:
+    from dataclasses import replace
+
+    return replace(reader, expression=given.text("subExpression") or SUBSCRIBE_ALL)
+
+
+async def _readers(
+    clients: ClusterClients, topic: str, parent: str = "", group: str = READER_GROUP
+) -> AsyncIterator[_QueueReader]:
+    """Yield a reader of every queue that can be read."""
+    route: TopicRoute = await clients.admin.topic_route(parent or topic)
+    addresses = addresses_of(route)
+    for data in route.queues:
+        if data.perm & Perm.READ and data.broker_name in addresses:
+            for queue_id in range(data.read_queue_count):
+                queue = MessageQueue(topic, data.broker_name, queue_id)
+                yield _QueueReader(clients, queue, addresses[data.broker_name], group)
+
+
+def _queue_text(queue: MessageQueue) -> str:
+    return f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
+
+
+def _message_text(message: StoredMessage, charset: str, *, has_body: bool) -> str:
+    """Return a message as Java prints it (MessageExt.toString)."""
+    own_id = offset_message_id(message.store_host, message.physical_offset)
+    octets = ", ".join(str(octet - 256 if octet > 127 else octet) for octet in message.body)
+    transaction = message.properties.get("TRAN_MSG", "").lower() == "true"
+    inner = (
+        f"Message{{topic='{message.topic}', flag={message.flag}, properties={_properties_text(message.properties)}, "
+        f"body=[{octets}], transactionId='{message.message_id if transaction else 'null'}'}}"
+    )
+    text = (
+        f"MessageExt [brokerName={message.broker_name}, queueId={message.queue_id}, storeSize={message.store_size}, "
+        f"queueOffset={message.queue_offset}, sysFlag={message.sys_flag}, bornTimestamp={message.born_at_ms}, "
+        f"bornHost=/{message.born_host}, storeTimestamp={message.stored_at_ms}, storeHost=/{message.store_host}, "
+        f"msgId={own_id}, commitLogOffset={message.physical_offset}, bodyCRC={message.body_crc}, "
+        f"reconsumeTimes={message.reconsume_times}, "
+        f"preparedTransactionOffset={message.prepared_transaction_offset}, toString()={inner}]"
+    )
+    body = message.body.decode(charset, errors="replace") if has_body else "NOT PRINT BODY"
+    return f"MSGID: {message.message_id or own_id} {text} BODY: {body}"
+
+
+def _message_row(message: StoredMessage, charset: str, *, has_body: bool) -> dict[str, Any]:
+    row = {
+        "id": message.message_id,
+        "offset_id": offset_message_id(message.store_host, message.physical_offset),
+        "topic": message.topic,
+        "broker": message.broker_name,
+        "queue": message.queue_id,
+        "offset": message.queue_offset,
+        "stored_at_ms": message.stored_at_ms,
+        "properties": dict(message.properties),
+    }
+    return row | {"body": message.body.decode(charset, errors="replace")} if has_body else row
+
+
+async def print_msg_by_queue(clients: ClusterClients, given: Given) -> Result:
+    """Print the messages of one queue with -p true, or count them by tag with -f true."""
+    queue = MessageQueue(given.text("topic"), given.text("brokerName"), given.number("queueId", 0))
+    charset, has_body = _charset(given, "charsetName") or "utf-8", given.flag("printBody")
+    reader = _with_expression(_QueueReader(clients, queue, await _address_of(clients, queue)), given)
+    begin, end = await reader.bounds(given.text("beginTimestamp"), given.text("endTimestamp"))
+    lines: list[str] = []
+    rows: list[dict[str, Any]] = []
+    tags: Counter[str] = Counter()
+    while begin < end:
+        pulled = await reader.pull(begin)
+        begin = pulled.next_offset
+        if pulled.status in (_Status.NO_NEW, _Status.ILLEGAL):
+            break
+        tags.update(one.tag for one in pulled.messages if one.tag)
+        if given.flag("print msg"):
+            lines += [_message_text(one, charset, has_body=has_body) for one in pulled.messages]
+            rows += [_message_row(one, charset, has_body=has_body) for one in pulled.messages]
+    if given.flag("calculate"):
+        lines += [f"Tag: {cell(-30, tag)} Count: {count}" for tag, count in tags.most_common()]
+        return Result(lines, {"messages": rows, "tags": dict(tags)})
+    return Result(lines, {"messages": rows})
+
+
+async def consume_message(clients: ClusterClients, given: Given) -> Result:
+    """Read up to -c messages of a topic, of one queue with -b and -i, and commit nothing."""
+    count, group = given.number("MessageNumber", 128), given.text("consumerGroup") or READER_GROUP
+    if count <= 0:
+        raise InvalidArgument("--MessageNumber", str(count), "a number above 0")
+    begin, end, now_ms = given.text("beginTimestamp"), given.text("endTimestamp"), time.time_ns() // 1_000_000
+    for name, text in (("beginTimestamp", begin), ("endTimestamp", end)):
+        if text and time_ms(name, text) > now_ms:
+            raise InvalidArgument(f"--{name}", text, "a time before now")
+    if begin and end and time_ms("beginTimestamp", begin) > time_ms("endTimestamp", end):
+        raise InvalidArgument("--beginTimestamp", begin, "a time before --endTimestamp")
+    if ("brokerName" in given) != ("queueId" in given):
+        raise InvalidArgument("--queueId and --brokerName", "one of them", "both: they name one queue together")
+    if "offset" in given and "queueId" not in given:
+        raise InvalidArgument("--offset", given.text("offset"), "--brokerName and --queueId as well")
+    lines: list[str] = []
+    rows: list[dict[str, Any]] = []
+    if "queueId" in given:
+        queue = MessageQueue(given.text("topic"), given.text("brokerName"), given.number("queueId", 0))
+        reader = _QueueReader(clients, queue, await _address_of(clients, queue), group)
+        first, last = await reader.bounds(begin, end)
+        offset = given.number("offset", 0)
+        if offset > last:
+            raise ClientError(f"{_queue_text(queue)} no matched msg, offset={offset}")
+        first = max(first, offset)
+        if last - first > count:
+            lines.append(f"The oldler {count} message will be provided")
+            last = first + count - 1
+        await _read(reader, first, last, lines, rows)
+        return Result(lines, rows)
+    async for reader in _readers(clients, given.text("topic"), group=group):
+        if count <= 0:
+            break
+        first, last = await reader.bounds(begin, end)
+        if last - first > count:
+            lines.append(f"The older {count} message of the {reader.queue.queue_id} queue will be provided")
+            last, count = first + count - 1, 0
+        else:
+            count -= last - first
+        await _read(reader, first, last, lines, rows)
+    return Result(lines, rows)
+
+
+async def _read(reader: _QueueReader, first: int, last: int, lines: list[str], rows: list[dict[str, Any]]) -> None:
+    """Read a queue up to an offset, that one included."""
+    while first <= last:
+        pulled = await reader.pull(first, last - first + 1)
+        first = pulled.next_offset
+        if pulled.status is _Status.FOUND:
+            lines += ["Consume ok", *(_message_text(one, "utf-8", has_body=True) for one in pulled.messages)]
+            rows += [_message_row(one, "utf-8", has_body=True) for one in pulled.messages]
+            continue
+        is_end = pulled.status is not _Status.NO_MATCH
+        word = "print msg finished" if is_end else "no matched msg"
+        lines.append(f"{_queue_text(reader.queue)} {word}. status={pulled.status}, offset={first}")
+        if is_end:
+            break
+
+
+async def query_cq(clients: ClusterClients, given: Given) -> Result:
+    """Show entries of a consume queue, with -g what the group subscribes to."""
+    topic, index = given.text("topic"), given.number("index", 0)
+    address = given.text("broker")
+    if not address:
+        address = next(iter(addresses_of(await clients.admin.topic_route(topic)).values()), "")
+    header = QueryConsumeQueue(
+        topic=topic,
+        queue_id=given.number("queue", 0),
+        index=index,
+        count=given.number("count", 10),
+        consumer_group=given.text("consumer") or None,
+    )
+    body = (await ask(clients, address, header)).body
+    document = parse_body("consume queue", body, dict)
+    bar = "=" * 38
+    lines: list[str] = []
+    if document.get("subscriptionData") is not None:
+        lines += ["Subscription data: ", *json.dumps(document["subscriptionData"], indent=2).splitlines(), bar]
+    if document.get("filterData") is not None:
+        lines += ["Filter data: ", str(document["filterData"]), bar]
+    lines += ["Queue data: ", f"max: {document.get('maxQueueIndex')}, min: {document.get('minQueueIndex')}", bar]
+    for at, entry in enumerate(document.get("queueData") or (), index):
+        get = entry.get
+        lines += [
+            f"idx: {at}",
+            f"ConsumeQueueData{{physicOffset={get('physicOffset')}, physicSize={get('physicSize')}, "
+            f"tagsCode={get('tagsCode')}, extendDataJson='{_or_null(get('extendDataJson'))}', "
+            f"bitMap='{_or_null(get('bitMap'))}', eval={str(bool(get('eval'))).lower()}, msg='{_or_null(get('msg'))}'}}",
+            bar,
+        ]
+    return Result(lines, document)

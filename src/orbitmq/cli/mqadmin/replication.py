@@ -1,0 +1,154 @@
+"""Masters and slaves: how far slaves are, sync sets, epochs of logs. With -i a command is repeated.
+
+Source: Java org.apache.rocketmq.tools.command.ha, GetBrokerEpochSubCommand and ResetMasterFlushOffsetSubCommand of 5.3.3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.cli.mqadmin.brokers import cluster_brokers
+from orbitmq.cli.mqadmin.parsing import Given
+from orbitmq.cli.mqadmin.result import Result, cell
+from orbitmq.cli.mqadmin.targets import ask
+from orbitmq.cli.mqadmin.topics import time_text
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.route import MASTER_ID
+from orbitmq.wire.bodies.controller import (
+    BrokerMember,
+    decode_epochs,
+    decode_sync_states,
+    encode_broker_names,
+)
+from orbitmq.wire.bodies.document import parse_body
+from orbitmq.wire.headers import GetBrokerEpochs, GetReplicationStatus, GetSyncStates, ResetMasterFlushOffset
+
+_WIDTHS = (-32, -16, 16, 16, 16, 16)
+_TITLES = ("#SlaveAddr", "#SlaveAckOffset", "#Diff", "#TransferSpeed(KB/s)", "#Status", "#TransferFromWhere")
+
+
+async def ha_status(clients: ClusterClients, given: Given) -> Result:
+    """Show which slaves follow a master, or a cluster's masters, and how far; of a slave its master."""
+    addresses = [given.text("brokerAddr")]
+    if "brokerAddr" not in given:
+        brokers = await cluster_brokers(clients, given)
+        addresses = [data.addresses[MASTER_ID] for data in brokers if MASTER_ID in data.addresses]
+    lines: list[str] = []
+    rows = []
+    for address in addresses:
+        document = parse_body("replication status", (await ask(clients, address, GetReplicationStatus())).body, dict)
+        lines += _status_lines(address, document)
+        rows.append({"address": address, **document})
+    return Result(lines, rows)
+
+
+def _status_lines(address: str, document: dict[str, Any]) -> list[str]:
+    if not document.get("master"):
+        client = document.get("haClientRuntimeInfo") or {}
+        get = client.get
+        return [
+            "",
+            f"#MasterAddr\t{get('masterAddr')}",
+            f"#CommitLogMaxOffset\t{get('maxOffset', 0)}",
+            f"#TransferSpeed(KB/s)\t{get('transferredByteInSecond', 0) / 1024:.2f}",
+            f"#LastReadTime\t{time_text(get('lastReadTimestamp', 0))}",
+            f"#LastWriteTime\t{time_text(get('lastWriteTimestamp', 0))}",
+            f"#MasterFlushOffset\t{get('masterFlushOffset', 0)}",
+        ]
+    slaves = document.get("haConnectionInfo") or ()
+
+    def line(first: object, second: object, *numbers: object) -> str:
+        head = f"{cell(_WIDTHS[0], first)}  {cell(_WIDTHS[1], second)} "
+        return head + " ".join(cell(width, number) for width, number in zip(_WIDTHS[2:], numbers, strict=True))
+
+    lines = ["", f"#MasterAddr\t{address}", f"#MasterCommitLogMaxOffset\t{document.get('masterCommitLogMaxOffset')}"]
+    lines += [f"#SlaveNum\t{len(slaves)}", f"#InSyncSlaveNum\t{document.get('inSyncSlaveNums')}", line(*_TITLES)]
+    for slave in slaves:
+        speed = f"{slave.get('transferredByteInSecond', 0) / 1024:.2f}"
+        state = "OK" if slave.get("inSync") else "Fall Behind"
+        lines.append(
+            line(slave["addr"], slave["slaveAckOffset"], slave["diff"], speed, state, slave["transferFromWhere"])
+        )
+    return lines
+
+
+async def get_sync_state_set(clients: ClusterClients, given: Given) -> Result:
+    """Show the members of a broker name, or of a cluster's, in and out of their sync sets."""
+    names = [given.text("brokerName")]
+    if "brokerName" not in given:
+        names = [data.broker_name for data in await cluster_brokers(clients, given)]
+    address = given.text("controllerAddress").split(";")[0]
+    body = (await ask(clients, await leader_of(clients, address), GetSyncStates(), encode_broker_names(names))).body
+    states = decode_sync_states(body) if body else {}
+    lines: list[str] = []
+    rows = []
+    for name, state in states.items():
+        lines += [
+            "",
+            f"#brokerName\t{name}",
+            f"#MasterBrokerId\t{state.master}",
+            f"#MasterAddr\t{state.master_address}",
+        ]
+        lines += [f"#MasterEpoch\t{state.master_epoch}", f"#SyncStateSetEpoch\t{state.sync_set_epoch}"]
+        lines.append(f"#SyncStateSetNums\t{len(state.in_sync)}")
+        for word, members in (("InSyncReplica", state.in_sync), ("NotInSyncReplica", state.not_in_sync)):
+            for member in members:
+                lines += ["", f"{word}:\t{_member_text(member)}"]
+        shown = {"in_sync": [one._asdict() for one in state.in_sync]}
+        shown |= {"not_in_sync": [one._asdict() for one in state.not_in_sync]}
+        rows.append({"broker": name, **state._asdict(), **shown})
+    missing = [f"the controller knows no broker {name}" for name in names if name not in states]
+    return Result(lines, rows, missing)
+
+
+async def leader_of(clients: ClusterClients, address: str) -> str:
+    """Return the controller that leads, as the one at an address tells."""
+    from orbitmq.wire.header import decode_header
+    from orbitmq.wire.headers import GetControllerMetadata, GetControllerMetadataResponse
+
+    answer = await ask(clients, address, GetControllerMetadata())
+    return decode_header(GetControllerMetadataResponse, answer.ext_fields).controller_leader_address or address
+
+
+def _member_text(member: BrokerMember) -> str:
+    return (
+        f"ReplicaIdentity{{brokerName='{member.broker_name}', brokerId={member.broker_id}, "
+        f"brokerAddress='{member.address}', alive={str(member.is_alive).lower()}}}"
+    )
+
+
+async def get_broker_epoch(clients: ClusterClients, given: Given) -> Result:
+    """Show in which epochs the logs of a broker name's members, or of a cluster's, were written."""
+    if "brokerName" in given:
+        brokers = (await clients.admin.cluster_info()).brokers
+        name = given.text("brokerName")
+        if name not in brokers:
+            raise InvalidArgument("--brokerName", name, f"one of {', '.join(sorted(brokers)) or 'none'}")
+        found = [brokers[name]]
+    else:
+        found = await cluster_brokers(clients, given)
+    lines: list[str] = []
+    rows = []
+    for data in found:
+        for _, address in sorted(data.addresses.items()):
+            told = decode_epochs((await ask(clients, address, GetBrokerEpochs())).body)
+            epochs = [*told.epochs[:-1], *(one._replace(end_offset=told.max_offset) for one in told.epochs[-1:])]
+            lines += ["", f"#clusterName\t{told.cluster}", f"#brokerName\t{told.broker_name}"]
+            lines += [f"#brokerAddr\t{address}", f"#brokerId\t{told.broker_id}"]
+            lines += [
+                f"#Epoch: EpochEntry{{epoch={one.epoch}, startOffset={one.start_offset}, endOffset={one.end_offset}}}"
+                for one in epochs
+            ]
+            rows.append({"address": address, **told._asdict(), "epochs": [one._asdict() for one in epochs]})
+    return Result(lines, rows)
+
+
+async def reset_master_flush_offset(clients: ClusterClients, given: Given) -> Result:
+    """Tell a slave up to where its master's log is on the disk."""
+    address, offset = given.text("brokerAddr"), given.number("offset", 0)
+    for name in ("brokerAddr", "offset"):
+        if not given.text(name):
+            raise InvalidArgument(f"--{name}", "", "a value")
+    await ask(clients, address, ResetMasterFlushOffset(master_flush_offset=offset))
+    return Result([f"reset master flush offset to {offset} success"], {"address": address, "offset": offset})

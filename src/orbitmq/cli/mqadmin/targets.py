@@ -1,0 +1,94 @@
+"""Which servers a subcommand asks, and asking them."""
+
+from __future__ import annotations
+
+from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.cli.mqadmin.parsing import Given
+from orbitmq.errors import ClientError, InvalidArgument, OrbitError
+from orbitmq.model.route import MASTER_ID, TopicRoute
+from orbitmq.model.topic import RETRY_PREFIX
+from orbitmq.net.pool import expect
+from orbitmq.wire.command import Command
+
+_LMQ_PREFIX = "%LMQ%"
+_TIMER_TOPIC = "rmq_sys_wheel_timer"
+
+
+async def ask(
+    clients: ClusterClients, address: str, header: object, body: bytes = b"", *, timeout_ms: int | None = None
+) -> Command:
+    """Return the answer of one server.
+
+    Raises:
+        ClientError: it refuses, or does not answer.
+    """
+    wait_ms = clients.timeout_ms if timeout_ms is None else timeout_ms
+    return expect(await clients.pool.request(address, header, body, timeout_ms=wait_ms), address)
+
+
+async def given_masters(clients: ClusterClients, given: Given) -> dict[str, str]:
+    """Return the masters that a change goes to, by name: the one at an address, or a cluster's.
+
+    Raises:
+        InvalidArgument: no master is registered at the address.
+    """
+    address = given.text("brokerAddr")
+    if not address:
+        return await clients.admin.masters(cluster=given.text("clusterName"))
+    info = await clients.admin.cluster_info()
+    found = {name: data.addresses[MASTER_ID] for name, data in info.brokers.items() if MASTER_ID in data.addresses}
+    masters = {name: at for name, at in found.items() if at == address}
+    if not masters:
+        raise InvalidArgument(
+            "brokerAddr", address, f"a master's: {', '.join(sorted(found.values())) or 'there is none'}"
+        )
+    return masters
+
+
+async def group_route(clients: ClusterClients, group: str, topic: str = "", cluster: str = "") -> TopicRoute:
+    """Return the route of a group's retries, which all brokers have that know the group; else a topic's.
+
+    Raises:
+        ClientError: there is none.
+    """
+    names = [f"{RETRY_PREFIX}{group}"]
+    if topic:
+        names += [topic, f"{RETRY_PREFIX}{group}_{topic}"]
+    parent = route_topic(topic, cluster)
+    if parent != topic:
+        names.append(parent)
+    for name in names:
+        try:
+            return await clients.admin.topic_route(name)
+        except ClientError:
+            continue
+    raise ClientError(f"no broker knows the group {group}")
+
+
+def route_topic(topic: str, cluster: str) -> str:
+    """Return the topic whose route counts: a light message queue has its parent's, which --cluster names."""
+    return cluster if cluster and (topic.startswith(_LMQ_PREFIX) or topic == _TIMER_TOPIC) else topic
+
+
+def addresses_of(route: TopicRoute) -> dict[str, str]:
+    """Return one address of each broker of a route, the master's where it has one."""
+    return {
+        data.broker_name: data.addresses.get(MASTER_ID) or data.addresses[min(data.addresses)]
+        for data in route.brokers
+        if data.addresses
+    }
+
+
+async def ask_first(clients: ClusterClients, route: TopicRoute, header: object) -> Command:
+    """Return the answer of the first broker of a route that does not refuse.
+
+    Raises:
+        ClientError: all of them do; the last one's error.
+    """
+    error: OrbitError = ClientError("no broker is registered with the NameServer")
+    for address in addresses_of(route).values():
+        try:
+            return await ask(clients, address, header)
+        except ClientError as refusal:
+            error = refusal
+    raise error
