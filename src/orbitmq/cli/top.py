@@ -110,6 +110,9 @@ class _Screen:
         terminal = sys.stdin.fileno()
         settings = termios.tcgetattr(terminal)
         collecting = loop.create_task(self._collect())
+        collecting.add_done_callback(
+            lambda _: self._changed.set()
+        )  # it ends by an error alone, which is not to be hidden
         try:
             tty.setcbreak(terminal)
             loop.add_reader(terminal, self._read_keys, terminal)
@@ -117,6 +120,8 @@ class _Screen:
                 while not self._is_over:
                     await self._changed.wait()
                     self._changed.clear()
+                    if collecting.done():
+                        collecting.result()
                     live.update(self._draw(), refresh=True)
         finally:
             loop.remove_reader(terminal)

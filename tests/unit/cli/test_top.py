@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import subprocess
 import sys
 import termios
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +17,8 @@ import pytest
 from orbitmq.cli.top import View, _Screen, sort_rows
 
 pytestmark = pytest.mark.real
+
+READ_TIMEOUT_S = 60
 
 
 def test_in_a_pipe_it_prints_one_screen_of_all_three(orbitmq, topic):
@@ -73,10 +77,10 @@ async def test_keys_choose_the_view_the_order_and_the_end():
     assert screen._is_over
 
 
-def test_on_a_terminal_it_is_live_until_q(rocketmq_session):
+def test_on_a_terminal_it_is_live_until_q(rocketmq):
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (40, 160))
-    command = [sys.executable, "-m", "orbitmq", "top", "-n", rocketmq_session.name_servers]
+    command = [sys.executable, "-m", "orbitmq", "top", "-n", rocketmq.name_servers]
     process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"})
     os.close(theirs)
     try:
@@ -84,6 +88,7 @@ def test_on_a_terminal_it_is_live_until_q(rocketmq_session):
         os.write(ours, b"t")
         read_until(ours, b"topics")
         os.write(ours, b"q")
+        read_to_end(ours)
         assert process.wait(30) == 0
     finally:
         process.kill()
@@ -94,4 +99,12 @@ def test_on_a_terminal_it_is_live_until_q(rocketmq_session):
 def read_until(terminal: int, text: bytes) -> None:
     shown = b""
     while text not in shown:
+        assert select.select([terminal], [], [], READ_TIMEOUT_S)[0], f"{text!r} does not come after {shown[-2000:]!r}"
         shown += os.read(terminal, 65536)
+
+
+def read_to_end(terminal: int) -> None:
+    """Read what a program still draws: it ends when its terminal has taken that."""
+    with suppress(OSError):  # so a terminal tells that nothing writes to it any more
+        while select.select([terminal], [], [], READ_TIMEOUT_S)[0] and os.read(terminal, 65536):
+            pass
