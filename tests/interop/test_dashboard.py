@@ -9,6 +9,7 @@ import httpx
 
 from interop.conftest import JavaCluster
 from orbitmq import Message, Producer, PushConsumer
+from orbitmq.admin import AdminClient
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard.app import DashboardOptions, make_app
 from orbitmq.net.loop import run
@@ -122,5 +123,8 @@ def test_a_java_cluster_is_changed(java_cluster: JavaCluster, name: str) -> None
         assert "with its 3 messages" in await change(f"/topics/{name}/delete")
         while (await ask("/topics", q=name))["topics"]:
             pass
+        # The broker is registered with another NameServer, too, which the dashboard was not told of.
+        async with AdminClient(java_cluster.our_name_server, timeout_ms=TIMEOUT_MS) as admin:
+            await admin.delete_topic(name)
 
     run(work())

@@ -267,6 +267,14 @@ def names_of(java: JavaClients, servers: str, cluster: str, broker: str, address
 
 
 @pytest.fixture(scope="module")
+def java(jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaClients]:
+    """A JVM of this module's own: some of Java's commands work once in a JVM."""
+    clients = JavaClients(tmp_path_factory.mktemp("java-clients"))
+    yield clients
+    clients.close()
+
+
+@pytest.fixture(scope="module")
 def java_cluster(own_name_server: JavaNameServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaCluster]:
     """A Java cluster of this module's own: other tests change neither what it shows nor how long it counts, nor does this one theirs."""
     broker = JavaBroker(
