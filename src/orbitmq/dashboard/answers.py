@@ -5,6 +5,7 @@ What comes from a cluster is text, and never markup: templates escape it, and th
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -153,8 +154,7 @@ def answer(request: Request, page: Page) -> Response:
     """Return a page in the form that its reader asks for."""
     if is_json_wanted(request):
         values = {**page.values, **{section.name: section.rows for section in page.sections}}
-        body = orjson.dumps(values, default=_plain, option=orjson.OPT_NON_STR_KEYS)
-        return Response(body, page.status, HEADERS, "application/json")
+        return Response(dump_json(values), page.status, HEADERS, "application/json")
     session = getattr(request.state, "session", None)
     html = _environment.get_template(page.template).render(
         title=page.title,
@@ -166,7 +166,15 @@ def answer(request: Request, page: Page) -> Response:
         sections={section.name: section for section in page.sections},
         **page.values,
     )
-    return HTMLResponse(html, page.status, HEADERS)
+    return HTMLResponse(html.encode("utf-8", "backslashreplace"), page.status, HEADERS)
+
+
+def dump_json(values: Any) -> bytes:
+    """Return values as JSON; a lone surrogate, which JSON of others may hold, is escaped."""
+    try:
+        return orjson.dumps(values, default=_plain, option=orjson.OPT_NON_STR_KEYS)
+    except orjson.JSONEncodeError:
+        return json.dumps(values, default=_plain).encode()
 
 
 def error_page(error: Exception) -> Page:

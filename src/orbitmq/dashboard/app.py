@@ -16,7 +16,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -48,6 +47,7 @@ from orbitmq.dashboard.answers import (
     Show,
     answer,
     answer_page,
+    dump_json,
     error_page,
     is_json_wanted,
     link,
@@ -426,9 +426,9 @@ async def _events(request: Request) -> AsyncIterator[bytes]:
             async for found in tail(request.state.session.clients, request.path_params["topic"], **options):
                 if await request.is_disconnected():
                     return
-                yield b"data: " + orjson.dumps(found) + b"\n\n"
+                yield b"data: " + dump_json(found) + b"\n\n"
         except OrbitError as error:
-            yield b"event: problem\ndata: " + orjson.dumps(str(error)) + b"\n\n"
+            yield b"event: problem\ndata: " + dump_json(str(error)) + b"\n\n"
 
 
 def _now_ms() -> int:

@@ -212,3 +212,13 @@ async def test_messages_are_found_by_time_and_by_offset(browser: Browser) -> Non
     assert (page["is_asked"], page["is_cut"]) == (True, False)
     for query in ({"queue": 9}, {"begin": "soon"}, {"queue": "x"}, {"begin": "2020-01-01", "end": "1950-01-01"}):
         assert "error" in await browser.json("/messages", status=400, topic="orders", **query)
+
+
+async def test_a_body_with_half_a_character_has_its_page(browser: Browser) -> None:
+    (message_id,) = await send(browser, "orders", Message("orders", rb'{"name": "\ud800"}'))
+
+    page = await browser.html(f"/topics/orders/messages/{message_id}")
+    shown = await browser.json(f"/topics/orders/messages/{message_id}")
+
+    assert "\\ud800" in page
+    assert "\ud800" in shown["message"]["json"]
