@@ -25,6 +25,8 @@ from orbitmq.model.message import Message, StoredMessage
 
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 _SIZE_SHOWN = 64 * 1024
+_PRETTY_SIZE_MAX = 4 * _SIZE_SHOWN
+"""Characters of JSON with indents; deep JSON would take a thousand times as many as its body."""
 _HEX_WIDTH = 16
 _GROUPS_MAX = 20
 """Groups of a topic whose clients can be asked to consume a message."""
@@ -140,11 +142,17 @@ def _document(found: StoredMessage) -> dict[str, Any]:
 
 
 def _pretty(body: bytes) -> str | None:
-    """Return a body that is JSON with its parts on lines of their own; None when it is none."""
+    """Return a body that is JSON with its parts on lines of their own; None when it is none, or too much with its indents."""
+    parts, size = [], 0
     try:
-        return json.dumps(json.loads(body), ensure_ascii=False, indent=2)
+        for part in json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(json.loads(body)):
+            parts.append(part)
+            size += len(part)
+            if size > _PRETTY_SIZE_MAX:
+                return None
     except (ValueError, RecursionError):
         return None
+    return "".join(parts)
 
 
 def _hex(body: bytes) -> str:

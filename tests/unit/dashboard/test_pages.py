@@ -222,3 +222,10 @@ async def test_a_body_with_half_a_character_has_its_page(browser: Browser) -> No
 
     assert "\\ud800" in page
     assert "\ud800" in shown["message"]["json"]
+
+
+async def test_the_page_of_deep_json_is_not_much_larger_than_its_body(browser: Browser) -> None:
+    body = b"[" * 900 + b"1," * 30_000 + b"1" + b"]" * 900
+    (message_id,) = await send(browser, "orders", Message("orders", body))
+
+    assert len(await browser.html(f"/topics/orders/messages/{message_id}")) < 5 * len(body)
