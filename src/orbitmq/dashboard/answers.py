@@ -97,10 +97,13 @@ Show = Callable[[Request, ClusterClients], Awaitable[Page]]
 
 
 def time_text(time_ms: int | None) -> str:
-    """Return a time in UTC to the second; a dash for none."""
+    """Return a time in UTC to the second; a dash for none, and the number for one that no calendar has."""
     if not time_ms or time_ms < 0:
         return "–"
-    return datetime.fromtimestamp(time_ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S")
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return f"{time_ms} ms"
 
 
 def age_text(time_ms: int | None) -> str:

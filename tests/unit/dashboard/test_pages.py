@@ -9,7 +9,7 @@ import pytest
 
 from orbitmq import Message, Producer, PushConsumer
 from orbitmq.admin import AdminClient
-from orbitmq.dashboard.answers import PAGE_SIZE
+from orbitmq.dashboard.answers import PAGE_SIZE, time_text
 from orbitmq.model.topic import TopicConfig
 
 from .conftest import Browser
@@ -229,3 +229,7 @@ async def test_the_page_of_deep_json_is_not_much_larger_than_its_body(browser: B
     (message_id,) = await send(browser, "orders", Message("orders", body))
 
     assert len(await browser.html(f"/topics/orders/messages/{message_id}")) < 5 * len(body)
+
+
+def test_a_time_that_no_calendar_has_is_shown_as_its_number() -> None:
+    assert time_text(2**62) == f"{2**62} ms"
