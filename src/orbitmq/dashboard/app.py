@@ -317,11 +317,16 @@ async def _log_in(request: Request, name: str, password: str) -> str:
         raise _LoginRefused(_WRONG)
     if not state.attempts.may_try(name, now_ms):
         raise _LoginRefused("too many logins with this name have failed: try again in a minute")
-    found = await state.logins.check(name, password)
+    state.attempts.failed(name, now_ms)
+    try:
+        found = await state.logins.check(name, password)
+    except OrbitError:
+        state.attempts.forgive(name)
+        raise
     if found is None:
-        state.attempts.failed(name, now_ms)
         log.warning("login of %r from %s failed", name, request.client.host if request.client else "?")
         raise _LoginRefused(_WRONG)
+    state.attempts.forgive(name)
     session = Session(
         user=found.name,
         role=Role.READER if state.is_read_only else found.role,

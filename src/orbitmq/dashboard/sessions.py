@@ -121,8 +121,14 @@ class Attempts:
         return len(times) < ATTEMPTS_MAX
 
     def failed(self, name: str, now_ms: int) -> None:
-        """Note a login that failed."""
+        """Note a login that failed, or that may fail yet: those that run at the same time count, too."""
         self._failed.setdefault(name, deque(maxlen=ATTEMPTS_MAX)).append(now_ms)
         self._failed.move_to_end(name)
         if len(self._failed) > NAMES_MAX:
             self._failed.popitem(last=False)
+
+    def forgive(self, name: str) -> None:
+        """Take back the last one that was noted of a name: it has not failed."""
+        times = self._failed.get(name)
+        if times:
+            times.pop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard.app import COOKIE, DashboardOptions
-from orbitmq.dashboard.sessions import Role
+from orbitmq.dashboard.sessions import ATTEMPTS_MAX, Role
 from orbitmq.dashboard.users import ClusterLogins, LocalLogins, LocalUser, format_user, load_users
 from orbitmq.errors import ConfigError
 from orbitmq.net.security.client_security import ClientSecurity
@@ -84,6 +85,20 @@ async def test_wrong_passwords_and_names_are_refused_alike_and_too_many_wait(gua
         await log_in(guarded, "rita", "guess")
     assert "try again in a minute" in (await log_in(guarded, "rita", PASSWORDS["rita"])).text
     assert (await log_in(guarded, "otto", PASSWORDS["otto"])).status_code == 303
+
+
+@pytest.mark.real
+async def test_logins_of_one_name_at_the_same_time_are_not_tried_more_often(guarded: Browser) -> None:
+    answers = await asyncio.gather(*(log_in(guarded, "anna", f"guess {number}") for number in range(12)))
+
+    assert sum("too many logins" in answer.text for answer in answers) == 12 - ATTEMPTS_MAX
+
+
+@pytest.mark.real
+async def test_logins_that_do_not_fail_are_not_counted(guarded: Browser) -> None:
+    answers = [await log_in(guarded, "rita", PASSWORDS["rita"]) for _ in range(ATTEMPTS_MAX + 1)]
+
+    assert [answer.status_code for answer in answers] == [303] * (ATTEMPTS_MAX + 1)
 
 
 @pytest.mark.real
