@@ -351,7 +351,10 @@ def _own_path(target: str) -> str:
 
 
 async def _logout(request: Request) -> Response:
-    form = Form(parse_form(await _read(request, _LOGIN_SIZE_MAX)))
+    try:
+        form = Form(parse_form(await _read(request, _LOGIN_SIZE_MAX)))
+    except OrbitError as error:
+        return answer(request, error_page(error))
     if csrf_problem(request, request.state.session, form) is None:
         ended = request.app.state.sessions.remove(request.cookies.get(COOKIE))
         if ended is not None:

@@ -136,6 +136,14 @@ async def test_a_logout_ends_the_session_and_another_site_cannot_do_it(guarded: 
 
 
 @pytest.mark.real
+async def test_a_logout_that_is_no_form_is_refused(guarded: Browser) -> None:
+    await log_in(guarded, "anna", PASSWORDS["anna"])
+
+    assert (await guarded.client.post("/logout", content=b"\xff")).status_code == 400
+    assert (await guarded.client.get("/topics")).status_code == 200
+
+
+@pytest.mark.real
 async def test_the_audit_log_names_the_user(guarded: Browser) -> None:
     await log_in(guarded, "anna", PASSWORDS["anna"])
     await guarded.change("/topics", topic="orders", queues=1)
