@@ -31,7 +31,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MASTER_ID, ClusterInfo, MessageQueue, TopicRoute
-from orbitmq.model.topic import TopicConfig, check_name
+from orbitmq.model.topic import TopicConfig, check_name, topics_named_after
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.consumer_info import DirectResult, RunningInfo, decode_direct_result, decode_running_info
 from orbitmq.wire.bodies.document import decode_kv_table
@@ -197,6 +197,11 @@ class AdminClient:
             if answer.code != _NOT_SUPPORTED:
                 expect(answer, address)
         return addresses
+
+    async def own_topics(self) -> frozenset[str]:
+        """Return the topics that brokers have named after themselves and their clusters; not each of them need be there."""
+        info = await self.cluster_info()
+        return topics_named_after(info.clusters, info.brokers)
 
     async def masters(self, *, cluster: str | None = None, broker: str | None = None) -> dict[str, str]:
         """Return the addresses of all masters, of one cluster's, or of one broker name's, by their names.

@@ -35,7 +35,7 @@ from orbitmq.assistants.arguments import (
 from orbitmq.assistants.reading import setting_row
 from orbitmq.errors import ClientError, InvalidArgument, OffsetsNotSet, RouteNotFound
 from orbitmq.model.message import Message
-from orbitmq.model.topic import TopicConfig, check_name, is_reserved_topic, reply_topic
+from orbitmq.model.topic import TopicConfig, check_name, is_reserved_topic
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -266,11 +266,7 @@ async def _check_users_own(clients: ClusterClients, topic: str) -> None:
     Raises:
         InvalidArgument: RocketMQ keeps the topic for itself, or it is no name.
     """
-    is_reserved = is_reserved_topic(check_name("topic", topic))
-    if not is_reserved:  # brokers have topics that are named after themselves and their cluster
-        info = await clients.admin.cluster_info()
-        is_reserved = topic in {*info.brokers, *info.clusters, *map(reply_topic, info.clusters)}
-    if is_reserved:
+    if is_reserved_topic(check_name("topic", topic)) or topic in await clients.admin.own_topics():
         raise InvalidArgument("topic", topic, "a topic that RocketMQ does not keep for itself")
 
 

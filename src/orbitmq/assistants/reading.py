@@ -35,14 +35,15 @@ async def topics(
     clients: ClusterClients, search: Search = "", kind: Kind = "user", start: Start = 0, count: Count = _TOPICS_COUNT
 ) -> Answer:
     """List topics by a part of their names and their kind, with their queues and how many messages they hold."""
+    own = await clients.admin.own_topics()
     names = [
         name
         for name in await clients.admin.topic_list()
-        if search.lower() in name.lower() and kind in ("all", kind_of(name))
+        if search.lower() in name.lower() and kind in ("all", kind_of(name, own))
     ]
 
     async def row(name: str) -> dict[str, Any]:
-        return {"topic": name, "kind": kind_of(name), **await _sums(clients, name)}
+        return {"topic": name, "kind": kind_of(name, own), **await _sums(clients, name)}
 
     return Answer({}, {"topics": paged(await _each(row, names[start : start + count]), len(names), start)})
 
@@ -61,7 +62,7 @@ async def topic(clients: ClusterClients, topic: Topic, start: Start = 0, count: 
         }
         for queue, found in stats.items()
     ]
-    values: dict[str, Any] = {"topic": topic, "kind": kind_of(topic)}
+    values: dict[str, Any] = {"topic": topic, "kind": kind_of(topic, await clients.admin.own_topics())}
     values["messages"] = sum(found.max_offset - found.min_offset for found in stats.values())
     try:
         configs = await clients.admin.topic_configs(topic)

@@ -43,9 +43,11 @@ async def list_topics(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """List topics."""
+    from orbitmq.model.topic import kind_of
+
     async with access.admin() as admin:
-        own = set() if show_all else await _own_topics(admin)
-        names = [name for name in await admin.topic_list(cluster) if name not in own]
+        own = await admin.own_topics()
+        names = [name for name in await admin.topic_list(cluster) if show_all or kind_of(name, own) == "user"]
         rows = await _details(admin, names) if verbose else [{"topic": name} for name in names]
     show_rows(rows, _DETAILS if verbose else ("topic",), output)
 
@@ -182,14 +184,3 @@ async def _details(admin: AdminClient, names: list[str]) -> list[Row]:
         }
 
     return list(await asyncio.gather(*map(row, names)))
-
-
-async def _own_topics(admin: AdminClient) -> set[str]:
-    """Return the topics that no user made: those by reserved names, and those called like a group, a cluster or a broker."""
-    from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_reserved_topic
-
-    info = await admin.cluster_info()
-    topics = await admin.topic_list()
-    named = {name for name in topics if is_reserved_topic(name) or name.startswith((RETRY_PREFIX, DLQ_PREFIX))}
-    replies = {f"{cluster}_REPLY_TOPIC" for cluster in info.clusters}
-    return named | replies | set(info.clusters) | set(info.brokers)

@@ -30,17 +30,18 @@ async def topics(request: Request, clients: ClusterClients) -> Page:
     """List topics by a part of their names and their kind, with how many messages each has."""
     admin = clients.admin
     wanted, kind = request.query_params.get("q", ""), request.query_params.get("kind", "user")
+    own = await admin.own_topics()
     names = [
         topic
         for topic in await admin.topic_list()
-        if wanted.lower() in topic.lower() and (kind == "all" or kind_of(topic) == kind)
+        if wanted.lower() in topic.lower() and (kind == "all" or kind_of(topic, own) == kind)
     ]
     shown, page = paged(request, names)
     places = asyncio.Semaphore(_AT_A_TIME)
 
     async def row(topic: str) -> dict[str, Any]:
         async with places:
-            return {"topic": topic, "kind": kind_of(topic), **await _sums(admin, topic)}
+            return {"topic": topic, "kind": kind_of(topic, own), **await _sums(admin, topic)}
 
     rows = await asyncio.gather(*map(row, shown))
     return Page(
@@ -85,7 +86,7 @@ async def topic(request: Request, clients: ClusterClients) -> Page:
     messages, problem = await _latest(clients, name)
     values = {
         "topic": name,
-        "kind": kind_of(name),
+        "kind": kind_of(name, await admin.own_topics()),
         "queues": queues,
         "settings": settings,
         "messages": messages,

@@ -10,7 +10,7 @@ from orbitmq.admin.groups import GroupStatus
 from orbitmq.admin.route_comparison import RouteFacts
 from orbitmq.model.group import MessageModel
 from orbitmq.model.route import ClusterInfo, MessageQueue, TopicRoute
-from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, TopicConfig, is_reserved_topic
+from orbitmq.model.topic import RETRY_PREFIX, TopicConfig, kind_of, topics_named_after
 from orbitmq.wire.bodies.consumer_info import RunningInfo
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.topics import QueueStats
@@ -128,13 +128,11 @@ class Snapshot:
 
     def user_topics(self) -> dict[str, list[MessageQueue]]:
         """Return the queues of each topic that a user made, sorted."""
-        clusters = {broker.cluster for broker in self.brokers}
-        own = clusters | {broker.name for broker in self.brokers} | {f"{name}_REPLY_TOPIC" for name in clusters}
+        own = topics_named_after({broker.cluster for broker in self.brokers}, {broker.name for broker in self.brokers})
         found: dict[str, list[MessageQueue]] = {}
         for queue in sorted(self.queues):
-            topic = queue.topic
-            if topic not in own and not is_reserved_topic(topic) and not topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
-                found.setdefault(topic, []).append(queue)
+            if kind_of(queue.topic, own) == "user":
+                found.setdefault(queue.topic, []).append(queue)
         return found
 
     def used_offsets(self, group: str) -> dict[MessageQueue, int]:

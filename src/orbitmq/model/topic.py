@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
 from typing import NamedTuple
@@ -124,10 +124,20 @@ def is_reserved_topic(topic: str) -> bool:
     return topic in _SYSTEM_TOPICS or topic.startswith(_SYSTEM_PREFIXES)
 
 
-def kind_of(topic: str) -> str:
-    """Return what a topic is for, one of `TOPIC_KINDS`, by its name alone."""
+def topics_named_after(clusters: Iterable[str], brokers: Iterable[str]) -> frozenset[str]:
+    """Return the topics that brokers make and name after themselves and their clusters."""
+    names = frozenset(clusters)
+    return names | frozenset(brokers) | frozenset(map(reply_topic, names))
+
+
+def kind_of(topic: str, own: Container[str] = ()) -> str:
+    """Return what a topic is for, one of `TOPIC_KINDS`.
+
+    Args:
+        own: the topics that are named after a cluster or a broker; all others are known by their names alone.
+    """
     if topic.startswith(RETRY_PREFIX):
         return "retry"
     if topic.startswith(DLQ_PREFIX):
         return "dead letters"
-    return "system" if is_reserved_topic(topic) else "user"
+    return "system" if is_reserved_topic(topic) or topic in own else "user"

@@ -53,6 +53,15 @@ async def test_topics_are_searched_counted_and_paged(assistant: Assistant) -> No
     assert all(row["kind"] == "system" for row in (await assistant.ask("topics", kind="system"))["topics"])
 
 
+async def test_topics_that_brokers_name_after_themselves_are_none_of_users(assistant: Assistant) -> None:
+    await create(assistant, "orders")
+
+    topics = (await assistant.ask("topics"))["topics"]
+
+    assert [row["topic"] for row in topics] == ["orders"]
+    assert (await assistant.ask("topic", topic="broker-a"))["kind"] == "system"
+
+
 async def test_a_topic_shows_its_settings_and_queues(assistant: Assistant) -> None:
     await create(assistant, "orders")
     await send(assistant, Message("orders", b"1"), Message("orders", b"2"))

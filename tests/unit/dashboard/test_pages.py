@@ -82,6 +82,17 @@ async def test_topics_are_searched_and_counted(browser: Browser) -> None:
     assert all(row["kind"] == "system" for row in (await browser.json("/topics", kind="system"))["topics"])
 
 
+async def test_topics_that_brokers_name_after_themselves_are_none_of_users(browser: Browser) -> None:
+    await send(browser, "orders", Message("orders", b"{}"))
+
+    users = await browser.json("/topics")
+    system = await browser.json("/topics", kind="system")
+
+    assert [row["topic"] for row in users["topics"]] == ["orders"]
+    assert {"broker-a", "DefaultCluster", "DefaultCluster_REPLY_TOPIC"} <= {row["topic"] for row in system["topics"]}
+    assert (await browser.json("/topics/broker-a"))["kind"] == "system"
+
+
 async def test_long_lists_come_in_parts(browser: Browser) -> None:
     async with AdminClient(browser.cluster.name_servers) as admin:
         for number in range(PAGE_SIZE + 5):
