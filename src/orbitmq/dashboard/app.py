@@ -281,6 +281,11 @@ def _session(request: Request) -> Session[ClusterClients] | None:
     return found
 
 
+def _is_logged_in(request: Request) -> bool:
+    state = request.app.state
+    return state.logins is None or state.sessions.is_open(request.cookies.get(COOKIE), _now_ms())
+
+
 async def _login(request: Request) -> Response:
     """Show the form, or open a session."""
     target = request.query_params.get("to", "/")
@@ -434,6 +439,8 @@ async def _events(request: Request) -> AsyncIterator[bytes]:
             async for found in tail(request.state.session.clients, request.path_params["topic"], **options):
                 if await request.is_disconnected():
                     return
+                if not _is_logged_in(request):
+                    raise OrbitError("the session has ended: log in again")
                 yield b"data: " + dump_json(found) + b"\n\n"
         except OrbitError as error:
             yield b"event: problem\ndata: " + dump_json(str(error)) + b"\n\n"

@@ -90,6 +90,11 @@ class Sessions(Generic[C]):
         self._open.move_to_end(token or "")
         return session
 
+    def is_open(self, token: str | None, now_ms: int) -> bool:
+        """Return whether a cookie has a session whose time is not over; it counts as no use of it."""
+        session = self._open.get(token or "")
+        return session is not None and _is_live(session, now_ms)
+
     def remove(self, token: str | None) -> Session[C] | None:
         """End a session, and return it."""
         return self._open.pop(token or "", None)

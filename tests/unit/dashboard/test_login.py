@@ -18,6 +18,7 @@ from orbitmq.errors import ConfigError
 from orbitmq.net.security.client_security import ClientSecurity
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.signature import Credentials
+from waiting import until
 
 from .conftest import Browser, browsing
 
@@ -133,6 +134,20 @@ async def test_a_logout_ends_the_session_and_another_site_cannot_do_it(guarded: 
     await guarded.client.post("/logout", data={"csrf": await guarded.secret()})
     guarded.client.cookies.set(COOKIE, cookie)
     assert (await guarded.client.get("/topics")).status_code == 303
+
+
+@pytest.mark.real
+async def test_a_live_tail_ends_with_its_session(guarded: Browser) -> None:
+    await log_in(guarded, "anna", PASSWORDS["anna"])
+    await guarded.change("/topics", topic="orders", queues=1)
+    tails = guarded.app.state.tails = asyncio.Semaphore(1)
+    tail = asyncio.create_task(guarded.client.get("/topics/orders/tail"))
+    await until(tails.locked)
+    await guarded.client.post("/logout", data={"csrf": await guarded.secret()})
+
+    events = (await asyncio.wait_for(tail, 10)).text
+
+    assert events.endswith('event: problem\ndata: "the session has ended: log in again"\n\n')
 
 
 @pytest.mark.real

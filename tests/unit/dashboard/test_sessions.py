@@ -38,6 +38,15 @@ def test_a_cookie_without_a_session_has_none() -> None:
     assert opened.remove("guess") is None
 
 
+def test_asking_whether_a_session_is_open_does_not_prolong_it() -> None:
+    opened: Sessions[None] = Sessions()
+    opened.add("a", session(), 0)
+
+    assert opened.is_open("a", IDLE_MS - 1)
+    assert not opened.is_open("a", IDLE_MS)
+    assert not opened.is_open(None, 0)
+
+
 def test_a_logout_ends_a_session() -> None:
     opened: Sessions[None] = Sessions()
     opened.add("token", session(), 0)
