@@ -56,6 +56,16 @@ class LogOfChanges(Protocol):
         ...
 
 
+def write_or_log(audit: LogOfChanges, record: AuditRecord) -> str | None:
+    """Write a record; return why it is not in the log, which must not look like a change that was not made."""
+    try:
+        audit.write(record)
+    except OSError as error:
+        log.error("a change is not in the audit log: %s: %s", error, format_record(record))
+        return f"the change is not in the audit log: {error}"
+    return None
+
+
 def format_record(record: AuditRecord) -> str:
     """Return a record as one line of JSON, without its end; what JSON does not know becomes text."""
     document = {

@@ -16,7 +16,7 @@ from orbitmq.assistants import changes, messages, reading
 from orbitmq.assistants.answers import Answer, Table, encode
 from orbitmq.assistants.arguments import DryRun, explain
 from orbitmq.assistants.changes import Plan
-from orbitmq.audit import AuditRecord, LogOfChanges, format_record
+from orbitmq.audit import AuditRecord, LogOfChanges, write_or_log
 from orbitmq.clock import now_ms
 from orbitmq.errors import ClientError, InvalidArgument
 
@@ -170,22 +170,12 @@ async def _carry_out(plan: Plan, audit: LogOfChanges, who: str, action: str, tar
     try:
         after = await plan.carry_out()
     except BaseException as error:
-        _write(audit, record(None, f"{type(error).__name__}: {error}"))
+        write_or_log(audit, record(None, f"{type(error).__name__}: {error}"))
         raise
     values: dict[str, Any] = {"dry_run": False, "done": True, "did": plan.summary}
-    if (problem := _write(audit, record(list(after)))) is not None:
+    if (problem := write_or_log(audit, record(list(after)))) is not None:
         values["audit_problem"] = problem
     return Answer(values, {"before": _table(plan.before), "after": _table(after)})
-
-
-def _write(audit: LogOfChanges, record: AuditRecord) -> str | None:
-    """Write a record; return why it is not in the log, which must not look like a change that was not made."""
-    try:
-        audit.write(record)
-    except OSError as error:
-        log.error("a change is not in the audit log: %s: %s", error, format_record(record))
-        return f"the change is not in the audit log: {error}"
-    return None
 
 
 def _for_audit(name: str, value: Any) -> Any:

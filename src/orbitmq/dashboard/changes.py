@@ -9,14 +9,14 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.audit import AuditRecord
+from orbitmq.audit import AuditRecord, write_or_log
 from orbitmq.dashboard.answers import HEADERS, Page, answer, error_page, is_json_wanted, quoted_path
 from orbitmq.dashboard.forms import Form, parse_form
 from orbitmq.dashboard.sessions import Role, Session
@@ -135,10 +135,10 @@ async def _make(request: Request, change: Change, session: Session[ClusterClient
     try:
         done = await change.make(form, session.clients)
     except OrbitError as error:
-        audit.write(record(error=str(error)))
+        write_or_log(audit, record(error=str(error)))
         raise
-    audit.write(record(before=done.before, after=done.after))
-    return done
+    problem = write_or_log(audit, record(before=done.before, after=done.after))
+    return done if problem is None else replace(done, text=f"{done.text}; {problem}")
 
 
 def _question_page(request: Request, change: Change, question: Question, form: Form) -> Page:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from orbitmq import Message, Producer, PushConsumer, StoredMessage
 from orbitmq.admin import AdminClient, ResetTo
+from orbitmq.audit import AuditRecord
 from orbitmq.testing import LocalCluster
 
 from .conftest import Browser, browsing
@@ -218,6 +220,23 @@ async def test_a_change_that_fails_is_in_the_audit_log_with_its_reason(browser: 
     (record,) = browser.audit
     assert (record.action, record.target) == ("delete_topic", {"topic": "none"})
     assert "none" in (record.error or "")
+
+
+class Full:
+    """An audit log on a disk that is full."""
+
+    def write(self, record: AuditRecord) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+async def test_a_change_that_cannot_be_recorded_is_made_and_says_so(browser: Browser) -> None:
+    browser.app.state.audit = Full()
+
+    page = await browser.change("/topics", topic="orders", queues=1)
+    failed = await browser.send("/topics/none/delete", confirmed="yes")
+
+    assert "orders is made on broker-a; the change is not in the audit log: [Errno 28] No space left" in page
+    assert failed.status_code == 404
 
 
 async def test_programs_change_things_with_the_secret_and_get_json(browser: Browser) -> None:
