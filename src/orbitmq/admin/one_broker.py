@@ -93,9 +93,9 @@ class BrokerAdmin:
         """Return where each queue of a topic begins and ends."""
         return decode_topic_stats((await self._tell(self.address, GetTopicStats(topic=topic))).body)
 
-    async def progress(self, group: str) -> dict[MessageQueue, QueueProgress]:
-        """Return how far a group is in every queue of all topics that it reads, its retries included."""
-        header = GetConsumeStats(consumer_group=group, topic="")
+    async def progress(self, group: str, topic: str = "") -> dict[MessageQueue, QueueProgress]:
+        """Return how far a group is in every queue of a topic, or of all that it reads, its retries included."""
+        header = GetConsumeStats(consumer_group=group, topic=topic)
         return decode_consume_stats((await self._tell(self.address, header)).body)
 
     async def consumers(self, group: str) -> tuple[tuple[ClientConnection, ...], MessageModel] | None:

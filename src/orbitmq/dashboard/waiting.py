@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 
 from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.admin.one_broker import BrokerAdmin
+from orbitmq.codes import ResponseCode
 from orbitmq.dashboard.answers import Column, Page, Section
-from orbitmq.errors import OrbitError
+from orbitmq.errors import OrbitError, RemoteRefused
 from orbitmq.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC
 from orbitmq.net.pool import expect
 from orbitmq.wire import fastjson
@@ -46,32 +48,52 @@ _POPS = (
 )
 
 
+class _Broker(NamedTuple):
+    """What waits at one master: a row of each table."""
+
+    transactions: dict[str, Any]
+    timers: dict[str, Any]
+    levels: list[dict[str, Any]]
+    pops: dict[str, Any]
+
+
 async def waiting(_request: Request, clients: ClusterClients) -> Page:
     """Show what waits at each master."""
     masters = await clients.admin.masters()
-    infos = await asyncio.gather(*(_runtime(clients, address) for address in masters.values()))
-    told = dict(zip(masters, infos, strict=True))
-    levels = [row for broker, info in told.items() for row in delay_rows(broker, info)]
+    topics = [topic for topic in await clients.admin.topic_list() if topic.startswith("rmq_sys_REVIVE_LOG_")]
+    found = await asyncio.gather(*(_broker(clients, broker, at, topics) for broker, at in masters.items()))
     sections = [
         Section(
             name="transactions",
             title="Transactions",
             columns=_TRANSACTIONS,
-            rows=[await _transactions(clients, broker) for broker in masters],
+            rows=[broker.transactions for broker in found],
             note="Some of the half messages may be decided: a broker skips those when it comes to them.",
         ),
         Section(
             name="timers",
             title="Messages with a time of their own",
             columns=_TIMERS,
-            rows=[await _timers(clients, broker, address, told[broker]) for broker, address in masters.items()],
+            rows=[broker.timers for broker in found],
         ),
         Section(
-            name="levels", title="Delay levels", columns=_LEVELS, rows=levels, empty="No message waits in a level."
+            name="levels",
+            title="Delay levels",
+            columns=_LEVELS,
+            rows=[row for broker in found for row in broker.levels],
+            empty="No message waits in a level.",
         ),
-        Section(name="pops", title="POP", columns=_POPS, rows=[await _pops(clients, broker) for broker in masters]),
+        Section(name="pops", title="POP", columns=_POPS, rows=[broker.pops for broker in found]),
     ]
     return Page("tables.html", "Waiting", {}, sections=sections)
+
+
+async def _broker(clients: ClusterClients, broker: str, address: str, revive_topics: Sequence[str]) -> _Broker:
+    admin = await clients.admin.broker(address)
+    info, transactions, pops = await asyncio.gather(
+        _runtime(clients, address), _transactions(admin, broker), _pops(admin, broker, revive_topics)
+    )
+    return _Broker(transactions, await _timers(clients, broker, address, info), delay_rows(broker, info), pops)
 
 
 def delay_rows(broker: str, info: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -95,21 +117,20 @@ async def _runtime(clients: ClusterClients, address: str) -> dict[str, str]:
         return {}
 
 
-async def _transactions(clients: ClusterClients, broker: str) -> dict[str, Any]:
+async def _transactions(admin: BrokerAdmin, broker: str) -> dict[str, Any]:
     row: dict[str, Any] = {"broker": broker, "undecided": None, "discarded": None, "problem": None}
     try:
-        row["undecided"] = await _lag(clients, HALF_GROUP, HALF_TOPIC, broker)
-        row["discarded"] = await _count(clients, GIVEN_UP_TOPIC, broker)
+        row["undecided"] = await _lag(admin, HALF_GROUP, HALF_TOPIC)
+        row["discarded"] = await _count(admin, GIVEN_UP_TOPIC)
     except OrbitError as error:
         row["problem"] = str(error)
     return row
 
 
-async def _pops(clients: ClusterClients, broker: str) -> dict[str, Any]:
+async def _pops(admin: BrokerAdmin, broker: str, topics: Sequence[str]) -> dict[str, Any]:
     row: dict[str, Any] = {"broker": broker, "checkpoints": None, "problem": None}
     try:
-        topics = [topic for topic in await clients.admin.topic_list() if topic.startswith("rmq_sys_REVIVE_LOG_")]
-        row["checkpoints"] = sum([await _lag(clients, REVIVE_GROUP, topic, broker) for topic in topics])
+        row["checkpoints"] = sum([await _lag(admin, REVIVE_GROUP, topic) for topic in topics])
     except OrbitError as error:
         row["problem"] = str(error)
     return row
@@ -142,14 +163,20 @@ def timer_text(body: bytes) -> str:
     return ", ".join(f"{topic} {count:,}" for count, topic in found[:10])
 
 
-async def _lag(clients: ClusterClients, group: str, topic: str, broker: str) -> int:
-    lags = await clients.admin.group_lag(group, topic)
-    return sum(found.lag for queue, found in lags.items() if queue.broker_name == broker)
+async def _lag(admin: BrokerAdmin, group: str, topic: str) -> int:
+    places = (await admin.progress(group, topic)).values()
+    return sum(max(0, place.broker_offset - place.consumer_offset) for place in places)
 
 
-async def _count(clients: ClusterClients, topic: str, broker: str) -> int:
-    stats = await clients.admin.topic_stats(topic)
-    return sum(found.max_offset - found.min_offset for queue, found in stats.items() if queue.broker_name == broker)
+async def _count(admin: BrokerAdmin, topic: str) -> int:
+    """Return how many messages a topic has; none before a broker has made it."""
+    try:
+        stats = await admin.topic_stats(topic)
+    except RemoteRefused as refusal:
+        if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
+            raise
+        return 0
+    return sum(found.max_offset - found.min_offset for found in stats.values())
 
 
 def _number(text: str | None) -> int | None:

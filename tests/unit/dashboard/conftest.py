@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 import re
+import zlib
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,16 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
+from orbitmq.address import format_address
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.audit import AuditRecord
 from orbitmq.dashboard.app import DashboardOptions, make_app
+from orbitmq.model.topic import DataVersion, TopicConfig
+from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
 from orbitmq.testing import LocalCluster
+from orbitmq.wire.bodies.registration import encode_registration
+from orbitmq.wire.headers import RegisterBroker
 
 
 class Kept:
@@ -81,10 +88,10 @@ async def _browsing(tmp_path: Path) -> AsyncIterator[Browser]:
 
 @asynccontextmanager
 async def browsing(
-    cluster: LocalCluster, security: ClientSecurity = UNSECURED, **options: Any
+    cluster: LocalCluster, security: ClientSecurity = UNSECURED, timeout_ms: int = 3_000, **options: Any
 ) -> AsyncIterator[Browser]:
     """Open a dashboard over a cluster; `options` are of `DashboardOptions`."""
-    clients = ClusterClients(cluster.name_servers, security=security)
+    clients = ClusterClients(cluster.name_servers, security=security, timeout_ms=timeout_ms)
     kept = Kept()
     app = make_app(clients, DashboardOptions(audit=kept, **options))
     transport = httpx.ASGITransport(app)
@@ -96,3 +103,37 @@ async def browsing(
             if session.clients is not clients:
                 await session.clients.close()
         await clients.close()
+
+
+@pytest.fixture
+def half_silent(tmp_path: Path) -> AbstractAsyncContextManager[Browser]:
+    """The dashboard over a broker that answers, and `broker-silent`, which takes connections and says nothing."""
+    return _half_silent(tmp_path)
+
+
+async def _say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read()
+    writer.close()
+    await writer.wait_closed()
+
+
+@asynccontextmanager
+async def _half_silent(tmp_path: Path) -> AsyncIterator[Browser]:
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(LocalCluster(data_dir=tmp_path))
+        silent = await asyncio.start_server(_say_nothing, "127.0.0.1", 0)
+        stack.callback(silent.close)
+        pool = ConnectionPool()
+        stack.push_async_callback(pool.close)
+        topics = {name: TopicConfig(topic=name) for name in ("orders", "payments")}
+        body = encode_registration(DataVersion(0, 0, 1), topics)
+        header = RegisterBroker(
+            broker_name="broker-silent",
+            broker_addr=format_address(*silent.sockets[0].getsockname()),
+            cluster_name="DefaultCluster",
+            ha_server_addr="127.0.0.1:1",
+            broker_id=0,
+            body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
+        )
+        expect(await pool.request(cluster.name_servers, header, body), cluster.name_servers)
+        yield await stack.enter_async_context(browsing(cluster, timeout_ms=300))

@@ -74,6 +74,20 @@ async def test_what_waits_is_counted(browser: Browser) -> None:
     assert "Messages with a time of their own" in await browser.html("/waiting")
 
 
+async def test_nothing_is_wrong_where_no_transaction_was_discarded_yet(browser: Browser) -> None:
+    (row,) = (await browser.json("/waiting"))["transactions"]
+
+    assert row == {"broker": "broker-a", "undecided": 0, "discarded": 0, "problem": None}
+
+
+async def test_what_waits_at_one_broker_is_counted_while_another_is_silent(half_silent: Browser) -> None:
+    found = await half_silent.json("/waiting")
+
+    for table, count in (("transactions", "undecided"), ("timers", "waiting"), ("pops", "checkpoints")):
+        assert {row["broker"]: row[count] for row in found[table]} == {"broker-a": 0, "broker-silent": None}, table
+    assert "did not answer" in found["transactions"][1]["problem"]
+
+
 def test_delay_levels_are_read_from_a_brokers_values() -> None:
     told = {"scheduleMessageOffset_3": "10,30", "scheduleMessageOffset_1": "0,5", "scheduleMessageOffset_2": "7,7"}
     rows = delay_rows("a", told | {"scheduleMessageOffset_x": "1,2", "scheduleMessageOffset_4": "nonsense"})
