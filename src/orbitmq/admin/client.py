@@ -13,9 +13,11 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
+from orbitmq.admin.each_master import ask_each
 from orbitmq.admin.group_client import GroupAdmin, delete_topics
 from orbitmq.admin.groups import GroupStatus, QueueLag, QueueReset, ResetTo
 from orbitmq.admin.messages import COUNT_MAX, find_by_id, find_by_key
@@ -285,6 +287,39 @@ class AdminClient:
         for broker_name, address in _topic_masters(await self.topic_route(topic)).items():
             found |= await self._broker_topic_stats(broker_name, address, topic)
         return dict(sorted(found.items()))
+
+    async def known_topic_stats(self, topic: str) -> tuple[dict[MessageQueue, QueueStats], dict[str, str]]:
+        """Return where a topic's queues begin and end on the brokers that answer, and what is wrong with each other one.
+
+        Raises:
+            RouteNotFound: the NameServer knows no route.
+        """
+
+        async def ask(broker_name: str, address: str) -> dict[MessageQueue, QueueStats]:
+            return await self._broker_topic_stats(broker_name, address, topic)
+
+        answers, problems = await ask_each(await self._find_topic_masters(topic), ask)
+        return dict(sorted(item for stats in answers.values() for item in stats.items())), problems
+
+    async def groups_that_answer(self) -> tuple[GroupAdmin, dict[str, str]]:
+        """Return calls about groups to the masters that answer now, and what is wrong with each other one."""
+
+        async def ask(_broker_name: str, address: str) -> None:
+            with suppress(RemoteRefused):  # one that refuses answers
+                await self.broker_runtime_info(address)
+
+        _, problems = await ask_each(await self.masters(), ask)
+
+        def answering(masters: Mapping[str, str]) -> Mapping[str, str]:
+            return {name: address for name, address in masters.items() if name not in problems}
+
+        async def find_masters(cluster: str | None) -> Mapping[str, str]:
+            return answering(await self._find_masters(cluster))
+
+        async def find_topic_masters(topic: str) -> Mapping[str, str]:
+            return answering(await self._find_topic_masters(topic))
+
+        return GroupAdmin(self._tell, find_masters, find_topic_masters), problems
 
     async def messages_by_key(
         self, topic: str, key: str, *, count_max: int = COUNT_MAX, begin_ms: int = 0, end_ms: int | None = None

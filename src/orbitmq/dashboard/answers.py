@@ -195,6 +195,11 @@ async def answer_page(request: Request, show: Show) -> Response:
     return answer(request, page)
 
 
+def missing(problems: Mapping[str, str]) -> str | None:
+    """Return whose part a page does not show, by broker name and what is wrong there; None: it shows all."""
+    return "; ".join(f"without {broker}: {problem}" for broker, problem in problems.items()) or None
+
+
 def paged(request: Request, rows: Sequence[Any]) -> tuple[Sequence[Any], dict[str, int]]:
     """Return the rows of the page that is asked for, and which one that is of how many.
 

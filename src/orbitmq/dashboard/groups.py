@@ -10,10 +10,11 @@ from typing import Any
 
 from starlette.requests import Request
 
-from orbitmq.admin import AdminClient, GroupStatus
+from orbitmq.admin import GroupStatus
 from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.admin.group_client import GroupAdmin
 from orbitmq.admin.groups import QueueLag, QueueReset, ResetTo
-from orbitmq.dashboard.answers import Page, link, paged
+from orbitmq.dashboard.answers import Page, link, missing, paged
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.lag_history import chart_points
@@ -32,9 +33,9 @@ _TOPICS_MAX = 20
 
 async def groups(request: Request, clients: ClusterClients) -> Page:
     """List groups by a part of their names, with their lag."""
-    admin = clients.admin
+    admin, problems = await clients.admin.groups_that_answer()
     wanted = request.query_params.get("q", "")
-    names = [name for name in await admin.group_names() if wanted.lower() in name.lower()]
+    names = [name for name in await admin.names() if wanted.lower() in name.lower()]
     part, page = paged(request, names)
     shown = await admin.groups(names=part)
     places = asyncio.Semaphore(_AT_A_TIME)
@@ -49,12 +50,12 @@ async def groups(request: Request, clients: ClusterClients) -> Page:
             }
 
     rows = await asyncio.gather(*map(row, shown))
-    return Page("groups.html", "Groups", {"groups": rows, "page": page, "q": wanted})
+    return Page("groups.html", "Groups", {"groups": rows, "page": page, "q": wanted, "problem": missing(problems)})
 
 
-async def _lag(admin: AdminClient, group: str) -> dict[str, Any]:
+async def _lag(admin: GroupAdmin, group: str) -> dict[str, Any]:
     try:
-        queues = await admin.group_lag(group)
+        queues = await admin.lag(group)
     except OrbitError as error:
         return {"lag": None, "consumed_at_ms": None, "problem": str(error)}
     consumed_at_ms = max((queue.consumed_at_ms for queue in queues.values()), default=0)
@@ -63,12 +64,12 @@ async def _lag(admin: AdminClient, group: str) -> dict[str, Any]:
 
 async def group(request: Request, clients: ClusterClients) -> Page:
     """Show one group: its members, subscriptions, and how far it is in each queue."""
-    admin = clients.admin
+    admin, problems = await clients.admin.groups_that_answer()
     name = request.path_params["group"]
-    status = await admin.group_status(name)
-    problem, lags = None, {}
+    status = await admin.status(name)
+    problem, lags = missing(problems), {}
     try:
-        lags = await admin.group_lag(name)
+        lags = await admin.lag(name)
     except OrbitError as error:
         problem = str(error)
     spans = await _spans(clients, name, sorted({queue.topic for queue in lags}))
@@ -113,9 +114,12 @@ async def group(request: Request, clients: ClusterClients) -> Page:
 async def _spans(clients: ClusterClients, group: str, topics: Sequence[str]) -> dict[MessageQueue, QueueTimeSpan]:
     """Return from when the messages of each queue are, and how old the next one for the group is."""
     found: dict[MessageQueue, QueueTimeSpan] = {}
-    for topic in topics[:_TOPICS_MAX]:
+
+    async def add(topic: str) -> None:
         with suppress(OrbitError):
             found.update((span.queue, span) for span in await clients.admin.group_time_spans(group, topic))
+
+    await asyncio.gather(*map(add, topics[:_TOPICS_MAX]))
     return found
 
 

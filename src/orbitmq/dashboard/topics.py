@@ -12,7 +12,7 @@ from starlette.requests import Request
 from orbitmq.admin import AdminClient
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.topics import TopicChange
-from orbitmq.dashboard.answers import Page, link, paged
+from orbitmq.dashboard.answers import Page, link, missing, paged
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import latest
@@ -53,7 +53,7 @@ async def topics(request: Request, clients: ClusterClients) -> Page:
 
 async def _sums(admin: AdminClient, topic: str) -> dict[str, Any]:
     try:
-        stats = await admin.topic_stats(topic)
+        stats, problems = await admin.known_topic_stats(topic)
     except OrbitError as error:
         return {"queues": None, "brokers": None, "messages": None, "updated_at_ms": None, "problem": str(error)}
     return {
@@ -61,7 +61,7 @@ async def _sums(admin: AdminClient, topic: str) -> dict[str, Any]:
         "brokers": len({queue.broker_name for queue in stats}),
         "messages": sum(found.max_offset - found.min_offset for found in stats.values()),
         "updated_at_ms": max((found.updated_at_ms for found in stats.values()), default=0),
-        "problem": None,
+        "problem": missing(problems),
     }
 
 
@@ -69,7 +69,7 @@ async def topic(request: Request, clients: ClusterClients) -> Page:
     """Show one topic: its queues, where they begin and end, and the latest messages."""
     admin = clients.admin
     name = request.path_params["topic"]
-    stats = await admin.topic_stats(name)
+    stats, problems = await admin.known_topic_stats(name)
     queues = [
         {
             "broker": queue.broker_name,
@@ -88,6 +88,7 @@ async def topic(request: Request, clients: ClusterClients) -> Page:
         "topic": name,
         "kind": kind_of(name, await admin.own_topics()),
         "queues": queues,
+        "queues_problem": missing(problems),
         "settings": settings,
         "messages": messages,
         "problem": problem,

@@ -11,6 +11,7 @@ from orbitmq import Message, Producer, PushConsumer
 from orbitmq.admin import AdminClient
 from orbitmq.dashboard.answers import PAGE_SIZE, time_text
 from orbitmq.model.topic import TopicConfig
+from orbitmq.wire.bodies.groups import GroupConfig
 
 from .conftest import Browser
 
@@ -131,6 +132,32 @@ async def test_a_message_is_found_by_id_and_by_key_and_shown_in_three_forms(brow
     assert found["properties"]["colour"] == "red"
     assert "amount" in await browser.html(f"/topics/orders/messages/{message_id}")
     assert "no message" in await browser.html(f"/topics/orders/messages/{'0' * 32}", status=404)
+
+
+async def test_a_topic_is_shown_without_the_broker_that_is_silent(half_silent: Browser) -> None:
+    async with AdminClient(half_silent.cluster.name_servers) as admin:
+        await admin.create_topic(TopicConfig(topic="orders"), broker="broker-a")
+
+    found = await half_silent.json("/topics/orders")
+    (row,) = (await half_silent.json("/topics", q="orders"))["topics"]
+
+    assert {queue["broker"] for queue in found["queues"]} == {"broker-a"}
+    for problem in (found["queues_problem"], row["problem"]):
+        assert problem.startswith("without broker-silent: ")
+    assert "without broker-silent" in await half_silent.html("/topics/orders")
+
+
+async def test_groups_are_shown_without_the_broker_that_is_silent(half_silent: Browser) -> None:
+    async with AdminClient(half_silent.cluster.name_servers) as admin:
+        await admin.create_group(GroupConfig(group="billing"), broker="broker-a")
+
+    found = await half_silent.json("/groups")
+    one = await half_silent.json("/groups/billing")
+
+    assert [(row["group"], row["lag"]) for row in found["groups"]] == [("billing", 0)]
+    for problem in (found["problem"], one["problem"]):
+        assert problem.startswith("without broker-silent: ")
+    assert "without broker-silent" in await half_silent.html("/groups")
 
 
 async def test_a_group_shows_members_and_lag(browser: Browser) -> None:
