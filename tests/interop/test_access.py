@@ -160,6 +160,19 @@ def _joined(rules: list[str]) -> list[str]:
     return [f"{resource}={'|'.join(actions)}" for resource, actions in found.items()]
 
 
+def test_a_wrong_key_is_refused_in_another_way_than_a_user_without_rules(guarded: Guarded):
+    """The dashboard's login tells them apart by this."""
+    user = make_user(guarded, Credentials("unruled", "unruled-secret"))
+    for address in guarded.both:
+        right, *wrong = (
+            asked(address, 28, Credentials(user.access_key, secret))[:2]
+            for secret in (user.secret_key, user.secret_key + "?", "guess", "guess?")
+        )
+        assert len(set(wrong)) == 1
+        assert right not in wrong
+        assert wrong[0][0] == 16
+
+
 def test_super_users_are_let_in_by_both(guarded: Guarded):
     for code in sorted(JAVA.keys() - RISKY - {354, 355}):
         for user in (ROOT, INNER):

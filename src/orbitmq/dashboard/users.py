@@ -17,6 +17,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.codes import ResponseCode
 from orbitmq.dashboard.sessions import Role
 from orbitmq.errors import ConfigError, OrbitError, RemoteRefused
 from orbitmq.net.security.client_security import ClientSecurity
@@ -90,40 +91,47 @@ class ClusterLogins:
         self._clients = clients
 
     async def check(self, name: str, password: str) -> LoggedIn | None:
-        """Ask a broker for its run-time values, signed, and look whether it refuses a wrong signature.
+        """Ask a broker for its run-time values with the key, and with a wrong one: it refuses the wrong one in another way.
+
+        A user whom the rules do not let see the values is refused, too, but not as a wrong signature is.
 
         Raises:
             OrbitError: no broker can be asked, or brokers take any signature: the cluster has no users then.
         """
-        signed = self._signed(name, password)
+        signed, stranger = self._signed(name, password), self._signed(name, password + "?")
         try:
-            if not await _is_taken(signed):
-                await signed.close()
-                return None
-            stranger = self._signed(name, password + "?")
-            try:
-                if await _is_taken(stranger):
-                    raise OrbitError(
-                        "the brokers check no signatures (authenticationEnabled is off): there is no login"
-                    )
-            finally:
-                await stranger.close()
+            address = next(iter((await self._clients.admin.masters()).values()))
+            wrong = await _refusal(stranger, address)
+            if wrong is None:
+                raise OrbitError("the brokers check no signatures (authenticationEnabled is off): there is no login")
+            is_right = await _refusal(signed, address) != wrong
         except OrbitError:
             await signed.close()
             raise
+        finally:
+            await stranger.close()
+        if not is_right:
+            await signed.close()
+            return None
         return LoggedIn(name, Role.ADMIN, signed)
 
     def _signed(self, name: str, password: str) -> ClusterClients:
         return self._clients.with_security(ClientSecurity(Credentials(name, password), self._clients.security.tls))
 
 
-async def _is_taken(clients: ClusterClients) -> bool:
-    addresses = (await clients.admin.masters()).values()
+async def _refusal(clients: ClusterClients, address: str) -> str | None:
+    """Return how a broker denies a request; None: it answers.
+
+    Raises:
+        OrbitError: it cannot be asked, or refuses for another reason, such as too much work.
+    """
     try:
-        await clients.admin.broker_runtime_info(next(iter(addresses)))
-    except RemoteRefused:
-        return False
-    return True
+        await clients.admin.broker_runtime_info(address)
+    except RemoteRefused as refusal:
+        if refusal.code != ResponseCode.NO_PERMISSION:
+            raise
+        return str(refusal)
+    return None
 
 
 def load_users(path: Path) -> dict[str, LocalUser]:

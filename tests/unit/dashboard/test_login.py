@@ -15,8 +15,10 @@ from orbitmq.dashboard.app import COOKIE, DashboardOptions
 from orbitmq.dashboard.sessions import ATTEMPTS_MAX, Role
 from orbitmq.dashboard.users import ClusterLogins, LocalLogins, LocalUser, format_user, load_users
 from orbitmq.errors import ConfigError
+from orbitmq.model.access import UserStatus, UserType
 from orbitmq.net.security.client_security import ClientSecurity
 from orbitmq.testing import LocalCluster
+from orbitmq.wire.bodies.access import UserChange
 from orbitmq.wire.signature import Credentials
 from waiting import until
 
@@ -182,6 +184,28 @@ async def test_users_of_the_cluster_log_in_with_their_key_and_the_brokers_judge_
                 assert (await log_in(browser, "root", "a long secret")).status_code == 303
                 assert "orders is made" in await browser.change("/topics", topic="orders", queues=1)
                 assert [record.who for record in browser.audit] == ["root"]
+        finally:
+            await clients.close()
+
+
+@pytest.mark.real
+async def test_a_user_of_the_cluster_whom_no_rule_lets_see_brokers_logs_in_and_pages_say_so(tmp_path: Path) -> None:
+    settings = {
+        "authenticationEnabled": "true",
+        "authorizationEnabled": "true",
+        "initAuthenticationUser": '{"username":"root","password":"a long secret"}',
+        "innerClientAuthenticationCredentials": '{"accessKey":"root","secretKey":"a long secret"}',
+    }
+    async with LocalCluster(data_dir=tmp_path, settings=settings) as cluster:
+        clients = ClusterClients(cluster.name_servers, security=ClientSecurity(Credentials("root", "a long secret")))
+        try:
+            async with clients.access() as access:
+                await access.create_user("nora", UserChange("nothing", UserType.NORMAL, UserStatus.ENABLE))
+            async with browsing(cluster, logins=ClusterLogins(clients)) as browser:
+                assert (await log_in(browser, "nora", "another secret")).status_code == 403
+                assert (await log_in(browser, "nora", "nothing")).status_code == 303
+                (broker,) = (await browser.json("/"))["brokers"]
+                assert "User:nora has no permission" in broker["problem"]
         finally:
             await clients.close()
 
