@@ -19,7 +19,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.codes import ResponseCode
 from orbitmq.dashboard.sessions import Role
-from orbitmq.errors import ConfigError, OrbitError, RemoteRefused
+from orbitmq.errors import ConfigError, OrbitError, RemoteRefused, RouteNotFound
 from orbitmq.net.security.client_security import ClientSecurity
 from orbitmq.wire.signature import Credentials
 
@@ -100,11 +100,7 @@ class ClusterLogins:
         """
         signed, stranger = self._signed(name, password), self._signed(name, password + "?")
         try:
-            address = next(iter((await self._clients.admin.masters()).values()))
-            wrong = await _refusal(stranger, address)
-            if wrong is None:
-                raise OrbitError("the brokers check no signatures (authenticationEnabled is off): there is no login")
-            is_right = await _refusal(signed, address) != wrong
+            is_right = await self._ask_masters(signed, stranger)
         except OrbitError:
             await signed.close()
             raise
@@ -114,6 +110,20 @@ class ClusterLogins:
             await signed.close()
             return None
         return LoggedIn(name, Role.ADMIN, signed)
+
+    async def _ask_masters(self, signed: ClusterClients, stranger: ClusterClients) -> bool:
+        """Return whether the first master that answers refuses a stranger in another way."""
+        problem: OrbitError = RouteNotFound("no master broker is registered with the NameServer")
+        for address in (await self._clients.admin.masters()).values():
+            try:
+                wrong, right = await _refusal(stranger, address), await _refusal(signed, address)
+            except OrbitError as error:
+                problem = error
+                continue
+            if wrong is None:
+                raise OrbitError("the brokers check no signatures (authenticationEnabled is off): there is no login")
+            return right != wrong
+        raise problem
 
     def _signed(self, name: str, password: str) -> ClusterClients:
         return self._clients.with_security(ClientSecurity(Credentials(name, password), self._clients.security.tls))

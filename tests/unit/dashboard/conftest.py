@@ -119,8 +119,15 @@ async def _say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 @asynccontextmanager
 async def _half_silent(tmp_path: Path) -> AsyncIterator[Browser]:
+    async with LocalCluster(data_dir=tmp_path) as cluster, silent_broker(cluster, "broker-silent"):
+        async with browsing(cluster, timeout_ms=300) as browser:
+            yield browser
+
+
+@asynccontextmanager
+async def silent_broker(cluster: LocalCluster, name: str) -> AsyncIterator[None]:
+    """Register a broker that takes connections and says nothing."""
     async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(LocalCluster(data_dir=tmp_path))
         silent = await asyncio.start_server(_say_nothing, "127.0.0.1", 0)
         stack.callback(silent.close)
         pool = ConnectionPool()
@@ -128,7 +135,7 @@ async def _half_silent(tmp_path: Path) -> AsyncIterator[Browser]:
         topics = {name: TopicConfig(topic=name) for name in ("orders", "payments")}
         body = encode_registration(DataVersion(0, 0, 1), topics)
         header = RegisterBroker(
-            broker_name="broker-silent",
+            broker_name=name,
             broker_addr=format_address(*silent.sockets[0].getsockname()),
             cluster_name="DefaultCluster",
             ha_server_addr="127.0.0.1:1",
@@ -136,4 +143,4 @@ async def _half_silent(tmp_path: Path) -> AsyncIterator[Browser]:
             body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
         )
         expect(await pool.request(cluster.name_servers, header, body), cluster.name_servers)
-        yield await stack.enter_async_context(browsing(cluster, timeout_ms=300))
+        yield

@@ -22,7 +22,7 @@ from orbitmq.wire.bodies.access import UserChange
 from orbitmq.wire.signature import Credentials
 from waiting import until
 
-from .conftest import Browser, browsing
+from .conftest import Browser, browsing, silent_broker
 
 PASSWORDS = {"rita": "reading", "otto": "operating", "anna": "administering"}
 ROLES = dict(zip(PASSWORDS, Role, strict=True))
@@ -206,6 +206,24 @@ async def test_a_user_of_the_cluster_whom_no_rule_lets_see_brokers_logs_in_and_p
                 assert (await log_in(browser, "nora", "nothing")).status_code == 303
                 (broker,) = (await browser.json("/"))["brokers"]
                 assert "User:nora has no permission" in broker["problem"]
+        finally:
+            await clients.close()
+
+
+@pytest.mark.real
+async def test_users_of_the_cluster_log_in_while_its_first_broker_is_silent(tmp_path: Path) -> None:
+    settings = {
+        "authenticationEnabled": "true",
+        "initAuthenticationUser": '{"username":"root","password":"a long secret"}',
+        "innerClientAuthenticationCredentials": '{"accessKey":"root","secretKey":"a long secret"}',
+    }
+    async with LocalCluster(data_dir=tmp_path, settings=settings) as cluster, silent_broker(cluster, "a-silent"):
+        await cluster.restart_broker()  # it registers behind the silent one
+        clients = ClusterClients(cluster.name_servers, timeout_ms=300)
+        try:
+            async with browsing(cluster, logins=ClusterLogins(clients)) as browser:
+                assert (await log_in(browser, "root", "another secret")).status_code == 403
+                assert (await log_in(browser, "root", "a long secret")).status_code == 303
         finally:
             await clients.close()
 
