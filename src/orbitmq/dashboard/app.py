@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import secrets
 import socket
 import time
@@ -70,6 +71,8 @@ TAILS_MAX = 8
 COOKIE = "orbitmq_session"
 _STATIC = Path(__file__).parent / "static"
 _FILES = {"style.css": "text/css", "tail.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_HOST_NAME = re.compile(r"(\*\.)?[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*|\[[0-9a-fA-F:]+\]")
+"""Not `*`: under any name, a page of another site could read the dashboard through a browser (DNS rebinding)."""
 _FAILED_LOGIN_S = 0.5
 _LOGIN_SIZE_MAX = 4_096
 _WRONG = "the name or the password is wrong"
@@ -130,6 +133,11 @@ class DashboardOptions:
             raise ConfigError(
                 "host", self.host, "127.0.0.1, ::1 or localhost without a login; with --users or --cluster-users any"
             )
+        for name in self.hosts:
+            if not _HOST_NAME.fullmatch(name):
+                raise ConfigError(
+                    "hosts", name, "a host name without a port, as mq.example, or *.example for all below it"
+                )
         if (self.certificate is None) != (self.private_key is None):
             missing = "private_key" if self.certificate else "certificate"
             raise ConfigError(missing, "", "a file, since the other half of the pair has one")
@@ -220,7 +228,7 @@ def make_app(clients: ClusterClients, options: DashboardOptions) -> Starlette:
         Route("/logout", _with_session(_logout), methods=["POST"]),
         Route("/static/{name}", _static),
     ]
-    hosts = [*LOOPBACK[::2], "[::1]", *options.hosts]
+    hosts = [*LOOPBACK[::2], "[::1]", *(name.lower() for name in options.hosts)]
     if options.host not in (*LOOPBACK, "0.0.0.0", "::"):
         hosts.append(options.host)
     app = Starlette(

@@ -250,6 +250,19 @@ def test_other_machines_need_a_login() -> None:
         DashboardOptions(certificate=Path("cert.pem"))
 
 
+@pytest.mark.parametrize("name", ["*", "", "mq*", "*.*", "mq.example:8080", "http://mq.example", "mq.example/"])
+def test_what_is_no_host_name_is_not_allowed_as_one(name: str) -> None:
+    with pytest.raises(ConfigError, match="hosts"):
+        DashboardOptions(hosts=[name])
+
+
+@pytest.mark.real
+async def test_a_host_name_is_allowed_in_any_case(tmp_path: Path) -> None:
+    async with LocalCluster(data_dir=tmp_path) as cluster, browsing(cluster, hosts=["MQ.Example"]) as browser:
+        answer = await browser.client.get("/topics", headers={"host": "mq.example:8080"})
+        assert answer.status_code == 200
+
+
 def test_a_file_of_users_is_read_as_it_is_printed(tmp_path: Path) -> None:
     path = tmp_path / "users"
     path.write_text(f"# who\n\n{format_user('anna', Role.ADMIN, 'x')}\n")
