@@ -6,7 +6,9 @@ confirmation. A change needs a role, and the secret of its session.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +28,11 @@ BODY_SIZE_MAX = 8 * 1024 * 1024
 """Bytes of a form; a message of 4 MiB may take more in it."""
 CONFIRMED = "confirmed"
 CSRF = "csrf"
+ONCE = "once"
+"""A field of each question: its change is made once, however often it is confirmed, as by a double click."""
+_NOT_OF_CHANGES = (CSRF, CONFIRMED, ONCE)
+_KEPT_MAX = 100
+"""Confirmed changes of a session that are remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +106,7 @@ async def answer_change(request: Request, change: Change, session: Session[Clust
         if change.ask is not None and form.raw(CONFIRMED) != "yes":
             question = await change.ask(form, session.clients)
             return answer(request, _question_page(request, change, question, form))
-        done = await _make(request, change, session, form)
+        done = await _make_once(request, change, session, form)
     except OrbitError as error:
         return answer(request, error_page(error))
     if is_json_wanted(request):
@@ -120,12 +127,29 @@ def csrf_problem(request: Request, session: Session[ClusterClients], form: Form)
     return None
 
 
+async def _make_once(request: Request, change: Change, session: Session[ClusterClients], form: Form) -> Done:
+    """Make a change; a question that was confirmed before gets the outcome of then."""
+    once = form.raw(ONCE)
+    if not once:  # a program, or a change without a question
+        return await _make(request, change, session, form)
+    making: asyncio.Future[Done] | None = session.made.get(once)
+    if making is not None:
+        done = await asyncio.shield(making)
+        return replace(done, text=f"{done.text} (confirmed twice, made once)")
+    making = session.made[once] = asyncio.ensure_future(_make(request, change, session, form))
+    while len(session.made) > _KEPT_MAX:
+        del session.made[next(iter(session.made))]
+    try:
+        return await asyncio.shield(making)
+    except OrbitError:  # what failed may be tried again
+        session.made.pop(once, None)
+        raise
+
+
 async def _make(request: Request, change: Change, session: Session[ClusterClients], form: Form) -> Done:
     audit = request.app.state.audit
     target = {
-        name: value
-        for name, value in form.fields.items()
-        if name not in (CSRF, CONFIRMED) and name not in change.hidden
+        name: value for name, value in form.fields.items() if name not in _NOT_OF_CHANGES and name not in change.hidden
     }
 
     def record(**outcome: Any) -> AuditRecord:
@@ -142,7 +166,10 @@ async def _make(request: Request, change: Change, session: Session[ClusterClient
 
 
 def _question_page(request: Request, change: Change, question: Question, form: Form) -> Page:
-    fields = {name: value for name, value in form.fields.items() if name not in (CSRF, CONFIRMED, *request.path_params)}
+    fields = {
+        name: value for name, value in form.fields.items() if name not in (*_NOT_OF_CHANGES, *request.path_params)
+    }
+    fields[ONCE] = secrets.token_urlsafe(16)
     values: Mapping[str, Any] = {
         "question": question.text,
         "button": question.button,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 C = TypeVar("C")
 
@@ -46,6 +46,7 @@ class Session(Generic[C]):
         csrf: a secret that every form holds: what another site sends does not know it.
         clients: what the user's pages ask the cluster with.
         notices: what is to be said on the next page.
+        made: the outcomes of changes by the questions that were confirmed.
     """
 
     user: str
@@ -55,6 +56,7 @@ class Session(Generic[C]):
     began_ms: int = 0
     seen_ms: int = 0
     notices: list[str] = field(default_factory=list)
+    made: dict[str, Any] = field(default_factory=dict)
 
     def may(self, role: str) -> bool:
         """Return whether the user may do what a role may; templates ask by its name."""

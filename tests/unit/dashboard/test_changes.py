@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import re
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -220,6 +222,20 @@ async def test_a_change_that_fails_is_in_the_audit_log_with_its_reason(browser: 
     (record,) = browser.audit
     assert (record.action, record.target) == ("delete_topic", {"topic": "none"})
     assert "none" in (record.error or "")
+
+
+async def test_a_question_that_is_confirmed_twice_is_made_once(browser: Browser) -> None:
+    async with Producer("makers", browser.cluster.name_servers) as producer:
+        sent = await producer.send(Message("orders", b"one"))
+    path = f"/topics/orders/messages/{sent.message_id}/again"
+    once = re.search(r'name="once" value="([^"]+)"', (await browser.send(path)).text)
+    assert once is not None
+
+    answers = await asyncio.gather(*(browser.send(path, confirmed="yes", once=once[1]) for _ in range(2)))
+
+    assert [answer.status_code for answer in answers] == [303, 303]
+    assert await bodies(browser, "orders") == ["one", "one"]
+    assert [record.action for record in browser.audit] == ["send_message_again"]
 
 
 class Full:
