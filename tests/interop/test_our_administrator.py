@@ -74,7 +74,9 @@ async def look_at_topics(admin: AdminClient, java: JavaCluster, name: str, sent:
     assert java.broker.name in (await admin.cluster_info()).brokers
     assert name in await admin.topic_list(java.broker.cluster)
     assert [broker.broker_name for broker in (await admin.topic_route(name)).brokers] == [java.broker.name]
-    assert [stats.max_offset for stats in (await admin.topic_stats(name)).values()] == [3, 0]
+    stats = await admin.topic_stats(name)
+    assert [found.max_offset for found in stats.values()] == [3, 0]
+    assert await admin.known_topic_stats(name) == (stats, {})
     found = await admin.message_by_id(name, sent)
     while found is None or len(await admin.messages_by_key(name, "k")) < 3:  # Java's index comes behind the answer
         await asyncio.sleep(0.05)
@@ -83,6 +85,7 @@ async def look_at_topics(admin: AdminClient, java: JavaCluster, name: str, sent:
 
 
 async def look_at_the_broker(admin: AdminClient, java: JavaCluster, name: str) -> None:
+    assert {java.broker.name, java.broker.cluster} <= await admin.own_topics()
     masters = await admin.masters(cluster=java.broker.cluster)
     assert masters == {java.broker.name: java.broker.address}
     address = masters[java.broker.name]
@@ -109,6 +112,9 @@ async def lead_a_group(admin: AdminClient, java: JavaCluster, name: str) -> None
     assert [await admin.group_has_committed(each, changes[0].queue) for each in (group, twin)] == [True, False]
     assert [change.after for change in await admin.clone_group(group, twin, name)][:1] == [1]
     assert {group, twin} <= {*await admin.group_names(cluster)}
+    answering, problems = await admin.groups_that_answer()
+    assert {group, twin} <= {*await answering.names()}
+    assert problems == {}
     assert [found.group for found in await admin.groups(cluster, names=[twin, group])] == [group, twin]
     assert (await admin.group_status(group)).settings[java.broker.name].retry_times_max == 3
     for each in (group, twin):
