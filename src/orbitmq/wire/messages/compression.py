@@ -5,8 +5,11 @@ The codecs of LZ4 and Zstandard are loaded at first use: most processes never me
 
 from __future__ import annotations
 
+import sys
 import zlib
 from enum import IntEnum
+from importlib import import_module
+from typing import Any
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import BODY_SIZE_MAX, SysFlag
@@ -15,6 +18,7 @@ DECOMPRESSED_SIZE_MAX = BODY_SIZE_MAX + 64 * 1024
 """Bytes that a body may have after decompression: the largest body plus the envelope that RocketMQ allows."""
 
 _ZLIB_LEVEL = 5  # Java: DefaultMQProducer's compressLevel
+_ZSTD_WINDOW_LOG_MAX = 23  # 8 MiB
 
 
 class CompressionType(IntEnum):
@@ -52,9 +56,8 @@ def compress(body: bytes, compression: CompressionType = CompressionType.ZLIB) -
         import lz4.frame
 
         return bytes(lz4.frame.compress(body))
-    import zstandard
-
-    return zstandard.ZstdCompressor().compress(body)
+    packed: bytes = _zstd().compress(body)
+    return packed
 
 
 def decompress(body: bytes | memoryview, sys_flag: int, size_max: int = DECOMPRESSED_SIZE_MAX) -> bytes:
@@ -97,17 +100,16 @@ def _decode_lz4(body: bytes | memoryview, size: int) -> tuple[bytes, bool]:
 
 
 def _decode_zstd(body: bytes | memoryview, size: int) -> tuple[bytes, bool]:
-    import zstandard
-
+    zstd = _zstd()
     # The window is what a frame may make us allocate before it yields a byte.
-    decoder = zstandard.ZstdDecompressor(max_window_size=8 * 1024 * 1024)
-    with decoder.stream_reader(bytes(body)) as reader:
-        content = reader.read(size)
-    # The reader does not tell an ended frame from a cut one; the decoder object does, and the size is known by now.
-    ended = decoder.decompressobj()
-    if len(content) < size:
-        ended.decompress(bytes(body))
-    return content, ended.eof
+    decoder = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG_MAX})
+    content = decoder.decompress(body, max_length=size)
+    return content, decoder.eof
+
+
+def _zstd() -> Any:
+    """Return Python's own module of 3.14, or its twin for older ones."""
+    return import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 
 _DECODERS = {CompressionType.ZLIB: _inflate, CompressionType.LZ4: _decode_lz4, CompressionType.ZSTD: _decode_zstd}
@@ -119,6 +121,5 @@ def _damage_of(compression: CompressionType) -> type[Exception]:
         return zlib.error
     if compression is CompressionType.LZ4:
         return RuntimeError
-    import zstandard
-
-    return zstandard.ZstdError
+    error: type[Exception] = _zstd().ZstdError
+    return error
