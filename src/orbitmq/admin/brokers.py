@@ -38,8 +38,8 @@ async def find_brokers(admin: AdminClient) -> Brokers:
         for broker_id, address in sorted(info.brokers[name].addresses.items())
     ]
     answers = await asyncio.gather(*(_runtime_info(admin, address) for *_, address in found))
-    ends = {
-        broker.broker_name: told.get("commitLogMaxOffset")
+    masters = {
+        broker.broker_name: told
         for (_, broker, broker_id, _), told in zip(found, answers, strict=True)
         if broker_id == MASTER_ID
     }
@@ -48,10 +48,9 @@ async def find_brokers(admin: AdminClient) -> Brokers:
             "cluster": cluster,
             "broker": broker.broker_name,
             "id": broker_id,
-            "role": "slave" if broker_id else "master",
             "address": address,
             **metrics_of(told),
-            "behind": bytes_behind(ends.get(broker.broker_name), told.get("commitLogMaxOffset")) if broker_id else None,
+            **replication_of(broker_id, told, masters.get(broker.broker_name, {})),
         }
         for (cluster, broker, broker_id, address), told in zip(found, answers, strict=True)
     ]
@@ -68,25 +67,43 @@ async def _runtime_info(admin: AdminClient, address: str) -> dict[str, str]:
 
 def metrics_of(told: Mapping[str, str]) -> dict[str, Any]:
     """Return rates, counts and the disk's use out of a broker's run-time values; None for what it does not tell."""
-    earliest = told.get("earliestMessageTimeStamp", "")
     return {
         "version": told.get("brokerVersionDesc"),
         "in_per_s": _first(told.get("putTps")),
         "out_per_s": _first(told.get("getTransferredTps", told.get("getTransferedTps"))),
         "messages_today": _difference(told, "msgPutTotalTodayNow", "msgPutTotalTodayMorning"),
         "disk_used": _first(told.get("commitLogDiskRatio")),
-        "earliest_ms": int(earliest) if earliest.isdecimal() else None,
-        "epoch": told.get("masterEpoch"),
+        "earliest_ms": _count(told.get("earliestMessageTimeStamp")),
+        "epoch": _count(told.get("masterEpoch")),
         "warnings": told.get("warnings"),
         "problem": told.get("problem"),
     }
 
 
+def replication_of(broker_id: int, told: Mapping[str, str], master: Mapping[str, str]) -> dict[str, Any]:
+    """Return a broker's role, how many bytes of its master's log it lacks, and whether it is in its group's sync set.
+
+    Args:
+        broker_id: 0 is the master.
+        told: its run-time values.
+        master: those of its master; in a group with controllers they name the sync set.
+    """
+    end, members = "commitLogMaxOffset", master.get("syncStateSet")
+    return {
+        "role": "slave" if broker_id else "master",
+        "behind": bytes_behind(master.get(end), told.get(end)) if broker_id else None,
+        "in_sync": None if members is None else str(broker_id) in members.split(),
+    }
+
+
 def bytes_behind(master: str | None, own: str | None) -> int | None:
     """Return how many bytes of its master's log a slave lacks; None where one of them does not tell its end."""
-    if master is None or own is None or not (master.isdecimal() and own.isdecimal()):
-        return None
-    return max(0, int(master) - int(own))
+    end, own_end = _count(master), _count(own)
+    return None if end is None or own_end is None else max(0, end - own_end)
+
+
+def _count(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None
 
 
 def _first(text: str | None) -> float | None:

@@ -30,7 +30,11 @@ def health(
 ) -> None:
     """Show the health of every NameServer and broker: alerts, warnings, figures. Exit code 1 when one is not healthy."""
     found, names = _ask_name_servers(access)
-    brokers = _ask_brokers(access, names) if names else {}
+    replication = _ask_replication(access) if names else {}
+    brokers = {
+        address: {**document, **replication.get(address, {})}
+        for address, document in (_ask_brokers(access, names) if names else {}).items()
+    }
     if output is Format.JSON:
         servers = [{"nameServer": address, **document} for address, document in found.items()]
         show_json(servers + [{"broker": address, **document} for address, document in brokers.items()])
@@ -80,6 +84,25 @@ def _ask_brokers(access: Access, names: Mapping[str, str]) -> dict[str, Health]:
     return {address: found.get(address) or _unreachable("is no host:port") for address in names}
 
 
+def _ask_replication(access: Access) -> dict[str, Health]:
+    """Return each broker's role, how many bytes it is behind its master, and whether it is in the sync set, by address."""
+    from orbitmq.admin.brokers import find_brokers
+    from orbitmq.errors import ClientError
+    from orbitmq.net.loop import run
+
+    async def ask() -> dict[str, Health]:
+        async with access.admin() as admin:
+            try:
+                rows = (await find_brokers(admin)).rows
+            except ClientError:  # what is wrong is said of each server by itself
+                return {}
+        return {
+            row["address"]: {"role": row["role"], "behind": row["behind"], "inSync": row["in_sync"]} for row in rows
+        }
+
+    return run(ask())
+
+
 def _is_address(text: str) -> bool:
     try:
         return parse_name_servers(text) == (text,)
@@ -122,6 +145,9 @@ def _show_brokers(found: Mapping[str, Health], names: Mapping[str, str]) -> None
             "address": printable(address, is_cell=True),
             "healthy": document["healthy"],
             "ready": document.get("ready"),
+            "role": document.get("role"),
+            "behind": document.get("behind"),
+            "in_sync": document.get("inSync"),
             "topics": document.get("topics"),
             "groups": document.get("consumerGroups"),
             "connections": document.get("connections"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.admin.brokers import bytes_behind, metrics_of
+from orbitmq.admin.brokers import bytes_behind, metrics_of, replication_of
 
 
 def test_the_rate_of_the_last_seconds_is_the_first_of_javas_three() -> None:
@@ -30,3 +30,11 @@ def test_a_slave_lacks_the_bytes_up_to_its_masters_end() -> None:
     assert bytes_behind("100", "40") == 60
     assert bytes_behind("40", "100") == 0
     assert bytes_behind(None, "40") is bytes_behind("100", None) is bytes_behind("x", "1") is None
+
+
+def test_the_master_names_who_is_in_the_sync_set() -> None:
+    master = {"commitLogMaxOffset": "100", "syncStateSet": "0 2"}
+    assert replication_of(2, {"commitLogMaxOffset": "90"}, master) == {"role": "slave", "behind": 10, "in_sync": True}
+    assert replication_of(3, {}, master) == {"role": "slave", "behind": None, "in_sync": False}
+    assert replication_of(0, master, master) == {"role": "master", "behind": None, "in_sync": True}
+    assert replication_of(1, {}, {}) == {"role": "slave", "behind": None, "in_sync": None}

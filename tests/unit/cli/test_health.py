@@ -2,6 +2,7 @@
 
 import pytest
 
+from orbitmq.admin.brokers import Brokers
 from orbitmq.errors import ClientError, RemoteRefused
 
 
@@ -21,6 +22,9 @@ def test_a_healthy_cluster_ends_with_0_and_its_figures(orbitmq, rocketmq):
         "ADDRESS",
         "HEALTHY",
         "READY",
+        "ROLE",
+        "BEHIND",
+        "IN_SYNC",
         "TOPICS",
         "GROUPS",
         "CONNECTIONS",
@@ -36,7 +40,8 @@ def test_a_healthy_cluster_ends_with_0_and_its_figures(orbitmq, rocketmq):
     assert int(connections) > 0
     assert 1 < int(memory_mb) < 10_000
     assert (name, broker, *figures[:2]) == ("broker-a", rocketmq.brokers["broker-a"], "yes", "yes")
-    assert int(figures[2]) > 0
+    assert figures[2:5] == ["master", "-", "-"]
+    assert int(figures[5]) > 0
     found = orbitmq("health", "-n", address, "-o", "json").json
     assert [document.get("nameServer") for document in found] == [address, None]
     assert (found[1]["broker"], found[1]["brokerName"]) == (broker, "broker-a")
@@ -116,7 +121,21 @@ def test_each_finding_of_a_broker_is_a_line_and_ends_with_1(orbitmq, rocketmq, m
         f"{broker}: RecoveryCut: 9 bytes",
         f"{broker}: open",
     ]
-    assert tables(result)[1] == [["broker-a", broker, "no", "no", "-", "-", "-", "26%", "-", "-"]]
+    assert tables(result)[1] == [["broker-a", broker, "no", "no", "master", "-", "-", "-", "-", "-", "26%", "-", "-"]]
+
+
+def test_a_broker_is_shown_with_how_far_it_follows_its_master(orbitmq, rocketmq, monkeypatch):
+    broker = rocketmq.brokers["broker-a"]
+
+    async def find(admin):
+        row = {"address": broker, "role": "slave", "behind": 4096, "in_sync": False}
+        return Brokers([row, row | {"address": "127.0.0.1:1"}], [])
+
+    monkeypatch.setattr("orbitmq.admin.brokers.find_brokers", find)
+    result = orbitmq("health", "-n", rocketmq.name_servers)
+    assert [row[4:7] for row in tables(result)[1]] == [["slave", "4096", "no"]]
+    document = orbitmq("health", "-n", rocketmq.name_servers, "-o", "json").json[1]
+    assert (document["role"], document["behind"], document["inSync"]) == ("slave", 4096, False)
 
 
 def test_what_a_terminal_would_obey_is_escaped(orbitmq, rocketmq, monkeypatch):
