@@ -1,0 +1,180 @@
+"""The programs in examples/ do what their texts say: each runs as a process of its own, against a real cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any
+
+import httpx
+
+from orbitmq import ConsumeFrom, blocking
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+LIMIT_S = 60
+ORDER = {"id": "A-1", "item": "tea", "quantity": 2}
+
+
+class Program:
+    """A running example, and the lines that it logs."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.lines: list[str] = []
+        self._new: SimpleQueue[str | None] = SimpleQueue()
+        self._reader = Thread(target=self._read)
+        self._reader.start()
+
+    def wait_for(self, wanted: Callable[[str], object]) -> str:
+        """Return the next line that is wanted; those before it are passed over."""
+        deadline = time.monotonic() + LIMIT_S
+        while (line := self._next(deadline)) is not None:
+            if wanted(line):
+                return line
+        raise AssertionError("it has ended without that line:\n" + "".join(self.lines))
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return the log of a program that has ended, and that logs in JSON."""
+        self._reader.join(LIMIT_S)
+        return [json.loads(line) for line in self.lines]
+
+    def end(self) -> int:
+        """Ask it to end as a container's platform does; return its exit code."""
+        self.process.terminate()
+        return self.process.wait(LIMIT_S)
+
+    def close(self) -> None:
+        """Kill it if it still runs, and take its last lines."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._reader.join(LIMIT_S)
+
+    def _next(self, deadline: float) -> str | None:
+        try:
+            return self._new.get(timeout=max(0.0, deadline - time.monotonic()))
+        except Empty:
+            raise AssertionError(f"nothing in {LIMIT_S} s:\n" + "".join(self.lines)) from None
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr as lines:
+            for line in lines:
+                self.lines.append(line)
+                self._new.put(line)
+        self._new.put(None)
+
+
+@contextmanager
+def running(folder: str, *arguments: str, **environment: str) -> Iterator[Program]:
+    """Run an example from its folder, with the tests' orbitmq."""
+    paths = [str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    process = subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=EXAMPLES / folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    program = Program(process)
+    try:
+        yield program
+    finally:
+        program.close()
+
+
+def bodies(name_servers: str, topic: str, count: int, group: str = "test") -> list[bytes]:
+    """Return a topic's messages when `count` are there, with all that have come with them."""
+    found: list[bytes] = []
+    with blocking.PushConsumer(group, name_servers, consume_from=ConsumeFrom.FIRST, poll_interval_ms=100) as consumer:
+        consumer.subscribe(topic)
+        while len(found) < count:
+            batch = consumer.next_batch(timeout_ms=LIMIT_S * 1000)
+            assert batch is not None, f"{len(found)} of {count} messages"
+            found += [message.body for message in batch]
+            batch.commit()
+    return found
+
+
+# The HTTP service
+
+
+@contextmanager
+def serving(name_servers: str, tmp_path: Path) -> Iterator[tuple[Program, httpx.Client]]:
+    options = ("-m", "uvicorn", "app:app", "--port", "0", "--timeout-graceful-shutdown", "20")
+    database = str(tmp_path / "orders.db")
+    with running("fastapi_service", *options, NAMESRV_ADDR=name_servers, DATABASE=database) as program:
+        url = re.search(r"http://\S+", program.wait_for(lambda line: "running on" in line))
+        assert url is not None
+        with httpx.Client(base_url=url[0], timeout=LIMIT_S) as client:
+            yield program, client
+
+
+def test_the_service_answers_202_with_the_id_of_a_message_that_consumers_get(rocketmq, tmp_path):
+    with serving(rocketmq.name_servers, tmp_path) as (_, client):
+        in_transaction = client.post("/orders", json=ORDER)
+        plain = client.post("/orders/plain", json=ORDER | {"id": "A-2"})
+
+        assert (in_transaction.status_code, plain.status_code) == (202, 202)
+        assert in_transaction.json()["message_id"] != plain.json()["message_id"]
+        assert sorted(json.loads(body)["id"] for body in bodies(rocketmq.name_servers, "orders", 2)) == ["A-1", "A-2"]
+    with closing(sqlite3.connect(tmp_path / "orders.db")) as database:
+        stored = database.execute("SELECT id, message_id FROM orders").fetchall()
+    assert stored == [("A-1", in_transaction.json()["message_id"])]
+
+
+def test_an_order_that_is_taken_already_or_invalid_sends_no_message(rocketmq, tmp_path):
+    with serving(rocketmq.name_servers, tmp_path) as (_, client):
+        answers = [client.post("/orders", json=order) for order in (ORDER, ORDER, ORDER | {"quantity": 0})]
+        client.post("/orders/plain", json=ORDER | {"id": "last"})
+
+        assert [answer.status_code for answer in answers] == [202, 409, 422]
+        found = bodies(rocketmq.name_servers, "orders", 2)
+    assert sorted(json.loads(body)["id"] for body in found) == ["A-1", "last"]
+
+
+def test_the_service_is_ready_when_a_broker_takes_orders_and_says_503_before(rocketmq, tmp_path):
+    rocketmq.stop_broker()
+    with serving(rocketmq.name_servers, tmp_path) as (_, client):
+        assert client.get("/health/live").status_code == 200
+        assert client.get("/health/ready").status_code == 503
+        refused = client.post("/orders", json=ORDER)
+        assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+        assert "orders" in refused.json()["detail"]
+
+        rocketmq.start_broker()
+        assert client.get("/health/ready").status_code == 200
+        assert client.post("/orders", json=ORDER).status_code == 202
+
+
+def test_a_request_that_has_begun_is_answered_although_sigterm_comes_before_its_body(rocketmq, tmp_path):
+    with serving(rocketmq.name_servers, tmp_path) as (program, client):
+        host, port = client.base_url.host, client.base_url.port
+        assert port is not None
+        body = json.dumps(ORDER).encode()
+        head = f"POST /orders HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        head += f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n"
+        with socket.create_connection((host, port), LIMIT_S) as connection:
+            connection.sendall(head.encode())
+            assert connection.recv(1024).startswith(b"HTTP/1.1 100")  # the service waits for the body
+            program.process.terminate()
+            program.wait_for(lambda line: "Shutting down" in line)
+            connection.sendall(body)
+            assert connection.recv(1024).startswith(b"HTTP/1.1 202")
+        # uvicorn ends by the signal that it got, after everything is closed.
+        assert program.process.wait(LIMIT_S) == -signal.SIGTERM
+        program.wait_for(lambda line: "Application shutdown complete" in line)
+    assert [json.loads(found)["id"] for found in bodies(rocketmq.name_servers, "orders", 1)] == ["A-1"]
