@@ -20,7 +20,8 @@ from typing import Any
 
 import httpx
 
-from orbitmq import ConsumeFrom, blocking
+from orbitmq import ConsumeFrom, Message, blocking
+from orbitmq.testing import LocalCluster
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -178,3 +179,103 @@ def test_a_request_that_has_begun_is_answered_although_sigterm_comes_before_its_
         assert program.process.wait(LIMIT_S) == -signal.SIGTERM
         program.wait_for(lambda line: "Application shutdown complete" in line)
     assert [json.loads(found)["id"] for found in bodies(rocketmq.name_servers, "orders", 1)] == ["A-1"]
+
+
+# The worker
+
+
+@contextmanager
+def working(name_servers: str, database: Path) -> Iterator[Program]:
+    with running("worker", "worker.py", NAMESRV_ADDR=name_servers, DATABASE=str(database)) as program:
+        program.wait_for(says("started"))
+        yield program
+
+
+def says(text: str, **about: object) -> Callable[[str], bool]:
+    """Return a check of a line of the worker's log."""
+
+    def check(line: str) -> bool:
+        event = json.loads(line)
+        return bool(event["message"] == text and about.items() <= event.items())
+
+    return check
+
+
+def send(name_servers: str, *documents: object) -> None:
+    with blocking.Producer("test", name_servers) as producer:
+        for document in documents:
+            producer.send(Message("orders", json.dumps(document).encode()))
+
+
+def invoices(database: Path) -> list[tuple[str, int]]:
+    with closing(sqlite3.connect(database)) as connection:
+        return sorted(connection.execute("SELECT order_id, cents FROM invoices"))
+
+
+@contextmanager
+def locked(database: Path) -> Iterator[None]:
+    """Keep the worker's database from being written."""
+    with closing(sqlite3.connect(database, timeout=LIMIT_S, isolation_level=None)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        try:
+            yield
+        finally:
+            connection.execute("ROLLBACK")
+
+
+def test_the_worker_bills_an_order_once_although_it_comes_twice(rocketmq, tmp_path):
+    database = tmp_path / "invoices.db"
+    send(rocketmq.name_servers, {"id": "A-1", "cents": 5}, {"id": "A-1", "cents": 5}, {"id": "A-2", "cents": 7})
+    with working(rocketmq.name_servers, database) as program:
+        for _ in range(3):
+            program.wait_for(lambda line: json.loads(line)["message"].startswith("billed"))
+        assert program.end() == 0
+    assert invoices(database) == [("A-1", 5), ("A-2", 7)]
+    told = sorted((event["message"], event["order"]) for event in program.events() if "order" in event)
+    assert told == [("billed", "A-1"), ("billed", "A-2"), ("billed before", "A-1")]
+
+
+def test_an_order_that_can_never_be_billed_is_a_dead_letter_immediately(rocketmq, tmp_path):
+    database = tmp_path / "invoices.db"
+    send(rocketmq.name_servers, {"id": "A-1"}, {"id": "A-2", "cents": -1}, {"id": "A-3", "cents": 1})
+    with working(rocketmq.name_servers, database) as program:
+        letters = bodies(rocketmq.name_servers, "%DLQ%billing", 2)
+        program.wait_for(says("billed", order="A-3"))
+        assert program.end() == 0
+    assert sorted(json.loads(body)["id"] for body in letters) == ["A-1", "A-2"]
+    rejected = [event for event in program.events() if event["message"] == "rejected"]
+    assert [event["level"] for event in rejected] == ["ERROR", "ERROR"]
+    assert any("cents is -1" in event["reason"] for event in rejected)
+
+
+def test_an_order_that_failed_comes_again_and_is_billed(tmp_path):
+    database = tmp_path / "invoices.db"
+    with LocalCluster.running(settings={"messageDelayLevel": "1s 1s 1s 1s 1s 1s"}) as cluster:
+        with working(cluster.name_servers, database) as program:
+            with locked(database):
+                send(cluster.name_servers, {"id": "A-1", "cents": 5})
+                failed = json.loads(program.wait_for(says("failed, comes again", attempt=1)))
+            billed = json.loads(program.wait_for(says("billed", order="A-1")))
+            assert program.end() == 0
+    assert "locked" in failed["reason"]
+    assert billed["attempt"] >= 2
+    assert invoices(database) == [("A-1", 5)]
+
+
+def test_sigterm_lets_the_order_in_handling_end_and_the_next_worker_goes_on_behind_it(rocketmq, tmp_path):
+    database = tmp_path / "invoices.db"
+    with working(rocketmq.name_servers, database) as first:
+        with locked(database):
+            send(rocketmq.name_servers, {"id": "A-1", "cents": 5})
+            first.wait_for(says("handling"))
+            first.process.terminate()
+            first.wait_for(says("stopping"))
+        assert first.process.wait(LIMIT_S) == 0
+    assert [event["message"] for event in first.events()[-3:]] == ["stopping", "billed", "stopped"]
+
+    send(rocketmq.name_servers, {"id": "A-2", "cents": 7})
+    with working(rocketmq.name_servers, database) as second:
+        second.wait_for(says("billed", order="A-2"))
+        assert second.end() == 0
+    assert [event["order"] for event in second.events() if "order" in event] == ["A-2"]
+    assert invoices(database) == [("A-1", 5), ("A-2", 7)]
