@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -279,3 +280,33 @@ def test_sigterm_lets_the_order_in_handling_end_and_the_next_worker_goes_on_behi
         assert second.end() == 0
     assert [event["order"] for event in second.events() if "order" in event] == ["A-2"]
     assert invoices(database) == [("A-1", 5), ("A-2", 7)]
+
+
+# The project with tests
+
+
+def run_project(folder: Path) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_project_passes_its_tests_and_they_find_a_wrong_invoice(tmp_path):
+    project = tmp_path / "project"
+    shutil.copytree(EXAMPLES / "pytest_project", project, ignore=shutil.ignore_patterns("__pycache__"))
+    done = run_project(project)
+    assert (done.returncode, "8 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+
+    handler = project / "src" / "billing" / "consumer.py"
+    code = handler.read_text()
+    assert code.count('order["quantity"] * order["price"]') == 1
+    handler.write_text(code.replace('order["quantity"] * order["price"]', 'order["price"]'))
+    done = run_project(project)
+    assert (done.returncode, "3 failed, 5 passed" in done.stdout) == (1, True), done.stdout + done.stderr
