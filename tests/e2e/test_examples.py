@@ -20,6 +20,9 @@ from threading import Thread
 from typing import Any
 
 import httpx
+import nbformat
+import pytest
+from nbclient import NotebookClient
 
 from orbitmq import ConsumeFrom, Message, blocking
 from orbitmq.testing import LocalCluster
@@ -310,3 +313,36 @@ def test_the_project_passes_its_tests_and_they_find_a_wrong_invoice(tmp_path):
     handler.write_text(code.replace('order["quantity"] * order["price"]', 'order["price"]'))
     done = run_project(project)
     assert (done.returncode, "3 failed, 5 passed" in done.stdout) == (1, True), done.stdout + done.stderr
+
+
+# The notebook
+
+NOTEBOOK = EXAMPLES / "notebook" / "topic.ipynb"
+
+
+def test_the_notebook_is_kept_without_outputs():
+    cells = [cell for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    assert [(cell["outputs"], cell["execution_count"]) for cell in cells] == [([], None)] * len(cells)
+
+
+@pytest.mark.spark
+def test_the_notebook_draws_the_topic_and_the_lag_of_a_group(rocketmq, tmp_path, monkeypatch):
+    monkeypatch.setenv("NAMESRV_ADDR", rocketmq.name_servers)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"), prepend=os.pathsep)
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    orders = [{"id": number, "item": "tea", "total": 4} for number in range(35)]
+    send(rocketmq.name_servers, *orders[:30])
+    bodies(rocketmq.name_servers, "orders", 30, group="billing")  # 30 done of every queue's, and 5 to come
+    send(rocketmq.name_servers, *orders[30:])
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    NotebookClient(notebook, timeout=200, kernel_name="python3", resources={"metadata": {"path": tmp_path}}).execute()
+
+    outputs = {cell["id"]: cell.get("outputs", []) for cell in notebook["cells"]}
+    pictures = [name for name, found in outputs.items() if any("image/png" in one.get("data", {}) for one in found)]
+    assert pictures == ["plot-totals", "plot-lag"]
+    assert re.search(r"tea\|\s*35\|\s*140", text_of(outputs["sum-by-item"]))
+    assert sum(int(line.split()[-1]) for line in text_of(outputs["plot-lag"]).splitlines()) == 5
+
+
+def text_of(outputs: list[dict[str, Any]]) -> str:
+    return "".join(one["text"] for one in outputs if one["output_type"] == "stream" and one["name"] == "stdout")
