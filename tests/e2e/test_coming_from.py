@@ -18,7 +18,7 @@ from orbitmq.admin import AdminClient
 from orbitmq.testing import LocalCluster
 
 HOWTO = Path(__file__).parents[2] / "docs" / "howto"
-PAGES = ["coming-from-java.md"]
+PAGES = ["coming-from-java.md", "coming-from-kafka.md"]
 JAVA_PAGE = (HOWTO / "coming-from-java.md").read_text(encoding="utf-8")
 DEFAULTS = re.findall(r"^\| `(Default\w+)\.(\w+)` \| (\S+) \| `(\w+)\.(\w+)` \| (\S+) \|$", JAVA_PAGE, re.MULTILINE)
 CALLS = re.search(
@@ -66,6 +66,14 @@ async def test_our_code_runs_from_top_to_bottom(page: str) -> None:
             result = eval(code, scope)
             if result is not None:
                 await result
+
+
+@pytest.mark.parametrize("page", PAGES[1:])
+def test_the_code_of_other_clients_compiles(page: str) -> None:
+    """Those of Kafka are not installed here: nothing more can be said of it."""
+    assert len(blocks(page, "py")) >= 3
+    for block in blocks(page, "py"):
+        compile(block, page, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
 # Java
