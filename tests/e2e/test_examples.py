@@ -185,6 +185,20 @@ def test_a_request_that_has_begun_is_answered_although_sigterm_comes_before_its_
     assert [json.loads(found)["id"] for found in bodies(rocketmq.name_servers, "orders", 1)] == ["A-1"]
 
 
+def test_the_service_commits_what_a_process_that_died_has_stored(tmp_path):
+    settings = {"transactionTimeOut": 500, "transactionCheckInterval": 500}
+    with LocalCluster.running(settings=settings) as cluster, serving(cluster.name_servers, tmp_path):
+        with blocking.TransactionProducer("orders-service", cluster.name_servers) as died:
+            for stored in (False, True):
+                with died.transaction(Message("orders", b"stored" if stored else b"not stored")) as transaction:
+                    transaction.unknown()  # no decision reaches the broker: it asks the service
+                    if stored:
+                        with closing(sqlite3.connect(tmp_path / "orders.db")) as database, database:
+                            row = ("A-1", transaction.sent.message_id, "{}")
+                            database.execute("INSERT INTO orders VALUES (?, ?, ?)", row)
+        assert bodies(cluster.name_servers, "orders", 1) == [b"stored"]
+
+
 # The worker
 
 
