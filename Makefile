@@ -15,7 +15,7 @@ IN_WORKERS = $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
-.PHONY: help install peers quickstart quick quick-tests test check docs wheel bench golden proof house clean
+.PHONY: help install peers quickstart quick quick-tests test check docs wheel release bench golden proof house clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -51,6 +51,9 @@ check: $(INSTALLED) ## Format, lint, types, imports; under a minute
 
 docs: $(INSTALLED) ## out/site: the pages, and the Python API out of the docstrings; a broken link fails
 	@$(BIN)/python scripts/make_docs.py
+
+release: $(INSTALLED) ## dist/: wheel, source archive, orbitmq.pyz, bill of materials, checksums; one minute
+	@$(BIN)/python scripts/make_release.py $(ARGS)
 
 wheel: $(INSTALLED) ## dist/orbitmq-*.whl
 	@$(BIN)/python -m hatchling build -t wheel -d dist
