@@ -23,8 +23,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
 
-def workflow(name: str) -> dict[str, Any]:
-    document: dict[str, Any] = yaml.safe_load((ROOT / f".github/workflows/{name}.yml").read_text())
+def workflow(name: str) -> dict[Any, Any]:
+    document: dict[Any, Any] = yaml.safe_load((ROOT / f".github/workflows/{name}.yml").read_text())
     return document
 
 
