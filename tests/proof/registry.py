@@ -409,6 +409,15 @@ def _others() -> Iterator[Row]:
         minutes=40,
     )
     yield Row(
+        name="pythons/tests",
+        rooms=("peers", "java"),
+        asked="make test passes on Python 3.12, 3.13 and 3.14, in a fresh clone each, where they are on the machine",
+        command=("-m", "proof.other_pythons"),
+        sources=("src", "pyproject.toml", "constraints.txt"),
+        needs=("peers",),
+        minutes=60,
+    )
+    yield Row(
         name="mutants/sample",
         rooms=("unit",),
         asked="200 random changes of the source: unit tests notice 90 % of them",
