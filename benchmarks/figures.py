@@ -1,4 +1,4 @@
-"""The rows that are no load: start-up, memory, Spark."""
+"""The rows that are no load: start-up, memory, commands, packages, Spark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+import venv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
@@ -21,7 +23,7 @@ from benchmarks.probe import ask_count, ask_route, ask_send, ask_topic, wait_for
 from benchmarks.replication import measure_catch_up, measure_group, measure_sends
 from benchmarks.report import ROOT
 from benchmarks.rows import FILLED, Fill, SparkRow
-from benchmarks.servers import Server, allow_open_files, start
+from benchmarks.servers import JARS, Server, allow_open_files, java_command, start
 from benchmarks.usage import usage_of
 
 MB = 1_000_000
@@ -318,6 +320,67 @@ def _operators(_plan: Plan) -> dict[str, Any]:
     return _script("benchmarks.operators")
 
 
+def _cluster_list(peer: str, plan: Plan) -> Result:
+    """Time of one `mqadmin clusterList`, process start included, against the same cluster of ours."""
+    server = start("ours", "up", plan.both_cores)
+    try:
+        if peer == "java":
+            command = [*java_command(), "-cp", f"{JARS}/*", "org.apache.rocketmq.tools.command.MQAdminStartup"]
+        else:
+            command = [sys.executable, "-m", "orbitmq", "mqadmin"]
+        command += ["clusterList", "-n", f"127.0.0.1:{server.ports['nameserver']}"]
+        times = [_time_of(command) for _ in range(1 + plan.runs * (1 if peer == "java" else 5))]
+    finally:
+        server.stop()
+    return _summary(times[1:])  # the first one reads its files from the disk
+
+
+def _time_of(command: Sequence[str]) -> float:
+    started_s = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    if done.returncode or "DefaultCluster" not in done.stdout:
+        raise BenchmarkError(f"{' '.join(command)} failed: {done.stderr or done.stdout}")
+    return 1_000 * (time.monotonic() - started_s)
+
+
+@cache
+def _wheel(_plan: Plan) -> dict[str, Any]:
+    """Build the wheel, and install it with pip into an empty environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        built, cache_folder = Path(folder, "dist"), Path(folder, "cache")
+        hatchling = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built)]
+        subprocess.run(hatchling, cwd=ROOT, check=True, capture_output=True)
+        (wheel,) = built.glob("*.whl")
+        empty = Path(folder, "empty")
+        venv.create(empty, with_pip=True)
+        (packages,) = empty.glob("lib/python3*/site-packages")
+        before = _size_of(packages)
+        pip = [
+            str(empty / "bin/python"),
+            "-m",
+            "pip",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--cache-dir",
+            str(cache_folder),
+        ]
+        started_s = time.monotonic()
+        subprocess.run([*pip, "install", str(wheel)], check=True)
+        install_s = time.monotonic() - started_s
+        downloads = Path(folder, "downloads")
+        subprocess.run([*pip, "download", "--dest", str(downloads), str(wheel)], check=True)
+        return {
+            "wheel_mb": wheel.stat().st_size / MB,
+            "install_s": install_s,
+            "download_mb": _size_of(downloads) / MB,
+            "disk_mb": (_size_of(packages) - before) / MB,
+        }
+
+
+def _size_of(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
 def _script(module: str, *words: str) -> dict[str, Any]:
     """Run a program in a process of its own; return the JSON object on its last line."""
     command = [sys.executable, "-m", module, "--json", *words]
@@ -368,5 +431,10 @@ MEASURES: dict[str, Callable[[str, Plan], Result | None]] = {
     "dashboard-tail": _of_script(_operators, "tail_share"),
     "dashboard-up": _of_script(_operators, "up_s"),
     "dashboard-up-memory": _of_script(_operators, "up_mb"),
+    "mqadmin-cluster-list": _cluster_list,
+    "wheel-size": _of_script(_wheel, "wheel_mb"),
+    "wheel-install": _of_script(_wheel, "install_s"),
+    "wheel-download": _of_script(_wheel, "download_mb"),
+    "wheel-on-disk": _of_script(_wheel, "disk_mb"),
     "spark-read": _spark_read,
 }

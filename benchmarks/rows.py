@@ -341,6 +341,17 @@ FIGURES = [
     Figure("dashboard-up", "`orbitmq up --dashboard`: start to ready", "s", Bar(at_most=1.5)),
     Figure("dashboard-up-memory", "`orbitmq up --dashboard`: memory, idle", "MB", Bar(at_most=90)),
     Figure(
+        "mqadmin-cluster-list", "`mqadmin clusterList`, from the shell: p50", "ms", Bar(at_most=150, at_most_ratio=0.1)
+    ),
+    Figure("wheel-size", "the wheel", "MB", Bar(at_most=2)),
+    Figure(
+        "wheel-install", "`pip install` of the wheel into an empty environment, nothing cached", "s", Bar(at_most=10)
+    ),
+    Figure(
+        "wheel-download", "`pip install` of the wheel: what is downloaded, the wheel included", "MB", Bar(at_most=25)
+    ),
+    Figure("wheel-on-disk", "`pip install` of the wheel: what is on the disk after it, bytecode included", "MB"),
+    Figure(
         "spark-read", "Spark batch read, 1 KiB bodies, broker on the same two cores", "rows/s", Bar(at_least=200_000)
     ),
 ]

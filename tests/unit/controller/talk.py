@@ -103,6 +103,7 @@ class Talk:
         """Let everything end that is under way."""
         while self.service._tasks:
             await asyncio.gather(*self.service._tasks)
+            await asyncio.sleep(0)  # from 3.12 on, tasks that have ended let nothing else run
 
     def _note(self, outcome: CommandResult) -> None:
         self.decisions.append(outcome.code)
