@@ -235,7 +235,8 @@ class ControlledBroker:
         """Follow what the controllers say, until it is cancelled."""
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), _POLL_S if self.role is not None else _RETRY_S)
+                async with asyncio.timeout(_POLL_S if self.role is not None else _RETRY_S):
+                    await self._wake.wait()
             self._wake.clear()
             await self._follow_controllers()
 

@@ -204,7 +204,8 @@ class Registrar:
         while left_ms > 0:
             pause_ms = min(left_ms, self._heartbeat_ms or left_ms)
             try:
-                await asyncio.wait_for(entry.wake.wait(), pause_ms / 1000)
+                async with asyncio.timeout(pause_ms / 1000):
+                    await entry.wake.wait()
             except TimeoutError:
                 left_ms -= pause_ms
                 if left_ms > 0 and not await self._has_heartbeat(entry):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 
 from orbitmq.address import parse_address
@@ -119,7 +118,8 @@ class Follower:
             writer.write(self._hello + REPORT.pack(followed.report))
             log.info("following %s from %d", master, followed.report)
             while self.master == master:
-                data = await asyncio.wait_for(reader.read(_READ_SIZE), self._silence_s)
+                async with asyncio.timeout(self._silence_s):
+                    data = await reader.read(_READ_SIZE)
                 if not data:
                     raise ConnectionError("it has closed the connection; its log says why")
                 before = followed.report
@@ -132,8 +132,9 @@ class Follower:
             self._writer = None
             beat.cancel()
             writer.close()
-            with suppress(OSError, asyncio.CancelledError):
-                await beat
+            await asyncio.wait([beat])  # to await it itself would take this task's cancellation for the one of the beat
+            if not beat.cancelled():
+                beat.exception()  # a writer that is broken; the reader tells of it
 
     def _report_when_durable(self, writer: asyncio.StreamWriter, position: int) -> None:
         """Report that the log is here up to `position`; with SYNC_FLUSH as soon as the disk has it."""

@@ -133,7 +133,8 @@ class Retention:
             except Exception:
                 log.exception("old files could not be deleted, it is tried again")
             try:
-                await asyncio.wait_for(self._wake.wait(), self._rules.round_ms / 1000)
+                async with asyncio.timeout(self._rules.round_ms / 1000):
+                    await self._wake.wait()
             except TimeoutError:
                 continue
 

@@ -298,6 +298,34 @@ async def test_a_master_that_answers_no_connection_is_left_in_time(monkeypatch: 
         await follower._follow(follower.master)
 
 
+async def test_a_follower_that_is_cancelled_while_its_connection_ends_does_not_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a master leaves, and another member becomes a copy of the next one at the same moment."""
+    is_ending, may_end = asyncio.Event(), asyncio.Event()
+
+    async def beat(_self: Follower, _writer: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            is_ending.set()
+            await may_end.wait()
+
+    monkeypatch.setattr(Follower, "_beat", beat)
+    async with broker(tmp_path / "m", ha_listen_port=0) as master:
+        async with slave(tmp_path / "s", master):
+            slaves = master.broker.service.slave_listener
+            await until(lambda: bool(slaves.slaves))
+            (task,) = (task for task in asyncio.all_tasks() if "Follower.run" in repr(task))
+            await slaves.close()
+            await is_ending.wait()
+            task.cancel()
+            await asyncio.sleep(0)
+            may_end.set()
+            await until(task.done)
+            assert task.cancelled()
+
+
 async def test_a_slave_reports_what_its_disk_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with (
         broker(tmp_path / "m", ha_listen_port=0) as master,
