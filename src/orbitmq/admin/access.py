@@ -16,7 +16,7 @@ from orbitmq.model.route import MASTER_ID
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.access import UserChange, decode_acls, decode_users, encode_acl, encode_user_change
 from orbitmq.wire.command import Command
-from orbitmq.wire.headers import CreateAcl, CreateUser, DeleteAcl, DeleteUser, ListAcls, ListUsers, UpdateUser
+from orbitmq.wire.headers.access import CreateAcl, CreateUser, DeleteAcl, DeleteUser, ListAcls, ListUsers, UpdateUser
 from orbitmq.wire.signature import Credentials
 
 

@@ -44,26 +44,18 @@ from orbitmq.wire.bodies.stats import BrokerStatsData, decode_stats
 from orbitmq.wire.bodies.topics import QueueStats, decode_topic_list, decode_topic_stats
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import (
+from orbitmq.wire.headers.admin import (
     ConsumeMessageDirectly,
-    DeleteTopicInBroker,
-    DeleteTopicInNameServer,
-    GetAllProducers,
-    GetAllTopics,
     GetBrokerConfig,
     GetBrokerRuntimeInfo,
-    GetClusterInfo,
-    GetMaxOffset,
-    GetMinOffset,
     GetRunningInfo,
-    GetTopicsByCluster,
-    GetTopicStats,
-    OffsetResponse,
-    QueryConsumeTimeSpan,
-    QueryTopicConsumers,
     UpdateBrokerConfig,
     ViewBrokerStats,
 )
+from orbitmq.wire.headers.groups import GetAllProducers
+from orbitmq.wire.headers.nameserver import DeleteTopicInNameServer, GetAllTopics, GetClusterInfo, GetTopicsByCluster
+from orbitmq.wire.headers.offsets import GetMaxOffset, GetMinOffset, OffsetResponse, QueryConsumeTimeSpan
+from orbitmq.wire.headers.topics import DeleteTopicInBroker, GetTopicStats, QueryTopicConsumers
 from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.signature import Credentials
 

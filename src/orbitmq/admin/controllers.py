@@ -16,14 +16,14 @@ from orbitmq.errors import ClientError, ConnectionFailed, HeaderError, RemoteRef
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.bodies.controller import SyncState, decode_sync_states, encode_broker_names
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import (
-    BrokerHeartbeat,
+from orbitmq.wire.headers.controller import (
     ElectMaster,
     ElectMasterResponse,
     GetControllerMetadata,
     GetControllerMetadataResponse,
     GetSyncStates,
 )
+from orbitmq.wire.headers.nameserver import BrokerHeartbeat
 
 log = logging.getLogger(__name__)
 

@@ -22,20 +22,21 @@ from orbitmq.wire.bodies.groups import (
 from orbitmq.wire.bodies.topics import QueueProgress, QueueStats, decode_consume_stats, decode_topic_stats
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import (
+from orbitmq.wire.headers.admin import GetBrokerConfig, GetConsumeStats
+from orbitmq.wire.headers.groups import (
     DeleteSubscriptionGroup,
     GetAllSubscriptionGroups,
-    GetBrokerConfig,
     GetConsumerConnections,
-    GetConsumeStats,
-    GetTopicStats,
+    UpdateSubscriptionGroup,
+)
+from orbitmq.wire.headers.offsets import (
     OffsetResponse,
     QueryConsumerOffset,
     ResetGroupOffset,
     SearchOffset,
     UpdateConsumerOffset,
-    UpdateSubscriptionGroup,
 )
+from orbitmq.wire.headers.topics import GetTopicStats
 
 SYSTEM_GROUPS = frozenset(
     (

@@ -11,7 +11,7 @@ from orbitmq.errors import InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MASTER_ID, TopicRoute
 from orbitmq.wire.command import Command
-from orbitmq.wire.headers import QueryMessage, ViewMessage
+from orbitmq.wire.headers.pull import QueryMessage, ViewMessage
 from orbitmq.wire.messages.message_id import parse_offset_message_id
 from orbitmq.wire.messages.stored_messages import decode_answer
 

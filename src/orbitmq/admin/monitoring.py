@@ -20,7 +20,7 @@ from orbitmq.wire.bodies.route import decode_cluster_info, decode_route
 from orbitmq.wire.bodies.topics import decode_topic_list
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import (
+from orbitmq.wire.headers.nameserver import (
     AddWritePerm,
     AddWritePermResponse,
     GetAllTopics,

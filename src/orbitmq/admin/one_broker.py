@@ -27,18 +27,10 @@ from orbitmq.wire.bodies.topics import (
     decode_topic_stats,
     decode_topic_table,
 )
-from orbitmq.wire.headers import (
-    GetAllProducers,
-    GetAllSubscriptionGroups,
-    GetAllTopicConfig,
-    GetBrokerRuntimeInfo,
-    GetConsumerConnections,
-    GetConsumeStats,
-    GetTopicStats,
-    PullMessage,
-    PullSysFlag,
-    ViewBrokerStats,
-)
+from orbitmq.wire.headers.admin import GetBrokerRuntimeInfo, GetConsumeStats, ViewBrokerStats
+from orbitmq.wire.headers.groups import GetAllProducers, GetAllSubscriptionGroups, GetConsumerConnections
+from orbitmq.wire.headers.pull import PullMessage, PullSysFlag
+from orbitmq.wire.headers.topics import GetAllTopicConfig, GetTopicStats
 
 _READER_GROUP = "TOOLS_CONSUMER"
 """Java's tools read under this name, which every broker knows."""

@@ -12,7 +12,8 @@ from orbitmq.errors import RemoteRefused
 from orbitmq.wire.bodies.groups import decode_group_list
 from orbitmq.wire.bodies.stats import BrokerStatsData, decode_stats
 from orbitmq.wire.bodies.topics import decode_topic_table
-from orbitmq.wire.headers import GetAllTopicConfig, QueryTopicConsumers, ViewBrokerStats
+from orbitmq.wire.headers.admin import ViewBrokerStats
+from orbitmq.wire.headers.topics import GetAllTopicConfig, QueryTopicConsumers
 
 _AT_A_TIME = 32
 """Topics of one broker that are asked for at the same time."""

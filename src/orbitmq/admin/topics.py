@@ -10,7 +10,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, TopicConfig
 from orbitmq.wire.bodies.topics import decode_topic_config
-from orbitmq.wire.headers import CreateTopic, GetTopicConfig
+from orbitmq.wire.headers.topics import CreateTopic, GetTopicConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

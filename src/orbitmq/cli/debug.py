@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import platform
 import re
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, is_dataclass
-from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -112,6 +110,9 @@ def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
 
 def versions() -> dict[str, Any]:
     """Return the versions of this program, its packages, Python and the system."""
+    import platform
+    from importlib.metadata import distributions
+
     return {
         "python": sys.version,
         "platform": platform.platform(),
