@@ -2,79 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 
+from e2e.page_steps import BLOCK, Folder, steps_of
+
 PAGE = Path(__file__).parents[2] / "docs/tutorial.md"
-STEPS = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)[1:]
-BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-FILE = re.compile(r"# file: (\S+)\n")
-TIMEOUT_S = 240
+STEPS = steps_of(PAGE)
 
 pytestmark = [pytest.mark.real, pytest.mark.spark]
-
-
-class Folder:
-    """The second terminal: a folder, and the NameServer that commands ask."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        programs = str(Path(sys.executable).parent)
-        self.environment = os.environ | {
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            "XDG_DATA_HOME": str(home),
-        }
-
-    @contextmanager
-    def up(self, command: str) -> Iterator[psutil.Process]:
-        """Run the first terminal's command, on ports that are free."""
-        ports = ["--nameserver-port", "0", "--broker-port", "0", "-o", "json"]
-        ports += ["--dashboard-port", "0"] if "--dashboard" in command else []
-        words = [*command.split(), *ports]
-        with subprocess.Popen(words, env=self.environment, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            try:
-                self.environment["NAMESRV_ADDR"] = json.loads(process.stdout.readline())["nameserver"]
-                yield psutil.Process(process.pid)
-            finally:
-                process.send_signal(signal.SIGINT)
-
-    def type(self, text: str) -> str:
-        """Type commands, each of which has to succeed; return what they print."""
-        run: Any = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", text],
-            cwd=self.home,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-        assert run.returncode == 0, f"{text}\n{run.stdout}\n{run.stderr}"
-        return str(run.stdout)
-
-    def follow(self, step: str) -> list[str]:
-        """Write a step's files and type its commands; return what each block of commands prints."""
-        printed = []
-        for kind, text in BLOCK.findall(step):
-            if kind == "python":
-                named = FILE.match(text)
-                assert named is not None
-                (self.home / named[1]).write_text(text)
-            elif not text.startswith("orbitmq up"):
-                printed.append(self.type(text))
-        return printed
 
 
 def command(step: str) -> str:
