@@ -22,7 +22,7 @@ HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 MODULE = re.compile(r"`([\w./-]+\.py)`")
 PATH = re.compile(r"`((?:benchmarks|deploy|docs|examples|scripts|src|tests)/[\w./%-]+)`")
 MAKE = re.compile(r"(?:^|`|  )make (?:PYTHON=\S+ )?([a-z-]+)", re.MULTILINE)
-DOTTED = re.compile(r"\borbitmq(?:\.\w+)+")
+DOTTED = re.compile(r"\borbitmq(?!\.pyz)(?:\.\w+)+")
 MODULES = [
     path.relative_to(ROOT).as_posix()
     for folder in ("benchmarks", "examples", "src", "tests")
