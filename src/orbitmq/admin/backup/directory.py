@@ -22,7 +22,7 @@ from orbitmq.admin.backup.manifest import (
     encode_manifest,
 )
 from orbitmq.admin.backup.records import RecordReader, is_batch
-from orbitmq.errors import ConfigError, CorruptRecord, OrbitError, StoreError
+from orbitmq.errors import ConfigError, CorruptRecord, HeaderError, StoreError
 from orbitmq.files import replace_file
 from orbitmq.wire.messages.record import Record
 
@@ -137,7 +137,9 @@ def read_manifest(directory: Path) -> Manifest:
         raise StoreError(f"{directory / MANIFEST_NAME} has more than {MANIFEST_SIZE_MAX} bytes")
     try:
         return decode_manifest(content)
-    except OrbitError as error:
+    except HeaderError as error:
+        raise StoreError(f"{directory / MANIFEST_NAME}: {error.remark}") from error
+    except StoreError as error:
         raise StoreError(f"{directory / MANIFEST_NAME}: {error}") from error
 
 
