@@ -37,6 +37,7 @@ async def restore(
         bool, typer.Option("--overwrite", help="Change topics and groups that have other settings.")
     ] = False,
     append: Annotated[bool, typer.Option("--append", help="Send behind messages that a queue has.")] = False,
+    users: Annotated[bool, typer.Option("--users", help="Users and their rules as well.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted restore was.")] = False,
     progress_file: Annotated[
@@ -56,7 +57,9 @@ async def restore(
     from orbitmq.admin.backup.restoring import RestoreReport, Restoring
     from orbitmq.cli.terminal.progress import show_counts
 
-    options = RestoreOptions(tuple(topics or ()), tables_only, overwrite, append, parse_broker_map(map_broker or ()))
+    options = RestoreOptions(
+        tuple(topics or ()), tables_only, overwrite, append, parse_broker_map(map_broker or ()), users
+    )
     path = progress_file or directory / PROGRESS_NAME
     with show_counts("sending messages") as progress:
         async with access.connect(BrokerCalls) as calls:
@@ -71,9 +74,8 @@ async def restore(
         show_json(_document(report, is_done=is_done))
     elif is_done:
         show_rows([one._asdict() for one in report.queues], _QUEUE_COLUMNS, output)
-        actions = [step.action for step in report.plan.topics] + [step.action for step in report.plan.groups]
-        changed = sum(action.is_change for action in actions)
-        say(f"{changed} topics and groups made or changed, {report.offset_count} offsets set")
+        changed = sum(row["action"] in ("create", "overwrite") for row in _plan_rows(report.plan))
+        say(f"{changed} topics, groups, users and rules made or changed, {report.offset_count} offsets set")
         _tell_left(report.plan)
     else:
         show_rows(_plan_rows(report.plan), _PLAN_COLUMNS, output)
@@ -89,7 +91,7 @@ def _tell_left(plan: RestorePlan) -> None:
     for row in _plan_rows(plan):
         if row["action"] == "leave":
             say(
-                f"orbitmq: the {row['kind']} {row['name']} on {row['broker']} is left as it is: {row['detail']} (--overwrite)"
+                f"orbitmq: the {row['kind']} {row['name']} on {row['broker']} is left: {row['detail'] or 'it differs'} (--overwrite)"
             )
 
 
@@ -113,6 +115,14 @@ def _plan_rows(plan: RestorePlan) -> list[Row]:
             "detail": step.detail,
         }
         for step in plan.groups
+    ]
+    rows += [
+        {"broker": step.broker, "kind": "user", "name": step.user.name, "action": str(step.action), "detail": ""}
+        for step in plan.users
+    ]
+    rows += [
+        {"broker": step.broker, "kind": "rules", "name": step.rules.subject, "action": str(step.action), "detail": ""}
+        for step in plan.rules
     ]
     rows += [
         {

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from orbitmq.admin.backup.manifest import Manifest, QueueFile
 from orbitmq.admin.backup.selection import is_selected
-from orbitmq.admin.backup.tables import BrokerTables, GroupTopic
+from orbitmq.admin.backup.tables import AccessTables, BrokerTables, GroupTopic
 from orbitmq.errors import InvalidArgument
+from orbitmq.model.access import Acl, User
 from orbitmq.model.topic import TopicConfig
 from orbitmq.wire.bodies.groups import GroupConfig, group_document
 from orbitmq.wire.bodies.registration import topic_document
@@ -30,6 +31,9 @@ class Action(StrEnum):
         return self in (Action.CREATE, Action.OVERWRITE)
 
 
+NO_ACCESS = AccessTables((), ())
+
+
 class RestoreOptions(NamedTuple):
     """What is restored, and how.
 
@@ -39,6 +43,7 @@ class RestoreOptions(NamedTuple):
         overwrite: change topics and groups that have other settings.
         append: send messages behind those that a queue has.
         brokers: from the backup's broker names to others.
+        users: restore users and their rules as well.
     """
 
     patterns: tuple[str, ...] = ()
@@ -46,6 +51,7 @@ class RestoreOptions(NamedTuple):
     overwrite: bool = False
     append: bool = False
     brokers: Mapping[str, str] = {}
+    users: bool = False
 
 
 class QueueState(NamedTuple):
@@ -62,6 +68,7 @@ class Target(NamedTuple):
     queues: Mapping[tuple[str, int], QueueState]
     online: frozenset[str] = frozenset()
     """Groups with clients."""
+    access: AccessTables = NO_ACCESS
 
 
 class TopicStep(NamedTuple):
@@ -80,6 +87,22 @@ class GroupStep(NamedTuple):
     config: GroupConfig
     action: Action
     detail: str = ""
+
+
+class UserStep(NamedTuple):
+    """A user of one broker."""
+
+    broker: str
+    user: User
+    action: Action
+
+
+class RulesStep(NamedTuple):
+    """The rules of one user at one broker; those about other resources stay."""
+
+    broker: str
+    rules: Acl
+    action: Action
 
 
 class QueueStep(NamedTuple):
@@ -116,6 +139,8 @@ class RestorePlan(NamedTuple):
 
     topics: tuple[TopicStep, ...]
     groups: tuple[GroupStep, ...]
+    users: tuple[UserStep, ...]
+    rules: tuple[RulesStep, ...]
     queues: tuple[QueueStep, ...]
     offsets: tuple[OffsetStep, ...]
     refusals: tuple[str, ...]
@@ -162,6 +187,7 @@ def parse_broker_map(texts: Iterable[str]) -> dict[str, str]:
 def make_plan(
     manifest: Manifest,
     tables: Mapping[str, BrokerTables],
+    access: Mapping[str, AccessTables],
     brokers: Mapping[str, str],
     targets: Mapping[str, Target],
     options: RestoreOptions,
@@ -171,12 +197,15 @@ def make_plan(
 
     Args:
         tables: by the backup's broker names.
+        access: likewise; users that are not to be restored are left out.
         brokers: from these to the target's.
         targets: by the target's broker names.
         resumed: broker, topic and queue id of the target to what the queue was when this restore began.
     """
     topics: list[TopicStep] = []
     groups: list[GroupStep] = []
+    users: list[UserStep] = []
+    rules: list[RulesStep] = []
     queues: list[QueueStep] = []
     offsets: list[OffsetStep] = []
     refusals: list[str] = []
@@ -192,6 +221,8 @@ def make_plan(
         ]
         names = _chosen_groups(source, keys, options.patterns)
         groups += [_group_step(broker, source.groups[name], target.tables.groups.get(name), options) for name in names]
+        made_users, made_rules, lacking = _access_steps(broker, access.get(saved, NO_ACCESS), target.access, options)
+        users, rules, refusals = users + made_users, rules + made_rules, refusals + lacking
         own = [file for file in files if file.broker == saved and file.count]
         counts = {step.config.topic: _queues_then(step, target) for step in topics if step.broker == broker}
         for file in own:
@@ -226,8 +257,39 @@ def make_plan(
     if not with_messages and any(found.offsets for found in tables.values()):
         remarks.append("no messages are restored, so groups keep their offsets: saved ones would mean other messages")
     return RestorePlan(
-        tuple(topics), tuple(groups), tuple(queues), tuple(offsets), tuple(refusals), tuple(dict.fromkeys(remarks))
+        tuple(topics),
+        tuple(groups),
+        tuple(users),
+        tuple(rules),
+        tuple(queues),
+        tuple(offsets),
+        tuple(refusals),
+        tuple(dict.fromkeys(remarks)),
     )
+
+
+def _access_steps(
+    broker: str, saved: AccessTables, present: AccessTables, options: RestoreOptions
+) -> tuple[list[UserStep], list[RulesStep], list[str]]:
+    """Return what becomes of users and rules, and what stands against it."""
+    known = {user.name: user for user in present.users}
+    subjects = {acl.subject: acl for acl in present.rules}
+    users = [UserStep(broker, user, _action(user, known.get(user.name), options)) for user in saved.users]
+    rules = [RulesStep(broker, acl, _action(acl, subjects.get(acl.subject), options)) for acl in saved.rules]
+    lacking = [
+        f"the backup has no password of the user {step.user.name} on {broker}: it was made by one who is not super"
+        for step in users
+        if step.action.is_change and not step.user.password
+    ]
+    return users, rules, lacking
+
+
+def _action(saved: User | Acl, present: User | Acl | None, options: RestoreOptions) -> Action:
+    if present is None:
+        return Action.CREATE
+    if present == saved:
+        return Action.SAME
+    return Action.OVERWRITE if options.overwrite else Action.LEAVE
 
 
 def _chosen_groups(source: BrokerTables, keys: Iterable[GroupTopic], patterns: Sequence[str]) -> list[str]:

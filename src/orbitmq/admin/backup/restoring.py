@@ -16,6 +16,7 @@ from orbitmq.admin.backup.manifest import FileKind, Manifest, QueueFile, encode_
 from orbitmq.admin.backup.messages import is_same_message, send_header
 from orbitmq.admin.backup.offset_map import OffsetMap
 from orbitmq.admin.backup.plan import (
+    NO_ACCESS,
     Action,
     OffsetStep,
     QueueState,
@@ -37,16 +38,24 @@ from orbitmq.admin.backup.progress import (
 )
 from orbitmq.admin.backup.records import parse_message
 from orbitmq.admin.backup.selection import is_selected
-from orbitmq.admin.backup.tables import BrokerTables, decode_tables
+from orbitmq.admin.backup.tables import AccessTables, BrokerTables, decode_access, decode_tables
 from orbitmq.admin.topics import create_header
 from orbitmq.client.send.result import is_stored
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, ConfigError, OrbitError, RemoteRefused, StoreError
+from orbitmq.errors import ClientError, ConfigError, HeaderError, RemoteRefused, StoreError
 from orbitmq.files import write_aside
 from orbitmq.model.route import MessageQueue
+from orbitmq.wire.bodies.access import UserChange, encode_acl, encode_user_change
 from orbitmq.wire.bodies.groups import encode_group_config
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import SendResponse, UpdateConsumerOffset, UpdateSubscriptionGroup
+from orbitmq.wire.headers import (
+    CreateAcl,
+    CreateUser,
+    SendResponse,
+    UpdateConsumerOffset,
+    UpdateSubscriptionGroup,
+    UpdateUser,
+)
 from orbitmq.wire.messages.record import Record
 
 QUEUES_AT_A_TIME = 16
@@ -124,7 +133,7 @@ class Restoring:
             ClientError: a broker cannot be asked.
         """
         started = load_progress(self._path, is_resumed=self._is_resumed)
-        manifest, tables = await asyncio.to_thread(self._load)
+        manifest, tables, access = await asyncio.to_thread(self._load)
         identity = sha256(encode_manifest(manifest)).hexdigest()
         info = await self._calls.cluster_info()
         masters = {master.broker: master for master in masters_of(info)[0]}
@@ -143,7 +152,7 @@ class Restoring:
                 (queue.broker_name, queue.topic, queue.queue_id): QueueState(found.offsets.base, found.was_empty)
                 for queue, found in started.queues.items()
             }
-        plan = make_plan(manifest, tables, brokers, self._before, self._options, resumed)
+        plan = make_plan(manifest, tables, access, brokers, self._before, self._options, resumed)
         queues = {}
         for step in plan.queues:
             queue = _queue(step)
@@ -174,7 +183,7 @@ class Restoring:
             await write_aside(forget_progress, self._path)
         return RestoreReport(plan, tuple(queues), offset_count, tuple(self._problems))
 
-    def _load(self) -> tuple[Manifest, dict[str, BrokerTables]]:
+    def _load(self) -> tuple[Manifest, dict[str, BrokerTables], dict[str, AccessTables]]:
         """Read the manifest and the tables, and look at every file that is needed."""
         manifest = read_manifest(self._directory)
         checks = {
@@ -192,14 +201,17 @@ class Restoring:
             raise StoreError(
                 f"the topics {', '.join(batches)} hold batches (type BatchCQ), which cannot be sent again: choose others with --topic"
             )
-        tables = {}
+        tables: dict[str, BrokerTables] = {}
+        access: dict[str, AccessTables] = {}
         for file in manifest.files:
-            if file.kind is FileKind.TABLES:
-                try:
+            try:
+                if file.kind is FileKind.TABLES:
                     tables[file.broker] = decode_tables(read_file(self._directory, file))
-                except OrbitError as error:
-                    raise StoreError(f"{self._directory / file.name}: {error}") from error
-        return manifest, tables
+                elif file.kind is FileKind.ACCESS and self._options.users:
+                    access[file.broker] = decode_access(read_file(self._directory, file))
+            except HeaderError as error:
+                raise StoreError(f"{self._directory / file.name}: {error.remark}") from error
+        return manifest, tables, access
 
     def _is_needed(self, topic: str) -> bool:
         return not self._options.tables_only and is_selected(topic, self._options.patterns)
@@ -238,10 +250,11 @@ class Restoring:
             tables,
             dict(zip(present, states, strict=True)),
             frozenset(group for group, is_online in zip(groups, are_online, strict=True) if is_online),
+            await self._calls.access(master.address) if self._options.users else NO_ACCESS,
         )
 
     async def _make(self, plan: RestorePlan) -> None:
-        """Create topics and groups; groups first: brokers take retries only of those that they know."""
+        """Create topics, groups and users; groups first: brokers take retries only of those that they know."""
         for group in plan.groups:
             if group.action.is_change:
                 body = encode_group_config(group.config)
@@ -251,6 +264,16 @@ class Restoring:
                 present = self._before[topic.broker].tables.topics.get(topic.config.topic)
                 config = topic_to_create(topic, present if topic.action is Action.OVERWRITE else None)
                 await self._calls.ask(self._addresses[topic.broker], create_header(config))
+        for step in plan.users:
+            name, password, kind, status = step.user
+            if step.action.is_change:
+                header = CreateUser(username=name) if step.action is Action.CREATE else UpdateUser(username=name)
+                body = encode_user_change(name, UserChange(password, kind, status))
+                await self._calls.ask(self._addresses[step.broker], header, body)
+        for rules in plan.rules:
+            if rules.action.is_change:
+                acl = rules.rules
+                await self._calls.ask(self._addresses[rules.broker], CreateAcl(subject=acl.subject), encode_acl(acl))
 
     async def _send(self, plan: RestorePlan) -> bool:
         self._total = sum(step.file.count for step in plan.queues)

@@ -1,5 +1,7 @@
 """Builders of backups' parts."""
 
+from typing import Any
+
 from orbitmq.admin.backup.manifest import BackupFile, FileKind, Manifest, QueueFile
 from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.messages.record import format_record, parse_record
@@ -12,7 +14,7 @@ def table_file(name="tables-1.json", broker="a", size=10):
 
 
 def queue_file(name="messages-1.gz", broker="a", topic="orders", queue_id=0, begin=0, end=10, count=10, **fields):
-    known = {"size": 100, "sha256": SHA, "records_size": 1_000} | fields
+    known: dict[str, Any] = {"size": 100, "sha256": SHA, "records_size": 1_000, **fields}
     return QueueFile(
         name=name,
         kind=FileKind.MESSAGES,

@@ -53,7 +53,7 @@ def test_another_size_is_named(tmp_path, change):
     entry = written(tmp_path, encoded(0))
     path = tmp_path / entry.name
     path.write_bytes(change(path.read_bytes()))
-    assert f"expected {entry.size}" in check_file(tmp_path, entry).damage
+    assert f"expected {entry.size}" in str(check_file(tmp_path, entry).damage)
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -64,12 +64,12 @@ def test_a_missing_file_is_named(tmp_path):
     "fields", [{"count": 2}, {"count": 0}, {"records_size": 5}, {"records_size": 9_999}, {"topic": "x"}]
 )
 def test_records_that_the_manifest_does_not_say_are_named(tmp_path, fields):
-    assert "messages-1.gz is damaged" in check_file(tmp_path, written(tmp_path, encoded(0), **fields)).damage
+    assert "messages-1.gz is damaged" in str(check_file(tmp_path, written(tmp_path, encoded(0), **fields)).damage)
 
 
 def test_no_more_is_unpacked_than_the_manifest_says(tmp_path):
     huge = written(tmp_path, bytes(50_000_000), count=1, records_size=100)
-    assert "more than 100 bytes" in check_file(tmp_path, huge).damage
+    assert "more than 100 bytes" in str(check_file(tmp_path, huge).damage)
 
 
 def test_a_link_and_a_pipe_are_no_files(tmp_path):

@@ -1,6 +1,7 @@
 import pytest
 
 from orbitmq.admin.backup.plan import (
+    NO_ACCESS,
     Action,
     OffsetStep,
     QueueState,
@@ -12,8 +13,9 @@ from orbitmq.admin.backup.plan import (
     parse_broker_map,
     topic_to_create,
 )
-from orbitmq.admin.backup.tables import BrokerTables, GroupTopic
+from orbitmq.admin.backup.tables import AccessTables, BrokerTables, GroupTopic
 from orbitmq.errors import InvalidArgument
+from orbitmq.model.access import User
 from orbitmq.model.topic import TopicConfig
 from orbitmq.wire.bodies.groups import GroupConfig
 from unit.admin.backup.support import manifest, queue_file
@@ -27,12 +29,23 @@ SAVED = BrokerTables(
 )
 
 
-def plan(options=None, present=NOTHING, queues=None, resumed=None, online=(), saved=SAVED, whole=None):
+def plan(
+    options=None,
+    present=NOTHING,
+    queues=None,
+    resumed=None,
+    online=(),
+    saved=SAVED,
+    whole=None,
+    users=(),
+    access=NO_ACCESS,
+):
     return make_plan(
         whole or manifest(queue_file()),
         {"a": saved},
+        {"a": AccessTables(tuple(users), ())},
         {"a": "b"},
-        {"b": Target(present, queues or {}, frozenset(online))},
+        {"b": Target(present, queues or {}, frozenset(online), access)},
         options or RestoreOptions(),
         resumed or {},
     )
@@ -166,3 +179,13 @@ def test_attributes_travel_with_their_sign():
     step = TopicStep("b", wanted, Action.OVERWRITE)
     assert topic_to_create(step, None).attributes == {"+message.type": "FIFO", "+same": "1"}
     assert topic_to_create(step, present).attributes == {"+message.type": "FIFO", "-gone": ""}
+
+
+def test_users_are_made_and_others_of_their_names_stay():
+    users = User("shop", "secret"), User("mail", "secret")
+    found = plan(users=users, access=AccessTables((User("mail", "another"),), ()))
+    assert [(step.user.name, step.action) for step in found.users] == [("shop", Action.CREATE), ("mail", Action.LEAVE)]
+
+
+def test_a_user_without_password_is_refused():
+    assert "no password of the user shop on b" in plan(users=[User("shop", "")]).refusals[0]

@@ -10,19 +10,22 @@ import pytest
 
 from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
-from orbitmq.admin.backup import restoring
+from orbitmq.admin.access import AccessClient, acl_of
 from orbitmq.admin.backup.broker_calls import BrokerCalls
 from orbitmq.admin.backup.plan import RestoreOptions
-from orbitmq.admin.backup.progress import PROGRESS_NAME
+from orbitmq.admin.backup.progress import PROGRESS_NAME, save_progress
 from orbitmq.admin.backup.records import parse_message
 from orbitmq.admin.backup.restoring import Restoring
 from orbitmq.admin.backup.saving import BackupOptions, Saving
 from orbitmq.admin.groups import ResetTo
 from orbitmq.errors import ConfigError, RemoteRefused, StoreError
+from orbitmq.model.access import AccessDecision, AccessRule, Action, Resource, ResourceType, User
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
+from orbitmq.wire.bodies.access import UserChange
 from orbitmq.wire.bodies.groups import GroupConfig
+from orbitmq.wire.signature import Credentials
 
 pytestmark = pytest.mark.real
 
@@ -96,8 +99,13 @@ async def test_a_stopped_restore_goes_on_without_doubling_messages(tmp_path, mon
     async with LocalCluster() as cluster:
         if not is_noted:  # as after a kill: what was sent since the last save is in the queue alone
             saves = []
-            save = restoring.save_progress
-            monkeypatch.setattr(restoring, "save_progress", lambda *args: saves or saves.append(save(*args)))
+
+            def save_first(*args):
+                if not saves:
+                    saves.append(args)
+                    save_progress(*args)
+
+            monkeypatch.setattr("orbitmq.admin.backup.restoring.save_progress", save_first)
         with pytest.raises(Stopped):
             await restore(cluster, tmp_path / "b", progress=stop_at(20))
         monkeypatch.undo()
@@ -186,3 +194,52 @@ async def test_tables_alone_bring_no_message_and_no_offset(tmp_path):
         assert "no messages are restored" in report.plan.remarks[0]
         async with AdminClient(cluster.name_servers) as admin:
             assert "billing" in await admin.group_names()
+
+
+async def test_a_group_goes_on_at_the_same_message_when_its_queue_had_been_cut(tmp_path):
+    class Cut(BrokerCalls):
+        async def bounds(self, address, topic, queue_id):
+            return (await super().bounds(address, topic, queue_id))._replace(begin=6)
+
+    async with LocalCluster() as cluster:
+        await create_topic(cluster)
+        await send(cluster, *(b"%d" % number for number in range(10)))
+        async with AdminClient(cluster.name_servers) as admin:
+            for group, committed in (("billing", 8), ("slow", 2)):
+                await admin.create_group(GroupConfig(group=group))
+                await admin.reset_group(group, "orders", ResetTo.offset(committed))
+        async with Cut(cluster.name_servers) as calls:
+            await Saving(calls, BackupOptions(directory=tmp_path / "b"), version="1", now_ms=1).run()
+    async with LocalCluster() as cluster:
+        await restore(cluster, tmp_path / "b")
+        assert await bodies(cluster) == [b"6", b"7", b"8", b"9"]
+        async with AdminClient(cluster.name_servers) as admin:
+            queue = MessageQueue("orders", "broker-a", 0)
+            places = [(await admin.group_lag(group))[queue].committed for group in ("billing", "slow")]
+        assert places == [2, 0]
+
+
+async def test_users_and_rules_come_back_when_they_are_asked_for(tmp_path):
+    root = Credentials("root", "root-secret")
+    on = {
+        "authentication_enabled": True,
+        "authorization_enabled": True,
+        "init_authentication_user": '{"username":"root","password":"root-secret"}',
+    }
+    rule = AccessRule(Resource(ResourceType.TOPIC, "orders"), (Action.PUB,), (), AccessDecision.ALLOW)
+    async with LocalCluster(settings=on) as cluster:
+        async with AccessClient(cluster.name_servers, credentials=root) as access:
+            await access.create_user("anna", UserChange("pw"))
+            await access.add_rule(acl_of("anna", rule))
+            expected = await access.users(), await access.rules()
+        async with BrokerCalls(cluster.name_servers, credentials=root) as calls:
+            await Saving(calls, BackupOptions(directory=tmp_path / "b"), version="1", now_ms=1).run()
+    async with LocalCluster(settings=on) as cluster:
+        async with BrokerCalls(cluster.name_servers, credentials=root) as calls:
+            path = tmp_path / "progress"
+            plain = await Restoring(calls, tmp_path / "b", RestoreOptions(), path).run()
+            assert (plain.plan.users, plain.problems) == ((), ())
+            await Restoring(calls, tmp_path / "b", RestoreOptions(users=True), path).run()
+        async with AccessClient(cluster.name_servers, credentials=root) as access:
+            assert (await access.users(), await access.rules()) == expected
+            assert User("anna", "pw") in expected[0]["broker-a"]
