@@ -14,7 +14,7 @@ from orbitmq.errors import ConnectionFailed, RequestTimeout
 def sent(orbitmq, topic):
     """A topic of this test's own with three messages."""
     for number in range(3):
-        assert orbitmq("send", topic, "--body", f"body {number}").code == 0
+        assert orbitmq("send", topic, f"body {number}").code == 0
     return topic
 
 

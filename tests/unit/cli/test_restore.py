@@ -1,13 +1,19 @@
 """`orbitmq restore DIR`."""
 
+import os
+import signal
+
 import pytest
+
+from orbitmq.admin.backup.broker_calls import BrokerCalls
+from orbitmq.wire.headers import SendMessageV2
 
 
 @pytest.fixture
 def saved(orbitmq, topic, tmp_path):
     """A backup of a topic with three messages, which is deleted then."""
     for number in range(3):
-        assert orbitmq("send", topic, "--body", f"body {number}").code == 0
+        assert orbitmq("send", topic, f"body {number}").code == 0
     assert orbitmq("backup", tmp_path / "b", "--topic", topic).code == 0
     assert orbitmq("topic", "delete", topic).code == 0
     return tmp_path / "b"
@@ -74,3 +80,22 @@ def test_a_directory_without_manifest_is_no_backup(orbitmq, tmp_path):
     done = orbitmq("restore", tmp_path)
     assert done.code == 1
     assert "has no manifest.json" in done.err
+
+
+def test_an_interrupted_restore_is_resumed_without_doubling_messages(orbitmq, topic, saved, monkeypatch):
+    send = BrokerCalls.send
+
+    async def send_and_interrupt(self, address, header, body=b""):
+        if isinstance(header, SendMessageV2):
+            os.kill(os.getpid(), signal.SIGINT)
+        return await send(self, address, header, body)
+
+    monkeypatch.setattr(BrokerCalls, "send", send_and_interrupt)
+    assert orbitmq("restore", saved).code == 130
+    monkeypatch.setattr(BrokerCalls, "send", send)
+    refused = orbitmq("restore", saved)
+    assert refused.code == 2
+    assert "Go on with --resume" in refused.err
+    done = orbitmq("restore", saved, "--resume")
+    assert done.code == 0, done.err
+    assert messages(orbitmq, topic) == 3

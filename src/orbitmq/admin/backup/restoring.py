@@ -316,7 +316,7 @@ class Restoring:
         first = offsets.next_old
         stored: AsyncIterator[Record] | None = self._stored(step, offsets.next_new) if self._is_resumed else None
         try:
-            while part := await asyncio.to_thread(_take, records):
+            while part := await _take(records):
                 for record in part:
                     if record.queue_offset < first:
                         continue
@@ -411,8 +411,14 @@ def _queue(step: QueueStep) -> MessageQueue:
     return MessageQueue(step.file.topic, step.broker, step.file.queue_id)
 
 
-def _take(records: Iterator[Record]) -> list[Record]:
-    return list(islice(records, _RECORDS_AT_A_TIME))
+async def _take(records: Iterator[Record]) -> list[Record]:
+    """Return the next records, read by a thread; a cancelled caller goes on when that has ended: two cannot read."""
+    reading = asyncio.ensure_future(asyncio.to_thread(lambda: list(islice(records, _RECORDS_AT_A_TIME))))
+    try:
+        return await asyncio.shield(reading)
+    except asyncio.CancelledError:
+        await asyncio.wait((reading,))
+        raise
 
 
 async def _find(stored: AsyncIterator[Record], wanted: Record) -> int | None:

@@ -32,6 +32,7 @@ from orbitmq.admin.backup.records import check_place, parse_message
 from orbitmq.admin.backup.tables import BrokerTables, encode_access, encode_tables
 from orbitmq.admin.broker_settings import list_settings
 from orbitmq.errors import ClientError, CorruptRecord, InvalidArgument, OrbitError, RemoteRefused, RouteNotFound
+from orbitmq.files import write_aside
 
 QUEUES_AT_A_TIME = 8
 """Each keeps one answer of a broker in memory."""
@@ -212,14 +213,14 @@ class Saving:
         where = f"queue {queue_id} of {topic}"
         if master.broker in self._lost:
             return None
-        writer = await asyncio.to_thread(RecordsWriter, self._options.directory / name)
+        writer = RecordsWriter(self._options.directory / name)  # not in a thread: a cancellation would lose it open
         count = size = 0
         offset, count_max = bounds.begin, PULL_COUNT
         try:
             while offset < bounds.end:
                 records, behind, damage, is_empty = await self._pull(master, topic, queue_id, offset, bounds, count_max)
                 if records:
-                    await asyncio.to_thread(writer.write, b"".join(records))
+                    await write_aside(writer.write, b"".join(records))
                 count += len(records)
                 size += sum(map(len, records))
                 if is_empty and behind <= offset:
