@@ -61,14 +61,20 @@ async def restore(
         tuple(topics or ()), tables_only, overwrite, append, parse_broker_map(map_broker or ()), users
     )
     path = progress_file or directory / PROGRESS_NAME
-    with show_counts("sending messages") as progress:
-        async with access.connect(BrokerCalls) as calls:
-            restoring = Restoring(calls, directory, options, path, is_resumed=resume, progress=progress)
-            if dry_run:
-                plan = await restoring.plan()
-                report = RestoreReport(plan, problems=plan.refusals)
-            else:
-                report = await restoring.run()
+    restoring: Restoring | None = None
+    try:
+        with show_counts("sending messages") as progress:
+            async with access.connect(BrokerCalls) as calls:
+                restoring = Restoring(calls, directory, options, path, is_resumed=resume, progress=progress)
+                if dry_run:
+                    plan = await restoring.plan()
+                    report = RestoreReport(plan, problems=plan.refusals)
+                else:
+                    report = await restoring.run()
+    except BaseException:
+        if restoring is not None and restoring.has_begun:
+            say(f"orbitmq: interrupted: {path} says how far it is; --resume goes on there")
+        raise
     is_done = not dry_run and not report.plan.refusals
     if output is Format.JSON:
         show_json(_document(report, is_done=is_done))

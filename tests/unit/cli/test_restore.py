@@ -91,7 +91,9 @@ def test_an_interrupted_restore_is_resumed_without_doubling_messages(orbitmq, to
         return await send(self, address, header, body)
 
     monkeypatch.setattr(BrokerCalls, "send", send_and_interrupt)
-    assert orbitmq("restore", saved).code == 130
+    interrupted = orbitmq("restore", saved)
+    assert interrupted.code == 130
+    assert "--resume goes on there" in interrupted.err
     monkeypatch.setattr(BrokerCalls, "send", send)
     refused = orbitmq("restore", saved)
     assert refused.code == 2

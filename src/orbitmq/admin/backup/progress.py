@@ -1,4 +1,4 @@
-"""How far a restore is, in a file: started again, it sends what is missing.
+"""The progress of a restore in a file: resumed, it sends what is missing.
 
 Source: docs/formats/backup.md.
 """

@@ -114,6 +114,8 @@ class Restoring:
         self._options = options
         self._path = progress_path
         self._is_resumed = is_resumed
+        self.has_begun = False
+        """Something may be changed."""
         self._progress = progress
         self._addresses: dict[str, str] = {}
         self._before: dict[str, Target] = {}
@@ -171,6 +173,7 @@ class Restoring:
         if plan.refusals:
             return RestoreReport(plan, problems=plan.refusals)
         await self._save()
+        self.has_begun = True
         await self._make(plan)
         sent = await self._send(plan)
         offset_count = 0 if self._problems else await self._set_offsets(plan.offsets)
