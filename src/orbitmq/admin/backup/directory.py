@@ -67,7 +67,7 @@ def check_new(directory: Path) -> None:
 
 def write_file(path: Path, content: bytes) -> Written:
     """Write a new file, durably."""
-    with _open_new(path) as file:
+    with _named(path), _open_new(path) as file:
         file.write(content)
         _sync(file)
     return Written(len(content), sha256(content).hexdigest())
@@ -82,20 +82,23 @@ class RecordsWriter:
     """Writes the records of one queue, compressed."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._file = _HashingFile(_open_new(path))
         self._gzip = gzip.GzipFile("", "wb", _LEVEL, self._file, mtime=0)
 
     def write(self, records: bytes) -> None:
         """Append whole records."""
-        self._gzip.write(records)
+        with _named(self._path):
+            self._gzip.write(records)
 
     def close(self) -> Written:
         """End the file, durably."""
-        try:
-            self._gzip.close()
-            return self._file.finish()
-        finally:
-            self._file.close()
+        with _named(self._path):
+            try:
+                self._gzip.close()
+                return self._file.finish()
+            finally:
+                self._file.close()
 
 
 class _HashingFile:
@@ -215,6 +218,15 @@ def _check_file(directory: Path, entry: BackupFile) -> None:
         raise StoreError(f"{entry.name} is damaged: {is_longer}{min(size, entry.size)} bytes, expected {entry.size}")
     if checksum.hexdigest() != entry.sha256:
         raise StoreError(f"{entry.name} is damaged: its checksum does not match")
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the file in an error of the disk: writes do not."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _open_new(path: Path) -> IO[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from orbitmq.admin.backup.selection import is_selected
 from orbitmq.admin.backup.tables import AccessTables, BrokerTables, GroupTopic
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.access import Acl, User
-from orbitmq.model.topic import TopicConfig
+from orbitmq.model.topic import Perm, TopicConfig
 from orbitmq.wire.bodies.groups import GroupConfig, group_document
 from orbitmq.wire.bodies.registration import topic_document
 
@@ -240,6 +241,11 @@ def make_plan(
             continue
         filled = {(file.topic, file.queue_id) for file in own}
         for key in sorted(keys):
+            if key.group not in source.groups and key.group not in target.tables.groups:
+                remarks.append(
+                    f"the group {key.group} has no settings, as one that was deleted: its offsets are left out"
+                )
+                continue
             if key.group in target.online:
                 remarks.append(f"the group {key.group} has clients online on {broker}: its offsets in {key.topic} stay")
                 continue
@@ -343,17 +349,17 @@ def topic_to_create(step: TopicStep, present: TopicConfig | None) -> TopicConfig
     wanted = step.config.attributes
     changes = {f"+{_bare(name)}": value for name, value in wanted.items() if before.get(name) != value}
     changes |= {f"-{_bare(name)}": "" for name in before if name not in wanted}
-    config = step.config
-    return TopicConfig(
-        topic=config.topic,
-        read_queue_count=config.read_queue_count,
-        write_queue_count=config.write_queue_count,
-        perm=config.perm,
-        topic_filter_type=config.topic_filter_type,
-        topic_sys_flag=config.topic_sys_flag,
-        order=config.order,
-        attributes=changes,
-    )
+    return replace(step.config, attributes=changes)
+
+
+def opened(config: TopicConfig) -> TopicConfig:
+    """Return a topic's settings as long as messages are sent to it: brokers refuse those to a topic that is only read."""
+    return replace(config, perm=config.perm | Perm.WRITE)
+
+
+def is_closed(config: TopicConfig) -> bool:
+    """Say whether a topic is only read, or not even that."""
+    return not config.perm & Perm.WRITE
 
 
 def _bare(name: str) -> str:

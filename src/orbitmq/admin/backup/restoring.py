@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
+from dataclasses import replace
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -24,8 +25,10 @@ from orbitmq.admin.backup.plan import (
     RestoreOptions,
     RestorePlan,
     Target,
+    is_closed,
     make_plan,
     map_brokers,
+    opened,
     topic_to_create,
 )
 from orbitmq.admin.backup.progress import (
@@ -176,7 +179,10 @@ class Restoring:
         self.has_begun = True
         await self._make(plan)
         sent = await self._send(plan)
-        offset_count = 0 if self._problems else await self._set_offsets(plan.offsets)
+        offset_count = 0
+        if not self._problems:
+            await self._close_topics(plan)
+            offset_count = await self._set_offsets(plan.offsets)
         await self._save()
         queues = [await self._verify(step) for step in plan.queues] if sent else []
         self._problems += [
@@ -262,11 +268,15 @@ class Restoring:
             if group.action.is_change:
                 body = encode_group_config(group.config)
                 await self._calls.ask(self._addresses[group.broker], UpdateSubscriptionGroup(), body)
+        filled = {(step.broker, step.file.topic) for step in plan.queues}
         for topic in plan.topics:
             if topic.action.is_change:
                 present = self._before[topic.broker].tables.topics.get(topic.config.topic)
                 config = topic_to_create(topic, present if topic.action is Action.OVERWRITE else None)
-                await self._calls.ask(self._addresses[topic.broker], create_header(config))
+                is_filled = (topic.broker, config.topic) in filled
+                await self._calls.ask(
+                    self._addresses[topic.broker], create_header(opened(config) if is_filled else config)
+                )
         for step in plan.users:
             name, password, kind, status = step.user
             if step.action.is_change:
@@ -277,6 +287,16 @@ class Restoring:
             if rules.action.is_change:
                 acl = rules.rules
                 await self._calls.ask(self._addresses[rules.broker], CreateAcl(subject=acl.subject), encode_acl(acl))
+
+    async def _close_topics(self, plan: RestorePlan) -> None:
+        """Take the permission to write away again from topics that had none, and were opened, now or before --resume."""
+        for step in plan.topics:
+            if is_closed(step.config):
+                present = self._before[step.broker].tables.topics.get(step.config.topic)
+                was_opened = self._is_resumed and present == opened(step.config)
+                if step.action.is_change or was_opened:
+                    header = create_header(replace(step.config, attributes={}))
+                    await self._calls.ask(self._addresses[step.broker], header)
 
     async def _send(self, plan: RestorePlan) -> bool:
         self._total = sum(step.file.count for step in plan.queues)

@@ -1,10 +1,13 @@
+import errno
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
 from orbitmq.admin.backup.directory import (
     RecordsWriter,
+    _named,
     check_file,
     create_directory,
     read_file,
@@ -117,3 +120,9 @@ def test_a_directory_that_holds_something_and_a_file_are_refused(tmp_path):
         create_directory(tmp_path)
     with pytest.raises(ConfigError, match="not a file"):
         create_directory(tmp_path / "file")
+
+
+def test_a_full_disk_names_the_file():
+    with pytest.raises(OSError, match=r"No space left on device: '/dev/full'") as caught, _named(Path("/dev/full")):
+        Path("/dev/full").write_bytes(b"x")
+    assert caught.value.errno == errno.ENOSPC

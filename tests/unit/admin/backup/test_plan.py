@@ -8,8 +8,10 @@ from orbitmq.admin.backup.plan import (
     RestoreOptions,
     Target,
     TopicStep,
+    is_closed,
     make_plan,
     map_brokers,
+    opened,
     parse_broker_map,
     topic_to_create,
 )
@@ -52,7 +54,9 @@ def plan(
 
 
 def with_offsets(offsets):
-    return BrokerTables({"orders": ORDERS}, {}, {GroupTopic("orders", "billing"): offsets})
+    return BrokerTables(
+        {"orders": ORDERS}, {"billing": GroupConfig(group="billing")}, {GroupTopic("orders", "billing"): offsets}
+    )
 
 
 def test_a_fresh_cluster_gets_everything():
@@ -189,3 +193,16 @@ def test_users_are_made_and_others_of_their_names_stay():
 
 def test_a_user_without_password_is_refused():
     assert "no password of the user shop on b" in plan(users=[User("shop", "")]).refusals[0]
+
+
+def test_offsets_of_a_group_without_settings_are_left_out_and_named():
+    found = plan(saved=SAVED._replace(groups={}))
+    assert found.offsets == ()
+    assert found.remarks == ("the group billing has no settings, as one that was deleted: its offsets are left out",)
+
+
+def test_a_closed_topic_is_open_as_long_as_messages_come():
+    closed = TopicConfig(topic="orders", perm=4)
+    assert is_closed(closed)
+    assert opened(closed) == TopicConfig(topic="orders", perm=6)
+    assert not is_closed(opened(closed))

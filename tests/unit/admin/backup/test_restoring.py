@@ -18,6 +18,7 @@ from orbitmq.admin.backup.records import parse_message
 from orbitmq.admin.backup.restoring import Restoring
 from orbitmq.admin.backup.saving import BackupOptions, Saving
 from orbitmq.admin.groups import ResetTo
+from orbitmq.admin.topics import TopicChange
 from orbitmq.errors import ConfigError, RemoteRefused, StoreError
 from orbitmq.model.access import AccessDecision, AccessRule, Action, Resource, ResourceType, User
 from orbitmq.model.route import MessageQueue
@@ -243,3 +244,22 @@ async def test_users_and_rules_come_back_when_they_are_asked_for(tmp_path):
         async with AccessClient(cluster.name_servers, credentials=root) as access:
             assert (await access.users(), await access.rules()) == expected
             assert User("anna", "pw") in expected[0]["broker-a"]
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+async def test_a_topic_that_is_only_read_has_its_messages_and_is_only_read_again(tmp_path, is_interrupted):
+    async with LocalCluster() as cluster:
+        await create_topic(cluster)
+        await send(cluster, b"0", b"1", b"2")
+        async with AdminClient(cluster.name_servers) as admin:
+            await admin.change_topic("orders", TopicChange(perm=4))
+        async with BrokerCalls(cluster.name_servers) as calls:
+            await Saving(calls, BackupOptions(directory=tmp_path / "b"), version="1", now_ms=1).run()
+    async with LocalCluster() as cluster:
+        if is_interrupted:
+            with pytest.raises(Stopped):
+                await restore(cluster, tmp_path / "b", progress=stop_at(1))
+        assert (await restore(cluster, tmp_path / "b", is_resumed=is_interrupted)).problems == ()
+        assert await bodies(cluster) == [b"0", b"1", b"2"]
+        async with AdminClient(cluster.name_servers) as admin:
+            assert (await admin.topic_configs("orders"))["broker-a"].perm == 4
