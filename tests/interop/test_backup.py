@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
 
 from interop.peers import JavaClients, java_servers, message
+from orbitmq import Message, Producer, TransactionProducer
 from orbitmq.admin import AdminClient
 from orbitmq.admin.backup.broker_calls import BrokerCalls, own_topics
 from orbitmq.admin.backup.messages import sent_properties
@@ -16,6 +18,8 @@ from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.groups import GroupConfig
+from orbitmq.wire.headers import ConsumerSendBack
+from orbitmq.wire.messages.message_id import parse_offset_message_id
 
 
 def orbitmq(name_servers: str, *words: object) -> subprocess.CompletedProcess[str]:
@@ -36,10 +40,32 @@ async def prepare(name_servers: str) -> None:
         await admin.create_group(GroupConfig(group="billing", retry_times_max=3))
 
 
+async def send_special(name_servers: str) -> None:
+    """Send what brokers do something with before they store it: a delay, a time, a transaction; and give two messages back."""
+    async with AdminClient(name_servers) as admin:
+        await admin.create_topic(TopicConfig(topic="special", read_queue_count=1, write_queue_count=1))
+        ((_, address),) = (await admin.masters()).items()
+    async with TransactionProducer("deciders", name_servers) as producer:
+        async with producer.transaction(Message("special", b"decided")):
+            pass
+    async with Producer("makers", name_servers) as producer, BrokerCalls(name_servers) as calls:
+        await producer.send(Message("special", b"late", delay_level=1, keys=["late"]))
+        await producer.send(Message("special", b"timed", delay_ms=1_000))
+        for level in (-1, 1):
+            sent = await producer.send(Message("special", b"given back"))
+            _, offset = parse_offset_message_id(sent.offset_message_id)
+            back = ConsumerSendBack(physical_offset=offset, group="billing", delay_level=level, origin_topic="special")
+            await calls.ask(address, back)
+        for topic, count in (("special", 5), ("%DLQ%billing", 1), ("%RETRY%billing", 1)):
+            while (await calls.bounds(address, topic, 0)).end < count:
+                await asyncio.sleep(0.05)
+
+
 async def set_back(name_servers: str) -> None:
     async with AdminClient(name_servers) as admin:
         await admin.reset_group("billing", "orders", ResetTo.offset(2))
         await admin.reset_group("billing", "steps", ResetTo.latest())
+        await admin.reset_group("billing", "special", ResetTo.offset(4))
 
 
 async def contents(name_servers: str) -> tuple[object, ...]:
@@ -75,10 +101,11 @@ def test_java_s_cluster_comes_to_ours_and_back_to_java_s(java: JavaClients, tmp_
             producer.send(message("orders", body, tag="t", keys=f"k{number}", properties={"own": "välue"}))
         producer.send(*(message("steps", f"step {number}".encode()) for number in range(5)))
         producer.stop()
+        run(send_special(name_servers))
         run(set_back(name_servers))
         expected = run(contents(name_servers))
         listed = clean(orbitmq(name_servers, "backup", tmp_path / "java"))
-        assert listed.splitlines()[1].split()[:5] == [broker.name, "2", "1", "4", "25"], listed
+        assert listed.splitlines()[1].split()[:5] == [broker.name, "5", "1", "7", "32"], listed
     moved = ("--map-broker", f"{broker.name}=broker-a")
     with LocalCluster.running() as ours:
         clean(orbitmq(ours.name_servers, "restore", tmp_path / "java", *moved))
@@ -92,5 +119,5 @@ def test_java_s_cluster_comes_to_ours_and_back_to_java_s(java: JavaClients, tmp_
         assert again.returncode == 1
         assert "has messages already" in again.stderr
         consumer = java.consumer("billing", name_servers, "orders")
-        assert len(consumer.wait_for_messages(14)) == 14
+        assert len(consumer.wait_for_messages(15)) == 15  # the one that was given back as well
         consumer.stop()
