@@ -47,6 +47,8 @@ COMMANDS = {
     "bench": "orbitmq.cli.bench",
     "debug": "orbitmq.cli.debug",
     "context": "orbitmq.cli.context",
+    "backup": "orbitmq.cli.backup",
+    "restore": "orbitmq.cli.restore",
     "store": "orbitmq.cli.store.app",
     "job": "orbitmq.cli.jobs.app",
 }
@@ -68,6 +70,8 @@ OTHER_WORDS = {
     **dict.fromkeys(("users",), "user"),
     **dict.fromkeys(("acls",), "acl"),
     **dict.fromkeys(("metrics",), "exporter"),
+    **dict.fromkeys(("export", "snapshot"), "backup"),
+    **dict.fromkeys(("import",), "restore"),
     **dict.fromkeys(("ui", "console", "web"), "dashboard"),
 }
 """What rpk, nats, kcat, Kafka's and Java's tools call a command, and what it is called here."""

@@ -1,4 +1,4 @@
-"""The progress of long work over bytes: a bar on a terminal, a line now and then elsewhere; both on stderr."""
+"""The progress of long work: a bar on a terminal; over bytes, a line now and then elsewhere. All on stderr."""
 
 from __future__ import annotations
 
@@ -65,3 +65,18 @@ def show_progress(what: str) -> Iterator[ProgressBar]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield ProgressBar(what, lambda done, total: bar.update(task, completed=done, total=max(done, total)))
+
+
+@contextmanager
+def show_counts(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Give a function that shows how many of how many are done; on a terminal alone, the bar is taken away at the end."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=max(done, total))

@@ -1,0 +1,164 @@
+"""`orbitmq restore`: what `orbitmq backup` saved, into the same cluster or another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orbitmq.cli.access import Access
+from orbitmq.cli.terminal.exits import ExitCode
+from orbitmq.cli.terminal.options import FormatOption
+from orbitmq.cli.terminal.output import Format, Row, say, show_json, show_rows
+from orbitmq.cli.terminal.printable import printable
+
+if TYPE_CHECKING:
+    from orbitmq.admin.backup.plan import RestorePlan
+    from orbitmq.admin.backup.restoring import RestoreReport
+
+_PLAN_COLUMNS = ("broker", "kind", "name", "action", "detail")
+_QUEUE_COLUMNS = ("broker", "topic", "queue_id", "saved", "sent", "end", "problem")
+
+
+async def restore(
+    access: Access,
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What `orbitmq backup` wrote.")],
+    topics: Annotated[
+        list[str] | None,
+        typer.Option("--topic", metavar="PATTERN", help="Only topics that fit, as 'orders*'. May be repeated."),
+    ] = None,
+    tables_only: Annotated[bool, typer.Option("--tables-only", help="Topics and groups, no messages.")] = False,
+    map_broker: Annotated[
+        list[str] | None,
+        typer.Option("--map-broker", metavar="OLD=NEW", help="Where a broker's part goes. May be repeated."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Change topics and groups that have other settings.")
+    ] = False,
+    append: Annotated[bool, typer.Option("--append", help="Send behind messages that a queue has.")] = False,
+    users: Annotated[bool, typer.Option("--users", help="Users and their rules as well.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted restore was.")] = False,
+    progress_file: Annotated[
+        Path | None,
+        typer.Option("--progress", metavar="FILE", help="How far it is; restore-progress.json in DIR by default."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Restore a backup: create its topics and groups, send its messages, and set the groups' offsets to them.
+
+    Messages go to the queue that they were in, in their order, and get new offsets. Files are checked before anything is changed.
+    Exit code 1 when a part could not be restored, or a queue that would be filled has messages.
+    """
+    from orbitmq.admin.backup.broker_calls import BrokerCalls
+    from orbitmq.admin.backup.plan import RestoreOptions, parse_broker_map
+    from orbitmq.admin.backup.progress import PROGRESS_NAME
+    from orbitmq.admin.backup.restoring import RestoreReport, Restoring
+    from orbitmq.cli.terminal.progress import show_counts
+
+    options = RestoreOptions(
+        tuple(topics or ()), tables_only, overwrite, append, parse_broker_map(map_broker or ()), users
+    )
+    path = progress_file or directory / PROGRESS_NAME
+    restoring: Restoring | None = None
+    try:
+        with show_counts("sending messages") as progress:
+            async with access.connect(BrokerCalls) as calls:
+                restoring = Restoring(calls, directory, options, path, is_resumed=resume, progress=progress)
+                if dry_run:
+                    plan = await restoring.plan()
+                    report = RestoreReport(plan, problems=plan.refusals)
+                else:
+                    report = await restoring.run()
+    except BaseException:
+        if restoring is not None and restoring.has_begun:
+            say(f"orbitmq: interrupted: {path} says how far it is; --resume goes on there")
+        raise
+    is_done = not dry_run and not report.plan.refusals
+    if output is Format.JSON:
+        show_json(_document(report, is_done=is_done))
+    elif is_done:
+        show_rows([one._asdict() for one in report.queues], _QUEUE_COLUMNS, output)
+        changed = sum(row["action"] in ("create", "overwrite") for row in _plan_rows(report.plan))
+        say(f"{changed} topics, groups, users and rules made or changed, {report.offset_count} offsets set")
+        _tell_left(report.plan)
+    else:
+        show_rows(_plan_rows(report.plan), _PLAN_COLUMNS, output)
+    for remark in report.plan.remarks:
+        say(f"orbitmq: {printable(remark)}")
+    for problem in report.problems:
+        say(f"orbitmq: {printable(problem)}")
+    if report.problems:
+        raise typer.Exit(ExitCode.NO)
+
+
+def _tell_left(plan: RestorePlan) -> None:
+    for row in _plan_rows(plan):
+        if row["action"] == "leave":
+            say(
+                f"orbitmq: the {row['kind']} {row['name']} on {row['broker']} is left: {row['detail'] or 'it differs'} (--overwrite)"
+            )
+
+
+def _plan_rows(plan: RestorePlan) -> list[Row]:
+    rows: list[dict[str, Any]] = [
+        {
+            "broker": step.broker,
+            "kind": "topic",
+            "name": step.config.topic,
+            "action": str(step.action),
+            "detail": step.detail,
+        }
+        for step in plan.topics
+    ]
+    rows += [
+        {
+            "broker": step.broker,
+            "kind": "group",
+            "name": step.config.group,
+            "action": str(step.action),
+            "detail": step.detail,
+        }
+        for step in plan.groups
+    ]
+    rows += [
+        {"broker": step.broker, "kind": "user", "name": step.user.name, "action": str(step.action), "detail": ""}
+        for step in plan.users
+    ]
+    rows += [
+        {"broker": step.broker, "kind": "rules", "name": step.rules.subject, "action": str(step.action), "detail": ""}
+        for step in plan.rules
+    ]
+    rows += [
+        {
+            "broker": step.broker,
+            "kind": "messages",
+            "name": f"{step.file.topic}:{step.file.queue_id}",
+            "action": "send",
+            "detail": f"{step.file.count} messages, from offset {step.base} on",
+        }
+        for step in plan.queues
+    ]
+    rows += [
+        {
+            "broker": step.broker,
+            "kind": "offset",
+            "name": f"{step.group}@{step.topic}:{step.queue_id}",
+            "action": "set",
+            "detail": f"to what {step.committed} was",
+        }
+        for step in plan.offsets
+    ]
+    return list(rows)
+
+
+def _document(report: RestoreReport, *, is_done: bool) -> dict[str, Any]:
+    return {
+        "is_done": is_done,
+        "plan": _plan_rows(report.plan),
+        "queues": [one._asdict() for one in report.queues],
+        "offset_count": report.offset_count,
+        "remarks": report.plan.remarks,
+        "problems": report.problems,
+    }

@@ -1,0 +1,58 @@
+import pytest
+
+from orbitmq.admin.backup.messages import is_same_message, send_header, sent_properties
+from orbitmq.model.message import Host, SysFlag
+from orbitmq.wire.messages.properties import format_properties
+from unit.admin.backup.support import record
+
+SENDERS = {"KEYS": "k1 k2", "TAGS": "t", "UNIQ_KEY": "0A", "own": "välue", "WAIT": "true", "__SHARDINGKEY": "s"}
+OF_A_RETRY = {"RETRY_TOPIC": "orders", "ORIGIN_MESSAGE_ID": "0B", "RECONSUME_TIME": "2", "MAX_RECONSUME_TIMES": "3"}
+OF_THE_BROKER = {
+    "DELAY": "3",
+    "TRAN_MSG": "true",
+    "TIMER_DELIVER_MS": "1",
+    "TIMER_OUT_MS": "1",
+    "TIMER_DELAY_SEC": "1",
+    "CLUSTER": "c",
+    "MSG_REGION": "r",
+    "TRACE_ON": "true",
+    "__CRC32#": "1",
+    "POP_CK": "1",
+    "INNER_MULTI_QUEUE_OFFSET": "1",
+}
+
+
+def test_what_the_sender_wrote_is_sent_and_what_the_broker_did_is_not():
+    assert sent_properties(format_properties(SENDERS | OF_THE_BROKER | OF_A_RETRY)) == SENDERS | OF_A_RETRY
+
+
+def test_properties_that_are_no_text_do_not_stop_a_restore():
+    assert sent_properties(b"own\x01\xff\x02") == {"own": "\ufffd"}
+
+
+def test_a_message_goes_to_its_queue_with_flag_birth_and_deliveries():
+    saved = record(7, queue_id=3, flag=5, born_at_ms=99, reconsume_times=2, properties=SENDERS)
+    header = send_header(saved, "b")
+    assert (header.topic, header.queue_id, header.flag) == ("orders", 3, 5)
+    assert (header.born_at_ms, header.reconsume_times, header.broker_name) == (99, 2, "b")
+    assert header.max_reconsume_times == 2**31 - 1
+
+
+def test_compression_stays_and_transactions_hosts_and_batches_do_not():
+    flags = SysFlag.COMPRESSED | SysFlag.COMPRESSION_ZSTD | SysFlag.TRANSACTION_COMMIT
+    saved = record(sys_flag=flags, born_host=Host("::1", 1), store_host=Host("::1", 2))
+    assert send_header(saved, "b").sys_flag == SysFlag.COMPRESSED | SysFlag.COMPRESSION_ZSTD
+
+
+def test_a_stored_message_is_known_again():
+    saved = record(7, properties=SENDERS | OF_THE_BROKER, born_at_ms=9)
+    stored = record(0, properties=SENDERS | {"CLUSTER": "d"}, born_at_ms=9)
+    assert is_same_message(saved, stored)
+
+
+@pytest.mark.parametrize(
+    "change", [{"body": b"bodies"}, {"body": b"bodx"}, {"born_at_ms": 8}, {"properties": SENDERS | {"UNIQ_KEY": "0B"}}]
+)
+def test_another_message_is_not_taken_for_it(change):
+    same = {"properties": SENDERS, "born_at_ms": 9}
+    assert not is_same_message(record(**same), record(**(same | change)))

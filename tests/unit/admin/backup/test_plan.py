@@ -1,0 +1,208 @@
+import pytest
+
+from orbitmq.admin.backup.plan import (
+    NO_ACCESS,
+    Action,
+    OffsetStep,
+    QueueState,
+    RestoreOptions,
+    Target,
+    TopicStep,
+    is_closed,
+    make_plan,
+    map_brokers,
+    opened,
+    parse_broker_map,
+    topic_to_create,
+)
+from orbitmq.admin.backup.tables import AccessTables, BrokerTables, GroupTopic
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.access import User
+from orbitmq.model.topic import TopicConfig
+from orbitmq.wire.bodies.groups import GroupConfig
+from unit.admin.backup.support import manifest, queue_file
+
+NOTHING = BrokerTables({}, {}, {})
+ORDERS = TopicConfig(topic="orders", read_queue_count=2, write_queue_count=2)
+SAVED = BrokerTables(
+    {"orders": ORDERS, "steps": TopicConfig(topic="steps")},
+    {"billing": GroupConfig(group="billing"), "idle": GroupConfig(group="idle")},
+    {GroupTopic("orders", "billing"): {0: 5, 1: 0}},
+)
+
+
+def plan(
+    options=None,
+    present=NOTHING,
+    queues=None,
+    resumed=None,
+    online=(),
+    saved=SAVED,
+    whole=None,
+    users=(),
+    access=NO_ACCESS,
+):
+    return make_plan(
+        whole or manifest(queue_file()),
+        {"a": saved},
+        {"a": AccessTables(tuple(users), ())},
+        {"a": "b"},
+        {"b": Target(present, queues or {}, frozenset(online), access)},
+        options or RestoreOptions(),
+        resumed or {},
+    )
+
+
+def with_offsets(offsets):
+    return BrokerTables(
+        {"orders": ORDERS}, {"billing": GroupConfig(group="billing")}, {GroupTopic("orders", "billing"): offsets}
+    )
+
+
+def test_a_fresh_cluster_gets_everything():
+    found = plan()
+    assert [(step.broker, step.config.topic, step.action) for step in found.topics] == [
+        ("b", "orders", Action.CREATE),
+        ("b", "steps", Action.CREATE),
+    ]
+    assert [step.config.group for step in found.groups] == ["billing", "idle"]
+    assert [(step.broker, step.base, step.was_empty) for step in found.queues] == [("b", 0, True)]
+    assert found.offsets == (
+        OffsetStep("b", "billing", "orders", 0, 5, 0),
+        OffsetStep("b", "billing", "orders", 1, 0, 0),
+    )
+    assert (found.refusals, found.remarks) == ((), ())
+
+
+def test_chosen_topics_bring_the_groups_that_read_them():
+    found = plan(RestoreOptions(patterns=("orders",)))
+    assert [step.config.topic for step in found.topics] == ["orders"]
+    assert [step.config.group for step in found.groups] == ["billing"]
+    assert plan(RestoreOptions(patterns=("steps",))).queues == ()
+
+
+@pytest.mark.parametrize(("overwrite", "action"), [(False, Action.LEAVE), (True, Action.OVERWRITE)])
+def test_other_settings_are_left_and_named_unless_they_are_to_be_overwritten(overwrite, action):
+    present = BrokerTables(
+        {"orders": TopicConfig(topic="orders", read_queue_count=9, write_queue_count=9)},
+        {"billing": GroupConfig(group="billing", retry_times_max=1)},
+        {},
+    )
+    found = plan(RestoreOptions(overwrite=overwrite), present)
+    assert (found.topics[0].action, found.groups[0].action) == (action, action)
+    assert found.topics[0].detail == "readQueueNums is 9, not 2; writeQueueNums is 9, not 2"
+    assert found.groups[0].detail == "retryMaxTimes is 1, not 16"
+
+
+def test_the_same_settings_are_no_change():
+    found = plan(present=SAVED)
+    assert {step.action for step in (*found.topics, *found.groups)} == {Action.SAME}
+
+
+def test_a_queue_with_messages_is_refused_unless_they_go_behind():
+    queues = {("orders", 0): QueueState(7, is_empty=False)}
+    assert "has messages already" in plan(present=with_offsets({}), queues=queues).refusals[0]
+    found = plan(RestoreOptions(append=True), with_offsets({}), queues)
+    assert (found.refusals, found.queues[0].base) == ((), 7)
+
+
+def test_a_queue_whose_messages_are_gone_is_filled_from_its_end_on():
+    found = plan(present=with_offsets({}), queues={("orders", 0): QueueState(7, is_empty=True)})
+    assert (found.refusals, found.queues[0].base) == ((), 7)
+
+
+def test_a_resumed_restore_goes_on_from_the_state_before_it():
+    queues = {("orders", 0): QueueState(7, is_empty=False)}
+    found = plan(present=with_offsets({}), queues=queues, resumed={("b", "orders", 0): QueueState(2, is_empty=True)})
+    assert (found.refusals, found.queues[0].base, found.queues[0].was_empty) == ((), 2, True)
+
+
+def test_a_topic_with_fewer_queues_is_refused():
+    present = BrokerTables({"orders": TopicConfig(topic="orders", read_queue_count=1, write_queue_count=1)}, {}, {})
+    whole = manifest(queue_file(queue_id=1))
+    assert "has 1 queues there (--overwrite" in plan(present=present, whole=whole).refusals[0]
+    assert plan(RestoreOptions(overwrite=True), present, whole=whole).refusals == ()
+
+
+def test_a_group_with_messages_of_its_own_to_read_stays_where_it_is():
+    queues = {("orders", 0): QueueState(7, is_empty=False)}
+    found = plan(RestoreOptions(append=True), with_offsets({0: 3}), queues)
+    assert [step.queue_id for step in found.offsets] == [1]
+    assert found.remarks == ("the group billing stays where it is in queue 0 of orders on b",)
+
+
+def test_a_group_that_never_read_a_filled_queue_begins_at_its_restored_messages():
+    queues = {("orders", 0): QueueState(7, is_empty=False)}
+    found = plan(RestoreOptions(append=True), with_offsets({}), queues)
+    assert found.offsets[0] == OffsetStep("b", "billing", "orders", 0, 5, 7)
+
+
+def test_a_group_with_clients_keeps_its_offsets():
+    found = plan(online=["billing"])
+    assert found.offsets == ()
+    assert "clients online on b" in found.remarks[0]
+
+
+def test_without_messages_no_offset_is_set():
+    for found in (plan(RestoreOptions(tables_only=True)), plan(whole=manifest(has_messages=False))):
+        assert (found.queues, found.offsets) == ((), ())
+        assert "no messages are restored" in found.remarks[0]
+
+
+def test_brokers_are_those_of_the_same_names_or_of_the_map():
+    assert map_brokers(["a", "b"], ["a", "c"], {"b": "c"}) == {"a": "a", "b": "c"}
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({}, "--map-broker b=OTHER"),
+        ({"b": "a"}, "one broker for each"),
+        ({"x": "a", "b": "c"}, "a broker of the backup"),
+        ({"b": "x"}, "a master of the cluster"),
+    ],
+)
+def test_a_broker_without_a_place_is_named(given, reason):
+    with pytest.raises(InvalidArgument, match=reason):
+        map_brokers(["a", "b"], ["a", "c"], given)
+
+
+def test_a_broker_map_is_parsed():
+    assert parse_broker_map(["a=b", "c=d"]) == {"a": "b", "c": "d"}
+
+
+@pytest.mark.parametrize("texts", [["a"], ["=b"], ["a="], ["a=b", "a=c"]])
+def test_what_maps_no_broker_is_refused(texts):
+    with pytest.raises(InvalidArgument, match="OLD=NEW"):
+        parse_broker_map(texts)
+
+
+def test_attributes_travel_with_their_sign():
+    wanted = TopicConfig(topic="orders", attributes={"message.type": "FIFO", "same": "1"})
+    present = TopicConfig(topic="orders", attributes={"same": "1", "gone": "2"})
+    step = TopicStep("b", wanted, Action.OVERWRITE)
+    assert topic_to_create(step, None).attributes == {"+message.type": "FIFO", "+same": "1"}
+    assert topic_to_create(step, present).attributes == {"+message.type": "FIFO", "-gone": ""}
+
+
+def test_users_are_made_and_others_of_their_names_stay():
+    users = User("shop", "secret"), User("mail", "secret")
+    found = plan(users=users, access=AccessTables((User("mail", "another"),), ()))
+    assert [(step.user.name, step.action) for step in found.users] == [("shop", Action.CREATE), ("mail", Action.LEAVE)]
+
+
+def test_a_user_without_password_is_refused():
+    assert "no password of the user shop on b" in plan(users=[User("shop", "")]).refusals[0]
+
+
+def test_offsets_of_a_group_without_settings_are_left_out_and_named():
+    found = plan(saved=SAVED._replace(groups={}))
+    assert found.offsets == ()
+    assert found.remarks == ("the group billing has no settings, as one that was deleted: its offsets are left out",)
+
+
+def test_a_closed_topic_is_open_as_long_as_messages_come():
+    closed = TopicConfig(topic="orders", perm=4)
+    assert is_closed(closed)
+    assert opened(closed) == TopicConfig(topic="orders", perm=6)
+    assert not is_closed(opened(closed))

@@ -1,0 +1,265 @@
+"""Restores into brokers of ours: interrupted ones, into queues with messages, under other names."""
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+
+import pytest
+
+from orbitmq import Message, Producer
+from orbitmq.admin import AdminClient
+from orbitmq.admin.access import AccessClient, acl_of
+from orbitmq.admin.backup.broker_calls import BrokerCalls
+from orbitmq.admin.backup.plan import RestoreOptions
+from orbitmq.admin.backup.progress import PROGRESS_NAME, save_progress
+from orbitmq.admin.backup.records import parse_message
+from orbitmq.admin.backup.restoring import Restoring
+from orbitmq.admin.backup.saving import BackupOptions, Saving
+from orbitmq.admin.groups import ResetTo
+from orbitmq.admin.topics import TopicChange
+from orbitmq.errors import ConfigError, RemoteRefused, StoreError
+from orbitmq.model.access import AccessDecision, AccessRule, Action, Resource, ResourceType, User
+from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import TopicConfig
+from orbitmq.testing import LocalCluster
+from orbitmq.wire.bodies.access import UserChange
+from orbitmq.wire.bodies.groups import GroupConfig
+from orbitmq.wire.signature import Credentials
+
+pytestmark = pytest.mark.real
+
+
+async def create_topic(cluster, queue_count=1, broker=None):
+    async with AdminClient(cluster.name_servers) as admin:
+        config = TopicConfig(topic="orders", read_queue_count=queue_count, write_queue_count=queue_count)
+        await admin.create_topic(config, broker=broker)
+
+
+async def send(cluster, *bodies, broker="broker-a"):
+    async with Producer("makers", cluster.name_servers) as producer:
+        for body in bodies:
+            await producer.send(Message("orders", body), queue=MessageQueue("orders", broker, 0))
+
+
+async def back_up(directory, count, committed=0):
+    """Save a cluster with so many messages in one queue."""
+    async with LocalCluster() as cluster:
+        await create_topic(cluster)
+        await send(cluster, *(b"%d" % number for number in range(count)))
+        async with AdminClient(cluster.name_servers) as admin:
+            await admin.create_group(GroupConfig(group="billing"))
+            await admin.reset_group("billing", "orders", ResetTo.offset(committed))
+        async with BrokerCalls(cluster.name_servers) as calls:
+            return await Saving(calls, BackupOptions(directory=directory), version="1", now_ms=1).run()
+
+
+async def restore(cluster, directory, *, options=None, **fields):
+    async with BrokerCalls(cluster.name_servers) as calls:
+        options = options or RestoreOptions()
+        return await Restoring(calls, directory, options, directory / PROGRESS_NAME, **fields).run()
+
+
+async def bodies(cluster, broker="broker-a"):
+    found = []
+    async with BrokerCalls(cluster.name_servers) as calls:
+        address = cluster.brokers[broker]
+        begin, end = await calls.bounds(address, "orders", 0)
+        while begin < end:
+            pulled = await calls.pull(address, "orders", 0, begin)
+            view = memoryview(pulled.records)
+            while view:
+                record = parse_message(view)
+                found.append(bytes(record.body))
+                view = view[record.size :]
+            begin = pulled.next_offset
+    return found
+
+
+async def lag(cluster):
+    async with AdminClient(cluster.name_servers) as admin:
+        return sum(place.lag for place in (await admin.group_lag("billing", "orders")).values())
+
+
+class Stopped(Exception):
+    """A restore ends here."""
+
+
+def stop_at(count):
+    def progress(done, _total):
+        if done == count:
+            raise Stopped
+
+    return progress
+
+
+@pytest.mark.parametrize("is_noted", [True, False])
+async def test_a_stopped_restore_goes_on_without_doubling_messages(tmp_path, monkeypatch, is_noted):
+    await back_up(tmp_path / "b", 50, committed=45)
+    async with LocalCluster() as cluster:
+        if not is_noted:  # as after a kill: what was sent since the last save is in the queue alone
+            saves = []
+
+            def save_first(*args):
+                if not saves:
+                    saves.append(args)
+                    save_progress(*args)
+
+            monkeypatch.setattr("orbitmq.admin.backup.restoring.save_progress", save_first)
+        with pytest.raises(Stopped):
+            await restore(cluster, tmp_path / "b", progress=stop_at(20))
+        monkeypatch.undo()
+        assert len(await bodies(cluster)) == 20
+        await send(cluster, b"of another producer")
+        with pytest.raises(ConfigError, match="Go on with --resume"):
+            await restore(cluster, tmp_path / "b")
+        report = await restore(cluster, tmp_path / "b", is_resumed=True)
+        expected = [b"%d" % number for number in range(50)]
+        assert await bodies(cluster) == [*expected[:20], b"of another producer", *expected[20:]]
+        assert (report.problems, await lag(cluster)) == ((), 5)
+    assert not (tmp_path / "b" / PROGRESS_NAME).exists()
+
+
+async def test_a_killed_restore_goes_on_without_doubling_messages(tmp_path):
+    count = 3_000
+    await back_up(tmp_path / "b", count)
+    async with LocalCluster() as cluster:
+        words = ["-m", "orbitmq", "restore", str(tmp_path / "b"), "-n", cluster.name_servers]
+        process = await asyncio.create_subprocess_exec(sys.executable, *words)
+
+        async with BrokerCalls(cluster.name_servers) as calls:
+            end = 0
+            while end <= 100:
+                with suppress(RemoteRefused):  # the topic is not there yet
+                    end = (await calls.bounds(cluster.brokers["broker-a"], "orders", 0)).end
+                await asyncio.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+        assert await process.wait() == -signal.SIGKILL
+        assert 100 < len(await bodies(cluster)) < count
+        await restore(cluster, tmp_path / "b", is_resumed=True)
+        assert await bodies(cluster) == [b"%d" % number for number in range(count)]
+
+
+async def test_the_progress_of_another_backup_is_refused(tmp_path):
+    await back_up(tmp_path / "b", 10)
+    async with LocalCluster() as cluster:
+        with pytest.raises(Stopped):
+            await restore(cluster, tmp_path / "b", progress=stop_at(5))
+        await back_up(tmp_path / "c", 10)
+        (tmp_path / "b" / PROGRESS_NAME).rename(tmp_path / "c" / PROGRESS_NAME)
+        with pytest.raises(ConfigError, match="of a restore of this backup"):
+            await restore(cluster, tmp_path / "c", is_resumed=True)
+
+
+async def test_messages_go_behind_others_and_groups_that_read_those_stay(tmp_path):
+    await back_up(tmp_path / "b", 10, committed=4)
+    async with LocalCluster() as cluster:
+        await create_topic(cluster)
+        await send(cluster, b"x", b"y", b"z")
+        async with AdminClient(cluster.name_servers) as admin:
+            await admin.create_group(GroupConfig(group="billing"))
+            await admin.reset_group("billing", "orders", ResetTo.offset(1))
+        refused = await restore(cluster, tmp_path / "b")
+        assert "has messages already" in refused.problems[0]
+        assert await bodies(cluster) == [b"x", b"y", b"z"]
+        report = await restore(cluster, tmp_path / "b", options=RestoreOptions(append=True))
+        assert (await bodies(cluster))[:4] == [b"x", b"y", b"z", b"0"]
+        assert (report.problems, report.offset_count, await lag(cluster)) == ((), 0, 12)
+
+
+async def test_a_broker_s_part_goes_to_the_one_that_is_named(tmp_path):
+    await back_up(tmp_path / "b", 5, committed=2)
+    async with LocalCluster(brokers=2) as cluster:
+        await restore(cluster, tmp_path / "b", options=RestoreOptions(brokers={"broker-a": "broker-b"}))
+        assert len(await bodies(cluster, "broker-b")) == 5
+        assert await lag(cluster) == 3
+
+
+async def test_a_damaged_file_is_named_before_anything_is_sent(tmp_path):
+    manifest = await back_up(tmp_path / "b", 5)
+    path = tmp_path / "b" / manifest.queues[0].name
+    path.write_bytes(path.read_bytes()[:-1])
+    async with LocalCluster() as cluster:
+        with pytest.raises(StoreError, match=r"messages-1\.gz is damaged"):
+            await restore(cluster, tmp_path / "b")
+        async with AdminClient(cluster.name_servers) as admin:
+            assert "orders" not in await admin.topic_list()
+
+
+async def test_tables_alone_bring_no_message_and_no_offset(tmp_path):
+    await back_up(tmp_path / "b", 5, committed=2)
+    async with LocalCluster() as cluster:
+        report = await restore(cluster, tmp_path / "b", options=RestoreOptions(tables_only=True))
+        assert (await bodies(cluster), report.offset_count) == ([], 0)
+        assert "no messages are restored" in report.plan.remarks[0]
+        async with AdminClient(cluster.name_servers) as admin:
+            assert "billing" in await admin.group_names()
+
+
+async def test_a_group_goes_on_at_the_same_message_when_its_queue_had_been_cut(tmp_path):
+    class Cut(BrokerCalls):
+        async def bounds(self, address, topic, queue_id):
+            return (await super().bounds(address, topic, queue_id))._replace(begin=6)
+
+    async with LocalCluster() as cluster:
+        await create_topic(cluster)
+        await send(cluster, *(b"%d" % number for number in range(10)))
+        async with AdminClient(cluster.name_servers) as admin:
+            for group, committed in (("billing", 8), ("slow", 2)):
+                await admin.create_group(GroupConfig(group=group))
+                await admin.reset_group(group, "orders", ResetTo.offset(committed))
+        async with Cut(cluster.name_servers) as calls:
+            await Saving(calls, BackupOptions(directory=tmp_path / "b"), version="1", now_ms=1).run()
+    async with LocalCluster() as cluster:
+        await restore(cluster, tmp_path / "b")
+        assert await bodies(cluster) == [b"6", b"7", b"8", b"9"]
+        async with AdminClient(cluster.name_servers) as admin:
+            queue = MessageQueue("orders", "broker-a", 0)
+            places = [(await admin.group_lag(group))[queue].committed for group in ("billing", "slow")]
+        assert places == [2, 0]
+
+
+async def test_users_and_rules_come_back_when_they_are_asked_for(tmp_path):
+    root = Credentials("root", "root-secret")
+    on = {
+        "authentication_enabled": True,
+        "authorization_enabled": True,
+        "init_authentication_user": '{"username":"root","password":"root-secret"}',
+    }
+    rule = AccessRule(Resource(ResourceType.TOPIC, "orders"), (Action.PUB,), (), AccessDecision.ALLOW)
+    async with LocalCluster(settings=on) as cluster:
+        async with AccessClient(cluster.name_servers, credentials=root) as access:
+            await access.create_user("anna", UserChange("pw"))
+            await access.add_rule(acl_of("anna", rule))
+            expected = await access.users(), await access.rules()
+        async with BrokerCalls(cluster.name_servers, credentials=root) as calls:
+            await Saving(calls, BackupOptions(directory=tmp_path / "b"), version="1", now_ms=1).run()
+    async with LocalCluster(settings=on) as cluster:
+        async with BrokerCalls(cluster.name_servers, credentials=root) as calls:
+            path = tmp_path / "progress"
+            plain = await Restoring(calls, tmp_path / "b", RestoreOptions(), path).run()
+            assert (plain.plan.users, plain.problems) == ((), ())
+            await Restoring(calls, tmp_path / "b", RestoreOptions(users=True), path).run()
+        async with AccessClient(cluster.name_servers, credentials=root) as access:
+            assert (await access.users(), await access.rules()) == expected
+            assert User("anna", "pw") in expected[0]["broker-a"]
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+async def test_a_topic_that_is_only_read_has_its_messages_and_is_only_read_again(tmp_path, is_interrupted):
+    async with LocalCluster() as cluster:
+        await create_topic(cluster)
+        await send(cluster, b"0", b"1", b"2")
+        async with AdminClient(cluster.name_servers) as admin:
+            await admin.change_topic("orders", TopicChange(perm=4))
+        async with BrokerCalls(cluster.name_servers) as calls:
+            await Saving(calls, BackupOptions(directory=tmp_path / "b"), version="1", now_ms=1).run()
+    async with LocalCluster() as cluster:
+        if is_interrupted:
+            with pytest.raises(Stopped):
+                await restore(cluster, tmp_path / "b", progress=stop_at(1))
+        assert (await restore(cluster, tmp_path / "b", is_resumed=is_interrupted)).problems == ()
+        assert await bodies(cluster) == [b"0", b"1", b"2"]
+        async with AdminClient(cluster.name_servers) as admin:
+            assert (await admin.topic_configs("orders"))["broker-a"].perm == 4

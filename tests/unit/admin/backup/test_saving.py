@@ -1,0 +1,123 @@
+"""Backups of brokers of ours: one that does not answer, messages that cannot be read, a disk that is full."""
+
+import errno
+
+import pytest
+
+from orbitmq import Message, Producer
+from orbitmq.admin import AdminClient
+from orbitmq.admin.backup import saving
+from orbitmq.admin.backup.broker_calls import BrokerCalls, Pulled
+from orbitmq.admin.backup.directory import RecordsWriter, check_file, read_manifest
+from orbitmq.admin.backup.saving import BackupOptions, Saving
+from orbitmq.errors import ConfigError, ConnectionFailed, InvalidArgument, RequestTimeout
+from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import TopicConfig
+from orbitmq.testing import LocalCluster
+from unit.admin.backup.support import encoded
+
+pytestmark = pytest.mark.real
+
+
+async def fill(cluster, count=10):
+    async with AdminClient(cluster.name_servers) as admin:
+        await admin.create_topic(TopicConfig(topic="orders", read_queue_count=1, write_queue_count=1))
+    async with Producer("makers", cluster.name_servers) as producer:
+        for broker in cluster.brokers:
+            for number in range(count):
+                await producer.send(Message("orders", b"%d" % number), queue=MessageQueue("orders", broker, 0))
+
+
+async def save(local, directory, *, calls=BrokerCalls, **options):
+    async with calls(local.name_servers, timeout_ms=1_000) as opened:
+        return await Saving(opened, BackupOptions(directory=directory, **options), version="1", now_ms=1).run()
+
+
+async def test_a_broker_that_does_not_answer_is_named_and_the_other_one_is_saved(tmp_path):
+    class Deaf(BrokerCalls):
+        async def tables(self, address, own, patterns=()):
+            if address == cluster.brokers["broker-b"]:
+                raise ConnectionFailed(f"cannot connect to {address}")
+            return await super().tables(address, own, patterns)
+
+    async with LocalCluster(brokers=2) as cluster:
+        await fill(cluster)
+        manifest = await save(cluster, tmp_path / "b", calls=Deaf)
+    (problem,) = manifest.problems
+    assert problem.startswith("broker broker-b: nothing of it is saved: cannot connect")
+    assert (set(manifest.clusters), manifest.message_count) == ({"broker-a"}, 10)
+
+
+async def test_where_no_broker_answers_nothing_is_written(tmp_path):
+    class Deaf(BrokerCalls):
+        async def tables(self, address, own, patterns=()):
+            raise ConnectionFailed(f"cannot connect to {address}")
+
+    async with LocalCluster() as cluster:
+        with pytest.raises(ConnectionFailed):
+            await save(cluster, tmp_path / "b", calls=Deaf)
+    assert not (tmp_path / "b").exists()
+
+
+async def test_a_broker_that_stops_answering_leaves_what_came_before(tmp_path):
+    class Tired(BrokerCalls):
+        async def pull(self, address, topic, queue_id, offset, count_max=1):
+            if offset >= 4:
+                raise RequestTimeout("no answer")
+            return await super().pull(address, topic, queue_id, offset, 2)
+
+    async with LocalCluster() as cluster:
+        await fill(cluster)
+        manifest = await save(cluster, tmp_path / "b", calls=Tired)
+    assert "broker-a: it stopped answering at queue 0 of orders from offset 4 on" in manifest.problems[0]
+    (file,) = manifest.queues
+    assert (file.count, file.end) == (4, 10)
+    assert check_file(tmp_path / "b", file).damage is None
+
+
+async def test_a_record_that_cannot_be_read_is_left_out_and_named(tmp_path):
+    class Damaging(BrokerCalls):
+        async def pull(self, address, topic, queue_id, offset, count_max=1):
+            found = await super().pull(address, topic, queue_id, offset, count_max)
+            return Pulled(
+                found.records.replace(encoded(0, b"5")[88:89] + b"\x06orders", b"x\x06orders"), found.next_offset
+            )
+
+    async with LocalCluster() as cluster:
+        await fill(cluster)
+        manifest = await save(cluster, tmp_path / "b", calls=Damaging)
+    (problem,) = manifest.problems
+    assert "the message at offset 5 is left out: the body's checksum does not match" in problem
+    assert manifest.message_count == 9
+
+
+async def test_patterns_choose_topics_and_tables_may_come_alone(tmp_path):
+    async with LocalCluster() as cluster:
+        await fill(cluster)
+        assert (await save(cluster, tmp_path / "a", patterns=("steps*",))).message_count == 0
+        assert (await save(cluster, tmp_path / "b", patterns=("ord*",))).message_count == 10
+        alone = await save(cluster, tmp_path / "c", with_messages=False)
+        assert (alone.message_count, alone.has_messages, alone.queues) == (0, False, ())
+        assert read_manifest(tmp_path / "c") == alone
+
+
+async def test_a_directory_in_use_and_an_unknown_cluster_are_refused(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    async with LocalCluster() as cluster:
+        with pytest.raises(ConfigError, match="a new or an empty directory"):
+            await save(cluster, tmp_path)
+        with pytest.raises(InvalidArgument, match="one of DefaultCluster"):
+            await save(cluster, tmp_path / "b", cluster="none")
+
+
+async def test_a_full_disk_ends_a_backup_without_a_manifest(tmp_path, monkeypatch):
+    class Full(RecordsWriter):
+        def write(self, records):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(saving, "RecordsWriter", Full)
+    async with LocalCluster() as cluster:
+        await fill(cluster)
+        with pytest.raises(OSError, match="No space left on device"):
+            await save(cluster, tmp_path / "b")
+    assert not (tmp_path / "b" / "manifest.json").exists()

@@ -1,0 +1,77 @@
+import orjson
+import pytest
+
+from orbitmq.admin.backup.tables import (
+    AccessTables,
+    BrokerTables,
+    GroupTopic,
+    decode_access,
+    decode_tables,
+    encode_access,
+    encode_tables,
+    parse_offset_key,
+)
+from orbitmq.errors import HeaderError, OrbitError
+from orbitmq.model.access import (
+    AccessDecision,
+    AccessRule,
+    Acl,
+    Action,
+    Pattern,
+    Policy,
+    PolicyType,
+    Resource,
+    ResourceType,
+    User,
+)
+from orbitmq.model.topic import TopicConfig
+from orbitmq.wire.bodies.groups import GroupConfig, group_document, parse_group
+
+TABLES = BrokerTables(
+    {"orders": TopicConfig(topic="orders", attributes={"message.type": "FIFO"})},
+    {"billing": parse_group(group_document(GroupConfig(group="billing", retry_times_max=3)))},
+    {GroupTopic("orders", "billing"): {0: 5, 11: 7}},
+)
+
+
+def test_tables_come_back_as_they_were():
+    assert decode_tables(encode_tables(TABLES)) == TABLES
+
+
+def test_users_and_rules_come_back_as_they_were():
+    rule = AccessRule(
+        Resource(ResourceType.TOPIC, "orders", Pattern.PREFIXED), (Action.PUB,), ("10.0.0.1",), AccessDecision.ALLOW
+    )
+    access = AccessTables((User("shop", "secret"),), (Acl("User:shop", (Policy(PolicyType.CUSTOM, (rule,)),)),))
+    assert decode_access(encode_access(access)) == access
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("topics", {"../x": {"topicName": "../x"}}),
+        ("topics", {"x": {"topicName": "y"}}),
+        ("groups", {"..": {"groupName": ".."}}),
+        ("groups", {"x": {"groupName": "y"}}),
+        ("offsets", [{"topic": "../x", "group": "g", "queues": {}}]),
+        ("offsets", [{"topic": "x", "group": "g", "queues": {"0": "much"}}]),
+    ],
+)
+def test_names_and_numbers_that_none_may_have_are_refused(part, value):
+    document = orjson.loads(encode_tables(TABLES)) | {part: value}
+    with pytest.raises(OrbitError):
+        decode_tables(orjson.dumps(document))
+
+
+def test_a_document_without_tables_is_refused():
+    with pytest.raises(HeaderError, match="topics"):
+        decode_tables(b"{}")
+
+
+@pytest.mark.parametrize("key", ["orders", "orders@", "@billing", "or ders@billing", "orders@../billing"])
+def test_offsets_of_what_has_no_legal_name_are_left_out(key):
+    assert parse_offset_key(key) is None
+
+
+def test_an_offset_key_names_topic_and_group():
+    assert parse_offset_key("orders@billing") == GroupTopic("orders", "billing")
