@@ -20,7 +20,7 @@ from orbitmq.cli.terminal.output import Format
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.runtime.checks import CheckResult
+    from orbitmq.model.check_result import CheckResult
     from orbitmq.spark.jobs.runtime.screen import Screen
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.terminal.exits import ExitCode
-from orbitmq.cli.terminal.output import Format, show_json
+from orbitmq.cli.terminal.checks import show_checks
+from orbitmq.cli.terminal.output import Format
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.runtime.checks import CheckResult
+    from orbitmq.model.check_result import CheckResult
     from orbitmq.spark.jobs.runtime.screen import Screen
 
 DEFAULT_MASTER = "local[*,2]"
@@ -72,13 +72,4 @@ def run_job(
     screen.step("starting Spark")
     with job_session(name, master, settings) as spark, plain_interrupts():
         results = work(spark, screen)
-    failed = sum(not result.holds for result in results)
-    if output is Format.JSON:
-        show_json({"job": name, "checks": [result._asdict() for result in results]})
-    else:
-        shown = Screen()
-        for result in results:
-            shown.result(result.holds, result.claim)
-    screen.step(f"{failed} of {len(results)} checks FAILED" if failed else f"all {len(results)} checks hold")
-    if failed:
-        raise typer.Exit(ExitCode.NO)
+    show_checks(name, results, output)

@@ -17,6 +17,7 @@ from orbitmq.address import parse_name_servers
 from orbitmq.admin.monitoring import ask_broker_health, ask_brokers, ask_health
 from orbitmq.clock import now_ms
 from orbitmq.errors import ClientError, ConfigError, InvalidArgument, JobFailed, RouteNotFound
+from orbitmq.model.check_result import CheckResult
 from orbitmq.monitoring.alerts import Alert
 from orbitmq.net.loop import run
 from orbitmq.net.pool import ConnectionPool
@@ -31,7 +32,6 @@ from orbitmq.spark.jobs.incidents import (
     open_incidents,
     repeated,
 )
-from orbitmq.spark.jobs.runtime.checks import CheckResult
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.runtime.screen import Screen
 

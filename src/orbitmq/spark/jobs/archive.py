@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from orbitmq.job_directory import claimed
+from orbitmq.model.check_result import CheckResult
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.jobs.runtime.checks import CheckResult, QueueCount, check_queues
 from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.directory import claimed
 from orbitmq.spark.jobs.runtime.screen import Screen
-from orbitmq.spark.jobs.tables import Growth, finish_merges, grow, merge_small_files, write_part
+from orbitmq.spark.jobs.tables import Growth, QueueCount, finish_merges, grow, merge_small_files, write_part
 from orbitmq.wire.bodies.topics import QueueStats
 
 if TYPE_CHECKING:
@@ -83,6 +83,18 @@ def check_archive(
         claim = f"all that was in the topic when the run began is there: {len(reached)} of {len(filled)} queues"
         results.append(CheckResult(len(reached) == len(filled), claim))
     return results
+
+
+def check_queues(queues: Iterable[QueueCount]) -> list[CheckResult]:
+    """Return whether the messages of all queues are there once each."""
+    queues = list(queues)
+    rows, distinct = sum(queue.rows for queue in queues), sum(queue.distinct for queue in queues)
+    return [
+        CheckResult(rows == distinct, f"rows = different messages: {rows:,} = {distinct:,}"),
+        CheckResult(
+            all(queue.is_contiguous for queue in queues), f"offsets are contiguous in each of {len(queues)} queues"
+        ),
+    ]
 
 
 def count_queues(spark: SparkSession, directory: Path) -> dict[MessageQueue, QueueCount]:

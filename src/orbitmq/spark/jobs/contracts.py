@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from orbitmq.errors import ConfigError, RouteNotFound
+from orbitmq.job_directory import claimed
+from orbitmq.model.check_result import CheckResult
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.archive import EARLIEST, check_archive, count_rows, has_rows
 from orbitmq.spark.jobs.contract_checks import Contract, check_contract, checked
-from orbitmq.spark.jobs.runtime.checks import CheckResult, QueueCount
 from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.directory import claimed
 from orbitmq.spark.jobs.runtime.screen import Screen
-from orbitmq.spark.jobs.tables import Growth, batch_name, finish_merges, grow, merge_small_files, write_part
+from orbitmq.spark.jobs.tables import Growth, QueueCount, batch_name, finish_merges, grow, merge_small_files, write_part
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

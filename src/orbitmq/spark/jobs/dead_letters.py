@@ -15,14 +15,14 @@ import orjson
 from orbitmq.admin.dead_letter_client import dead_letter_topic
 from orbitmq.admin.dead_letters import ORIGIN_TOPIC
 from orbitmq.errors import ClientError, ConfigError, JobFailed, RouteNotFound
+from orbitmq.job_directory import claimed
+from orbitmq.model.check_result import CheckResult
 from orbitmq.model.message import Message, PropertyName
 from orbitmq.spark.jobs.contracts import REASON as CONTRACT_REASON
 from orbitmq.spark.jobs.fix_functions import REASON, DeadLetterRecord, Fix, fix_letter
 from orbitmq.spark.jobs.resend_positions import PLACE, QUEUE, check_resent
 from orbitmq.spark.jobs.resending import ResendTask, resend
-from orbitmq.spark.jobs.runtime.checks import CheckResult
 from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.directory import claimed
 from orbitmq.spark.jobs.runtime.screen import Screen
 from orbitmq.spark.jobs.sorted_files import Row
 from orbitmq.spark.offsets import format_offsets

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.jobs.runtime.checks import QueueCount
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.runtime.screen import Screen
 from orbitmq.spark.jobs.runtime.session import run_to_end
@@ -26,6 +25,20 @@ if TYPE_CHECKING:
 
 Write = Callable[["DataFrame", int], None]
 """Writes one micro-batch; may be called again for the newest one."""
+
+
+class QueueCount(NamedTuple):
+    """The messages of one queue that a job has: how many, how many of them are different, and which offsets they span."""
+
+    rows: int
+    distinct: int
+    first: int
+    last: int
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether no message between the first and the last is missing, and none is there twice."""
+        return self.last - self.first + 1 == self.rows == self.distinct
 
 
 class Growth(NamedTuple):

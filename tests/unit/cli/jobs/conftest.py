@@ -12,11 +12,10 @@ JOBS = {
     "dead_letters": ["inspect_letters", "fix_letters"],
     "replay": ["replay"],
     "alerts": ["watch"],
-    "lag": ["watch_lag"],
     "trace": ["evaluate_traces"],
 }
 """The functions that each command calls of its job."""
-MODULES = dict.fromkeys(("alerts", "lag", "trace"), "watching")
+MODULES = dict.fromkeys(("alerts", "trace"), "watching")
 """Where the commands are that have no module of their own."""
 
 

@@ -7,8 +7,8 @@ import typer
 
 from orbitmq.cli.jobs.running import parse_conf, run_job
 from orbitmq.cli.terminal.output import Format
+from orbitmq.model.check_result import CheckResult
 from orbitmq.spark.jobs.runtime import session
-from orbitmq.spark.jobs.runtime.checks import CheckResult
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ import pytest
 
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs import tables as module
-from orbitmq.spark.jobs.runtime.checks import QueueCount
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.runtime.screen import Screen
 from orbitmq.spark.jobs.tables import (
     Growth,
     Part,
+    QueueCount,
     batch_name,
     finish_merges,
     grow,

@@ -1,4 +1,4 @@
-"""The frame of a job: its Spark session, its cluster, streams that end, and checks of its work."""
+"""The frame of a job: its Spark session, its cluster, and streams that end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import Perm, TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.spark.jobs.runtime import session as module
-from orbitmq.spark.jobs.runtime.checks import QueueCount, check_queues
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.runtime.session import job_session, run_to_end
 
@@ -90,33 +89,6 @@ def test_an_interrupted_query_is_stopped():
     with pytest.raises(KeyboardInterrupt):
         run_to_end(lambda: query, lambda rows: None)
     assert query.stopped
-
-
-def test_messages_that_are_there_once_each_pass():
-    results = check_queues([QueueCount(10, 10, 0, 9), QueueCount(1, 1, 7, 7)])
-
-    assert [result.holds for result in results] == [True, True]
-    assert [result.claim for result in results] == [
-        "rows = different messages: 11 = 11",
-        "offsets are contiguous in each of 2 queues",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("queue", "holds"),
-    [
-        (QueueCount(11, 10, 0, 9), [False, False]),
-        (QueueCount(9, 9, 0, 9), [True, False]),
-        (QueueCount(10, 9, 0, 9), [False, False]),
-    ],
-    ids=["one twice", "one missing", "one twice and one missing"],
-)
-def test_a_message_that_is_there_twice_or_not_at_all_is_told(queue, holds):
-    assert [result.holds for result in check_queues([QueueCount(5, 5, 0, 4), queue])] == holds
-
-
-def test_an_empty_archive_is_right():
-    assert all(result.holds for result in check_queues([]))
 
 
 def test_spark_is_told_of_the_cluster_and_its_security_file():

@@ -37,14 +37,6 @@ def test_a_step_has_its_time(clock, lines):
     assert lines() == ["2.5 s  starting Spark"]
 
 
-def test_a_verdict_says_ok_or_failed(lines):
-    screen = Screen()
-    screen.result(True, "rows agree")
-    screen.result(False, "rows do not agree")
-
-    assert lines() == ["ok      rows agree", "FAILED  rows do not agree"]
-
-
 def test_progress_is_a_line_every_two_seconds_and_one_at_the_end(clock, lines):
     with Screen().progress({"published": 5000, "read": 0}) as advance:
         advance("published", 100)
