@@ -42,6 +42,7 @@ COMMANDS = {
     "top": "orbitmq.cli.top",
     "exporter": "orbitmq.cli.servers.exporter",
     "health": "orbitmq.cli.health",
+    "alerts": "orbitmq.cli.alerts",
     "doctor": "orbitmq.cli.doctor",
     "mqadmin": "orbitmq.cli.mqadmin.app",
     "bench": "orbitmq.cli.bench",

@@ -8,10 +8,10 @@ from orbitmq.cli.jobs.archive import archive
 from orbitmq.cli.jobs.contracts import contracts
 from orbitmq.cli.jobs.dead_letters import dead_letters
 from orbitmq.cli.jobs.replay import replay
-from orbitmq.cli.jobs.watching import alerts, trace
+from orbitmq.cli.jobs.trace import trace
 from orbitmq.cli.other_words import NamingGroup
 
-OTHER_WORDS = {"lag": "group lag GROUP --topic TOPIC --watch --to DIRECTORY"}
+OTHER_WORDS = {"lag": "group lag GROUP --topic TOPIC --watch --to DIRECTORY", "alerts": "alerts TOPIC"}
 """Jobs that need no Spark, and became commands of their own."""
 
 
@@ -37,4 +37,3 @@ app.command("contracts")(contracts)
 app.command("replay")(replay)
 app.command("dead-letters")(dead_letters)
 app.command("trace")(trace)
-app.command("alerts")(alerts)

@@ -32,7 +32,6 @@ def test_a_job_hands_settings_on_to_spark(orbitmq, asked, tmp_path, job):
         "replay": [tmp_path, "orders", tmp_path / "d"],
         "dead-letters": ["billing", "--inspect"],
         "trace": [tmp_path / "d"],
-        "alerts": ["alerts"],
     }[job]
     told = orbitmq("job", job, *words, "--conf", "spark.driver.memory=4g", "--conf", "spark.ui.enabled=true")
 

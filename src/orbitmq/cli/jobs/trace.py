@@ -1,4 +1,4 @@
-"""`orbitmq job alerts` and `trace`: the jobs that watch a cluster."""
+"""`orbitmq job trace`: how long messages take."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from orbitmq.cli.terminal.options import (
     FormatOption,
     NameServersOption,
     SecurityOption,
-    TopicArgument,
 )
 from orbitmq.cli.terminal.output import Format
 from orbitmq.cli.terminal.times import TIME_HELP, parse_time
@@ -60,27 +59,3 @@ def trace(
         return evaluate_traces(spark, Cluster(name_servers, security), plan, screen)
 
     run_job("trace", master, output, work, parse_conf(conf))
-
-
-def alerts(
-    topic: TopicArgument,
-    every_s: Annotated[int, typer.Option("--every", min=1, metavar="SECONDS", help="Between two looks.")] = 10,
-    looks: Annotated[int, typer.Option("--looks", min=0, help="End after so many; 0: Ctrl-C ends it.")] = 0,
-    master: MasterOption = DEFAULT_MASTER,
-    conf: ConfOption = None,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    security: SecurityOption = None,
-    output: FormatOption = Format.TABLE,
-) -> None:
-    """Watch NameServers and brokers, and tell each incident once to a topic: when it begins, and when it is over.
-
-    Killed and started again it tells nothing a second time. Exit code 1 when a check of the topic fails.
-    """
-
-    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
-        from orbitmq.spark.jobs.alerts import AlertPlan, watch
-        from orbitmq.spark.jobs.runtime.cluster import Cluster
-
-        return watch(spark, Cluster(name_servers, security), AlertPlan(topic, every_s, looks), screen)
-
-    run_job("alerts", master, output, work, parse_conf(conf))

@@ -1,9 +1,8 @@
-"""Orders of the jobs that watch: `orbitmq job trace` and `alerts`."""
+"""`orbitmq job trace`."""
 
 from __future__ import annotations
 
 from orbitmq.cli.terminal.output import Format
-from orbitmq.spark.jobs.alerts import AlertPlan
 from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.spark.jobs.trace import TracePlan
 
@@ -26,15 +25,3 @@ def test_all_that_was_told_counts_unless_told_otherwise(orbitmq, asked, tmp_path
 def test_a_time_that_is_none_is_told_before_spark_starts(orbitmq, asked, tmp_path):
     assert orbitmq("job", "trace", tmp_path, "--since", "yesterday").code == 2
     assert not asked
-
-
-def test_options_become_a_plan_of_alerts(orbitmq, asked, rocketmq_session):
-    assert orbitmq("job", "alerts", "t", "--every", 3, "--looks", 7, "-o", "json").code == 0
-    (cluster, plan, _), (name, master, output, _) = asked
-    assert (cluster, plan) == (Cluster(rocketmq_session.name_servers), AlertPlan("t", 3, 7))
-    assert (name, master, output) == ("alerts", "local[*,2]", Format.JSON)
-
-
-def test_alerts_are_watched_until_the_job_is_ended(orbitmq, asked):
-    assert orbitmq("job", "alerts", "t").code == 0
-    assert asked[0][1] == AlertPlan("t", 10, 0)
