@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +16,7 @@ from orbitmq.spark.jobs.tables import Growth, QueueCount, finish_merges, grow, m
 from orbitmq.wire.bodies.topics import QueueStats
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 EARLIEST = "earliest"
 
@@ -97,28 +98,31 @@ def check_queues(queues: Iterable[QueueCount]) -> list[CheckResult]:
     ]
 
 
-def count_queues(spark: SparkSession, directory: Path) -> dict[MessageQueue, QueueCount]:
-    """Count the messages of an archive by their queues."""
-    if not has_rows(directory):
-        return {}
-    columns = "topic string, brokerName string, queueId int, queueOffset bigint"
-    return count_rows(spark.read.schema(columns).parquet(str(directory)))
-
-
 def has_rows(directory: Path) -> bool:
     """Tell whether anything was archived there."""
     return any(directory.glob("date=*/batch=*/*.parquet"))
 
 
-def count_rows(rows: DataFrame) -> dict[MessageQueue, QueueCount]:
-    """Count messages by their queues."""
+def count_queues(spark: SparkSession, *tables: Path) -> dict[MessageQueue, QueueCount]:
+    """Count the messages of tables by their queues."""
     from pyspark.sql import functions as f
 
-    queues = rows.groupBy("topic", "brokerName", "queueId").agg(
-        f.count(f.lit(1)).alias("rows"),
-        f.count_distinct("queueOffset").alias("distinct"),
-        f.min("queueOffset").alias("first"),
-        f.max("queueOffset").alias("last"),
+    columns = "topic string, brokerName string, queueId int, queueOffset bigint"
+    # Not one reading of several paths, which Spark refuses where each has partitions.
+    parts = [
+        spark.read.schema(columns).parquet(str(table)).drop("date", "batch") for table in tables if has_rows(table)
+    ]
+    if not parts:
+        return {}
+    queues = (
+        reduce(lambda rows, part: rows.unionAll(part), parts)
+        .groupBy("topic", "brokerName", "queueId")
+        .agg(
+            f.count(f.lit(1)).alias("rows"),
+            f.count_distinct("queueOffset").alias("distinct"),
+            f.min("queueOffset").alias("first"),
+            f.max("queueOffset").alias("last"),
+        )
     )
     return {
         MessageQueue(row["topic"], row["brokerName"], row["queueId"]): QueueCount(

@@ -1,19 +1,18 @@
-"""Spark for one job, in the process of its command; and streams that read what is there and end."""
+"""Spark for one job, in the process of its command."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from orbitmq.errors import ConfigError, JobFailed
+from orbitmq.errors import ConfigError
 from orbitmq.spark.driver.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 
 _NEEDED = ("pyspark", "pyarrow")
@@ -49,34 +48,3 @@ def job_session(name: str, master: str, settings: Mapping[str, str] | None = Non
         yield spark
     finally:
         spark.stop()
-
-
-_LOOK_EVERY_S = 1
-
-
-def run_to_end(start: Callable[[], StreamingQuery], on_rows: Callable[[int], None]) -> int:
-    """Run a query until it ends by itself; return how many rows it has read. However this ends, the query has ended, too.
-
-    Args:
-        on_rows: is told now and then how many rows finished micro-batches have read.
-
-    Raises:
-        JobFailed: the query has failed; says why.
-    """
-    from pyspark.errors import StreamingQueryException
-
-    query = start()
-    try:
-        while not query.awaitTermination(_LOOK_EVERY_S):
-            on_rows(_rows(query))
-    except StreamingQueryException as error:
-        raise JobFailed(str(error).splitlines()[0]) from error
-    finally:
-        query.stop()
-    rows = _rows(query)
-    on_rows(rows)
-    return rows
-
-
-def _rows(query: StreamingQuery) -> int:
-    return sum(progress["numInputRows"] for progress in query.recentProgress)

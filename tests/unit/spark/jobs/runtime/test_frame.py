@@ -1,43 +1,23 @@
-"""The frame of a job: its Spark session, its cluster, and streams that end."""
+"""The frame of a job: its Spark session and its cluster."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from pyspark.errors import StreamingQueryException
 
 from orbitmq.admin.client import AdminClient
-from orbitmq.errors import ConfigError, JobFailed, RouteNotFound
+from orbitmq.errors import ConfigError, RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import Perm, TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.spark.jobs.runtime import session as module
 from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.session import job_session, run_to_end
+from orbitmq.spark.jobs.runtime.session import job_session
 
 
 class Spark:
     stopped = False
-
-    def stop(self):
-        self.stopped = True
-
-
-class Query:
-    """A query that ends after some looks at it."""
-
-    def __init__(self, batches, error=None):
-        self.recentProgress = []
-        self._left, self._error, self.stopped = list(batches), error, False
-
-    def awaitTermination(self, seconds):  # noqa: N802
-        if not self._left:
-            if self._error:
-                raise self._error
-            return True
-        self.recentProgress.append({"numInputRows": self._left.pop(0)})
-        return False
 
     def stop(self):
         self.stopped = True
@@ -65,32 +45,6 @@ def test_spark_is_stopped_however_the_job_ends(monkeypatch):
     assert asked[0][1]["java_options"] == "", "jobs run for long: both of Java's compilers are worth their start"
 
 
-def test_rows_are_told_while_a_query_runs_and_at_its_end():
-    query, told = Query([3, 4]), []
-
-    assert run_to_end(lambda: query, told.append) == 7
-
-    assert told == [3, 7, 7]
-    assert query.stopped
-
-
-def test_a_query_that_fails_is_one_sentence():
-    query = Query([3], StreamingQueryException("the topic is gone\nat java.lang.Thread"))
-
-    with pytest.raises(JobFailed, match="the topic is gone") as raised:
-        run_to_end(lambda: query, lambda rows: None)
-
-    assert "Thread" not in str(raised.value)
-    assert query.stopped
-
-
-def test_an_interrupted_query_is_stopped():
-    query = Query([], KeyboardInterrupt())
-    with pytest.raises(KeyboardInterrupt):
-        run_to_end(lambda: query, lambda rows: None)
-    assert query.stopped
-
-
 def test_spark_is_told_of_the_cluster_and_its_security_file():
     assert Cluster("n:9876").options("t") == {"nameServer": "n:9876", "topic": "t"}
     assert Cluster("n:9876", Path("/s")).options("t")["securityFile"] == "/s"
@@ -101,6 +55,8 @@ def test_a_topics_queues_are_asked_for(rocketmq_session):
     with pytest.raises(RouteNotFound):
         cluster.topic_stats("jobs-no-such-topic")
 
+    assert not cluster.has_topic("jobs-no-such-topic")
+    assert cluster.has_topic("TBW102")
     stats = cluster.topic_stats("TBW102")
 
     assert MessageQueue("TBW102", "broker-a", 0) in stats
