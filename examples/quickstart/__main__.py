@@ -29,7 +29,7 @@ from orbitmq.cli.terminal.checks import print_checks
 from orbitmq.errors import OrbitError
 from orbitmq.net.loop import run as run_loop
 from orbitmq.process.interrupts import termination_as_interrupt
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.screen import Screen
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

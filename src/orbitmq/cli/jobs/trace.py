@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from orbitmq.model.check_result import CheckResult
-    from orbitmq.spark.jobs.runtime.screen import Screen
+    from orbitmq.spark.jobs.screen import Screen
 
 
 def trace(
@@ -52,7 +52,7 @@ def trace(
     since_ms = parse_time(since, "--since") if since else 0
 
     def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
-        from orbitmq.spark.jobs.runtime.cluster import Cluster
+        from orbitmq.spark.jobs.cluster import Cluster
         from orbitmq.spark.jobs.trace import TracePlan, evaluate_traces
 
         plan = TracePlan(topic, directory.resolve(), start, rows_per_batch, since_ms)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from orbitmq.job_directory import claimed
 from orbitmq.model.check_result import CheckResult
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.cluster import Cluster
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.jobs.tables import Growth, QueueCount, finish_merges, grow, merge_small_files, write_part
 from orbitmq.wire.bodies.topics import QueueStats
 

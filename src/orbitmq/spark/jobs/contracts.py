@@ -18,9 +18,9 @@ from orbitmq.errors import ConfigError
 from orbitmq.job_directory import claimed
 from orbitmq.model.check_result import CheckResult
 from orbitmq.spark.jobs.archive import EARLIEST, check_archive, count_queues, has_rows
+from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.contract_checks import Contract, check_contract, checked
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.jobs.tables import Growth, batch_name, finish_merges, grow, merge_small_files, write_part
 
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ from orbitmq.errors import ClientError, ConfigError, JobFailed, RouteNotFound
 from orbitmq.job_directory import claimed
 from orbitmq.model.check_result import CheckResult
 from orbitmq.model.message import Message, PropertyName
+from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.contracts import REASON as CONTRACT_REASON
 from orbitmq.spark.jobs.fix_functions import REASON, DeadLetterRecord, Fix, fix_letter
 from orbitmq.spark.jobs.resend_positions import PLACE, QUEUE, check_resent
 from orbitmq.spark.jobs.resending import ResendTask, Row, resend
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.offsets import format_offsets
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from orbitmq.errors import ConfigError
 from orbitmq.job_directory import claimed, held
 from orbitmq.model.check_result import CheckResult
 from orbitmq.model.message import Message, PropertyName
+from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.resend_positions import PLACE, check_resent
 from orbitmq.spark.jobs.resending import ResendTask, Row, resend
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.store.inspection.layout import log_files
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.loop import run
 from orbitmq.net.security.client_security import load_security
+from orbitmq.spark.jobs.cluster import TIMEOUT_MS, Cluster, readable_stats
 from orbitmq.spark.jobs.resend_positions import (
     FILE,
     RESENT_FROM,
@@ -38,8 +39,7 @@ from orbitmq.spark.jobs.resend_positions import (
     save_progress,
     sent_since,
 )
-from orbitmq.spark.jobs.runtime.cluster import TIMEOUT_MS, Cluster, readable_stats
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.offsets import Offsets
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from orbitmq.errors import JobFailed
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.cluster import Cluster
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.versions import LIMITS_STREAMS
 from orbitmq.wire.bodies.topics import QueueStats
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orbitmq.cli.terminal.output import Format
-from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.trace import TracePlan
 
 

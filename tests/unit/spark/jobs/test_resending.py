@@ -17,10 +17,10 @@ from orbitmq.errors import ConfigError, JobFailed, SendFailed
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs import resending as module
+from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.resend_positions import RESENT_FROM, ResendProgress, Size, load_progress
 from orbitmq.spark.jobs.resending import ATTEMPTS, ResendTask, resend
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.wire.bodies.topics import QueueStats
 
 TARGETS = frozenset(MessageQueue("new", "a", number) for number in range(4))

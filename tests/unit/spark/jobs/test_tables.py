@@ -11,8 +11,8 @@ from pyspark.errors import StreamingQueryException
 from orbitmq.errors import JobFailed
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs import tables as module
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.cluster import Cluster
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.jobs.tables import (
     Growth,
     Part,

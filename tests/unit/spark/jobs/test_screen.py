@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.spark.jobs.runtime import screen as module
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs import screen as module
+from orbitmq.spark.jobs.screen import Screen
 
 
 class Time:

@@ -1,4 +1,4 @@
-"""The frame of a job: its Spark session and its cluster."""
+"""The cluster of a job, for Spark and for administrators' calls."""
 
 from __future__ import annotations
 
@@ -11,38 +11,7 @@ from orbitmq.errors import ConfigError, RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import Perm, TopicConfig
 from orbitmq.net.loop import run
-from orbitmq.spark.jobs.runtime import session as module
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.session import job_session
-
-
-class Spark:
-    stopped = False
-
-    def stop(self):
-        self.stopped = True
-
-
-def test_a_missing_package_is_told_with_what_to_type(monkeypatch):
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'orbitmq\[spark\]'"), job_session("archive", "local"):
-        pass
-
-
-def test_spark_is_stopped_however_the_job_ends(monkeypatch):
-    spark, asked = Spark(), []
-    monkeypatch.setattr(module, "local_session", lambda name, **options: asked.append((name, options)) or spark)
-    session = job_session("archive", "local[3]", {"spark.jars": "a.jar"})
-    assert session.__enter__() is spark
-    assert not spark.stopped
-    interrupt = KeyboardInterrupt()
-    assert not session.__exit__(type(interrupt), interrupt, None)
-    assert spark.stopped
-    assert asked[0][0] == "orbitmq job archive"
-    assert asked[0][1]["master"] == "local[3]"
-    assert asked[0][1]["settings"]["spark.jars"] == "a.jar"
-    assert asked[0][1]["settings"]["spark.sql.windowExec.buffer.in.memory.threshold"] == "64"
-    assert asked[0][1]["java_options"] == "", "jobs run for long: both of Java's compilers are worth their start"
+from orbitmq.spark.jobs.cluster import Cluster
 
 
 def test_spark_is_told_of_the_cluster_and_its_security_file():
