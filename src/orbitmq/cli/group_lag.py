@@ -94,7 +94,7 @@ async def _watch(access: Access, plan: LagPlan, kept: LagDirectory | None, show:
                 if kept is not None:
                     kept.append(sample)
                 if sample.issue is not None and sample.issue != issue:
-                    say(f"unknown: {sample.issue}")
+                    say(f"unknown: {printable(sample.issue)}")
                 issue = sample.issue
                 show(sample)
                 count += 1
