@@ -25,10 +25,11 @@ from examples.quickstart.flights import LATE_MINUTES, Truth, find_flights, read_
 from examples.quickstart.messages import Run, create_topics, receive_summary
 from examples.quickstart.plot import plot_delays
 from examples.quickstart.queries import collect_findings, send_summary, spark_session, stream_flights
+from orbitmq.cli.terminal.checks import print_checks
 from orbitmq.errors import OrbitError
 from orbitmq.net.loop import run as run_loop
 from orbitmq.process.interrupts import termination_as_interrupt
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.screen import Screen
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,8 +75,7 @@ def fly(options: argparse.Namespace, screen: Screen) -> bool:
         seen = collect_findings(flights, hourly, sent, received, summary)
     screen.step("checking")
     verdicts = check_all(truth, seen, is_whole_year=options.months == 12 and options.data is None)
-    for holds, claim in verdicts:
-        screen.result(holds, claim)
+    print_checks(verdicts)
     failed = sum(not holds for holds, _ in verdicts)
     screen.step(f"{failed} of {len(verdicts)} checks FAILED" if failed else f"all {len(verdicts)} checks hold")
     screen.step(f"results: {run.out}  (flights/, delays/, delays.png)")

@@ -16,7 +16,7 @@ from orbitmq.blocking import PushConsumer
 from orbitmq.client.producer import Producer
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.topic import TopicConfig
-from orbitmq.spark.jobs.runtime.screen import Advance
+from orbitmq.spark.jobs.screen import Advance
 
 QUEUE_COUNT = 4
 TIMEOUT_MS = 30_000

@@ -15,7 +15,7 @@ from orbitmq.net.loop import run as run_loop
 from orbitmq.spark.driver.interrupts import plain_interrupts
 from orbitmq.spark.driver.session import local_session
 from orbitmq.spark.driver.supervision import SupervisedQuery
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.screen import Screen
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -27,7 +27,7 @@ OrbitError
 │       ├── EtcdAnswerTooLarge    its answer has more bytes than are read
 │       ├── EtcdRefused           it answers with an error
 │       └── EtcdUnreachable       it does not answer
-├── JobFailed             a Spark job ended early: started again, it goes on where it was
+├── JobFailed             a job ended early: started again, it goes on where it was
 └── ClientError           a remote call did not succeed
     ├── ConnectionFailed      no connection, or it broke before the answer came
     │   └── ConnectionBroken      the latter: what was asked may have been done
@@ -228,7 +228,7 @@ class EtcdUnreachable(EtcdError):
 
 
 class JobFailed(OrbitError):
-    """A Spark job ended before its work was done. What it has written is kept; started again, it goes on there."""
+    """A job ended before its work was done. What it has written is kept; started again, it goes on there."""
 
 
 class ClientError(OrbitError):

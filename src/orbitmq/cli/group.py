@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -105,19 +106,39 @@ async def status(
 
 
 @command(app, "lag")
-async def lag(
+def lag(
     access: Access,
     group: Annotated[str | None, typer.Argument(metavar="[GROUP]", help="The consumer group; without it: all.")] = None,
     topic: TopicOption = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
+    every_s: Annotated[float, typer.Option("--every", min=0.1, metavar="SECONDS", help="Between two samples.")] = 10.0,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many samples.")] = None,
+    directory: Annotated[
+        Path | None, typer.Option("--to", metavar="DIRECTORY", help="Keep the samples there: lag.jsonl and lag.svg.")
+    ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show how many messages a group has still to do, queue by queue; without a group those of all groups, the most first.
 
-    Exit code 1 when the group has been nowhere.
+    With --watch again and again: what is unknown stays unknown, as a queue without a committed offset. With --to the samples
+    are kept, also over a kill, and checked at the end. Exit code 1 when the group has been nowhere, or a check fails.
     """
-    if group is None:
-        await _show_all_lags(access, topic, output)
-        return
+    from orbitmq.net.loop import run
+
+    if watch and group is not None:
+        from orbitmq.cli.group_lag import LagPlan
+        from orbitmq.cli.group_lag import watch as watch_lag
+
+        watch_lag(access, LagPlan(group, topic, every_s, count), directory, output)
+    elif watch:
+        raise typer.BadParameter("a watch is of one group: say which", param_hint="GROUP")
+    elif count is not None or directory is not None:
+        raise typer.BadParameter("it is an option of --watch", param_hint="--count" if directory is None else "--to")
+    else:
+        run(_show_all_lags(access, topic, output) if group is None else _show_lag(access, group, topic, output))
+
+
+async def _show_lag(access: Access, group: str, topic: str | None, output: Format) -> None:
     async with access.admin() as admin:
         found = await admin.group_lag(group, topic)
     rows: list[Row] = [

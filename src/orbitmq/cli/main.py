@@ -9,12 +9,12 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from orbitmq.cli.access import command
+from orbitmq.cli.other_words import NamingGroup
 from orbitmq.cli.terminal.exits import EXIT_CODES_HELP, ExitCode, NameServerExit, exit_code_of, explain
 from orbitmq.errors import OrbitError
 from orbitmq.process.interrupts import finishing_on_termination
@@ -42,6 +42,7 @@ COMMANDS = {
     "top": "orbitmq.cli.top",
     "exporter": "orbitmq.cli.servers.exporter",
     "health": "orbitmq.cli.health",
+    "alerts": "orbitmq.cli.alerts",
     "doctor": "orbitmq.cli.doctor",
     "mqadmin": "orbitmq.cli.mqadmin.app",
     "bench": "orbitmq.cli.bench",
@@ -77,11 +78,8 @@ OTHER_WORDS = {
 """What rpk, nats, kcat, Kafka's and Java's tools call a command, and what it is called here."""
 
 
-class _Commands(TyperGroup):
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] not in self.commands and args[0] in OTHER_WORDS:
-            ctx.fail(f"No such command {args[0]!r}: it is `orbitmq {OTHER_WORDS[args[0]]}` here.")
-        return super().resolve_command(ctx, args)
+class _Commands(NamingGroup):
+    other_words = OTHER_WORDS
 
 
 def make_app(commands: Iterable[str] = COMMANDS) -> typer.Typer:

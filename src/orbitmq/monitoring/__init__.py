@@ -1,1 +1,1 @@
-"""Monitoring that every server has: figures of its port and process, alerts that begin and end, pages for machines."""
+"""Monitoring: what every server has (figures of its port and process, alerts, pages for machines), and watches of clusters."""

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+BROKER_COUNT_DROPPED = "RocketmqNameServerBrokerCountDropped"
+"""The rule that several NameServers say of one broker; all other rules are about the server that says so."""
+
 
 @dataclass(frozen=True, slots=True)
 class Alert:

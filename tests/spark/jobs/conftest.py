@@ -2,7 +2,7 @@
 
 import pytest
 
-from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.jobs.cluster import Cluster
 
 
 @pytest.fixture

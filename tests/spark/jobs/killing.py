@@ -19,9 +19,14 @@ is_killed = pytest.mark.parametrize(
 
 
 def start_job(name_servers: str, *words: object, directory: Path | None = None) -> subprocess.Popen[str]:
-    """Start `orbitmq job`; what it says on either stream comes as one. It runs in `directory`."""
+    """Start `orbitmq job`, as `start_command`."""
+    return start_command(name_servers, "job", *words, directory=directory)
+
+
+def start_command(name_servers: str, *words: object, directory: Path | None = None) -> subprocess.Popen[str]:
+    """Start a command; what it says on either stream comes as one. It runs in `directory`."""
     return subprocess.Popen(
-        [sys.executable, "-m", "orbitmq", "job", *map(str, words), "-n", name_servers],
+        [sys.executable, "-m", "orbitmq", *map(str, words), "-n", name_servers],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -9,8 +9,8 @@ import pytest
 
 from orbitmq.errors import ConfigError
 from orbitmq.spark.jobs.archive import ArchivePlan, archive
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.cluster import Cluster
+from orbitmq.spark.jobs.screen import Screen
 from spark.jobs.killing import is_killed, kill_when, start_job
 from spark.jobs.publishing import publish_flights
 

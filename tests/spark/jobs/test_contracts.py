@@ -15,7 +15,7 @@ from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.spark.jobs.contract_checks import BodyFormat, checked, load_contract
 from orbitmq.spark.jobs.contracts import ORIGIN, REASON, ContractChecker, ContractPlan, hold_to_contract
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.screen import Screen
 from spark.jobs.killing import is_killed, kill_when, start_job
 from spark.jobs.publishing import publish_flights
 

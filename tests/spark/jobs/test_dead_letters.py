@@ -19,7 +19,7 @@ from orbitmq.net.loop import run
 from orbitmq.spark.jobs.dead_letters import FixPlan, fix_letters, inspect_letters
 from orbitmq.spark.jobs.fix_functions import REASON, TOPIC, load_fix
 from orbitmq.spark.jobs.resend_positions import load_progress
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.screen import Screen
 from spark.jobs.killing import is_killed, kill_as_soon_as, start_job
 
 pytestmark = pytest.mark.spark

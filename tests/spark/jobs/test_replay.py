@@ -14,12 +14,12 @@ from examples.quickstart.flights import find_flights, read_flights, to_message
 from orbitmq.admin.client import AdminClient
 from orbitmq.client.producer import Producer
 from orbitmq.errors import ConfigError, JobFailed, RouteNotFound
+from orbitmq.job_directory import claimed
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.spark.jobs.replay import ReplayPlan, replay
 from orbitmq.spark.jobs.resend_positions import RESENT_FROM, load_progress
-from orbitmq.spark.jobs.runtime.directory import claimed
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.jobs.tables import write_part
 from spark.jobs.killing import is_killed, kill_as_soon_as, start_job
 

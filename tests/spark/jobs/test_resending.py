@@ -6,7 +6,7 @@ import pytest
 
 from orbitmq.spark.jobs import resend_positions
 from orbitmq.spark.jobs.resend_positions import measure, ordered, part_count
-from orbitmq.spark.jobs.sorted_files import spilled
+from orbitmq.spark.jobs.resending import spilled
 
 pytestmark = pytest.mark.spark
 

@@ -14,6 +14,7 @@ from orbitmq.admin.client import AdminClient
 from orbitmq.blocking import Producer, PushConsumer
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
+from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.latencies import (
     BEGUN,
     ENDED,
@@ -25,8 +26,7 @@ from orbitmq.spark.jobs.latencies import (
     count_consumptions,
     find_latencies,
 )
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.jobs.trace import TracePlan, evaluate_traces
 from orbitmq.wire.messages.traces import ConsumptionBegun, ConsumptionEnded, Published, decode_traces
 from spark.jobs.killing import is_killed, kill_when, start_job

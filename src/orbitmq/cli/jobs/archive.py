@@ -20,8 +20,8 @@ from orbitmq.cli.terminal.output import Format
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.runtime.checks import CheckResult
-    from orbitmq.spark.jobs.runtime.screen import Screen
+    from orbitmq.model.check_result import CheckResult
+    from orbitmq.spark.jobs.screen import Screen
 
 
 def archive(
@@ -49,7 +49,7 @@ def archive(
     def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
         from orbitmq.spark.jobs.archive import ArchivePlan
         from orbitmq.spark.jobs.archive import archive as run
-        from orbitmq.spark.jobs.runtime.cluster import Cluster
+        from orbitmq.spark.jobs.cluster import Cluster
 
         plan = ArchivePlan(topic, directory.resolve(), start, rows_per_batch, merge)
         return run(spark, Cluster(name_servers, security), plan, screen)

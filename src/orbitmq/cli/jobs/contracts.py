@@ -21,8 +21,8 @@ from orbitmq.cli.terminal.output import Format
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.runtime.checks import CheckResult
-    from orbitmq.spark.jobs.runtime.screen import Screen
+    from orbitmq.model.check_result import CheckResult
+    from orbitmq.spark.jobs.screen import Screen
 
 
 class _Bodies(StrEnum):
@@ -74,9 +74,9 @@ def contracts(
     """
 
     def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+        from orbitmq.spark.jobs.cluster import Cluster
         from orbitmq.spark.jobs.contract_checks import BodyFormat, load_contract
         from orbitmq.spark.jobs.contracts import ContractPlan, hold_to_contract
-        from orbitmq.spark.jobs.runtime.cluster import Cluster
 
         declared = load_contract(BodyFormat(bodies.value), contract.resolve(), message)
         plan = ContractPlan(topic, directory.resolve(), declared, quarantine, start, rows_per_batch)

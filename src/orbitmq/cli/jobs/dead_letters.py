@@ -15,8 +15,8 @@ from orbitmq.cli.terminal.output import Format
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.runtime.checks import CheckResult
-    from orbitmq.spark.jobs.runtime.screen import Screen
+    from orbitmq.model.check_result import CheckResult
+    from orbitmq.spark.jobs.screen import Screen
 
 
 def dead_letters(
@@ -61,8 +61,8 @@ def dead_letters(
         raise typer.BadParameter("one of --inspect and --fix is needed")
 
     def show(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+        from orbitmq.spark.jobs.cluster import Cluster
         from orbitmq.spark.jobs.dead_letters import inspect_letters
-        from orbitmq.spark.jobs.runtime.cluster import Cluster
 
         return inspect_letters(spark, Cluster(name_servers, security), group, screen)
 
@@ -77,8 +77,8 @@ def dead_letters(
     function = load_fix(fix)
 
     def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+        from orbitmq.spark.jobs.cluster import Cluster
         from orbitmq.spark.jobs.dead_letters import FixPlan, fix_letters
-        from orbitmq.spark.jobs.runtime.cluster import Cluster
 
         plan = FixPlan(
             group, function, fix, quarantine, directory.resolve(), rate, rows_per_checkpoint, quarantine_gone

@@ -15,8 +15,8 @@ from orbitmq.cli.terminal.times import MOMENT_HELP, parse_moment
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.runtime.checks import CheckResult
-    from orbitmq.spark.jobs.runtime.screen import Screen
+    from orbitmq.model.check_result import CheckResult
+    from orbitmq.spark.jobs.screen import Screen
 
 
 def replay(
@@ -58,9 +58,9 @@ def replay(
     until = None if end is None else parse_moment(end, "--to")
 
     def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+        from orbitmq.spark.jobs.cluster import Cluster
         from orbitmq.spark.jobs.replay import ReplayPlan
         from orbitmq.spark.jobs.replay import replay as run
-        from orbitmq.spark.jobs.runtime.cluster import Cluster
 
         plan = ReplayPlan(
             source.resolve(), topic, from_topic, directory.resolve(), rate, rows_per_checkpoint, since, until

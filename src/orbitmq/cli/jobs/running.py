@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.terminal.exits import ExitCode
-from orbitmq.cli.terminal.output import Format, show_json
+from orbitmq.cli.terminal.checks import show_checks
+from orbitmq.cli.terminal.output import Format
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orbitmq.spark.jobs.runtime.checks import CheckResult
-    from orbitmq.spark.jobs.runtime.screen import Screen
+    from orbitmq.model.check_result import CheckResult
+    from orbitmq.spark.jobs.screen import Screen
 
 DEFAULT_MASTER = "local[*,2]"
 """All cores; a task that fails is tried once more."""
+
+_NEEDED = ("pyspark", "pyarrow")
+_SETTINGS = {
+    "spark.sql.streaming.numRecentProgressUpdates": "100000",
+    # Rows of a window that are kept without a look at their size; further ones spill. Spark's 4,096 may be gigabytes of bodies.
+    "spark.sql.windowExec.buffer.in.memory.threshold": "64",
+}
 
 MasterOption = Annotated[
     str, typer.Option("--master", metavar="MASTER", help="Where Spark runs; local[*,2]: on all cores of this machine.")
@@ -65,20 +73,43 @@ def run_job(
     import sys
 
     from orbitmq.spark.driver.interrupts import plain_interrupts
-    from orbitmq.spark.jobs.runtime.screen import Screen
-    from orbitmq.spark.jobs.runtime.session import job_session
+    from orbitmq.spark.jobs.screen import Screen
 
     screen = Screen(sys.stderr)
     screen.step("starting Spark")
     with job_session(name, master, settings) as spark, plain_interrupts():
         results = work(spark, screen)
-    failed = sum(not result.holds for result in results)
-    if output is Format.JSON:
-        show_json({"job": name, "checks": [result._asdict() for result in results]})
-    else:
-        shown = Screen()
-        for result in results:
-            shown.result(result.holds, result.claim)
-    screen.step(f"{failed} of {len(results)} checks FAILED" if failed else f"all {len(results)} checks hold")
-    if failed:
-        raise typer.Exit(ExitCode.NO)
+    show_checks(name, results, output)
+
+
+@contextmanager
+def job_session(name: str, master: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """Run Spark; it is stopped at the end, however that comes.
+
+    Args:
+        settings: of Spark, on top of the usual ones.
+
+    Raises:
+        ConfigError: a package that is needed, or Java, is missing; says what to type.
+    """
+    import warnings
+    from importlib.util import find_spec
+
+    from orbitmq.errors import ConfigError
+    from orbitmq.spark.driver.session import local_session
+
+    for package in _NEEDED:
+        if find_spec(package) is None:
+            raise ConfigError(package, "not installed", "pip install 'orbitmq[spark]'")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # pyspark warns of versions of pandas, which is not used
+        spark = local_session(
+            f"orbitmq job {name}",
+            master=master,
+            java_options="",  # jobs run for long: both of Java's compilers are worth their start
+            settings={**_SETTINGS, **(settings or {})},
+        )
+    try:
+        yield spark
+    finally:
+        spark.stop()

@@ -6,7 +6,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Row = Mapping[str, Any]
 
@@ -25,7 +28,9 @@ def show_rows(rows: Sequence[Row], columns: Sequence[str], form: Format) -> None
     if form is Format.JSON:
         show_json(list(rows))
     elif sys.stdout.isatty():
-        _show_table(rows, columns)
+        from rich.console import Console
+
+        Console(highlight=False, markup=False).print(make_table(rows, columns))
     else:
         sys.stdout.write(format_plain(rows, columns))
 
@@ -72,8 +77,8 @@ def format_time(time_ms: int | None) -> str | None:
     return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _show_table(rows: Sequence[Row], columns: Sequence[str]) -> None:
-    from rich.console import Console
+def make_table(rows: Sequence[Row], columns: Sequence[str]) -> Table:
+    """Return rows under their columns, for a terminal; numbers are at the right."""
     from rich.table import Table
 
     table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -82,4 +87,4 @@ def _show_table(rows: Sequence[Row], columns: Sequence[str]) -> None:
         table.add_column(column.replace("_", " "), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(format_cell(row.get(column)) for column in columns))
-    Console(highlight=False, markup=False).print(table)
+    return table

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from orbitmq.monitoring.alerts import Alert
+from orbitmq.monitoring.alerts import BROKER_COUNT_DROPPED, Alert
 from orbitmq.nameserver.monitoring.route_history import LostBroker
 
 WINDOW_MS = 300_000
@@ -37,7 +37,7 @@ LOOP_LAG_MS_MAX = 100
 class NameServerAlertRule(StrEnum):
     """The names of the rules, as Prometheus shows them."""
 
-    BROKER_COUNT_DROPPED = "RocketmqNameServerBrokerCountDropped"
+    BROKER_COUNT_DROPPED = BROKER_COUNT_DROPPED
     ROUTE_QUERIES_FAIL = "RocketmqNameServerRouteQueriesFail"
     MEMORY_HIGH = "RocketmqNameServerMemoryHigh"
     GC_OR_LAG = "RocketmqNameServerCollectsOrLags"

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from orbitmq.job_directory import claimed
+from orbitmq.model.check_result import CheckResult
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.jobs.runtime.checks import CheckResult, QueueCount, check_queues
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.directory import claimed
-from orbitmq.spark.jobs.runtime.screen import Screen
-from orbitmq.spark.jobs.tables import Growth, finish_merges, grow, merge_small_files, write_part
+from orbitmq.spark.jobs.cluster import Cluster
+from orbitmq.spark.jobs.screen import Screen
+from orbitmq.spark.jobs.tables import Growth, QueueCount, finish_merges, grow, merge_small_files, write_part
 from orbitmq.wire.bodies.topics import QueueStats
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 EARLIEST = "earliest"
 
@@ -85,12 +86,16 @@ def check_archive(
     return results
 
 
-def count_queues(spark: SparkSession, directory: Path) -> dict[MessageQueue, QueueCount]:
-    """Count the messages of an archive by their queues."""
-    if not has_rows(directory):
-        return {}
-    columns = "topic string, brokerName string, queueId int, queueOffset bigint"
-    return count_rows(spark.read.schema(columns).parquet(str(directory)))
+def check_queues(queues: Iterable[QueueCount]) -> list[CheckResult]:
+    """Return whether the messages of all queues are there once each."""
+    queues = list(queues)
+    rows, distinct = sum(queue.rows for queue in queues), sum(queue.distinct for queue in queues)
+    return [
+        CheckResult(rows == distinct, f"rows = different messages: {rows:,} = {distinct:,}"),
+        CheckResult(
+            all(queue.is_contiguous for queue in queues), f"offsets are contiguous in each of {len(queues)} queues"
+        ),
+    ]
 
 
 def has_rows(directory: Path) -> bool:
@@ -98,15 +103,26 @@ def has_rows(directory: Path) -> bool:
     return any(directory.glob("date=*/batch=*/*.parquet"))
 
 
-def count_rows(rows: DataFrame) -> dict[MessageQueue, QueueCount]:
-    """Count messages by their queues."""
+def count_queues(spark: SparkSession, *tables: Path) -> dict[MessageQueue, QueueCount]:
+    """Count the messages of tables by their queues."""
     from pyspark.sql import functions as f
 
-    queues = rows.groupBy("topic", "brokerName", "queueId").agg(
-        f.count(f.lit(1)).alias("rows"),
-        f.count_distinct("queueOffset").alias("distinct"),
-        f.min("queueOffset").alias("first"),
-        f.max("queueOffset").alias("last"),
+    columns = "topic string, brokerName string, queueId int, queueOffset bigint"
+    # Not one reading of several paths, which Spark refuses where each has partitions.
+    parts = [
+        spark.read.schema(columns).parquet(str(table)).drop("date", "batch") for table in tables if has_rows(table)
+    ]
+    if not parts:
+        return {}
+    queues = (
+        reduce(lambda rows, part: rows.unionAll(part), parts)
+        .groupBy("topic", "brokerName", "queueId")
+        .agg(
+            f.count(f.lit(1)).alias("rows"),
+            f.count_distinct("queueOffset").alias("distinct"),
+            f.min("queueOffset").alias("first"),
+            f.max("queueOffset").alias("last"),
+        )
     )
     return {
         MessageQueue(row["topic"], row["brokerName"], row["queueId"]): QueueCount(

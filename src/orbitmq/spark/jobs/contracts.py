@@ -11,18 +11,16 @@ already, by the place they come from, are not sent a second time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from orbitmq.errors import ConfigError, RouteNotFound
-from orbitmq.model.route import MessageQueue
-from orbitmq.spark.jobs.archive import EARLIEST, check_archive, count_rows, has_rows
+from orbitmq.errors import ConfigError
+from orbitmq.job_directory import claimed
+from orbitmq.model.check_result import CheckResult
+from orbitmq.spark.jobs.archive import EARLIEST, check_archive, count_queues, has_rows
+from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.contract_checks import Contract, check_contract, checked
-from orbitmq.spark.jobs.runtime.checks import CheckResult, QueueCount
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.directory import claimed
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.jobs.tables import Growth, batch_name, finish_merges, grow, merge_small_files, write_part
 
 if TYPE_CHECKING:
@@ -73,7 +71,7 @@ def hold_to_contract(spark: SparkSession, cluster: Cluster, plan: ContractPlan, 
     with claimed(plan.directory, _subject(plan)):
         for table in (plan.good, plan.bad):
             finish_merges(table)
-        before = _count(spark, plan)
+        before = count_queues(spark, plan.good, plan.bad)
         screen.step(
             f"judging {plan.topic}: {sum(queue.rows for queue in before.values()):,} messages are judged already"
         )
@@ -82,7 +80,7 @@ def hold_to_contract(spark: SparkSession, cluster: Cluster, plan: ContractPlan, 
         goal = grow(spark, cluster, growth, before, checker.write, screen)
         _show_reasons(spark, plan, screen)
         screen.step("checking")
-        results = check_archive(goal, _count(spark, plan), is_whole=plan.start == EARLIEST)
+        results = check_archive(goal, count_queues(spark, plan.good, plan.bad), is_whole=plan.start == EARLIEST)
         results.append(_check_sent(spark, cluster, plan, checker.first_batch))
         for table in (plan.good, plan.bad):
             merge_small_files(spark, table)
@@ -159,20 +157,9 @@ def _subject(plan: ContractPlan) -> dict[str, str]:
 def _check_quarantine(cluster: Cluster, plan: ContractPlan) -> None:
     if plan.quarantine == plan.topic:
         raise ConfigError("quarantine", plan.quarantine, "another topic than the one that is judged")
-    try:
-        cluster.topic_stats(plan.quarantine)
-    except RouteNotFound:
+    if not cluster.has_topic(plan.quarantine):
         wanted = f"a topic that exists: orbitmq topic create {plan.quarantine}"
-        raise ConfigError("quarantine", plan.quarantine, wanted) from None
-
-
-def _count(spark: SparkSession, plan: ContractPlan) -> Mapping[MessageQueue, QueueCount]:
-    tables = [table for table in (plan.good, plan.bad) if has_rows(table)]
-    if not tables:
-        return {}
-    columns = "topic string, brokerName string, queueId int, queueOffset bigint"
-    rows = [spark.read.schema(columns).parquet(str(table)).select(*_PLACE) for table in tables]
-    return count_rows(rows[0] if len(rows) == 1 else rows[0].unionAll(rows[1]))
+        raise ConfigError("quarantine", plan.quarantine, wanted)
 
 
 def _show_reasons(spark: SparkSession, plan: ContractPlan, screen: Screen) -> None:

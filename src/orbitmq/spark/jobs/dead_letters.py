@@ -15,16 +15,15 @@ import orjson
 from orbitmq.admin.dead_letter_client import dead_letter_topic
 from orbitmq.admin.dead_letters import ORIGIN_TOPIC
 from orbitmq.errors import ClientError, ConfigError, JobFailed, RouteNotFound
+from orbitmq.job_directory import claimed
+from orbitmq.model.check_result import CheckResult
 from orbitmq.model.message import Message, PropertyName
+from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.contracts import REASON as CONTRACT_REASON
 from orbitmq.spark.jobs.fix_functions import REASON, DeadLetterRecord, Fix, fix_letter
 from orbitmq.spark.jobs.resend_positions import PLACE, QUEUE, check_resent
-from orbitmq.spark.jobs.resending import ResendTask, resend
-from orbitmq.spark.jobs.runtime.checks import CheckResult
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.directory import claimed
-from orbitmq.spark.jobs.runtime.screen import Screen
-from orbitmq.spark.jobs.sorted_files import Row
+from orbitmq.spark.jobs.resending import ResendTask, Row, resend
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.offsets import format_offsets
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def fix_letters(spark: SparkSession, cluster: Cluster, plan: FixPlan, screen: Sc
     with claimed(plan.directory, subject):
         screen.step(f"fixing dead letters of {plan.group} by {plan.fix_name}")
         origins = [row[0] for row in letters.select(_origin_topic()).distinct().collect()]
-        fixer = _LetterFixer(plan, frozenset(topic for topic in origins if topic and _is_there(cluster, topic)))
+        fixer = _LetterFixer(plan, frozenset(topic for topic in origins if topic and cluster.has_topic(topic)))
         work = ResendTask(letters, fixer.message, fixer.targets, plan.directory, plan.rate, plan.rows_per_checkpoint)
         before, after = resend(spark, cluster, work, screen)
         if fixer.told:
@@ -196,17 +195,9 @@ def _origin_topic() -> Column:
     return f.coalesce(properties[ORIGIN_TOPIC], properties[PropertyName.RETRY_TOPIC])
 
 
-def _is_there(cluster: Cluster, topic: str) -> bool:
-    try:
-        cluster.topic_stats(topic)
-    except RouteNotFound:
-        return False
-    return True
-
-
 def _check_quarantine(cluster: Cluster, plan: FixPlan) -> None:
     if plan.quarantine == dead_letter_topic(plan.group):
         raise ConfigError("quarantine", plan.quarantine, "another topic than that of the dead letters")
-    if not _is_there(cluster, plan.quarantine):
+    if not cluster.has_topic(plan.quarantine):
         wanted = f"a topic that exists: orbitmq topic create {plan.quarantine}"
         raise ConfigError("quarantine", plan.quarantine, wanted)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from orbitmq.monitoring.plots import svg_of
 from orbitmq.wire.messages.traces import (
     ConsumptionBegun,
     ConsumptionEnded,
@@ -15,10 +17,13 @@ from orbitmq.wire.messages.traces import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from pyspark.sql import DataFrame, Row, SparkSession
 
 
 SHARES = (0.5, 0.95, 0.99)
+_MARKS = (("p50_ms", "median"), ("p95_ms", "95 %"), ("p99_ms", "99 %"))
+_ROW_INCHES = 0.4
 
 
 class Latency(NamedTuple):
@@ -180,3 +185,34 @@ def _row(trace: Trace) -> TraceRow | None:
             ENDED, at_ms, group, None, trace.message_id, trace.request_id, trace.cost_ms, trace.is_success, None
         )
     return None
+
+
+def draw_latencies(latencies: Sequence[Latency]) -> str:
+    """Return the picture of latencies, as SVG: a line for each topic and group, from the median to the slowest.
+
+    The scale is logarithmic; what took less than a millisecond stands at one.
+    """
+    return svg_of(plot_latencies(latencies))
+
+
+def plot_latencies(latencies: Sequence[Latency]) -> Figure:
+    """Return the picture of `draw_latencies` as a figure."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 1.2 + _ROW_INCHES * max(len(latencies), 1)), layout="constrained")
+    axes = figure.subplots()
+    axes.set_title("From sending to the end of consumption, by topic and group", loc="left")
+    axes.set_xscale("log")
+    axes.set_xlabel("ms")
+    rows = range(len(latencies))
+    for row, latency in zip(rows, latencies, strict=True):
+        ends = [max(latency.p50_ms, 1), max(latency.max_ms, 1)]
+        axes.plot(ends, [row, row], color="#999999", label="_" if row else "up to the slowest")
+    for field, name in _MARKS:
+        axes.scatter([max(getattr(latency, field), 1) for latency in latencies], rows, label=name, zorder=3)
+    names = [f"{latency.topic} → {latency.group}" for latency in latencies]
+    axes.set_yticks(rows, names, parse_math=False)
+    axes.invert_yaxis()
+    axes.grid(axis="x", color="#dddddd")
+    axes.legend(loc="best")
+    return figure

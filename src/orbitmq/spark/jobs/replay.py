@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from orbitmq.admin.dead_letters import own_properties
 from orbitmq.errors import ConfigError
+from orbitmq.job_directory import claimed, held
+from orbitmq.model.check_result import CheckResult
 from orbitmq.model.message import Message, PropertyName
+from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.resend_positions import PLACE, check_resent
-from orbitmq.spark.jobs.resending import ResendTask, resend
-from orbitmq.spark.jobs.runtime.checks import CheckResult
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.directory import claimed, held
-from orbitmq.spark.jobs.runtime.screen import Screen
-from orbitmq.spark.jobs.sorted_files import Row
+from orbitmq.spark.jobs.resending import ResendTask, Row, resend
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.store.inspection.layout import log_files
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import orjson
 
 from orbitmq.errors import InvalidArgument, JobFailed
 from orbitmq.files import replace_file
+from orbitmq.model.check_result import CheckResult
 from orbitmq.model.message import PropertyName
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.jobs.runtime.checks import CheckResult
-from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.offsets import Offsets, format_offsets, parse_offsets, parse_queues
 from orbitmq.wire.bodies.topics import QueueStats
 

@@ -7,13 +7,15 @@ are found in the topics: so the order of each key stays, and each message is sen
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from orbitmq.admin.client import AdminClient
@@ -24,6 +26,7 @@ from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.loop import run
 from orbitmq.net.security.client_security import load_security
+from orbitmq.spark.jobs.cluster import TIMEOUT_MS, Cluster, readable_stats
 from orbitmq.spark.jobs.resend_positions import (
     FILE,
     RESENT_FROM,
@@ -36,15 +39,20 @@ from orbitmq.spark.jobs.resend_positions import (
     save_progress,
     sent_since,
 )
-from orbitmq.spark.jobs.runtime.cluster import TIMEOUT_MS, Cluster, readable_stats
-from orbitmq.spark.jobs.runtime.screen import Screen
-from orbitmq.spark.jobs.sorted_files import Row, spilled
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.offsets import Offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+Row = Mapping[str, Any]
+"""A row by the names of its columns; `properties` is a dict."""
+
+ROWS_PER_BATCH = 16
+"""Rows that are decoded at a time: bodies have up to 4 MiB and more."""
+_WRITING = {"parquet.block.size": str(16 * 2**20), "parquet.block.size.row.check.min": "10"}
+"""What a task holds of the rows that it writes, and after how many rows it looks for the first time."""
 GROUP = "orbitmq-job"
 SPILLED = "_rows"
 """In the job's directory: what it has still to send, while it runs."""
@@ -111,6 +119,48 @@ def resend(
         raise JobFailed(str(error).splitlines()[0]) from error
     except Py4JJavaError as error:  # of a task that failed, which pyspark does not translate
         raise JobFailed(str(error.java_exception.getMessage()).splitlines()[0]) from error
+
+
+@contextmanager
+def spilled(rows: DataFrame, directory: Path, count: int) -> Iterator[Callable[[], Iterator[Row]]]:
+    """Write rows to a directory, which is removed at the end; give a function that reads them in their order, any number of times.
+
+    `toLocalIterator` would spare the files, but Spark's driver holds every part that it has handed on, until the iterator ends.
+
+    Args:
+        directory: one that a killed run has left is replaced.
+        count: how many rows there are.
+
+    Raises:
+        JobFailed: not all of them are in the directory: executors elsewhere have written to disks of their own.
+    """
+    try:
+        rows.write.mode("overwrite").options(**_WRITING).parquet(f"file://{directory}")
+        found = sum(_open(file).metadata.num_rows for file in _files(directory))
+        if found != count:
+            raise JobFailed(f"{found:,} of {count:,} rows are in {directory}: every executor has to see this directory")
+        yield lambda: read_rows(directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def read_rows(directory: Path) -> Iterator[Row]:
+    """Yield the rows of a directory, part after part; never more than a few are held."""
+    for file in _files(directory):
+        for batch in _open(file).iter_batches(batch_size=ROWS_PER_BATCH):
+            for row in batch.to_pylist():
+                yield {**row, "properties": dict(row.get("properties") or ())}
+
+
+def _files(directory: Path) -> list[Path]:
+    """Return the files of the parts in their order: part-NUMBER-..."""
+    return sorted(directory.glob("part-*.parquet"), key=lambda file: int(file.name.split("-")[1]))
+
+
+def _open(file: Path) -> Any:
+    from pyarrow.parquet import ParquetFile
+
+    return ParquetFile(file)
 
 
 async def _begin(cluster: Cluster, work: ResendTask, found: ResendProgress) -> ResendProgress:

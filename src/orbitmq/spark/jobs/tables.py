@@ -12,20 +12,35 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from orbitmq.errors import JobFailed
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.jobs.runtime.checks import QueueCount
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.screen import Screen
-from orbitmq.spark.jobs.runtime.session import run_to_end
+from orbitmq.spark.jobs.cluster import Cluster
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.versions import LIMITS_STREAMS
 from orbitmq.wire.bodies.topics import QueueStats
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
+_LOOK_EVERY_S = 1
 Write = Callable[["DataFrame", int], None]
 """Writes one micro-batch; may be called again for the newest one."""
+
+
+class QueueCount(NamedTuple):
+    """The messages of one queue that a job has: how many, how many of them are different, and which offsets they span."""
+
+    rows: int
+    distinct: int
+    first: int
+    last: int
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether no message between the first and the last is missing, and none is there twice."""
+        return self.last - self.first + 1 == self.rows == self.distinct
 
 
 class Growth(NamedTuple):
@@ -68,6 +83,34 @@ def grow(
     return goal
 
 
+def run_to_end(start: Callable[[], StreamingQuery], on_rows: Callable[[int], None]) -> int:
+    """Run a query until it ends by itself; return how many rows it has read. However this ends, the query has ended, too.
+
+    Args:
+        on_rows: is told now and then how many rows finished micro-batches have read.
+
+    Raises:
+        JobFailed: the query has failed; says why.
+    """
+    from pyspark.errors import StreamingQueryException
+
+    query = start()
+    try:
+        while not query.awaitTermination(_LOOK_EVERY_S):
+            on_rows(_rows(query))
+    except StreamingQueryException as error:
+        raise JobFailed(str(error).splitlines()[0]) from error
+    finally:
+        query.stop()
+    rows = _rows(query)
+    on_rows(rows)
+    return rows
+
+
+def _rows(query: StreamingQuery) -> int:
+    return sum(progress["numInputRows"] for progress in query.recentProgress)
+
+
 def write_part(rows: DataFrame, number: int, directory: Path) -> None:
     """Write the rows of one micro-batch; what an earlier attempt has written of it is replaced.
 
@@ -81,7 +124,7 @@ def write_part(rows: DataFrame, number: int, directory: Path) -> None:
     writer.partitionBy("date", "batch").parquet(str(directory))
 
 
-def _start(spark: SparkSession, cluster: Cluster, growth: Growth, write: Write):  # type: ignore[no-untyped-def]
+def _start(spark: SparkSession, cluster: Cluster, growth: Growth, write: Write) -> StreamingQuery:
     options = {**cluster.options(growth.topic), "startingOffsets": growth.start}
     if LIMITS_STREAMS:  # without limits a run is one micro-batch
         options["maxOffsetsPerTrigger"] = str(growth.rows_per_batch)

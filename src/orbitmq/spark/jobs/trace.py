@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from orbitmq.files import replace_file
+from orbitmq.job_directory import claimed
+from orbitmq.model.check_result import CheckResult
 from orbitmq.spark.jobs.archive import EARLIEST, check_archive, count_queues, has_rows
+from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.latencies import (
     SCHEMA,
     Consumptions,
     Latency,
     consumptions,
     count_consumptions,
+    draw_latencies,
     find_latencies,
     trace_rows,
 )
-from orbitmq.spark.jobs.plots import draw_latencies
-from orbitmq.spark.jobs.runtime.checks import CheckResult
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.directory import claimed
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.jobs.tables import Growth, finish_merges, grow, merge_small_files, write_part
 
 if TYPE_CHECKING:

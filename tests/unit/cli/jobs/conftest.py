@@ -11,13 +11,9 @@ JOBS = {
     "contracts": ["hold_to_contract"],
     "dead_letters": ["inspect_letters", "fix_letters"],
     "replay": ["replay"],
-    "alerts": ["watch"],
-    "lag": ["watch_lag"],
     "trace": ["evaluate_traces"],
 }
 """The functions that each command calls of its job."""
-MODULES = dict.fromkeys(("alerts", "lag", "trace"), "watching")
-"""Where the commands are that have no module of their own."""
 
 
 @pytest.fixture
@@ -30,7 +26,7 @@ def asked(monkeypatch):
         found.append((name, master, output, settings))
 
     for command, functions in JOBS.items():
-        monkeypatch.setattr(f"orbitmq.cli.jobs.{MODULES.get(command, command)}.run_job", run)
+        monkeypatch.setattr(f"orbitmq.cli.jobs.{command}.run_job", run)
         job = import_module(f"orbitmq.spark.jobs.{command}")
         for function in functions:
             monkeypatch.setattr(job, function, lambda spark, *arguments: found.append(arguments))

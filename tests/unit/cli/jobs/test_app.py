@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from orbitmq.cli.jobs.app import app
+from orbitmq.cli.jobs.app import OTHER_WORDS, app
 
 pytestmark = pytest.mark.real
 
@@ -31,9 +31,7 @@ def test_a_job_hands_settings_on_to_spark(orbitmq, asked, tmp_path, job):
         "contracts": ["orders", tmp_path / "d", "--contract", tmp_path / "contract", "--quarantine", "bad"],
         "replay": [tmp_path, "orders", tmp_path / "d"],
         "dead-letters": ["billing", "--inspect"],
-        "lag": ["billing", "orders", tmp_path / "d"],
         "trace": [tmp_path / "d"],
-        "alerts": ["alerts"],
     }[job]
     told = orbitmq("job", job, *words, "--conf", "spark.driver.memory=4g", "--conf", "spark.ui.enabled=true")
 
@@ -43,3 +41,12 @@ def test_a_job_hands_settings_on_to_spark(orbitmq, asked, tmp_path, job):
 
 def test_a_group_of_commands_it_is():
     assert "archive" in JOBS
+
+
+@pytest.mark.parametrize("job", OTHER_WORDS)
+def test_a_job_that_became_a_command_says_which(orbitmq, job):
+    refused = orbitmq("job", job, "billing", "orders")
+    assert refused.code == 2
+    assert f"No such command '{job}': it is `orbitmq {OTHER_WORDS[job]}` here." in refused.err
+    command = [word for word in OTHER_WORDS[job].split() if word.islower() and not word.startswith("--")]
+    assert orbitmq(*command, "--help").code == 0

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from orbitmq.cli.terminal.output import Format
+from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.contract_checks import BodyFormat
-from orbitmq.spark.jobs.runtime.cluster import Cluster
 
 
 @pytest.fixture

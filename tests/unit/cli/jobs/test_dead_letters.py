@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from orbitmq.cli.terminal.output import Format
-from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.spark.jobs.cluster import Cluster
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from orbitmq.cli.terminal.output import Format
 from orbitmq.spark.jobs.archive import ArchivePlan
+from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.replay import ReplayPlan
-from orbitmq.spark.jobs.runtime.cluster import Cluster
 
 
 def test_options_become_a_plan_of_a_replay(orbitmq, asked, tmp_path, rocketmq_session):

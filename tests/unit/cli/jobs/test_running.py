@@ -5,16 +5,17 @@ from contextlib import nullcontext
 import pytest
 import typer
 
-from orbitmq.cli.jobs.running import parse_conf, run_job
+from orbitmq.cli.jobs import running as module
+from orbitmq.cli.jobs.running import job_session, parse_conf, run_job
 from orbitmq.cli.terminal.output import Format
-from orbitmq.spark.jobs.runtime import session
-from orbitmq.spark.jobs.runtime.checks import CheckResult
+from orbitmq.errors import ConfigError
+from orbitmq.model.check_result import CheckResult
 
 
 @pytest.fixture
 def run(monkeypatch, capsys):
     """Run a job without Spark that ends with these verdicts; return stdout and stderr."""
-    monkeypatch.setattr(session, "job_session", lambda name, master, settings: nullcontext((name, master)))
+    monkeypatch.setattr(module, "job_session", lambda name, master, settings: nullcontext((name, master)))
 
     def call(*results, output=Format.TABLE):
         def work(spark, screen):
@@ -64,3 +65,37 @@ def test_what_is_no_setting_of_spark_is_refused(wrong):
 def test_the_master_is_an_option_of_its_own():
     with pytest.raises(typer.BadParameter, match="--master"):
         parse_conf(["spark.master=spark://elsewhere:7077"])
+
+
+class Spark:
+    stopped = False
+
+    def stop(self):
+        self.stopped = True
+
+
+def test_a_missing_package_is_told_with_what_to_type(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"pip install 'orbitmq\[spark\]'"), job_session("archive", "local"):
+        pass
+
+
+def test_spark_is_stopped_however_the_job_ends(monkeypatch):
+    spark, asked = Spark(), []
+
+    def start(name, **options):
+        asked.append((name, options))
+        return spark
+
+    monkeypatch.setattr("orbitmq.spark.driver.session.local_session", start)
+    session = job_session("archive", "local[3]", {"spark.jars": "a.jar"})
+    assert session.__enter__() is spark
+    assert not spark.stopped
+    interrupt = KeyboardInterrupt()
+    assert not session.__exit__(type(interrupt), interrupt, None)
+    assert spark.stopped
+    assert asked[0][0] == "orbitmq job archive"
+    assert asked[0][1]["master"] == "local[3]"
+    assert asked[0][1]["settings"]["spark.jars"] == "a.jar"
+    assert asked[0][1]["settings"]["spark.sql.windowExec.buffer.in.memory.threshold"] == "64"
+    assert asked[0][1]["java_options"] == "", "jobs run for long: both of Java's compilers are worth their start"

@@ -8,9 +8,9 @@ import pytest
 
 from orbitmq.errors import ConfigError, RouteNotFound
 from orbitmq.spark.jobs import contracts as module
+from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.contract_checks import BodyFormat, Contract
 from orbitmq.spark.jobs.contracts import ContractPlan, hold_to_contract
-from orbitmq.spark.jobs.runtime.cluster import Cluster
 
 
 @pytest.fixture

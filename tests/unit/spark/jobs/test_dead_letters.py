@@ -9,8 +9,8 @@ import pytest
 from orbitmq.errors import ClientError, ConfigError, RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs import dead_letters as module
+from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.dead_letters import FixPlan, fix_letters, inspect_letters
-from orbitmq.spark.jobs.runtime.cluster import Cluster
 from orbitmq.wire.bodies.topics import QueueStats
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from orbitmq.spark.jobs.latencies import Latency, trace_rows
+import xml.etree.ElementTree as ET
+
+# On a new machine its import starts a process that lists the fonts: here, and not in a test.
+import matplotlib.font_manager  # noqa: F401
+
+from orbitmq.spark.jobs.latencies import Latency, draw_latencies, plot_latencies, trace_rows
 from orbitmq.wire.messages.traces import (
     ConsumptionBegun,
     ConsumptionEnded,
@@ -49,3 +54,25 @@ def test_what_has_no_part_in_latencies_and_what_is_no_trace_is_left_out():
     assert rows(Recalled(1, "r", "p", "t", "M", True)) == []
     assert trace_rows(b"\xffhello\x02Pub\x01x\x02") == trace_rows(None) == []
     assert rows(published(at_ms=2**63)) == []  # a column has no room for it
+
+
+def texts(picture):
+    return [text.text for text in ET.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def marks(figure):
+    return [[float(x) for x, _y in marks.get_offsets()] for marks in figure.axes[0].collections]
+
+
+def test_latencies_stand_where_they_were_measured_and_never_left_of_a_millisecond():
+    figure = plot_latencies([Latency("t", "g", 9, 1, 10, 100, 1000), Latency("u", "g", 1, -5, 0, 1, 1)])
+    assert marks(figure) == [[1, 1], [10, 1], [100, 1]]
+    assert [list(line.get_xdata()) for line in figure.axes[0].lines] == [[1, 1000], [1, 1]]
+
+
+def test_each_line_of_latencies_has_the_names_of_its_topic_and_group():
+    assert "$t$ → a_b" in texts(draw_latencies([Latency("$t$", "a_b", 1, 1, 1, 1, 1)]))
+
+
+def test_without_latencies_there_is_a_picture():
+    assert texts(draw_latencies([]))

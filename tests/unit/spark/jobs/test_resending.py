@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
@@ -14,10 +17,10 @@ from orbitmq.errors import ConfigError, JobFailed, SendFailed
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs import resending as module
+from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.resend_positions import RESENT_FROM, ResendProgress, Size, load_progress
 from orbitmq.spark.jobs.resending import ATTEMPTS, ResendTask, resend
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.wire.bodies.topics import QueueStats
 
 TARGETS = frozenset(MessageQueue("new", "a", number) for number in range(4))
@@ -243,3 +246,79 @@ def test_a_checkpoint_is_noted_after_so_many_rows(cluster, tmp_path, monkeypatch
     monkeypatch.setattr(module, "SendRate", lambda rate: SimpleNamespace(portion=2, wait_s=lambda *_: 0))
     run([row(offset) for offset in range(9)], tmp_path, rows_per_checkpoint=4)
     assert [done.get(SOURCE) for _, done in noted] == [None, 4, 8, 9]
+
+
+class Frame:
+    """A DataFrame that writes parts, by their numbers."""
+
+    def __init__(self, parts):
+        self.parts = parts
+        self.write = self
+
+    def mode(self, mode):
+        assert mode == "overwrite"
+        return self
+
+    def options(self, **_):
+        return self
+
+    def parquet(self, url):
+        directory = Path(url.removeprefix("file://"))
+        directory.mkdir()
+        for number, offsets in self.parts.items():
+            write_rows(directory, number, offsets)
+
+
+def write_rows(directory, number, offsets):
+    properties = pa.array(
+        [[("k", "v")] if offset % 2 else None for offset in offsets], pa.map_(pa.string(), pa.string())
+    )
+    table = pa.table({"queueOffset": pa.array(offsets, pa.int64()), "properties": properties})
+    pq.write_table(table, directory / f"part-{number:05}-a1-c000.snappy.parquet")
+
+
+def offsets(rows):
+    return [row["queueOffset"] for row in rows]
+
+
+def test_parts_are_read_in_the_order_of_their_numbers_any_number_of_times(tmp_path):
+    frame = Frame({100_000: [7], 2: [1, 2], 99_999: [6], 0: [0], 10: [3, 4, 5]})
+    with module.spilled(frame, tmp_path / "rows", 8) as read:
+        assert offsets(read()) == offsets(read()) == list(range(8))
+
+
+def test_properties_are_a_dict(tmp_path):
+    write_rows(tmp_path, 0, [0, 1])
+    assert [row["properties"] for row in module.read_rows(tmp_path)] == [{}, {"k": "v"}]
+
+
+@pytest.mark.parametrize("count", [100, 20_000])
+def test_no_more_rows_are_held_of_many_than_of_few(tmp_path, monkeypatch, count):
+    write_rows(tmp_path, 0, range(count))
+    decoded = []
+
+    class Counting(pq.ParquetFile):
+        def iter_batches(self, **options):
+            for batch in super().iter_batches(**options):
+                decoded.append(batch.num_rows)
+                yield batch
+
+    monkeypatch.setattr(module, "_open", Counting)
+    rows = module.read_rows(tmp_path)
+    for number in range(80):
+        assert next(rows)["queueOffset"] == number
+        assert sum(decoded) <= number + module.ROWS_PER_BATCH
+
+
+def test_the_files_are_gone_at_the_end_whatever_it_is(tmp_path):
+    with pytest.raises(ZeroDivisionError), module.spilled(Frame({0: [0]}), tmp_path / "rows", 1):
+        raise ZeroDivisionError
+    assert not (tmp_path / "rows").exists()
+
+
+def test_rows_that_were_written_elsewhere_are_missed(tmp_path):
+    with (
+        pytest.raises(JobFailed, match=r"1 of 2 rows .*every executor has to see"),
+        module.spilled(Frame({0: [0]}), tmp_path / "rows", 2),
+    ):
+        pass

@@ -6,21 +6,24 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
+from orbitmq.errors import JobFailed
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs import tables as module
-from orbitmq.spark.jobs.runtime.checks import QueueCount
-from orbitmq.spark.jobs.runtime.cluster import Cluster
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs.cluster import Cluster
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.jobs.tables import (
     Growth,
     Part,
+    QueueCount,
     batch_name,
     finish_merges,
     grow,
     merge_small_files,
     parts_of,
     plan_merges,
+    run_to_end,
 )
 from orbitmq.wire.bodies.topics import QueueStats
 
@@ -181,3 +184,48 @@ def test_each_days_files_become_one(tmp_path):
 @pytest.mark.parametrize("number", [0, 12, 123_456_789])
 def test_the_name_of_a_batch_is_read_again(tmp_path, number):
     assert [one.first for one in parts_of(fill(tmp_path, batch_name(number)))] == [number]
+
+
+class Query:
+    """A query that ends after some looks at it."""
+
+    def __init__(self, batches, error=None):
+        self.recentProgress = []
+        self._left, self._error, self.stopped = list(batches), error, False
+
+    def awaitTermination(self, seconds):  # noqa: N802
+        if not self._left:
+            if self._error:
+                raise self._error
+            return True
+        self.recentProgress.append({"numInputRows": self._left.pop(0)})
+        return False
+
+    def stop(self):
+        self.stopped = True
+
+
+def test_rows_are_told_while_a_query_runs_and_at_its_end():
+    query, told = Query([3, 4]), []
+
+    assert run_to_end(lambda: query, told.append) == 7
+
+    assert told == [3, 7, 7]
+    assert query.stopped
+
+
+def test_a_query_that_fails_is_one_sentence():
+    query = Query([3], StreamingQueryException("the topic is gone\nat java.lang.Thread"))
+
+    with pytest.raises(JobFailed, match="the topic is gone") as raised:
+        run_to_end(lambda: query, lambda rows: None)
+
+    assert "Thread" not in str(raised.value)
+    assert query.stopped
+
+
+def test_an_interrupted_query_is_stopped():
+    query = Query([], KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        run_to_end(lambda: query, lambda rows: None)
+    assert query.stopped

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.spark.jobs.runtime import screen as module
-from orbitmq.spark.jobs.runtime.screen import Screen
+from orbitmq.spark.jobs import screen as module
+from orbitmq.spark.jobs.screen import Screen
 
 
 class Time:
@@ -35,14 +35,6 @@ def test_a_step_has_its_time(clock, lines):
     screen.step("starting Spark")
 
     assert lines() == ["2.5 s  starting Spark"]
-
-
-def test_a_verdict_says_ok_or_failed(lines):
-    screen = Screen()
-    screen.result(True, "rows agree")
-    screen.result(False, "rows do not agree")
-
-    assert lines() == ["ok      rows agree", "FAILED  rows do not agree"]
 
 
 def test_progress_is_a_line_every_two_seconds_and_one_at_the_end(clock, lines):

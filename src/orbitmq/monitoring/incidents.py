@@ -2,17 +2,19 @@
 
 An incident is a rule and its subject: a broker that vanished, whichever NameServer says so, or the server that the rule
 is about. Subjects are fields of an alert; its reason is for readers. It begins when a server says that the rule holds, and is over when all servers that could say so have answered, and none does: a server that does
-not answer ends nothing. What is open is read from the notices themselves, so that a job that was killed knows it again.
+not answer ends nothing. What is open is read from the notices themselves, so that a watch that was killed knows it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from orbitmq.monitoring.alerts import Alert
-from orbitmq.nameserver.monitoring.alerts import NameServerAlertRule
+import orjson
+
+from orbitmq.model.check_result import CheckResult
+from orbitmq.monitoring.alerts import BROKER_COUNT_DROPPED, Alert
 
 BEGUN, OVER = "begun", "over"
 
@@ -45,6 +47,12 @@ class Notice(NamedTuple):
         """Return what it is about."""
         return Incident(self.rule, self.subject)
 
+    @property
+    def key(self) -> str:
+        """Return what both messages of an incident are found by; keys have no blanks, and no control characters."""
+        text = f"{self.rule}/{self.subject}/{self.begun_ms}"
+        return "".join(letter if letter.isprintable() and letter != " " else "_" for letter in text)
+
 
 class ClusterSample(NamedTuple):
     """One look at a cluster.
@@ -56,6 +64,20 @@ class ClusterSample(NamedTuple):
 
     answers: Mapping[str, Sequence[Alert]]
     name_servers: AbstractSet[str]
+
+
+def alert_in(document: Mapping[str, Any]) -> Alert:
+    """Return the alert of a health document."""
+    return Alert(document["rule"], document["reason"], tuple(document.get("subjects", ())))
+
+
+def decode_notice(body: bytes) -> Notice | None:
+    """Return the notice of a message; None: it is another message."""
+    try:
+        document = orjson.loads(body)
+        return Notice(**document) if isinstance(document, dict) else None
+    except (orjson.JSONDecodeError, TypeError):
+        return None
 
 
 def find_incidents(look: ClusterSample) -> dict[Incident, str]:
@@ -109,6 +131,26 @@ def repeated(notices: Iterable[Notice]) -> list[Notice]:
     return twice
 
 
+def check_notices(notices: Collection[Notice], known: Collection[Incident] | None) -> list[CheckResult]:
+    """Return whether each incident was told once, and all that are open are known.
+
+    Args:
+        known: the incidents that a watch takes for open; None: it could not tell the last ones.
+    """
+    begun = sum(notice.state == BEGUN for notice in notices)
+    twice = repeated(notices)
+    opened = open_incidents(notices)
+    return [
+        CheckResult(
+            not twice, f"each of {begun - len(twice):,} incidents was told once: {len(twice):,} were told again"
+        ),
+        CheckResult(
+            known is not None and opened.keys() == set(known),
+            f"the topic knows what is open: {len(opened):,} incidents",
+        ),
+    ]
+
+
 def _witnesses(incident: Incident, look: ClusterSample) -> AbstractSet[str]:
     """Return the servers that have to answer before an incident can be over."""
-    return look.name_servers if incident.rule == NameServerAlertRule.BROKER_COUNT_DROPPED else {incident.subject}
+    return look.name_servers if incident.rule == BROKER_COUNT_DROPPED else {incident.subject}

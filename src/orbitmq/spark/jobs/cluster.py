@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from orbitmq.admin.client import AdminClient
 from orbitmq.client.routing.route_queues import readable_queues
+from orbitmq.errors import RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.loop import run
 from orbitmq.net.security.client_security import load_security
@@ -36,6 +37,18 @@ class Cluster(NamedTuple):
             ConfigError: the security file cannot be used.
         """
         return run(self._ask(lambda admin: admin.topic_stats(topic)))
+
+    def has_topic(self, topic: str) -> bool:
+        """Say whether there is such a topic.
+
+        Raises:
+            ClientError, ConfigError: as `topic_stats`.
+        """
+        try:
+            self.topic_stats(topic)
+        except RouteNotFound:
+            return False
+        return True
 
     def readable_stats(self, topic: str) -> Mapping[MessageQueue, QueueStats]:
         """Return the same of those queues that can be read: Spark's source knows no others.

@@ -6,8 +6,8 @@ from math import isnan
 # On a new machine its import starts a process that lists the fonts: here, and not in a test.
 import matplotlib.font_manager  # noqa: F401
 
-from orbitmq.spark.jobs.latencies import Latency
-from orbitmq.spark.jobs.plots import Point, draw_lag, draw_latencies, plot_lag, plot_latencies
+from orbitmq.monitoring.lag_samples import Point
+from orbitmq.monitoring.plots import draw_lag, plot_lag
 
 
 def points(*lags):
@@ -21,10 +21,6 @@ def texts(picture):
 def shown_lags(figure):
     (line,) = figure.axes[0].lines
     return [None if isnan(lag) else lag for lag in line.get_ydata()]
-
-
-def marks(figure):
-    return [[float(x) for x, _y in marks.get_offsets()] for marks in figure.axes[0].collections]
 
 
 def test_the_line_of_a_lag_has_a_gap_where_it_is_unknown():
@@ -52,20 +48,6 @@ def test_titles_are_shown_as_they_are():
 def test_without_points_there_is_a_picture_without_a_line():
     assert shown_lags(plot_lag("lag", [])) == []
     assert texts(draw_lag("lag", []))
-
-
-def test_latencies_stand_where_they_were_measured_and_never_left_of_a_millisecond():
-    figure = plot_latencies([Latency("t", "g", 9, 1, 10, 100, 1000), Latency("u", "g", 1, -5, 0, 1, 1)])
-    assert marks(figure) == [[1, 1], [10, 1], [100, 1]]
-    assert [list(line.get_xdata()) for line in figure.axes[0].lines] == [[1, 1000], [1, 1]]
-
-
-def test_each_line_of_latencies_has_the_names_of_its_topic_and_group():
-    assert "$t$ → a_b" in texts(draw_latencies([Latency("$t$", "a_b", 1, 1, 1, 1, 1)]))
-
-
-def test_without_latencies_there_is_a_picture():
-    assert texts(draw_latencies([]))
 
 
 def test_equal_measurements_make_equal_pictures():

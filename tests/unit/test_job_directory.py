@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from orbitmq.errors import ConfigError, JobFailed
-from orbitmq.spark.jobs.runtime.directory import claimed, held
+from orbitmq.job_directory import claimed, held
 
 SUBJECT = {"job": "archive", "topic": "t"}
 

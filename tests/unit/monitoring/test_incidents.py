@@ -6,21 +6,22 @@ import orjson
 import pytest
 
 from orbitmq.monitoring.alerts import Alert
-from orbitmq.nameserver.monitoring.alerts import AlertRules, NameServerAlertRule, NameServerState
-from orbitmq.nameserver.monitoring.route_history import LostBroker
-from orbitmq.spark.jobs.alerts import alert_in, look_at
-from orbitmq.spark.jobs.incidents import (
+from orbitmq.monitoring.incidents import (
     BEGUN,
     OVER,
     ClusterSample,
     Incident,
     Notice,
+    alert_in,
+    check_notices,
+    decode_notice,
     find_incidents,
     find_notices,
     open_incidents,
     repeated,
 )
-from orbitmq.spark.jobs.runtime.cluster import Cluster
+from orbitmq.nameserver.monitoring.alerts import AlertRules, NameServerAlertRule, NameServerState
+from orbitmq.nameserver.monitoring.route_history import LostBroker
 
 MEMORY = Alert(NameServerAlertRule.MEMORY_HIGH, "85% of 100 bytes of memory are used")
 NAME_SERVERS = frozenset({"n1:1", "n2:1"})
@@ -49,7 +50,7 @@ def told(notices):
 
 
 class Watch:
-    """A job that looks and remembers."""
+    """A watch that looks and remembers."""
 
     def __init__(self):
         self.notices = []
@@ -137,9 +138,29 @@ def test_the_boundary_of_memory_is_the_servers(memory, holds):
     assert bool(find_incidents(look(n1=alerts))) is holds
 
 
-def test_every_nameserver_and_every_broker_is_asked_and_who_is_silent_is_not_there(rocketmq_session):
-    found = look_at(Cluster(f"{rocketmq_session.name_servers};127.0.0.1:1"))
-    assert rocketmq_session.name_servers in found.answers
-    assert len(found.answers) >= 2  # and its broker
-    assert "127.0.0.1:1" not in found.answers
-    assert found.name_servers == {rocketmq_session.name_servers, "127.0.0.1:1"}
+NOTICE = Notice(BEGUN, "r", "s", "", 1, 1)
+
+
+def check(notices, opened):
+    return [result.holds for result in check_notices(notices, None if opened is None else open_incidents(opened))]
+
+
+def test_notices_that_begin_and_end_in_turn_are_right():
+    over = NOTICE._replace(state=OVER, at_ms=2)
+    assert check([NOTICE], [NOTICE]) == check([NOTICE, over], []) == check([], []) == [True, True]
+
+
+def test_an_incident_that_was_told_twice_and_one_that_is_not_known_are_told():
+    assert check([NOTICE, NOTICE._replace(at_ms=2)], [NOTICE]) == [False, True]
+    assert check([NOTICE], []) == check([NOTICE], None) == [True, False]
+
+
+def test_both_messages_of_an_incident_have_one_key_that_a_message_may_have():
+    begun = NOTICE._replace(subject="a \x01b")
+    assert begun.key == begun._replace(state=OVER, at_ms=2, reason="x").key == "r/a__b/1"
+
+
+@pytest.mark.parametrize("body", [b"", b"7", b"{}", b"[]", b'{"state":"begun","more":1}', b"\xff"])
+def test_a_message_that_is_no_notice_is_passed_over(body):
+    assert decode_notice(body) is None
+    assert decode_notice(orjson.dumps(NOTICE._asdict())) == NOTICE

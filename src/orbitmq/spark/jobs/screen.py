@@ -31,12 +31,6 @@ class Screen:
         """Say what happens now."""
         self._console.print(f"[dim]{time.monotonic() - self._began:6.1f} s[/]  {text}", soft_wrap=True)
 
-    def result(self, holds: bool, claim: str) -> None:
-        """Say whether a claim holds."""
-        self._console.print(
-            f"  [green]ok[/]      {claim}" if holds else f"  [bold red]FAILED[/]  {claim}", soft_wrap=True
-        )
-
     @contextmanager
     def progress(self, totals: Mapping[str, int]) -> Iterator[Advance]:
         """Show how far several things have come; yields `advance(name, done)`."""

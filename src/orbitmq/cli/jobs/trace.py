@@ -1,0 +1,61 @@
+"""`orbitmq job trace`: how long messages take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, run_job
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+)
+from orbitmq.cli.terminal.output import Format
+from orbitmq.cli.terminal.times import TIME_HELP, parse_time
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from orbitmq.model.check_result import CheckResult
+    from orbitmq.spark.jobs.screen import Screen
+
+
+def trace(
+    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="A new one, or one of an earlier run.")],
+    topic: Annotated[
+        str, typer.Option("--trace-topic", metavar="TOPIC", help="Where clients tell traces.")
+    ] = "RMQ_SYS_TRACE_TOPIC",
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="WHEN", help=f"Only messages that were sent since. {TIME_HELP}")
+    ] = None,
+    start: Annotated[
+        str, typer.Option("--start", metavar="WHEN", help="Where the first run begins: earliest, or an ISO 8601 time.")
+    ] = "earliest",
+    rows_per_batch: Annotated[
+        int, typer.Option("--rows-per-batch", min=1, help="Trace messages that are read at a time.")
+    ] = 500_000,
+    master: MasterOption = DEFAULT_MASTER,
+    conf: ConfOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Find how long messages take from their sending to the end of their consumption, by topic and group, with a plot.
+
+    Reads what clients that trace have told; again: what came since as well. Killed and started again it goes on where it was.
+    Exit code 1 when a check of its own work fails.
+    """
+    since_ms = parse_time(since, "--since") if since else 0
+
+    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+        from orbitmq.spark.jobs.cluster import Cluster
+        from orbitmq.spark.jobs.trace import TracePlan, evaluate_traces
+
+        plan = TracePlan(topic, directory.resolve(), start, rows_per_batch, since_ms)
+        return evaluate_traces(spark, Cluster(name_servers, security), plan, screen)
+
+    run_job("trace", master, output, work, parse_conf(conf))

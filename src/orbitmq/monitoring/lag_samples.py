@@ -1,0 +1,162 @@
+"""Samples of a group's lag as lines of JSON, and what all of them say together: by queue, in total, checked. Pure.
+
+What is unknown is null in a line, never 0.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+import orjson
+
+from orbitmq.errors import JobFailed
+from orbitmq.model.check_result import CheckResult
+from orbitmq.model.route import MessageQueue
+
+
+class GroupPosition(NamedTuple):
+    """How far a group is in a queue at some moment; None: unknown.
+
+    Args:
+        committed: None also where the group has not committed any offset.
+    """
+
+    committed: int | None
+    end: int | None
+
+    @property
+    def lag(self) -> int | None:
+        """Messages that are still to come; unknown where one of the two is."""
+        if self.committed is None or self.end is None:
+            return None
+        return max(0, self.end - self.committed)
+
+
+UNKNOWN = GroupPosition(None, None)
+
+
+class LagSample(NamedTuple):
+    """Where a group is in its queues at one moment.
+
+    Args:
+        issue: why nothing is known of this moment.
+    """
+
+    at_ms: int
+    positions: Mapping[MessageQueue, GroupPosition]
+    issue: str | None
+
+
+class QueueValue(NamedTuple):
+    """One queue at one moment, as a line says it."""
+
+    at_ms: int
+    broker: str
+    queue: int
+    committed: int | None
+    end: int | None
+    lag: int | None
+
+
+class QueueSummary(NamedTuple):
+    """The lag of one queue over all samples; None: it was unknown."""
+
+    queue: str
+    moments: int
+    unknown: int
+    median: float | None
+    most: int | None
+    last: int | None
+
+
+class Point(NamedTuple):
+    """The lag of all queues together at a moment; None: unknown."""
+
+    at_ms: int
+    lag: int | None
+
+
+def encode_sample(sample: LagSample) -> bytes:
+    """Return the line of one moment."""
+    queues = [
+        {
+            "broker": queue.broker_name,
+            "queue": queue.queue_id,
+            "committed": position.committed,
+            "end": position.end,
+            "lag": position.lag,
+        }
+        for queue, position in sorted(sample.positions.items())
+    ]
+    return orjson.dumps({"at_ms": sample.at_ms, "queues": queues, "trouble": sample.issue}) + b"\n"
+
+
+def decode_samples(lines: Iterable[bytes], name: str) -> list[list[QueueValue]]:
+    """Return what each line says of each queue.
+
+    Args:
+        name: of their file, for errors.
+
+    Raises:
+        JobFailed: a line is none of ours.
+    """
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            sample = orjson.loads(line)
+            found.append([QueueValue(sample["at_ms"], **queue) for queue in sample["queues"]])
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            raise JobFailed(f"line {number} of {name} is no sample: remove it, or take a new directory") from None
+    return found
+
+
+def check_samples(expected: int, samples: Sequence[Sequence[QueueValue]]) -> list[CheckResult]:
+    """Return what holds of the samples of all runs.
+
+    Args:
+        expected: moments that were there before, and those of this run.
+    """
+    values = [value for sample in samples for value in sample]
+    different = {(value.at_ms, value.broker, value.queue) for value in values}
+    unknown = [value for value in values if value.committed is None or value.end is None]
+    return [
+        CheckResult(len(samples) == expected, f"moments kept = moments looked at: {len(samples):,} = {expected:,}"),
+        CheckResult(
+            len(values) == len(different),
+            f"each moment has each queue once: {len(values):,} values, {len(different):,} different",
+        ),
+        CheckResult(
+            unknown == [value for value in values if value.lag is None],
+            f"a lag is null where its offset or end is unknown, and only there: {len(unknown):,} of {len(values):,}",
+        ),
+    ]
+
+
+def total_lags(samples: Iterable[Sequence[QueueValue]]) -> list[Point]:
+    """Return the lag of all queues together at each moment, in the order of time."""
+    moments = sorted((sample for sample in samples if sample), key=lambda sample: sample[0].at_ms)
+    return [Point(sample[0].at_ms, _total([value.lag for value in sample])) for sample in moments]
+
+
+def summarise_queues(samples: Iterable[Sequence[QueueValue]]) -> list[QueueSummary]:
+    """Return the lag of each queue over all moments."""
+    values: dict[tuple[str, int], list[QueueValue]] = defaultdict(list)
+    for sample in samples:
+        for value in sample:
+            values[value.broker, value.queue].append(value)
+    return [_summary(f"{broker} {queue}", of_queue) for (broker, queue), of_queue in sorted(values.items())]
+
+
+def _summary(queue: str, values: Sequence[QueueValue]) -> QueueSummary:
+    known = [value.lag for value in values if value.lag is not None]
+    last = max(values, key=lambda value: value.at_ms).lag
+    unknown = len(values) - len(known)
+    return QueueSummary(queue, len(values), unknown, median(known) if known else None, max(known, default=None), last)
+
+
+def _total(lags: Sequence[int | None]) -> int | None:
+    known = [lag for lag in lags if lag is not None]
+    return sum(known) if len(known) == len(lags) else None

@@ -1,0 +1,145 @@
+"""The watch of a group's lag: samples that administrators' calls give, and the directory that keeps them.
+
+```
+DIRECTORY/lag.jsonl   a line for each moment; what was unknown then is null, never 0
+DIRECTORY/lag.svg     the lag of all queues together over time, replaced by each run
+```
+
+A run that is killed in the middle of a line leaves it without its end; the next run cuts it off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from orbitmq.admin.client import AdminClient
+from orbitmq.clock import now_ms
+from orbitmq.errors import ClientError
+from orbitmq.files import replace_file
+from orbitmq.job_directory import claimed
+from orbitmq.model.check_result import CheckResult
+from orbitmq.model.route import MessageQueue
+from orbitmq.monitoring.lag_samples import (
+    UNKNOWN,
+    GroupPosition,
+    LagSample,
+    QueueSummary,
+    QueueValue,
+    check_samples,
+    decode_samples,
+    encode_sample,
+    summarise_queues,
+    total_lags,
+)
+from orbitmq.monitoring.plots import draw_lag
+
+
+async def watch_lag(
+    admin: AdminClient, group: str, topic: str | None, every_s: float, queues: Collection[MessageQueue] = ()
+) -> AsyncGenerator[LagSample, None]:
+    """Yield where a group is, again and again.
+
+    Args:
+        topic: None: all topics that the group reads.
+        queues: those that are known from earlier runs.
+
+    Raises:
+        ClientError: the cluster cannot be asked at the first moment, and no queue is known.
+    """
+    loop = asyncio.get_running_loop()
+    while True:
+        next_at = loop.time() + every_s
+        sample = await take_sample(admin, group, topic, queues)
+        queues = sample.positions.keys()
+        yield sample
+        await asyncio.sleep(max(0.0, next_at - loop.time()))
+
+
+async def take_sample(admin: AdminClient, group: str, topic: str | None, known: Collection[MessageQueue]) -> LagSample:
+    """Return where a group is in each queue now; where brokers cannot be asked, that is unknown.
+
+    Args:
+        known: queues of the moment before.
+
+    Raises:
+        ClientError: the cluster cannot be asked, and no queue is known.
+    """
+    at_ms = now_ms()
+    try:
+        topics = {queue.topic for queue in await admin.group_lag(group)} if topic is None else {topic}
+        ends = [await admin.topic_stats(name) for name in sorted(topics)]
+        places = await admin.group_lag(group, topic)
+        committed = {
+            queue: place.committed
+            for queue, place in places.items()
+            if place.committed or await admin.group_has_committed(group, queue)
+        }
+    except ClientError as error:
+        if not known:
+            raise
+        return LagSample(at_ms, dict.fromkeys(known, UNKNOWN), str(error))
+    found = {
+        queue: GroupPosition(committed.get(queue), stats.max_offset)
+        for of_topic in ends
+        for queue, stats in of_topic.items()
+    }
+    return LagSample(at_ms, {**dict.fromkeys(known, UNKNOWN), **found}, None)
+
+
+@contextmanager
+def kept_lag(directory: Path, group: str, topic: str) -> Iterator[LagDirectory]:
+    """Keep samples in a directory, for this run alone.
+
+    Raises:
+        JobFailed: another run is under way, or the samples cannot be read.
+        ConfigError: the directory is for something else.
+    """
+    with claimed(directory, {"job": "lag", "group": group, "topic": topic}):
+        yield LagDirectory(directory, f"Lag of {group} in {topic}", topic)
+
+
+class LagDirectory:
+    """The samples of all runs.
+
+    Args:
+        title: of the picture.
+
+    Raises:
+        JobFailed: a line is no sample.
+    """
+
+    def __init__(self, directory: Path, title: str, topic: str) -> None:
+        self._file = directory / "lag.jsonl"
+        self._picture = directory / "lag.svg"
+        self._title = title
+        _cut_unfinished(self._file)
+        samples = self._read()
+        self.queues = [MessageQueue(topic, value.broker, value.queue) for value in (samples[-1] if samples else ())]
+        self.moments = len(samples)
+
+    def append(self, sample: LagSample) -> None:
+        """Add a sample; it survives a power cut."""
+        with self._file.open("ab") as file:
+            file.write(encode_sample(sample))
+            file.flush()
+            os.fsync(file.fileno())
+        self.moments += 1
+
+    def finish(self) -> tuple[list[QueueSummary], list[CheckResult]]:
+        """Draw the picture of all samples; return what they say of each queue, and what they were checked for."""
+        samples = self._read()
+        replace_file(self._picture, draw_lag(self._title, total_lags(samples)).encode())
+        return summarise_queues(samples), check_samples(self.moments, samples)
+
+    def _read(self) -> list[list[QueueValue]]:
+        return decode_samples(self._file.read_bytes().splitlines(), str(self._file))
+
+
+def _cut_unfinished(path: Path) -> None:
+    with path.open("a+b") as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)

@@ -1,0 +1,49 @@
+"""`orbitmq alerts`; tests/e2e/test_alerts.py has incidents."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.monitoring.incident_watch import IncidentWatch
+
+
+def test_a_watch_ends_after_its_looks_with_checks(orbitmq, topic):
+    shown = orbitmq("alerts", topic, "--every", "0.1", "--looks", 2)
+    assert shown.code == 0
+    assert [line.split()[0] for line in shown.out.splitlines()] == ["ok", "ok"]
+    assert "Z  watching: 0 incidents are open" in shown.err
+    assert "all 2 checks hold" in shown.err
+    document = orbitmq("alerts", topic, "--every", "0.1", "--looks", 1, "-o", "json").json
+    assert (document["job"], [check["holds"] for check in document["checks"]]) == ("alerts", [True, True])
+
+
+def test_a_watch_looks_every_ten_seconds_until_it_is_ended(orbitmq, topic, monkeypatch):
+    asked = []
+
+    async def run(watch, every_s, looks):
+        asked.append((every_s, looks))
+        await watch.look()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(IncidentWatch, "run", run)
+    shown = orbitmq("alerts", topic)
+    assert (shown.code, asked) == (0, [(10.0, 0)])
+    assert "all 2 checks hold" in shown.err
+
+
+def test_a_ctrl_c_before_the_first_look_is_one(orbitmq, topic, monkeypatch):
+    async def run(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(IncidentWatch, "run", run)
+    assert orbitmq("alerts", topic).code == 130
+
+
+@pytest.mark.parametrize("words", [("--every", 0), ("--looks", -1)])
+def test_a_watch_that_cannot_be_is_refused(orbitmq, words):
+    assert orbitmq("alerts", "t", *words).code == 2
+
+
+def test_a_topic_that_is_not_there_is_a_wrong_argument(orbitmq):
+    refused = orbitmq("alerts", "no-such-topic", "--looks", 1)
+    assert (refused.code, "orbitmq topic create no-such-topic" in refused.err) == (2, True)

@@ -1,0 +1,89 @@
+"""Samples of a lag as lines, and what all of them say together."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from orbitmq.errors import JobFailed
+from orbitmq.model.route import MessageQueue
+from orbitmq.monitoring.lag_samples import (
+    UNKNOWN,
+    GroupPosition,
+    LagSample,
+    Point,
+    QueueSummary,
+    QueueValue,
+    check_samples,
+    decode_samples,
+    encode_sample,
+    summarise_queues,
+    total_lags,
+)
+
+QUEUE, OTHER = MessageQueue("t", "a", 0), MessageQueue("t", "a", 1)
+
+
+def value(at_ms, lag, queue=0):
+    return QueueValue(at_ms, "a", queue, None if lag is None else 0, lag, lag)
+
+
+def test_a_lag_is_known_where_both_ends_are():
+    assert GroupPosition(3, 10).lag == 7
+    assert GroupPosition(12, 10).lag == 0
+    assert GroupPosition(None, 10).lag is GroupPosition(3, None).lag is UNKNOWN.lag is None
+
+
+def test_a_line_says_null_where_nothing_is_known():
+    line = encode_sample(LagSample(17, {OTHER: UNKNOWN, QUEUE: GroupPosition(0, 2)}, "no answer"))
+    assert line.endswith(b"}\n")
+    assert orjson.loads(line) == {
+        "at_ms": 17,
+        "queues": [
+            {"broker": "a", "queue": 0, "committed": 0, "end": 2, "lag": 2},
+            {"broker": "a", "queue": 1, "committed": None, "end": None, "lag": None},
+        ],
+        "trouble": "no answer",
+    }
+    assert decode_samples([line], "lag.jsonl") == [
+        [QueueValue(17, "a", 0, 0, 2, 2), QueueValue(17, "a", 1, None, None, None)]
+    ]
+
+
+@pytest.mark.parametrize("line", [b"{", b"{}", b"[]", b'{"queues":7}', b'{"at_ms":1,"queues":[{"broker":"a"}]}'])
+def test_a_line_that_is_no_sample_is_told(line):
+    with pytest.raises(JobFailed, match=r"line 2 of lag\.jsonl is no sample"):
+        decode_samples([b'{"at_ms":1,"queues":[]}', line], "lag.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("expected", "samples", "holds"),
+    [
+        (2, [[value(1, 3), value(1, None, 1)], [value(2, 4)]], [True, True, True]),
+        (3, [[value(1, 3)], [value(2, 4)]], [False, True, True]),
+        (1, [[value(1, 3), value(1, 3)]], [True, False, True]),
+        (1, [[value(1, None)._replace(lag=0)]], [True, True, False]),
+        (1, [[value(1, 3)._replace(lag=None)]], [True, True, False]),
+    ],
+    ids=["right", "a moment is missing", "a queue twice", "unknown shown as a number", "known shown as unknown"],
+)
+def test_samples_that_are_wrong_are_told(expected, samples, holds):
+    assert [result.holds for result in check_samples(expected, samples)] == holds
+
+
+def test_the_whole_lag_is_unknown_where_that_of_one_queue_is():
+    samples = [[value(3, 1), value(3, None, 1)], [], [value(2, 1), value(2, 4, 1)]]
+    assert total_lags(samples) == [Point(2, 5), Point(3, None)]
+
+
+def test_a_queues_lag_is_summed_up_over_the_moments_at_which_it_is_known():
+    samples = [[value(1, 4)], [value(2, None)], [value(3, 1), value(3, None, 1)]]
+    assert summarise_queues(samples) == [
+        QueueSummary("a 0", 3, 1, 2.5, 4, 1),
+        QueueSummary("a 1", 1, 1, None, None, None),
+    ]
+
+
+def test_the_last_lag_is_that_of_the_latest_moment_also_when_it_is_unknown():
+    (found,) = summarise_queues([[value(2, None)], [value(1, 7)]])
+    assert (found.last, found.most) == (None, 7)

@@ -1,0 +1,129 @@
+"""Samples of a cluster, and the directory that keeps them; tests/e2e/test_group_lag.py runs the command."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import matplotlib.font_manager  # noqa: F401 - on a new machine it starts a process that lists the fonts: here, not in a test
+import pytest
+
+from orbitmq.admin.client import AdminClient
+from orbitmq.admin.groups import QueueLag
+from orbitmq.errors import ClientError, ConfigError, JobFailed
+from orbitmq.model.route import MessageQueue
+from orbitmq.monitoring.lag_samples import UNKNOWN, GroupPosition, LagSample, encode_sample
+from orbitmq.monitoring.lag_watch import kept_lag, take_sample, watch_lag
+from orbitmq.wire.bodies.topics import QueueStats
+
+FIRST, SECOND, THIRD = (MessageQueue("t", "a", number) for number in range(3))
+
+
+class Admin(AdminClient):
+    """A cluster with three queues: the group is at 5 of 7, at 0 of 7, and nowhere."""
+
+    def __init__(self):
+        pass
+
+    async def topic_stats(self, topic):
+        return {queue: QueueStats(0, 7) for queue in (FIRST, SECOND, THIRD) if topic == "t"}
+
+    async def group_lag(self, group, topic=None):
+        return {queue: QueueLag(5 if queue == FIRST else 0, 7, 0) for queue in (FIRST, SECOND, THIRD)}
+
+    async def group_has_committed(self, group, queue):
+        return queue == SECOND
+
+
+async def fail(*_):
+    raise ClientError("the broker does not answer")
+
+
+def seen(admin, known=(), topic="t"):
+    sample = asyncio.run(take_sample(admin, "g", topic, known))
+    return sample.positions, sample.issue
+
+
+@pytest.mark.parametrize("topic", ["t", None])
+def test_a_queue_without_an_offset_is_unknown_and_one_at_zero_is_not(topic):
+    places, issue = seen(Admin(), topic=topic)
+    assert [places[queue].lag for queue in (FIRST, SECOND, THIRD)] == [2, 7, None]
+    assert places[THIRD] == GroupPosition(None, 7)
+    assert issue is None
+
+
+def test_a_moment_at_which_a_broker_does_not_answer_is_unknown(monkeypatch):
+    monkeypatch.setattr(admin := Admin(), "group_lag", fail)
+    assert seen(admin, [FIRST]) == ({FIRST: UNKNOWN}, "the broker does not answer")
+
+
+def test_a_queue_that_is_gone_is_unknown():
+    gone = MessageQueue("t", "b", 0)
+    assert seen(Admin(), [gone])[0][gone] == UNKNOWN
+
+
+def test_a_cluster_that_cannot_be_asked_at_first_is_an_error():
+    with pytest.raises(ClientError, match="does not answer"):
+        seen(SimpleNamespace(topic_stats=fail))
+
+
+async def test_a_watch_remembers_the_queues_of_the_moment_before(monkeypatch):
+    admin = Admin()
+    samples = watch_lag(admin, "g", "t", 0.0)
+    assert (await anext(samples)).issue is None
+    monkeypatch.setattr(admin, "topic_stats", fail)
+    assert (await anext(samples)).positions == dict.fromkeys((FIRST, SECOND, THIRD), UNKNOWN)
+    await samples.aclose()
+
+
+def sample(at_ms, *queues):
+    return LagSample(at_ms, dict.fromkeys(queues, UNKNOWN), None)
+
+
+def test_a_line_without_its_end_is_cut_off(tmp_path):
+    lines = [encode_sample(sample(number, FIRST)) for number in range(2)]
+    with kept_lag(tmp_path, "g", "t") as kept:
+        assert (kept.moments, kept.queues) == (0, [])
+        for number in range(2):
+            kept.append(sample(number, FIRST))
+    with (tmp_path / "lag.jsonl").open("ab") as file:
+        file.write(lines[0][:-1])
+
+    with kept_lag(tmp_path, "g", "t") as kept:
+        assert (kept.moments, kept.queues) == (2, [FIRST])
+
+    assert (tmp_path / "lag.jsonl").read_bytes() == b"".join(lines)
+
+
+def test_a_file_with_nothing_whole_begins_again(tmp_path):
+    with kept_lag(tmp_path, "g", "t"):
+        pass
+    (tmp_path / "lag.jsonl").write_bytes(b'{"at_ms"')
+    with kept_lag(tmp_path, "g", "t") as kept:
+        assert (kept.moments, kept.queues) == (0, [])
+    assert (tmp_path / "lag.jsonl").read_bytes() == b""
+
+
+def test_all_samples_are_drawn_summed_up_and_checked(tmp_path):
+    with kept_lag(tmp_path, "g", "t") as kept:
+        kept.append(sample(1, FIRST))
+    with kept_lag(tmp_path, "g", "t") as kept:
+        kept.append(sample(2, FIRST, SECOND))
+        queues, results = kept.finish()
+    assert [(queue.queue, queue.moments, queue.unknown) for queue in queues] == [("a 0", 2, 2), ("a 1", 1, 1)]
+    assert [result.holds for result in results] == [True, True, True]
+    assert "Lag of g in t" in (tmp_path / "lag.svg").read_text()
+
+
+def test_a_sample_that_is_lost_while_it_runs_is_noticed(tmp_path):
+    with kept_lag(tmp_path, "g", "t") as kept:
+        kept.append(sample(1, FIRST))
+        (tmp_path / "lag.jsonl").write_bytes(b"")
+        assert [result.holds for result in kept.finish()[1]] == [False, True, True]
+
+
+def test_a_directory_is_for_one_group_in_one_topic_and_one_run(tmp_path):
+    with kept_lag(tmp_path, "g", "t"), pytest.raises(JobFailed, match="under way"), kept_lag(tmp_path, "g", "t"):
+        pass
+    with pytest.raises(ConfigError, match="which is for"), kept_lag(tmp_path, "other", "t"):
+        pass
