@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from pyspark.sql import functions as f
 
 from interop.peers import java_servers
 from orbitmq import Message
@@ -75,6 +76,33 @@ def test_a_batch_arrives_once_although_its_tasks_fail_at_first(spark, options):
     ).save()
 
     assert once(options) == Counter(range(8_000))
+
+
+def test_rows_go_to_the_queue_that_they_name_and_have_no_time(spark, options, topic):
+    source = spark.read.format("rocketmq").option("nameServer", options["nameServer"])
+    with Producer("spark-tests", options["nameServer"]) as producer:
+        producer.send_all(Message(f"{topic}-in", b"%d" % n) for n in range(40))
+    rows = (
+        source.option("topic", f"{topic}-in")
+        .load()
+        .withColumn("queue", f.struct("brokerName", "queueId"))
+        .drop("topic")
+    )
+    sink = rows.write.format("rocketmq").mode("append")
+    sink.options(**options, runId="r").save()
+
+    found = [
+        {bytes(row.body): row.queueId for row in source.option("topic", at).load().collect()}
+        for at in (f"{topic}-in", topic)
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) == 40
+    with pytest.raises(
+        Exception, match=r"delayMs: 1 is not allowed, expected none with exactly-once.*; row run-t/0/\d+"
+    ):
+        rows.withColumn("delayMs", f.lit(1)).write.format("rocketmq").mode("append").options(
+            **options, runId="t"
+        ).save()
 
 
 def test_a_batch_that_fails_for_good_leaves_nothing(spark, options):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from threading import Thread
 
 import pytest
+from pyspark.sql import functions as f
 
+from orbitmq.blocking import PullConsumer
 from orbitmq.spark.versions import LIMITS_STREAMS
 from spark.older import limited_to
 
@@ -48,6 +51,44 @@ def test_a_frame_that_was_read_can_be_written_as_it_is(spark, rocketmq_session, 
 
     (row,) = read(topic=copy).collect()
     assert (bytes(row.body), row.tags, row.keys) == (b"one", "t", "k")
+
+
+def test_a_copy_keeps_the_queues_that_its_rows_name(spark, topic, write, read):
+    write(spark.range(50).selectExpr("cast(id as string) as body"))
+    rows = read().withColumn("queue", f.struct("brokerName", "queueId")).drop("topic")
+    copy = f"{topic}-copy"
+    write(rows, topic=copy)
+
+    queues = [
+        {bytes(row.body): (row.brokerName, row.queueId) for row in read(topic=at).collect()} for at in (topic, copy)
+    ]
+    assert queues[0] == queues[1]
+    assert len(queues[0]) == 50
+
+
+def test_rows_are_delivered_at_the_time_of_their_columns(spark, rocketmq_session, topic, write):
+    begin = datetime.now(UTC)
+    due = begin + timedelta(seconds=3)
+    rows = [("at", due, None), ("after", None, 2_000), ("now", None, None)]
+    write(spark.createDataFrame(rows, "body string, deliverAt timestamp, delayMs int"))
+
+    stored: dict[bytes, float] = {}
+    with PullConsumer("times", rocketmq_session.name_servers) as consumer:
+        consumer.assign(consumer.queues(topic))
+        while len(stored) < 3:
+            stored |= {message.body: message.stored_at_ms / 1000 for message in consumer.poll(20_000)}
+    step_s = 1  # brokers' timers
+    assert stored[b"now"] < stored[b"after"]
+    assert stored[b"at"] >= due.timestamp() - step_s
+    assert stored[b"after"] >= begin.timestamp() + 2 - step_s
+
+
+def test_a_row_for_a_queue_that_is_not_there_fails_the_job(spark, write):
+    rows = spark.createDataFrame([("x", ("nowhere", 7))], "body string, queue struct<brokerName: string, queueId: int>")
+    with pytest.raises(
+        Exception, match=r"queue: 'nowhere/7' is not allowed, expected a writable queue of .*; row \w+/\d+/0"
+    ):
+        write(rows)
 
 
 def test_rows_of_one_sharding_key_stay_in_order(spark, write, read):

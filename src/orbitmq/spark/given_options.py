@@ -32,6 +32,26 @@ ALIASES = {
     "kafka.group.id": "group",
 }
 """Names of the old connector, and of Kafka's, in lower case, that are spelled differently here."""
+KAFKA_OPTIONS = {
+    "kafka.bootstrap.servers": ("nameServer", "the addresses of NameServers, not of brokers"),
+    "kafka.security.": ("securityFile", "TLS settings, in a file"),
+    "kafka.ssl.": ("securityFile", "certificates, in a file"),
+    "kafka.sasl.": ("securityFile", "an access key, in a file"),
+    "kafka.isolation.level": (None, "readers see committed messages only"),
+    "kafka.acks": (None, "brokers decide what they acknowledge: flushDiskType, brokerRole"),
+    "kafka.delivery.timeout.ms": ("sendTimeoutMs", "over all attempts"),
+    "kafka.": (None, "a Kafka client's setting, and there is none here"),
+    "kafkaConsumer.pollTimeoutMs": ("pullTimeoutMs", "of each pull"),
+    "fetchOffset.numRetries": ("brokerTimeoutMs", "retries end by time"),
+    "fetchOffset.retryIntervalMs": ("brokerTimeoutMs", "retries end by time"),
+    "startingOffsetsByTimestampStrategy": (None, "a queue without a message so late begins at its end"),
+    "includeHeaders": (
+        "columns",
+        "the column properties is there unless columns leaves it out; a sink takes it always",
+    ),
+}
+"""What stands here for an option of Kafka's connector that is not ALIASES' or ours: our option, and in which sense. A
+name with a dot at its end is for all that begin so."""
 SPARK_OPTIONS = frozenset({"path", "checkpointlocation", "queryname", "outputmode"})
 """What Spark itself puts among the options of a source or a sink."""
 
@@ -122,6 +142,12 @@ class GivenOptions:
 
 
 def _suggestion(name: str, allowed: tuple[str, ...]) -> str:
+    lower = name.lower()
+    known = [key for key in KAFKA_OPTIONS if lower == key.lower() or (key[-1] == "." and lower.startswith(key))]
+    if known:
+        option, sense = KAFKA_OPTIONS[max(known, key=len)]
+        instead = f"the option {option} in place of Kafka's" if option else "no such option"
+        return f"{instead}: {sense}"
     close = get_close_matches(name.lower(), [option.lower() for option in allowed], n=1, cutoff=0.5)
     meant = next((option for option in allowed if close and option.lower() == close[0]), None)
     others = f"one of {', '.join(allowed)}"

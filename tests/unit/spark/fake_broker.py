@@ -76,6 +76,8 @@ class FakeBroker:
         self.asked: list[object] = []
         self.sent: list[tuple[str, bytes, dict[str, str]]] = []
         """Topic, body and properties of each message that was sent here."""
+        self.sent_queue_ids: list[int] = []
+        """Where each of these went."""
         self.refuses: set[type] = set()
         self.busy: set[type] = set()
         self.is_silent = False
@@ -301,6 +303,7 @@ def stored(fake: FakeBroker, header: SendMessageV2, found: list[tuple[bytes, byt
         return Reply(code, "as the test wants")
     offset = len(fake.sent)
     fake.sent += [(header.topic, body, parse_properties(properties)) for body, properties in found]
+    fake.sent_queue_ids += [header.queue_id] * len(found)
     ids = ",".join(f"{offset + number:032X}" for number in range(len(found)))
     return Reply(code, header=SendResponse(message_id=ids, queue_id=header.queue_id, queue_offset=offset))
 

@@ -10,8 +10,16 @@ from pyspark import SparkFiles
 from orbitmq.errors import ConfigError
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.security.client_security import UNSECURED
+from orbitmq.spark.given_options import ALIASES, KAFKA_OPTIONS
 from orbitmq.spark.offsets import Committed, Earliest, Latest, QueueTimes, Timestamp
-from orbitmq.spark.options import ReadOptions, WriteOptions, parse_read_options, parse_write_options
+from orbitmq.spark.options import (
+    READ_OPTIONS,
+    WRITE_OPTIONS,
+    ReadOptions,
+    WriteOptions,
+    parse_read_options,
+    parse_write_options,
+)
 from orbitmq.spark.security import read_security
 from orbitmq.wire.signature import Credentials
 
@@ -390,6 +398,27 @@ def test_names_of_kafkas_connector_work_where_they_mean_the_same():
     assert parse_read_options(given | {"subscribe": "a,b"}, streaming=False).topics == ("a", "b")
     assert parse_read_options(given | {"subscribePattern": "a.*"}, streaming=False).topic_pattern == "a.*"
     assert read(**{"kafka.group.id": "billing"}).group == "billing"
+
+
+@pytest.mark.parametrize("parse", [lambda given: parse_read_options(given, streaming=True), parse_write_options])
+@pytest.mark.parametrize("kafka", [name + "xyz" if name.endswith(".") else name for name in KAFKA_OPTIONS])
+def test_another_name_of_kafkas_connector_is_refused_with_ours(kafka, parse):
+    ours, sense = KAFKA_OPTIONS[kafka.removesuffix("xyz")]
+
+    for spelling in (kafka, kafka.upper()):
+        with pytest.raises(ConfigError) as raised:
+            parse(READ | {spelling: "1"})
+        assert raised.value.value == spelling
+        assert raised.value.allowed.startswith(f"the option {ours} in place" if ours else "no such option: ")
+        assert raised.value.allowed.endswith(sense)
+
+
+def test_what_stands_for_an_option_of_kafkas_connector_is_an_option():
+    named = {ours for ours, _ in KAFKA_OPTIONS.values()} - {None}
+    assert named | set(ALIASES.values()) <= {*READ_OPTIONS, *WRITE_OPTIONS}
+    assert not {name.lower() for name in KAFKA_OPTIONS} & {
+        name.lower() for name in (*READ_OPTIONS, *WRITE_OPTIONS, *ALIASES)
+    }
 
 
 def test_queues_are_assigned_by_json():

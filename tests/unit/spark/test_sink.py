@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row
-from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from orbitmq.errors import ConfigError
 from orbitmq.spark import sink
@@ -64,6 +64,17 @@ def test_a_stream_whose_spark_hands_over_rows_sends_them_under_the_same_ids(fake
 
     assert [body for _, body, _ in fake.sent] == [b"a", b"b", b"c"] * 2
     assert row_ids(fake)[:3] == row_ids(fake)[3:]
+
+
+def test_rows_that_spark_hands_over_keep_their_queue(fake, options, monkeypatch):
+    fake.fill("orders", 1, 0)
+    queue = StructType([StructField("brokerName", StringType()), StructField("queueId", IntegerType())])
+    monkeypatch.setattr(sink, "WRITES_STREAMS_BY_ARROW", False)
+    rows = [Row(b"a", Row(brokerName="fake", queueId=1)), Row(b"b", None), Row(b"c", Row(brokerName="fake", queueId=1))]
+    StreamWriter(StructType([*SCHEMA.fields, StructField("queue", queue)]), options).write(iter(rows))
+
+    to = {body: queue_id for queue_id, (_, body, _) in zip(fake.sent_queue_ids, fake.sent, strict=True)}
+    assert (to[b"a"], to[b"c"]) == (1, 1)
 
 
 def test_attempts_of_a_batch_share_its_ids_and_batches_do_not(fake, options):

@@ -29,13 +29,11 @@ from orbitmq.clock import now_ms
 from orbitmq.errors import (
     ClientError,
     ConnectionFailed,
-    InvalidArgument,
     RemoteRefused,
     RequestTimeout,
     RouteNotFound,
     SendFailed,
 )
-from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.spark.exactly_once.commit_markers import PROPERTY, AttemptKeys, Filled, format_attempt_id, ranges
@@ -44,7 +42,7 @@ from orbitmq.spark.exactly_once.prepared import Prepared, PreparedTopic
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.spark.security import read_security
-from orbitmq.spark.writing.messages import MessageBuilder
+from orbitmq.spark.writing.messages import MessageBuilder, RowMessage
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import GetMaxOffset, OffsetResponse
@@ -65,7 +63,7 @@ class _Waiting(NamedTuple):
 
     opaque: int
     serial: int
-    message: Message
+    message: RowMessage
     encoded: EncodedMessage
     queue: MessageQueue
 
@@ -135,9 +133,9 @@ class HalfSender:
             self._prepared, unverified=unverified, filled=filled, halves=self._halves, born_at_ms=self._born_at_ms
         )
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: RowMessage) -> None:
         """Put one message on its way; again, under a new serial, as often as its broker fails."""
-        again: deque[Message] = deque((message,))
+        again: deque[RowMessage] = deque((message,))
         while again:
             queue = self._choose(again[0])
             try:
@@ -155,11 +153,7 @@ class HalfSender:
         for message in self._take(broker_name, count_max):
             self._send(message)
 
-    def _put(self, channel: _BrokerChannel, message: Message, queue: MessageQueue) -> None:
-        if message.delay_level:
-            raise InvalidArgument(
-                "delayLevel", message.delay_level, "0 with exactly-once: transactions are not delayed"
-            )
+    def _put(self, channel: _BrokerChannel, message: RowMessage, queue: MessageQueue) -> None:
         born_at_ms = now_ms()
         serial, message_id = self._keys.next(born_at_ms)
         self._sent_count = serial + 1
@@ -170,10 +164,10 @@ class HalfSender:
         opaque = channel.connection.send(header, encoded.body)
         channel.waiting.append(_Waiting(opaque, serial, message, encoded, queue))
 
-    def _take(self, broker_name: str, count_max: int) -> Iterable[Message]:
+    def _take(self, broker_name: str, count_max: int) -> Iterable[RowMessage]:
         """Wait until so many are under way at most; return those that have to be sent again."""
         channel = self._channels.get(broker_name)
-        again: list[Message] = []
+        again: list[RowMessage] = []
         refusal: RemoteRefused | None = None
         while channel is not None and len(channel.waiting) > count_max:
             waiting = channel.waiting[0]
@@ -208,7 +202,7 @@ class HalfSender:
             self._failing_since_s = None
             self._failed.clear()
 
-    def _fail(self, broker_name: str, error: ClientError) -> list[Message]:
+    def _fail(self, broker_name: str, error: ClientError) -> list[RowMessage]:
         """Take what is under way on a broken connection off it: whether it has arrived is unknown."""
         channel = self._channels.pop(broker_name, None)
         waiting = () if channel is None else tuple(channel.waiting)
@@ -230,8 +224,12 @@ class HalfSender:
         self._queues.clear()
         time.sleep(BACKOFF_MS / 1000)
 
-    def _choose(self, message: Message) -> MessageQueue:
+    def _choose(self, message: RowMessage) -> MessageQueue:
         queues = self._queues.get(message.topic) or self._find(message.topic)
+        if message.queue is not None:
+            if message.queue.broker_name not in self._failed:  # a queue whose broker is away is in no route
+                message.check_queue(queues)
+            return message.queue
         if message.sharding_key is not None:
             return choose_by_key(queues, message.sharding_key)
         healthy = [queue for queue in queues if queue.broker_name not in self._failed] if self._failed else queues

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from orbitmq.errors import ConfigError, InvalidArgument
-from orbitmq.model.message import FLAG_LIMIT, Message, PropertyName
+from orbitmq.model.message import DELAY_MS_MAX, FLAG_LIMIT, Message, PropertyName, TimerProperty
+from orbitmq.model.route import MessageQueue
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.schema import COLUMN_NAMES
 
 ROW_ID = "SPARK_ROW_ID"
 """The property that is the same in every attempt to send a row: `query/batch/partition/row` for streams."""
 
+_INTEGERS = ("int", "smallint", "tinyint", "bigint")
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "topic": ("string",),
     "body": ("binary", "string"),
@@ -23,15 +27,37 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "keys": ("string", "array<string>"),
     "properties": ("map<string,string>",),
     "shardingKey": ("string",),
-    "delayLevel": ("int", "smallint", "tinyint", "bigint"),
-    "flag": ("int", "smallint", "tinyint", "bigint"),
+    "delayLevel": _INTEGERS,
+    "flag": _INTEGERS,
+    "queue": ("struct<brokerName:string,queueId:int>",),
+    "deliverAt": ("timestamp",),
+    "delayMs": _INTEGERS,
 }
 """Columns that a message is made of, and the types they may have."""
 IGNORED = frozenset(COLUMN_NAMES) - COLUMNS.keys()
 """Columns that the broker sets: a DataFrame that was read may be written as it is."""
+KAFKA_COLUMNS = {"value": "body", "key": "keys or shardingKey", "headers": "properties", "partition": "queue"}
 
 # What RocketMQ sets in a message on its way; a copy gets its own.
 SYSTEM_PROPERTIES = frozenset(value for name, value in vars(PropertyName).items() if not name.startswith("_"))
+_TIMED_PROPERTIES = SYSTEM_PROPERTIES | {
+    value for name, value in vars(TimerProperty).items() if not name.startswith("_")
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RowMessage(Message):
+    """A row's message, the queue that the row names, and the row's id."""
+
+    queue: MessageQueue | None = None
+    row_id: str = ""
+
+    def check_queue(self, queues: tuple[MessageQueue, ...]) -> None:
+        """Refuse a queue that is none of `queues`, those of the topic. Raises InvalidArgument."""
+        if self.queue is not None and self.queue not in queues:
+            found = f"{self.queue.broker_name}/{self.queue.queue_id}"
+            names = ", ".join(f"{queue.broker_name}/{queue.queue_id}" for queue in queues)
+            raise InvalidArgument("queue", found, f"a writable queue of {self.topic}: {names}; row {self.row_id}")
 
 
 def check_columns(schema: StructType, options: WriteOptions) -> None:
@@ -45,7 +71,8 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
         if name in IGNORED:
             continue
         if name not in COLUMNS:
-            raise ConfigError("column", name, f"columns out of {', '.join(COLUMNS)}")
+            instead = f"{KAFKA_COLUMNS[name]} in place of Kafka's, " if name in KAFKA_COLUMNS else ""
+            raise ConfigError("column", name, f"{instead}columns out of {', '.join(COLUMNS)}")
         if found not in COLUMNS[name]:
             raise ConfigError("column", f"{name} {found}", f"{name} of type {' or '.join(COLUMNS[name])}")
     if "body" not in types:
@@ -68,30 +95,41 @@ class MessageBuilder:
         self.count = 0
         """Rows that were made into messages."""
 
-    def messages(self, batch: pa.RecordBatch) -> Iterator[Message]:
+    def messages(self, batch: pa.RecordBatch) -> Iterator[RowMessage]:
         """Yield a message for each row.
 
         Raises:
-            InvalidArgument: a row has no topic or no body, or one that RocketMQ does not take.
+            InvalidArgument: a row has no topic or no body, or one that RocketMQ does not take; says which row.
         """
         nothing = [None] * batch.num_rows
         found = set(batch.schema.names)
         columns = (batch.column(name).to_pylist() if name in found else nothing for name in COLUMNS)
         for row in zip(*columns, strict=True):
-            yield self._message(*row)
+            row_id = f"{self._row_id_prefix}/{self.count}"
+            try:
+                message = self._message(row_id, *row)
+            except InvalidArgument as error:
+                raise InvalidArgument(error.field, error.value, f"{error.allowed}; row {row_id}") from None
+            yield message
             self.count += 1
 
-    def _check_numbers(self, delay_level: int, flag: int) -> None:
+    def _check_times(self, delay_level: int, delay_ms: int, deliver_at: datetime | None) -> None:
         level_max = self._options.delay_level_max
-        row = f"row {self._row_id_prefix}/{self.count}"
         if not 0 <= delay_level <= level_max:
             hint = "brokers that have more levels: the option delayLevelMax"
-            raise InvalidArgument("delayLevel", delay_level, f"0 to {level_max} ({hint}); {row}")
-        if not -FLAG_LIMIT <= flag < FLAG_LIMIT:
-            raise InvalidArgument("flag", flag, f"{-FLAG_LIMIT} to {FLAG_LIMIT - 1}; {row}")
+            raise InvalidArgument("delayLevel", delay_level, f"0 to {level_max} ({hint})")
+        if not 0 <= delay_ms <= DELAY_MS_MAX:
+            raise InvalidArgument("delayMs", delay_ms, f"0 to {DELAY_MS_MAX}")
+        times = {"delayLevel": delay_level, "delayMs": delay_ms, "deliverAt": deliver_at and str(deliver_at)}
+        given = {name: value for name, value in times.items() if value}
+        if given and self._options.exactly_once:
+            raise InvalidArgument(*given.popitem(), "none with exactly-once: transactions are not delayed")
+        if len(given) > 1:
+            raise InvalidArgument("deliverAt", given, "one of delayLevel, delayMs and deliverAt")
 
     def _message(
         self,
+        row_id: str,
         topic: str | None,
         body: bytes | str | None,
         tags: str | None,
@@ -100,20 +138,25 @@ class MessageBuilder:
         sharding_key: str | None,
         delay_level: int | None,
         flag: int | None,
-    ) -> Message:
+        queue: Mapping[str, Any] | None,
+        deliver_at: datetime | None,
+        delay_ms: int | None,
+    ) -> RowMessage:
         topic = topic if topic is not None else self._options.topic
         if topic is None or body is None:
-            missing = "topic" if topic is None else "body"
-            raise InvalidArgument(
-                missing, None, f"a value in every row; row {self._row_id_prefix}/{self.count} has null"
-            )
-        self._check_numbers(delay_level or 0, flag or 0)
+            raise InvalidArgument("topic" if topic is None else "body", None, "a value in every row, not null")
+        self._check_times(delay_level or 0, delay_ms or 0, deliver_at)
+        if not -FLAG_LIMIT <= (flag or 0) < FLAG_LIMIT:
+            raise InvalidArgument("flag", flag, f"{-FLAG_LIMIT} to {FLAG_LIMIT - 1}")
+        if queue is not None and None in queue.values():
+            raise InvalidArgument("queue", queue, "a brokerName and a queueId, or null for any queue")
         given: dict[str, Any] = {name: value for name, value in properties or () if value}
-        own = {name: value for name, value in given.items() if name not in SYSTEM_PROPERTIES}
+        dropped = _TIMED_PROPERTIES if delay_level or delay_ms or deliver_at else SYSTEM_PROPERTIES
+        own = {name: value for name, value in given.items() if name not in dropped}
         if self._options.row_ids:
-            own[ROW_ID] = f"{self._row_id_prefix}/{self.count}"
+            own[ROW_ID] = row_id
         keys = keys if keys is not None else given.get(PropertyName.KEYS, "")
-        return Message(
+        return RowMessage(
             topic,
             body.encode() if isinstance(body, str) else body,
             tag=tags if tags is not None else given.get(PropertyName.TAGS),
@@ -122,4 +165,8 @@ class MessageBuilder:
             flag=flag or 0,
             delay_level=delay_level or 0,
             sharding_key=sharding_key if sharding_key is not None else given.get(PropertyName.SHARDING_KEY),
+            delay_ms=delay_ms or 0,
+            deliver_at=deliver_at,
+            queue=None if queue is None else MessageQueue(topic, queue["brokerName"], queue["queueId"]),
+            row_id=row_id,
         )

@@ -50,15 +50,17 @@ class BatchBody(NamedTuple):
 def plain_rows(rows: pa.RecordBatch, topics: pa.Array) -> Flags:
     """Say which rows can be encoded together with others.
 
-    Not those without a body or a topic, those with large bodies, which are compressed one by one, delayed ones, and
-    those with a number or a topic that is to be refused.
+    Not those without a body or a topic, those with large bodies, which are compressed one by one, delayed ones,
+    those that name their queue, and those with a number or a topic that is to be refused.
     """
     body = rows.column("body")
     plain = pc.and_(pc.is_valid(body), pc.is_valid(topics))
     plain = pc.and_(plain, pc.fill_null(pc.less_equal(pc.binary_length(body), COMPRESS_OVER), False))
     found = np.array(plain.to_numpy(zero_copy_only=False))
-    if "delayLevel" in rows.schema.names:
-        found &= _numbers(rows.column("delayLevel")) == 0
+    for name in {"delayLevel", "delayMs"}.intersection(rows.schema.names):
+        found &= _numbers(rows.column(name)) == 0
+    for name in {"deliverAt", "queue"}.intersection(rows.schema.names):
+        found &= rows.column(name).is_null().to_numpy(zero_copy_only=False)
     if "flag" in rows.schema.names:
         flags = _numbers(rows.column("flag"))
         found &= (flags >= -FLAG_LIMIT) & (flags < FLAG_LIMIT)

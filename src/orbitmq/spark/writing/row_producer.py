@@ -90,7 +90,9 @@ class RowProducer(Producer):
 
     async def _send_each(self, rows: pa.RecordBatch) -> None:
         for message in self._builder.messages(rows):
-            (await self.send_soon(message)).add_done_callback(self._note)
+            if message.queue is not None:
+                message.check_queue(await self.queues(message.topic))
+            (await self.send_soon(message, queue=message.queue)).add_done_callback(self._note)
             if self._builder.count % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)  # lets requests leave and answers in while rows are made into messages
 

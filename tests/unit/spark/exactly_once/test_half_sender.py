@@ -134,6 +134,26 @@ def test_a_message_that_is_not_stored_as_promised_fails_the_task(fake, options, 
         send(options, {"body": [b"a"]})
 
 
+def test_a_row_goes_to_the_queue_that_it_names(options):
+    named = [{"brokerName": "fake", "queueId": 1}] * 3
+    prepared = send(options, {"body": [b"a", b"b", b"c"], "queue": named, "shardingKey": ["a", "b", "c"]})
+
+    assert {queue.queue_id: part.count for queue, part in prepared.filled.items()} == {1: 3}
+    with pytest.raises(InvalidArgument, match=r"queue: 'fake/2'.*fake/0, fake/1; row q/7/1"):
+        send(options, {"body": [b"a", b"b"], "queue": [named[0], {"brokerName": "fake", "queueId": 2}]})
+
+
+def test_a_row_stays_with_its_queue_while_its_broker_fails(fake, options, monkeypatch):
+    named = {"brokerName": "fake", "queueId": 1}
+    fake.send_faults.append(ResponseCode.SYSTEM_ERROR)
+    clock = FakeTime(asleep=lambda: fake.queues.pop(("orders", 1)))  # the route without the broker
+    monkeypatch.setattr(half_sender, "time", clock)
+    prepared = send(options, {"body": [b"a"], "queue": [named]})
+
+    assert {queue.queue_id: part.count for queue, part in prepared.filled.items()} == {1: 1}
+    assert prepared.unverified == ((0, 0),)
+
+
 def test_rows_for_a_later_time_are_refused(options):
     with pytest.raises(InvalidArgument, match="delayLevel"):
         send(options, {"body": [b"a"], "delayLevel": [3]})

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from orbitmq.errors import ConfigError, InvalidArgument
+from orbitmq.model.message import DELAY_MS_MAX
+from orbitmq.model.route import MessageQueue
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.schema import COLUMN_NAMES, PROPERTIES, spark_schema
-from orbitmq.spark.writing.messages import ROW_ID, MessageBuilder, check_columns
+from orbitmq.spark.writing.messages import COLUMNS, KAFKA_COLUMNS, ROW_ID, MessageBuilder, check_columns
 
 OPTIONS = WriteOptions(name_servers=("h:1",), topic="orders")
 
@@ -89,6 +92,8 @@ def test_a_row_with_a_null_is_named(columns, missing):
         ("delayLevel", 19, "0 to 18"),
         ("delayLevel", -1, "0 to 18"),
         ("delayLevel", 2**40, "0 to 18"),
+        ("delayMs", -1, f"0 to {DELAY_MS_MAX}"),
+        ("delayMs", DELAY_MS_MAX + 1, f"0 to {DELAY_MS_MAX}"),
     ],
 )
 def test_numbers_that_no_broker_knows_are_refused_with_their_limit_and_row(name, value, limit):
@@ -111,6 +116,61 @@ def test_brokers_may_have_more_delay_levels():
         messages({"body": [b"x"], "delayLevel": [100]}, options)
 
 
+LATER = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def test_a_row_may_name_its_queue_and_its_time():
+    queue = {"brokerName": "a", "queueId": 7}
+    found = messages(
+        {"body": [b"x"] * 3, "queue": [queue, None, None], "deliverAt": [None, LATER, None], "delayMs": [0, 0, 9]}
+    )
+
+    assert [message.queue for message in found] == [MessageQueue("orders", "a", 7), None, None]
+    assert [message.deliver_at for message in found] == [None, LATER, None]
+    assert [message.delay_ms for message in found] == [0, 0, 9]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"delayLevel": [1], "delayMs": [1]},
+        {"delayLevel": [1], "deliverAt": [LATER]},
+        {"delayMs": [1], "deliverAt": [LATER]},
+    ],
+    ids=" ".join,
+)
+def test_a_row_has_one_time(named):
+    with pytest.raises(InvalidArgument, match="one of delayLevel, delayMs and deliverAt; row query/7/0/0"):
+        messages({"body": [b"x"]} | named)
+
+
+@pytest.mark.parametrize("named", [{"delayLevel": [1]}, {"delayMs": [1]}, {"deliverAt": [LATER]}], ids=" ".join)
+def test_a_transaction_has_no_time(named):
+    (name,) = named
+    once = replace(OPTIONS, exactly_once=True)
+
+    messages({"body": [b"x"]} | {name: pa.array([None], pa.array(named[name]).type)}, once)
+    with pytest.raises(InvalidArgument, match=f"{name}.*none with exactly-once.*row query/7/0/0"):
+        messages({"body": [b"x"]} | named, once)
+
+
+@pytest.mark.parametrize("queue", [{"brokerName": None, "queueId": 0}, {"brokerName": "a", "queueId": None}])
+def test_half_a_queue_is_refused(queue):
+    fields = pa.struct([("brokerName", pa.string()), ("queueId", pa.int32())])
+
+    with pytest.raises(InvalidArgument, match=r"queue.*a brokerName and a queueId.*row query/7/0/0"):
+        messages({"body": [b"x"], "queue": pa.array([queue], fields)})
+
+
+@pytest.mark.parametrize(("columns", "kept"), [({}, {"TIMER_DELIVER_MS": "5"}), ({"delayMs": [1]}, {})])
+def test_the_time_of_a_copy_is_that_of_its_columns(columns, kept):
+    properties = pa.array([[("TIMER_DELIVER_MS", "5")]], PROPERTIES)
+    options = replace(OPTIONS, row_ids=False)
+
+    (message,) = messages({"body": [b"x"], "properties": properties} | columns, options)
+    assert message.properties == kept
+
+
 def test_what_was_read_may_be_written():
     check_columns(spark_schema(COLUMN_NAMES), WriteOptions(name_servers=("h:1",)))
 
@@ -122,11 +182,19 @@ def test_what_was_read_may_be_written():
         (schema(tags=StringType()), "body"),
         (schema(body=IntegerType()), "binary or string"),
         (schema(body=BinaryType(), delayLevel=StringType()), "delayLevel"),
+        (schema(body=BinaryType(), queue=IntegerType()), "queue of type struct<brokerName:string,queueId:int>"),
+        (schema(value=BinaryType()), "body in place of Kafka's"),
+        (schema(body=BinaryType(), partition=IntegerType()), "queue in place of Kafka's"),
     ],
 )
 def test_columns_that_make_no_message_are_named(found, told):
     with pytest.raises(ConfigError, match=told):
         check_columns(found, OPTIONS)
+
+
+def test_what_stands_for_a_column_of_kafkas_connector_is_a_column():
+    assert {name for names in KAFKA_COLUMNS.values() for name in names.split(" or ")} <= COLUMNS.keys()
+    assert not KAFKA_COLUMNS.keys() & (COLUMNS.keys() | set(COLUMN_NAMES))
 
 
 def test_a_topic_comes_from_a_column_or_an_option():

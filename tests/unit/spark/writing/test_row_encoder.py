@@ -161,6 +161,10 @@ def test_text_that_is_no_utf_8_is_not_encoded_with_others():
         ({"body": b"x" * (COMPRESS_OVER + 1)}, False),
         ({"delayLevel": 0}, True),
         ({"delayLevel": 3}, False),
+        ({"delayMs": 0}, True),
+        ({"delayMs": -1}, False),
+        ({"deliverAt": 0}, False),
+        ({"queue": {"brokerName": "a", "queueId": 0}}, False),
         ({"flag": 2**31 - 1}, True),
         ({"flag": 2**31}, False),
         ({"flag": -(2**31)}, True),
@@ -174,8 +178,13 @@ def test_text_that_is_no_utf_8_is_not_encoded_with_others():
     ),
 )
 def test_rows_out_of_the_ordinary_are_found(row, is_plain):
-    usual = {"body": b"x", "delayLevel": None, "flag": None, "topic": "bills"}
-    batch = table([usual, usual | row, usual], delayLevel=pa.int64(), topic=pa.string())
+    named = dict.fromkeys(("delayLevel", "flag", "delayMs", "deliverAt", "queue"))
+    usual = {"body": b"x", "topic": "bills", **named}
+    kinds = {
+        "deliverAt": pa.timestamp("us", "UTC"),
+        "queue": pa.struct([("brokerName", pa.string()), ("queueId", pa.int32())]),
+    }
+    batch = table([usual, usual | row, usual], delayLevel=pa.int64(), topic=pa.string(), delayMs=pa.int64(), **kinds)
     topics = pa.array([each or "orders" for each in batch.column("topic").to_pylist()])
 
     assert plain_rows(batch, topics).tolist() == [True, is_plain, True]

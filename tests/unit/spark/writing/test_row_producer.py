@@ -10,7 +10,7 @@ import pytest
 
 from orbitmq.client.send.queue_selector import choose_by_key
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import SendFailed
+from orbitmq.errors import InvalidArgument, SendFailed
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.loop import run
 from orbitmq.spark.options import WriteOptions
@@ -94,6 +94,26 @@ def test_rows_that_may_not_travel_together_go_between_the_others(fake):
     assert [type(header) for header in requests].count(SendMessageV2) == 1
     (delayed,) = [int(body) for _, body, properties in fake.sent if "DELAY" in properties]
     assert delayed == 100
+
+
+def test_a_row_goes_to_the_queue_that_it_names_in_order_whatever_its_key(fake):
+    named = [{"brokerName": "fake", "queueId": number % 3} for number in range(300)]
+    send(fake, {"body": bodies(300), "queue": named, "shardingKey": ["a"] * 300})
+
+    rows_of = defaultdict(list)
+    for queue_id, (_, body, _) in zip(fake.sent_queue_ids, fake.sent, strict=True):
+        rows_of[queue_id].append(int(body))
+    assert rows_of == {queue_id: list(range(queue_id, 300, 3)) for queue_id in range(3)}
+
+
+@pytest.mark.parametrize("found", [("fake", 4), ("fake", -1), ("other", 0)])
+def test_a_queue_that_the_topic_does_not_have_is_refused_with_those_it_has(fake, found):
+    queue = dict(zip(("brokerName", "queueId"), found, strict=True))
+
+    with pytest.raises(
+        InvalidArgument, match=f"queue: '{found[0]}/{found[1]}'.*fake/0, fake/1, fake/2, fake/3; row q/1"
+    ):
+        send(fake, {"body": bodies(2), "queue": [None, queue]})
 
 
 def test_rows_of_which_one_needs_a_look_of_its_own_all_get_one(fake):
