@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.test_tutorial import BLOCK, Folder
+from e2e.page_steps import BLOCK, Folder
 from orbitmq.spark.given_options import ALIASES, KAFKA_OPTIONS
 from orbitmq.spark.options import READ_OPTIONS, WRITE_OPTIONS
 from orbitmq.spark.schema import COLUMN_NAMES
