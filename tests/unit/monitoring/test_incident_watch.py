@@ -9,8 +9,10 @@ from typing import NamedTuple
 import pytest
 
 from orbitmq import Message
+from orbitmq.admin.client import AdminClient
 from orbitmq.client.producer import Producer
 from orbitmq.errors import ClientError, ConfigError
+from orbitmq.model.topic import TopicConfig
 from orbitmq.monitoring import incident_watch as module
 from orbitmq.monitoring.alerts import Alert
 from orbitmq.monitoring.incident_watch import IncidentWatch, look_at
@@ -50,6 +52,8 @@ def alerts(monkeypatch):
 
 async def watch_of(cluster, told=None):
     """Return a watch whose topic has a message that is no notice."""
+    async with AdminClient(cluster.name_servers) as admin:
+        await admin.create_topic(TopicConfig(topic=cluster.topic))
     async with Producer("tests", cluster.name_servers) as producer:
         await producer.send(Message(cluster.topic, b"hello"))
     return IncidentWatch(
@@ -135,8 +139,10 @@ async def test_a_look_that_has_begun_is_finished_when_the_watch_is_ended(cluster
 
     monkeypatch.setattr(Producer, "send", send_later)
     running = asyncio.create_task(watch.run(60.0))
-    await begun.wait()
+    waiting = asyncio.create_task(begun.wait())
+    await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
     running.cancel()
+    waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert watch.looks == 1

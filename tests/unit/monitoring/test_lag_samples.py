@@ -25,7 +25,7 @@ QUEUE, OTHER = MessageQueue("t", "a", 0), MessageQueue("t", "a", 1)
 
 
 def value(at_ms, lag, queue=0):
-    return QueueValue(at_ms, "a", queue, None if lag is None else 0, lag, lag)
+    return QueueValue(at_ms, "a", queue, None, 7, None) if lag is None else QueueValue(at_ms, "a", queue, 0, lag, lag)
 
 
 def test_a_lag_is_known_where_both_ends_are():
