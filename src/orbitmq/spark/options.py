@@ -103,6 +103,7 @@ WRITE_OPTIONS = (
     "delivery",
     "runId",
     "markerTopic",
+    "markerBroker",
     "commitTimeoutMs",
 )
 
@@ -166,8 +167,9 @@ class WriteOptions:
     """The options of a write.
 
     `topic` is for rows that name none; `row_ids` adds the property that makes repeats recognisable; rows with a
-    higher `delayLevel` than `delay_level_max` are refused. `run_id`, `marker_topic` and
-    `commit_timeout_ms` are for `exactly_once`; `run_id` names a batch over all runs of its program.
+    higher `delayLevel` than `delay_level_max` are refused. `run_id`, `marker_topic`, `marker_broker` and
+    `commit_timeout_ms` are for `exactly_once`; `run_id` names a batch over all runs of its program. A marker topic that
+    is missing is created on `marker_broker`, if that is named.
     """
 
     name_servers: tuple[str, ...]
@@ -183,6 +185,7 @@ class WriteOptions:
     exactly_once: bool = False
     run_id: str | None = None
     marker_topic: str = DEFAULT_MARKER_TOPIC
+    marker_broker: str | None = None
     commit_timeout_ms: int = 600_000
 
 
@@ -271,6 +274,7 @@ def parse_write_options(options: Mapping[str, str], *, streaming: bool | None = 
         exactly_once=exactly_once,
         run_id=_parse_run_id(given, exactly_once, streaming),
         marker_topic=_checked_topic("markerTopic", given.get("markerTopic") or DEFAULT_MARKER_TOPIC),
+        marker_broker=given.get("markerBroker"),
         commit_timeout_ms=given.number("commitTimeoutMs", WriteOptions.commit_timeout_ms, 1, INT32_MAX),
     )
 
@@ -281,7 +285,7 @@ def _parse_delivery(given: GivenOptions) -> bool:
     exactly_once = value == EXACTLY_ONCE
     if not exactly_once and value != AT_LEAST_ONCE:
         raise ConfigError("delivery", value, f"{AT_LEAST_ONCE} or {EXACTLY_ONCE}")
-    for name in ("markerTopic", "commitTimeoutMs"):
+    for name in ("markerTopic", "markerBroker", "commitTimeoutMs"):
         if name in given and not exactly_once:
             raise ConfigError(name, given[name], f"delivery {EXACTLY_ONCE}")
     return exactly_once

@@ -327,9 +327,10 @@ def test_exactly_once_has_a_group_and_a_marker_topic_of_its_own():
 
 def test_the_options_of_exactly_once_can_be_chosen():
     given = {"delivery": "exactly-once", "markerTopic": "m", "commitTimeoutMs": "7", "group": "g", "rowIds": "true"}
-    found = parse_write_options({"nameServer": "h:1", **given})
+    found = parse_write_options({"nameServer": "h:1", "markerBroker": "a", **given})
 
     assert (found.marker_topic, found.commit_timeout_ms, found.group, found.row_ids) == ("m", 7, "g", True)
+    assert found.marker_broker == "a"
 
 
 @pytest.mark.parametrize(
@@ -337,6 +338,7 @@ def test_the_options_of_exactly_once_can_be_chosen():
     [
         ({"delivery": "exactly_once"}, "delivery.*exactly-once"),
         ({"markerTopic": "m"}, "markerTopic.*exactly-once"),
+        ({"markerBroker": "a"}, "markerBroker.*exactly-once"),
         ({"commitTimeoutMs": "7"}, "commitTimeoutMs.*exactly-once"),
         ({"delivery": "exactly-once", "markerTopic": "a b"}, "markerTopic"),
         ({"delivery": "exactly-once", "commitTimeoutMs": "0"}, "commitTimeoutMs"),

@@ -26,6 +26,7 @@ from orbitmq.client.send.request import (
 from orbitmq.client.send.result import SendStatus, decode_results
 from orbitmq.client.session.client_id import unique_key_seed
 from orbitmq.clock import now_ms
+from orbitmq.codes import ResponseCode
 from orbitmq.errors import (
     ClientError,
     ConnectionFailed,
@@ -56,6 +57,7 @@ when the connection breaks."""
 UNVERIFIED_MAX = 10_000
 """Ranges of doubted messages that a task may name; a marker would grow too large with more, and the task fails."""
 BACKOFF_MS = 200
+_NEEDS = "; exactly-once needs rejectTransactionMessage=false and, with access control, the role writer"
 
 
 class _Waiting(NamedTuple):
@@ -218,7 +220,8 @@ class HalfSender:
         now_s = time.monotonic()
         self._failing_since_s = self._failing_since_s or now_s
         if now_s - self._failing_since_s > self._options.broker_timeout_ms / 1000:
-            raise SendFailed(f"a row was not sent: {error}", [error]) from error
+            is_refused = isinstance(error, RemoteRefused) and error.code == ResponseCode.NO_PERMISSION
+            raise SendFailed(f"a row was not sent: {error}{_NEEDS if is_refused else ''}", [error]) from error
         log.warning("%s, trying again", error)
         self._failed.add(broker_name)
         self._queues.clear()

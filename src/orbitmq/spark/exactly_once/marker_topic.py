@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 from orbitmq.client.blocking.producers import BlockingProducer
 from orbitmq.client.send.result import SendStatus
-from orbitmq.errors import ConfigError, RouteNotFound, SendFailed
+from orbitmq.errors import ConfigError, InvalidArgument, RemoteRefused, RouteNotFound, SendFailed
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import TopicConfig
+from orbitmq.net.loop import run
 from orbitmq.spark.exactly_once.commit_markers import CommitMarker, Entry, format_entry, parse_entry
 from orbitmq.spark.offsets import Earliest
 from orbitmq.spark.options import ReadOptions, WriteOptions
@@ -108,12 +110,32 @@ class MarkerTopic:
         topic = self._options.marker_topic
         advice = f"one queue on one broker: orbitmq topic create {topic} --broker BROKER --queues 1"
         try:
-            queues = client.queues([topic])
-        except RouteNotFound as error:
-            raise RouteNotFound(f"{error}. The markers of exactly-once delivery need a topic with {advice}") from error
+            try:
+                queues = client.queues([topic])
+            except RouteNotFound:
+                if self._options.marker_broker is None:
+                    raise
+                run(self._create(self._options.marker_broker))
+                queues = client.queues([topic])
+        except (RouteNotFound, RemoteRefused) as error:
+            needs = f"The markers of exactly-once delivery need a topic with {advice}"
+            how = "or the option markerBroker, and a user with the role admin: then it is created on that broker"
+            raise RouteNotFound(f"{error}. {needs}; {how}") from error
         if len(queues) != 1:
             raise ConfigError("markerTopic", f"{topic}, which has {len(queues)} queues", advice)
         return next(iter(queues.items()))
+
+    async def _create(self, broker: str) -> None:
+        """Create the topic on a broker that is named: on any other, markers of a broker that is away would be missed."""
+        from orbitmq.admin.client import AdminClient
+
+        config = TopicConfig(topic=self._options.marker_topic, read_queue_count=1, write_queue_count=1)
+        security = read_security(self._options.security_file)._asdict()
+        async with AdminClient(self._options.name_servers, **security) as admin:
+            try:
+                await admin.create_topic(config, broker=broker)
+            except InvalidArgument as error:
+                raise ConfigError("markerBroker", broker, error.allowed) from error
 
 
 def read_options(options: WriteOptions, topic: str) -> ReadOptions:

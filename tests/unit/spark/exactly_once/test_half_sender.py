@@ -17,6 +17,8 @@ from orbitmq.spark.exactly_once.commit_markers import parse_attempt_id
 from orbitmq.spark.exactly_once.half_sender import HalfSender
 from orbitmq.spark.exactly_once.prepared import Prepared, PreparedTopic
 from orbitmq.spark.options import WriteOptions
+from orbitmq.testing import LocalCluster
+from unit.spark.exactly_once.topics import create
 from unit.spark.fake_time import FakeTime
 
 
@@ -132,6 +134,16 @@ def test_a_message_that_is_not_stored_as_promised_fails_the_task(fake, options, 
 
     with pytest.raises(SendFailed, match="fake answered"):
         send(options, {"body": [b"a"]})
+
+
+@pytest.mark.real
+def test_a_broker_that_refuses_transactions_is_told_with_the_setting():
+    with LocalCluster.running(settings={"reject_transaction_message": True}) as cluster:
+        create(cluster.name_servers, "orders", 1)
+        given = WriteOptions(name_servers=(cluster.name_servers,), topic="orders", exactly_once=True, row_ids=False)
+        options = replace(given, broker_timeout_ms=300)
+        with pytest.raises(SendFailed, match=r"answered code 16.*rejectTransactionMessage=false.*the role writer"):
+            send(options, {"body": [b"a"]})
 
 
 def test_a_row_goes_to_the_queue_that_it_names(options):
