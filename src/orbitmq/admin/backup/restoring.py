@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from orbitmq.admin.backup.broker_calls import BrokerCalls, Master, masters_of, own_topics
+from orbitmq.admin.backup.broker_calls import BrokerCalls, Master, is_silent, masters_of, own_topics
 from orbitmq.admin.backup.directory import check_file, read_file, read_manifest, read_records
 from orbitmq.admin.backup.manifest import FileKind, Manifest, QueueFile, encode_manifest
 from orbitmq.admin.backup.messages import is_same_message, send_header
@@ -128,6 +128,8 @@ class Restoring:
         self._done = 0
         self._total = 0
         self._problems: list[str] = []
+        self._lost: set[str] = set()
+        """Brokers that gave no answer: they are not asked for each further queue."""
 
     async def plan(self) -> RestorePlan:
         """Check the files and the cluster; return what a restore would do, and change nothing.
@@ -184,7 +186,7 @@ class Restoring:
             await self._close_topics(plan)
             offset_count = await self._set_offsets(plan.offsets)
         await self._save()
-        queues = [await self._verify(step) for step in plan.queues] if sent else []
+        queues = await self._verify_all(plan.queues) if sent else []
         self._problems += [
             f"queue {one.queue_id} of {one.topic} on {one.broker}: {one.problem}" for one in queues if one.problem
         ]
@@ -305,13 +307,15 @@ class Restoring:
 
         async def send(step: QueueStep) -> None:
             async with permits:
+                if step.broker in self._lost:
+                    return
                 try:
                     await self._send_queue(step)
                 except ClientError as error:
-                    self._problems.append(
-                        f"queue {step.file.queue_id} of {step.file.topic} on {step.broker}: {error}; "
-                        "go on with --resume"
-                    )
+                    if is_silent(error):
+                        self._lost.add(step.broker)
+                    where = f"queue {step.file.queue_id} of {step.file.topic} on {step.broker}"
+                    self._problems.append(f"{where}: {error}; go on with --resume")
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -408,6 +412,15 @@ class Restoring:
                 self._problems.append(f"the group {step.group} has no offset in {where}: {error}")
         return count
 
+    async def _verify_all(self, steps: tuple[QueueStep, ...]) -> list[Restored]:
+        permits = asyncio.Semaphore(QUEUES_AT_A_TIME)
+
+        async def verify(step: QueueStep) -> Restored:
+            async with permits:
+                return await self._verify(step)
+
+        return list(await asyncio.gather(*map(verify, steps)))
+
     async def _verify(self, step: QueueStep) -> Restored:
         """Compare a queue with its file; brokers show messages a moment after they have stored them."""
         file, offsets = step.file, self._state.queues[_queue(step)].offsets
@@ -416,7 +429,7 @@ class Restoring:
         end: int | None = None
         problem = None
         try:
-            while True:
+            while step.broker not in self._lost:
                 end = (await self._calls.bounds(self._addresses[step.broker], file.topic, file.queue_id)).end
                 if end >= offsets.next_new or loop.time() >= deadline:
                     break

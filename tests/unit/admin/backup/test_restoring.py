@@ -19,13 +19,16 @@ from orbitmq.admin.backup.restoring import Restoring
 from orbitmq.admin.backup.saving import BackupOptions, Saving
 from orbitmq.admin.groups import ResetTo
 from orbitmq.admin.topics import TopicChange
-from orbitmq.errors import ConfigError, RemoteRefused, StoreError
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ConfigError, ConnectionFailed, RemoteRefused, StoreError
 from orbitmq.model.access import AccessDecision, AccessRule, Action, Resource, ResourceType, User
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.access import UserChange
 from orbitmq.wire.bodies.groups import GroupConfig
+from orbitmq.wire.command import Command
+from orbitmq.wire.headers import SendMessageV2
 from orbitmq.wire.signature import Credentials
 
 pytestmark = pytest.mark.real
@@ -263,3 +266,46 @@ async def test_a_topic_that_is_only_read_has_its_messages_and_is_only_read_again
         assert await bodies(cluster) == [b"0", b"1", b"2"]
         async with AdminClient(cluster.name_servers) as admin:
             assert (await admin.topic_configs("orders"))["broker-a"].perm == 4
+
+
+async def test_a_broker_that_stops_answering_is_named_and_the_rest_is_sent_later(tmp_path):
+    class Tired(BrokerCalls):
+        count = 0
+
+        async def send(self, address, header, body=b""):
+            if isinstance(header, SendMessageV2):
+                self.count += 1
+                if self.count > 5:
+                    raise ConnectionFailed(f"cannot connect to {address}")
+            return await super().send(address, header, body)
+
+    await back_up(tmp_path / "b", 10, committed=7)
+    async with LocalCluster() as cluster:
+        path = tmp_path / "progress"
+        async with Tired(cluster.name_servers) as calls:
+            report = await Restoring(calls, tmp_path / "b", RestoreOptions(), path).run()
+        assert report.problems == (
+            f"queue 0 of orders on broker-a: cannot connect to {cluster.brokers['broker-a']}; go on with --resume",
+            "queue 0 of orders on broker-a: 5 of 10 messages are sent",
+        )
+        assert (report.offset_count, report.queues[0].sent) == (0, 5)
+        async with BrokerCalls(cluster.name_servers) as awake:
+            report = await Restoring(awake, tmp_path / "b", RestoreOptions(), path, is_resumed=True).run()
+        assert (report.problems, await lag(cluster), len(await bodies(cluster))) == ((), 3, 10)
+
+
+async def test_a_busy_broker_is_asked_again_and_one_that_refuses_is_not(tmp_path, monkeypatch):
+    class Refusing(BrokerCalls):
+        codes = [ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_BUSY, 0, ResponseCode.MESSAGE_ILLEGAL]
+
+        async def send(self, address, header, body=b""):
+            if isinstance(header, SendMessageV2) and (code := self.codes.pop(0)):
+                return Command(code=code, remark="no")
+            return await super().send(address, header, body)
+
+    monkeypatch.setattr("orbitmq.admin.backup.restoring._BUSY_PAUSE_S", 0)
+    await back_up(tmp_path / "b", 3)
+    async with LocalCluster() as cluster, Refusing(cluster.name_servers) as calls:
+        report = await Restoring(calls, tmp_path / "b", RestoreOptions(), tmp_path / "progress").run()
+        assert "answered code 13: no" in report.problems[0]
+        assert await bodies(cluster) == [b"0"]
