@@ -12,11 +12,11 @@ from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
 from orbitmq.admin.access import AccessClient, acl_of
 from orbitmq.admin.backup.broker_calls import BrokerCalls
-from orbitmq.admin.backup.plan import RestoreOptions
 from orbitmq.admin.backup.progress import PROGRESS_NAME, save_progress
 from orbitmq.admin.backup.records import parse_message
 from orbitmq.admin.backup.restoring import Restoring
 from orbitmq.admin.backup.saving import BackupOptions, Saving
+from orbitmq.admin.backup.steps import RestoreOptions
 from orbitmq.admin.groups import ResetTo
 from orbitmq.admin.topics import TopicChange
 from orbitmq.codes import ResponseCode
@@ -109,7 +109,7 @@ async def test_a_stopped_restore_goes_on_without_doubling_messages(tmp_path, mon
                     saves.append(args)
                     save_progress(*args)
 
-            monkeypatch.setattr("orbitmq.admin.backup.restoring.save_progress", save_first)
+            monkeypatch.setattr("orbitmq.admin.backup.sending.save_progress", save_first)
         with pytest.raises(Stopped):
             await restore(cluster, tmp_path / "b", progress=stop_at(20))
         monkeypatch.undo()
@@ -133,7 +133,7 @@ async def test_a_killed_restore_goes_on_without_doubling_messages(tmp_path):
 
         async with BrokerCalls(cluster.name_servers) as calls:
             end = 0
-            while end <= 100:
+            while end <= 100 and process.returncode is None:
                 with suppress(RemoteRefused):  # the topic is not there yet
                     end = (await calls.bounds(cluster.brokers["broker-a"], "orders", 0)).end
                 await asyncio.sleep(0.01)
@@ -303,7 +303,7 @@ async def test_a_busy_broker_is_asked_again_and_one_that_refuses_is_not(tmp_path
                 return Command(code=code, remark="no")
             return await super().send(address, header, body)
 
-    monkeypatch.setattr("orbitmq.admin.backup.restoring._BUSY_PAUSE_S", 0)
+    monkeypatch.setattr("orbitmq.admin.backup.sending._BUSY_PAUSE_S", 0)
     await back_up(tmp_path / "b", 3)
     async with LocalCluster() as cluster, Refusing(cluster.name_servers) as calls:
         report = await Restoring(calls, tmp_path / "b", RestoreOptions(), tmp_path / "progress").run()
