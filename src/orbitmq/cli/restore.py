@@ -14,8 +14,8 @@ from orbitmq.cli.terminal.output import Format, Row, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
-    from orbitmq.admin.backup.plan import RestorePlan
     from orbitmq.admin.backup.restoring import RestoreReport
+    from orbitmq.admin.backup.steps import RestorePlan
 
 _PLAN_COLUMNS = ("broker", "kind", "name", "action", "detail")
 _QUEUE_COLUMNS = ("broker", "topic", "queue_id", "saved", "sent", "end", "problem")
@@ -52,9 +52,10 @@ async def restore(
     Exit code 1 when a part could not be restored, or a queue that would be filled has messages.
     """
     from orbitmq.admin.backup.broker_calls import BrokerCalls
-    from orbitmq.admin.backup.plan import RestoreOptions, parse_broker_map
+    from orbitmq.admin.backup.plan import parse_broker_map
     from orbitmq.admin.backup.progress import PROGRESS_NAME
     from orbitmq.admin.backup.restoring import RestoreReport, Restoring
+    from orbitmq.admin.backup.steps import RestoreOptions
     from orbitmq.cli.terminal.progress import show_counts
 
     options = RestoreOptions(

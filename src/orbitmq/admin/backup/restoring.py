@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import aclosing
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from hashlib import sha256
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from orbitmq.admin.backup.broker_calls import BrokerCalls, Master, masters_of, own_topics
-from orbitmq.admin.backup.directory import check_file, read_file, read_manifest, read_records
+from orbitmq.admin.backup.directory import check_file, read_file, read_manifest
 from orbitmq.admin.backup.manifest import FileKind, Manifest, QueueFile, encode_manifest
-from orbitmq.admin.backup.messages import is_same_message, send_header
 from orbitmq.admin.backup.offset_map import OffsetMap
-from orbitmq.admin.backup.plan import (
+from orbitmq.admin.backup.plan import is_closed, make_plan, map_brokers, opened, topic_to_create
+from orbitmq.admin.backup.progress import (
+    QueueProgress,
+    RestoreProgress,
+    forget_progress,
+    load_progress,
+)
+from orbitmq.admin.backup.selection import is_selected
+from orbitmq.admin.backup.sending import QUEUES_AT_A_TIME, Sending, queue_of
+from orbitmq.admin.backup.steps import (
     NO_ACCESS,
     Action,
     OffsetStep,
@@ -25,48 +31,22 @@ from orbitmq.admin.backup.plan import (
     RestoreOptions,
     RestorePlan,
     Target,
-    is_closed,
-    make_plan,
-    map_brokers,
-    opened,
-    topic_to_create,
 )
-from orbitmq.admin.backup.progress import (
-    QueueProgress,
-    RestoreProgress,
-    encode_progress,
-    forget_progress,
-    load_progress,
-    save_progress,
-)
-from orbitmq.admin.backup.records import parse_message
-from orbitmq.admin.backup.selection import is_selected
 from orbitmq.admin.backup.tables import AccessTables, BrokerTables, decode_access, decode_tables
 from orbitmq.admin.topics import create_header
-from orbitmq.client.send.result import is_stored
-from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, ConfigError, HeaderError, RemoteRefused, StoreError
+from orbitmq.errors import ClientError, ConfigError, HeaderError, StoreError
 from orbitmq.files import write_aside
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.bodies.access import UserChange, encode_acl, encode_user_change
 from orbitmq.wire.bodies.groups import encode_group_config
-from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
     CreateAcl,
     CreateUser,
-    SendResponse,
     UpdateConsumerOffset,
     UpdateSubscriptionGroup,
     UpdateUser,
 )
-from orbitmq.wire.messages.record import Record
 
-QUEUES_AT_A_TIME = 16
-SAVE_EVERY_S = 1.0
-_RECORDS_AT_A_TIME = 256
-_BUSY = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE)
-_BUSY_ATTEMPTS = 8
-_BUSY_PAUSE_S = 0.1
 _POLL_S = 0.05
 
 
@@ -123,10 +103,6 @@ class Restoring:
         self._addresses: dict[str, str] = {}
         self._before: dict[str, Target] = {}
         self._state = RestoreProgress("", {}, {})
-        self._saved_at = 0.0
-        self._saving = asyncio.Lock()
-        self._done = 0
-        self._total = 0
         self._problems: list[str] = []
 
     async def plan(self) -> RestorePlan:
@@ -160,7 +136,7 @@ class Restoring:
         plan = make_plan(manifest, tables, access, brokers, self._before, self._options, resumed)
         queues = {}
         for step in plan.queues:
-            queue = _queue(step)
+            queue = queue_of(step)
             fresh = QueueProgress(step.was_empty, OffsetMap(step.base))
             queues[queue] = started.queues.get(queue, fresh) if started is not None else fresh
         self._state = RestoreProgress(identity, brokers, queues)
@@ -175,16 +151,24 @@ class Restoring:
         plan = await self.plan()
         if plan.refusals:
             return RestoreReport(plan, problems=plan.refusals)
-        await self._save()
+        sending = Sending(
+            self._calls,
+            self._directory,
+            self._path,
+            self._addresses,
+            self._state,
+            is_resumed=self._is_resumed,
+            progress=self._progress,
+        )
+        await sending.save()
         self.has_begun = True
         await self._make(plan)
-        sent = await self._send(plan)
+        self._problems += await sending.send_all(plan.queues)
         offset_count = 0
         if not self._problems:
             await self._close_topics(plan)
             offset_count = await self._set_offsets(plan.offsets)
-        await self._save()
-        queues = [await self._verify(step) for step in plan.queues] if sent else []
+        queues = await self._verify_all(plan.queues, sending.lost)
         self._problems += [
             f"queue {one.queue_id} of {one.topic} on {one.broker}: {one.problem}" for one in queues if one.problem
         ]
@@ -298,100 +282,6 @@ class Restoring:
                     header = create_header(replace(step.config, attributes={}))
                     await self._calls.ask(self._addresses[step.broker], header)
 
-    async def _send(self, plan: RestorePlan) -> bool:
-        self._total = sum(step.file.count for step in plan.queues)
-        self._done = sum(found.offsets.count for found in self._state.queues.values())
-        permits = asyncio.Semaphore(QUEUES_AT_A_TIME)
-
-        async def send(step: QueueStep) -> None:
-            async with permits:
-                try:
-                    await self._send_queue(step)
-                except ClientError as error:
-                    self._problems.append(
-                        f"queue {step.file.queue_id} of {step.file.topic} on {step.broker}: {error}; "
-                        "go on with --resume"
-                    )
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                for step in plan.queues:
-                    group.create_task(send(step))
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-        finally:
-            await self._save()
-        return bool(plan.queues)
-
-    async def _send_queue(self, step: QueueStep) -> None:
-        offsets = self._state.queues[_queue(step)].offsets
-        async with aclosing(self._missing(step, offsets)) as records:
-            async for record in records:
-                offsets.add(record.queue_offset, await self._send_one(step, record))
-                self._done += 1
-                self._progress(self._done, self._total)
-                if asyncio.get_running_loop().time() >= self._saved_at + SAVE_EVERY_S:
-                    await self._save()
-
-    async def _missing(self, step: QueueStep, offsets: OffsetMap) -> AsyncGenerator[Record, None]:
-        """Yield the records that are not in the target queue yet."""
-        records = read_records(self._directory, step.file)
-        first = offsets.next_old
-        stored: AsyncIterator[Record] | None = self._stored(step, offsets.next_new) if self._is_resumed else None
-        try:
-            while part := await _take(records):
-                for record in part:
-                    if record.queue_offset < first:
-                        continue
-                    if stored is not None:
-                        found = await _find(stored, record)
-                        if found is not None:
-                            offsets.add(record.queue_offset, found)
-                            continue
-                        stored = None
-                    yield record
-        finally:
-            await asyncio.to_thread(records.close)
-
-    async def _stored(self, step: QueueStep, begin: int) -> AsyncIterator[Record]:
-        """Yield what lies in the target queue from an offset on: a stopped restore may have sent more than it noted."""
-        address, topic, queue_id = self._addresses[step.broker], step.file.topic, step.file.queue_id
-        end = (await self._calls.bounds(address, topic, queue_id)).end
-        while begin < end:
-            pulled = await self._calls.pull(address, topic, queue_id, begin)
-            view = memoryview(pulled.records)
-            while view:
-                record = parse_message(view)
-                view = view[record.size :]
-                yield record
-            begin = max(begin + 1, pulled.next_offset)
-
-    async def _send_one(self, step: QueueStep, record: Record) -> int:
-        """Send a message; return its new queue offset.
-
-        Raises:
-            RemoteRefused: the broker refuses it.
-            ClientError: there is no answer: it may be stored.
-        """
-        address = self._addresses[step.broker]
-        header = send_header(record, step.broker)
-        for attempt in range(_BUSY_ATTEMPTS):
-            answer = await self._calls.send(address, header, bytes(record.body))
-            if answer.code not in _BUSY:
-                break
-            await asyncio.sleep(_BUSY_PAUSE_S * 2**attempt)
-        if not is_stored(answer):
-            raise RemoteRefused(answer.code, answer.remark, address)
-        found = decode_header(SendResponse, answer.ext_fields)
-        if found.queue_id != record.queue_id:
-            raise ClientError(f"the broker put a message into queue {found.queue_id}, not into {record.queue_id}")
-        return found.queue_offset
-
-    async def _save(self) -> None:
-        async with self._saving:
-            self._saved_at = asyncio.get_running_loop().time()
-            await write_aside(save_progress, self._path, encode_progress(self._state))
-
     async def _set_offsets(self, steps: tuple[OffsetStep, ...]) -> int:
         count = 0
         for step in steps:
@@ -408,15 +298,24 @@ class Restoring:
                 self._problems.append(f"the group {step.group} has no offset in {where}: {error}")
         return count
 
-    async def _verify(self, step: QueueStep) -> Restored:
+    async def _verify_all(self, steps: tuple[QueueStep, ...], lost: Collection[str]) -> list[Restored]:
+        permits = asyncio.Semaphore(QUEUES_AT_A_TIME)
+
+        async def verify(step: QueueStep) -> Restored:
+            async with permits:
+                return await self._verify(step, is_lost=step.broker in lost)
+
+        return list(await asyncio.gather(*map(verify, steps)))
+
+    async def _verify(self, step: QueueStep, *, is_lost: bool) -> Restored:
         """Compare a queue with its file; brokers show messages a moment after they have stored them."""
-        file, offsets = step.file, self._state.queues[_queue(step)].offsets
+        file, offsets = step.file, self._state.queues[queue_of(step)].offsets
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._calls.timeout_ms / 1000
         end: int | None = None
         problem = None
         try:
-            while True:
+            while not is_lost:
                 end = (await self._calls.bounds(self._addresses[step.broker], file.topic, file.queue_id)).end
                 if end >= offsets.next_new or loop.time() >= deadline:
                     break
@@ -428,25 +327,3 @@ class Restoring:
         elif end is not None and end < offsets.next_new:
             problem = f"the queue ends at {end}, expected {offsets.next_new}"
         return Restored(step.broker, file.topic, file.queue_id, file.count, offsets.count, end, problem)
-
-
-def _queue(step: QueueStep) -> MessageQueue:
-    return MessageQueue(step.file.topic, step.broker, step.file.queue_id)
-
-
-async def _take(records: Iterator[Record]) -> list[Record]:
-    """Return the next records, read by a thread; a cancelled caller goes on when that has ended: two cannot read."""
-    reading = asyncio.ensure_future(asyncio.to_thread(lambda: list(islice(records, _RECORDS_AT_A_TIME))))
-    try:
-        return await asyncio.shield(reading)
-    except asyncio.CancelledError:
-        await asyncio.wait((reading,))
-        raise
-
-
-async def _find(stored: AsyncIterator[Record], wanted: Record) -> int | None:
-    """Return the offset of the next message that is the wanted one; messages of others are passed over."""
-    async for record in stored:
-        if is_same_message(wanted, record):
-            return record.queue_offset
-    return None

@@ -1,20 +1,7 @@
 import pytest
 
-from orbitmq.admin.backup.plan import (
-    NO_ACCESS,
-    Action,
-    OffsetStep,
-    QueueState,
-    RestoreOptions,
-    Target,
-    TopicStep,
-    is_closed,
-    make_plan,
-    map_brokers,
-    opened,
-    parse_broker_map,
-    topic_to_create,
-)
+from orbitmq.admin.backup.plan import is_closed, make_plan, map_brokers, opened, parse_broker_map, topic_to_create
+from orbitmq.admin.backup.steps import NO_ACCESS, Action, OffsetStep, QueueState, RestoreOptions, Target, TopicStep
 from orbitmq.admin.backup.tables import AccessTables, BrokerTables, GroupTopic
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.access import User

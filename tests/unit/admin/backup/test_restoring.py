@@ -12,20 +12,23 @@ from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
 from orbitmq.admin.access import AccessClient, acl_of
 from orbitmq.admin.backup.broker_calls import BrokerCalls
-from orbitmq.admin.backup.plan import RestoreOptions
 from orbitmq.admin.backup.progress import PROGRESS_NAME, save_progress
 from orbitmq.admin.backup.records import parse_message
 from orbitmq.admin.backup.restoring import Restoring
 from orbitmq.admin.backup.saving import BackupOptions, Saving
+from orbitmq.admin.backup.steps import RestoreOptions
 from orbitmq.admin.groups import ResetTo
 from orbitmq.admin.topics import TopicChange
-from orbitmq.errors import ConfigError, RemoteRefused, StoreError
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ConfigError, ConnectionFailed, RemoteRefused, StoreError
 from orbitmq.model.access import AccessDecision, AccessRule, Action, Resource, ResourceType, User
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.access import UserChange
 from orbitmq.wire.bodies.groups import GroupConfig
+from orbitmq.wire.command import Command
+from orbitmq.wire.headers import SendMessageV2
 from orbitmq.wire.signature import Credentials
 
 pytestmark = pytest.mark.real
@@ -106,7 +109,7 @@ async def test_a_stopped_restore_goes_on_without_doubling_messages(tmp_path, mon
                     saves.append(args)
                     save_progress(*args)
 
-            monkeypatch.setattr("orbitmq.admin.backup.restoring.save_progress", save_first)
+            monkeypatch.setattr("orbitmq.admin.backup.sending.save_progress", save_first)
         with pytest.raises(Stopped):
             await restore(cluster, tmp_path / "b", progress=stop_at(20))
         monkeypatch.undo()
@@ -130,7 +133,7 @@ async def test_a_killed_restore_goes_on_without_doubling_messages(tmp_path):
 
         async with BrokerCalls(cluster.name_servers) as calls:
             end = 0
-            while end <= 100:
+            while end <= 100 and process.returncode is None:
                 with suppress(RemoteRefused):  # the topic is not there yet
                     end = (await calls.bounds(cluster.brokers["broker-a"], "orders", 0)).end
                 await asyncio.sleep(0.01)
@@ -263,3 +266,46 @@ async def test_a_topic_that_is_only_read_has_its_messages_and_is_only_read_again
         assert await bodies(cluster) == [b"0", b"1", b"2"]
         async with AdminClient(cluster.name_servers) as admin:
             assert (await admin.topic_configs("orders"))["broker-a"].perm == 4
+
+
+async def test_a_broker_that_stops_answering_is_named_and_the_rest_is_sent_later(tmp_path):
+    class Tired(BrokerCalls):
+        count = 0
+
+        async def send(self, address, header, body=b""):
+            if isinstance(header, SendMessageV2):
+                self.count += 1
+                if self.count > 5:
+                    raise ConnectionFailed(f"cannot connect to {address}")
+            return await super().send(address, header, body)
+
+    await back_up(tmp_path / "b", 10, committed=7)
+    async with LocalCluster() as cluster:
+        path = tmp_path / "progress"
+        async with Tired(cluster.name_servers) as calls:
+            report = await Restoring(calls, tmp_path / "b", RestoreOptions(), path).run()
+        assert report.problems == (
+            f"queue 0 of orders on broker-a: cannot connect to {cluster.brokers['broker-a']}; go on with --resume",
+            "queue 0 of orders on broker-a: 5 of 10 messages are sent",
+        )
+        assert (report.offset_count, report.queues[0].sent) == (0, 5)
+        async with BrokerCalls(cluster.name_servers) as awake:
+            report = await Restoring(awake, tmp_path / "b", RestoreOptions(), path, is_resumed=True).run()
+        assert (report.problems, await lag(cluster), len(await bodies(cluster))) == ((), 3, 10)
+
+
+async def test_a_busy_broker_is_asked_again_and_one_that_refuses_is_not(tmp_path, monkeypatch):
+    class Refusing(BrokerCalls):
+        codes = [ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_BUSY, 0, ResponseCode.MESSAGE_ILLEGAL]
+
+        async def send(self, address, header, body=b""):
+            if isinstance(header, SendMessageV2) and (code := self.codes.pop(0)):
+                return Command(code=code, remark="no")
+            return await super().send(address, header, body)
+
+    monkeypatch.setattr("orbitmq.admin.backup.sending._BUSY_PAUSE_S", 0)
+    await back_up(tmp_path / "b", 3)
+    async with LocalCluster() as cluster, Refusing(cluster.name_servers) as calls:
+        report = await Restoring(calls, tmp_path / "b", RestoreOptions(), tmp_path / "progress").run()
+        assert "answered code 13: no" in report.problems[0]
+        assert await bodies(cluster) == [b"0"]
