@@ -153,6 +153,8 @@ def test_notices_that_begin_and_end_in_turn_are_right():
 def test_an_incident_that_was_told_twice_and_one_that_is_not_known_are_told():
     assert check([NOTICE, NOTICE._replace(at_ms=2)], [NOTICE]) == [False, True]
     assert check([NOTICE], []) == check([NOTICE], None) == [True, False]
+    again = [NOTICE, NOTICE._replace(at_ms=2), NOTICE._replace(subject="other")]
+    assert check_notices(again, None)[0].claim == "each of 2 incidents was told once: 1 were told again"
 
 
 def test_both_messages_of_an_incident_have_one_key_that_a_message_may_have():
