@@ -41,13 +41,14 @@ async def backup(
     options = BackupOptions(
         directory=directory, patterns=tuple(topics or ()), cluster=cluster, with_messages=not no_messages
     )
+    saving: Saving | None = None
     try:
         with show_counts("saving messages") as progress:
             async with access.connect(BrokerCalls) as calls:
                 saving = Saving(calls, options, version=version("orbitmq"), now_ms=now_ms(), progress=progress)
                 manifest = await saving.run()
     except BaseException:
-        if directory.is_dir() and any(directory.iterdir()):
+        if saving is not None and saving.has_begun:
             say(f"orbitmq: {directory} has no manifest.json: the backup was interrupted, and cannot be restored")
         raise
     rows = []

@@ -42,6 +42,13 @@ def test_a_directory_that_is_not_empty_is_wrong_usage(orbitmq, tmp_path):
     assert "expected a new or an empty directory" in done.err
 
 
+def test_a_backup_that_is_there_is_not_called_interrupted(orbitmq, sent, tmp_path):
+    assert orbitmq("backup", tmp_path / "b", "--topic", sent).code == 0
+    done = orbitmq("backup", tmp_path / "b", "--topic", sent)
+    assert done.code == 2
+    assert "interrupted" not in done.err
+
+
 def test_a_part_that_is_missing_makes_exit_code_1_and_is_named(orbitmq, sent, tmp_path, monkeypatch):
     async def pull(*_):
         raise RequestTimeout("no answer")

@@ -139,6 +139,8 @@ class Restoring:
             queue = queue_of(step)
             fresh = QueueProgress(step.was_empty, OffsetMap(step.base))
             queues[queue] = started.queues.get(queue, fresh) if started is not None else fresh
+        if started is not None and queues.keys() != started.queues.keys():
+            raise ConfigError("topic", self._options.patterns, "the same choice of messages as in the first call")
         self._state = RestoreProgress(identity, brokers, queues)
         return plan
 

@@ -78,6 +78,8 @@ class Saving:
         self._version = version
         self._now_ms = now_ms
         self._progress = progress
+        self.has_begun = False
+        """There is something in the directory."""
         self.tables: dict[str, BrokerTables] = {}
         """By broker name, once they are asked for."""
         self._files: list[BackupFile] = []
@@ -107,6 +109,7 @@ class Saving:
         tables = await self._tables(masters, own_topics(info))
         self.tables = {master.broker: found for master, found in tables.items()}
         create_directory(self._options.directory)
+        self.has_begun = True
         for number, (master, found) in enumerate(tables.items(), 1):
             await self._save_tables(number, master, found)
         if self._options.with_messages:

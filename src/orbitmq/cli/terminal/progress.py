@@ -11,6 +11,7 @@ from orbitmq.cli.terminal.output import say
 
 _LINE_EVERY_S = 10.0
 _MIB = 1 << 20
+_COUNT_STEP = 100
 
 
 class ProgressBar:
@@ -79,4 +80,12 @@ def show_counts(what: str) -> Iterator[Callable[[int, int], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=max(done, total))
+        shown = 0
+
+        def show(done: int, total: int) -> None:
+            nonlocal shown
+            if done - shown >= _COUNT_STEP or done >= total:  # the bar costs more than a message
+                shown = done
+                bar.update(task, completed=done, total=max(done, total))
+
+        yield show

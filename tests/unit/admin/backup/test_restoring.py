@@ -19,7 +19,6 @@ from orbitmq.admin.backup.saving import BackupOptions, Saving
 from orbitmq.admin.backup.steps import RestoreOptions
 from orbitmq.admin.groups import ResetTo
 from orbitmq.admin.topics import TopicChange
-from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError, ConnectionFailed, RemoteRefused, StoreError
 from orbitmq.model.access import AccessDecision, AccessRule, Action, Resource, ResourceType, User
 from orbitmq.model.route import MessageQueue
@@ -27,7 +26,6 @@ from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.access import UserChange
 from orbitmq.wire.bodies.groups import GroupConfig
-from orbitmq.wire.command import Command
 from orbitmq.wire.headers import SendMessageV2
 from orbitmq.wire.signature import Credentials
 
@@ -153,6 +151,15 @@ async def test_the_progress_of_another_backup_is_refused(tmp_path):
         (tmp_path / "b" / PROGRESS_NAME).rename(tmp_path / "c" / PROGRESS_NAME)
         with pytest.raises(ConfigError, match="of a restore of this backup"):
             await restore(cluster, tmp_path / "c", is_resumed=True)
+
+
+async def test_a_resumed_restore_is_for_the_same_messages(tmp_path):
+    await back_up(tmp_path / "b", 10)
+    async with LocalCluster() as cluster:
+        with pytest.raises(Stopped):
+            await restore(cluster, tmp_path / "b", progress=stop_at(5))
+        with pytest.raises(ConfigError, match="the same choice of messages"):
+            await restore(cluster, tmp_path / "b", options=RestoreOptions(patterns=("x*",)), is_resumed=True)
 
 
 async def test_messages_go_behind_others_and_groups_that_read_those_stay(tmp_path):
@@ -292,20 +299,3 @@ async def test_a_broker_that_stops_answering_is_named_and_the_rest_is_sent_later
         async with BrokerCalls(cluster.name_servers) as awake:
             report = await Restoring(awake, tmp_path / "b", RestoreOptions(), path, is_resumed=True).run()
         assert (report.problems, await lag(cluster), len(await bodies(cluster))) == ((), 3, 10)
-
-
-async def test_a_busy_broker_is_asked_again_and_one_that_refuses_is_not(tmp_path, monkeypatch):
-    class Refusing(BrokerCalls):
-        codes = [ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_BUSY, 0, ResponseCode.MESSAGE_ILLEGAL]
-
-        async def send(self, address, header, body=b""):
-            if isinstance(header, SendMessageV2) and (code := self.codes.pop(0)):
-                return Command(code=code, remark="no")
-            return await super().send(address, header, body)
-
-    monkeypatch.setattr("orbitmq.admin.backup.sending._BUSY_PAUSE_S", 0)
-    await back_up(tmp_path / "b", 3)
-    async with LocalCluster() as cluster, Refusing(cluster.name_servers) as calls:
-        report = await Restoring(calls, tmp_path / "b", RestoreOptions(), tmp_path / "progress").run()
-        assert "answered code 13: no" in report.problems[0]
-        assert await bodies(cluster) == [b"0"]

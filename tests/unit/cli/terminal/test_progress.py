@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from orbitmq.cli.terminal.progress import ProgressBar, show_progress
+from orbitmq.cli.terminal.progress import ProgressBar, show_counts, show_progress
 
 MIB = 1 << 20
 
@@ -42,3 +42,15 @@ def test_an_interruption_ends_the_bar(is_terminal: bool, monkeypatch: pytest.Mon
 
     with pytest.raises(KeyboardInterrupt):
         work()
+
+
+def test_counts_are_shown_on_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    for is_terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda is_terminal=is_terminal: is_terminal, raising=False)
+        with show_counts("sending messages") as progress:
+            for done in range(1, 251):
+                progress(done, 250)
+        assert ("250/250" in capsys.readouterr().err) is is_terminal

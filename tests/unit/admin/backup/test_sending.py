@@ -1,0 +1,95 @@
+"""Sends of saved messages, with answers made up here."""
+
+import pytest
+
+from orbitmq.admin.backup.directory import RecordsWriter
+from orbitmq.admin.backup.offset_map import OffsetMap, Run
+from orbitmq.admin.backup.progress import QueueProgress, RestoreProgress, load_progress
+from orbitmq.admin.backup.sending import Sending, queue_of
+from orbitmq.admin.backup.steps import QueueStep
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ConnectionFailed
+from orbitmq.wire.command import Command
+from unit.admin.backup.support import encoded, queue_file
+
+
+class Answers:
+    """A broker that stores what it is sent, unless it is told to answer otherwise."""
+
+    def __init__(self, *codes):
+        self.codes = list(codes)
+        self.stored = []
+        self.asked = 0
+
+    async def send(self, _address, header, body):
+        self.asked += 1
+        code = self.codes.pop(0) if self.codes else 0
+        if code is None:
+            raise ConnectionFailed("cannot connect")
+        if code not in (0, ResponseCode.FLUSH_DISK_TIMEOUT):
+            return Command(code=code, remark="no")
+        self.stored.append(body)
+        fields = {"msgId": "x", "queueId": str(header.queue_id), "queueOffset": str(len(self.stored) - 1)}
+        return Command(code=code, ext_fields=fields)
+
+
+def sending(tmp_path, answers, count=3, *, queues=1):
+    """The sending of so many messages in each queue, and its steps."""
+    steps = []
+    for queue_id in range(queues):
+        name = f"messages-{queue_id}.gz"
+        records = [encoded(10 + number, b"%d" % number, queue_id=queue_id) for number in range(count)]
+        writer = RecordsWriter(tmp_path / name)
+        writer.write(b"".join(records))
+        known = writer.close()._asdict() | {"records_size": sum(map(len, records))}
+        file = queue_file(name, queue_id=queue_id, begin=10, end=10 + count, count=count, **known)
+        steps.append(QueueStep("b", file, 0, True))
+    state = RestoreProgress("id", {"a": "b"}, {queue_of(step): QueueProgress(True, OffsetMap(0)) for step in steps})
+    told = []
+    work = Sending(
+        answers, tmp_path, tmp_path / "p", {"b": "b:1"}, state, is_resumed=False, progress=lambda *at: told.append(at)
+    )
+    return work, steps, state, told
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch):
+    monkeypatch.setattr("orbitmq.admin.backup.sending._BUSY_PAUSE_S", 0)
+
+
+async def test_messages_are_sent_in_order_and_their_places_are_kept(tmp_path):
+    work, steps, state, told = sending(tmp_path, answers := Answers())
+    assert await work.send_all(steps) == []
+    assert answers.stored == [b"0", b"1", b"2"]
+    assert state.queues[queue_of(steps[0])].offsets.runs == (Run(10, 0, 3),)
+    assert told[-1] == (3, 3)
+    saved = load_progress(tmp_path / "p", is_resumed=True)
+    assert saved is not None
+    assert saved.queues[queue_of(steps[0])].offsets.count == 3
+
+
+async def test_a_busy_broker_is_asked_again_and_one_that_refuses_is_not(tmp_path):
+    busy = ResponseCode.SYSTEM_BUSY
+    work, steps, *_ = sending(tmp_path, answers := Answers(busy, busy, 0, ResponseCode.MESSAGE_ILLEGAL))
+    (problem,) = await work.send_all(steps)
+    assert "queue 0 of orders on b: b:1 answered code 13: no; go on with --resume" in problem
+    assert (answers.stored, answers.asked) == ([b"0"], 4)
+
+
+async def test_a_broker_that_is_always_busy_ends_the_queue(tmp_path):
+    work, steps, *_ = sending(tmp_path, answers := Answers(*[ResponseCode.SYSTEM_BUSY] * 100))
+    assert "answered code 2" in (await work.send_all(steps))[0]
+    assert answers.asked < 20
+
+
+async def test_a_message_that_is_stored_and_not_yet_on_the_disk_is_sent_once(tmp_path):
+    work, steps, *_ = sending(tmp_path, answers := Answers(ResponseCode.FLUSH_DISK_TIMEOUT))
+    assert await work.send_all(steps) == []
+    assert len(answers.stored) == 3
+
+
+async def test_a_silent_broker_is_not_asked_for_each_further_queue(tmp_path):
+    work, steps, *_ = sending(tmp_path, answers := Answers(*[None] * 100), queues=40)
+    problems = await work.send_all(steps)
+    assert len(problems) == answers.asked <= 16
+    assert work.lost == {"b"}
