@@ -91,7 +91,7 @@ def make_plan(
     queues: list[QueueStep] = []
     offsets: list[OffsetStep] = []
     refusals: list[str] = []
-    remarks: list[str] = []
+    remarks = [f"not in the backup: {problem}" for problem in manifest.problems]
     with_messages = manifest.has_messages and not options.tables_only
     files = [file for file in manifest.queues if with_messages and is_selected(file.topic, options.patterns)]
     for saved, broker in sorted(brokers.items()):

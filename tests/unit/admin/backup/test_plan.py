@@ -193,3 +193,7 @@ def test_a_closed_topic_is_open_as_long_as_messages_come():
     assert is_closed(closed)
     assert opened(closed) == TopicConfig(topic="orders", perm=6)
     assert not is_closed(opened(closed))
+
+
+def test_a_restore_says_what_the_backup_lacks():
+    assert plan(whole=manifest(problems=("broker b",))).remarks == ("not in the backup: broker b",)
