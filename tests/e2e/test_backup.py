@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 import stat
 from contextlib import asynccontextmanager
 
@@ -16,6 +18,7 @@ from orbitmq.admin.groups import ResetTo
 from orbitmq.cli.main import main
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
+from orbitmq.testing.processes import ServerProcess
 from orbitmq.wire.bodies.groups import GroupConfig
 from unit.admin.support import bury
 
@@ -135,3 +138,23 @@ async def test_queues_with_messages_are_refused_and_a_dry_run_changes_nothing(tm
         document = json.loads(capfd.readouterr().out)
         assert sum(row["kind"] == "messages" for row in document["plan"]) == len(before)
         assert await contents(target) == {}
+
+
+async def test_a_broker_that_hangs_is_named_and_what_the_other_one_has_comes_back(tmp_path, capfd):
+    async with LocalCluster(brokers=2, processes=True) as source:
+        await fill(source)
+        expected = {queue: found for queue, found in (await contents(source)).items() if queue[0] == "broker-a"}
+        hanging = source._broker("broker-b")._service
+        assert isinstance(hanging, ServerProcess)
+        assert hanging._process is not None
+        pid = hanging._process.pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            assert await orbitmq(source, "backup", tmp_path / "b", "--timeout-ms", 500) == 1
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert "orbitmq: broker broker-b: nothing of it is saved: " in capfd.readouterr().err
+    async with LocalCluster() as target:
+        assert await orbitmq(target, "restore", tmp_path / "b") == 0
+        assert "not in the backup: broker broker-b" in capfd.readouterr().err
+        assert await contents(target) == expected

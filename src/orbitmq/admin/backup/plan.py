@@ -24,7 +24,7 @@ from orbitmq.admin.backup.steps import (
 from orbitmq.admin.backup.tables import AccessTables, BrokerTables, GroupTopic
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.access import Acl, User
-from orbitmq.model.topic import Perm, TopicConfig
+from orbitmq.model.topic import RETRY_PREFIX, Perm, TopicConfig
 from orbitmq.wire.bodies.groups import GroupConfig, group_document
 from orbitmq.wire.bodies.registration import topic_document
 
@@ -91,7 +91,7 @@ def make_plan(
     queues: list[QueueStep] = []
     offsets: list[OffsetStep] = []
     refusals: list[str] = []
-    remarks: list[str] = []
+    remarks = [f"not in the backup: {problem}" for problem in manifest.problems]
     with_messages = manifest.has_messages and not options.tables_only
     files = [file for file in manifest.queues if with_messages and is_selected(file.topic, options.patterns)]
     for saved, broker in sorted(brokers.items()):
@@ -101,11 +101,18 @@ def make_plan(
         topics += [
             _topic_step(broker, chosen[name], target.tables.topics.get(name), options) for name in sorted(chosen)
         ]
-        names = _chosen_groups(source, keys, options.patterns)
+        names = _chosen_groups(source, keys, chosen, options.patterns)
         groups += [_group_step(broker, source.groups[name], target.tables.groups.get(name), options) for name in names]
         made_users, made_rules, lacking = _access_steps(broker, access.get(saved, NO_ACCESS), target.access, options)
         users, rules, refusals = users + made_users, rules + made_rules, refusals + lacking
-        own = [file for file in files if file.broker == saved and file.count]
+        own = []
+        for file in files:
+            if file.broker == saved and file.count:
+                group = _retried_group(file.topic)
+                if group is None or group in names or group in target.tables.groups:
+                    own.append(file)
+                else:
+                    remarks.append(f"the messages in {file.topic} are left out on {broker}: it has no group {group}")
         counts = {step.config.topic: _queues_then(step, target) for step in topics if step.broker == broker}
         for file in own:
             state = resumed.get((broker, file.topic, file.queue_id))
@@ -179,11 +186,22 @@ def _action(saved: User | Acl, present: User | Acl | None, options: RestoreOptio
     return Action.OVERWRITE if options.overwrite else Action.LEAVE
 
 
-def _chosen_groups(source: BrokerTables, keys: Iterable[GroupTopic], patterns: Sequence[str]) -> list[str]:
-    """Return the groups to restore: all, or where topics are chosen, those that have read of one."""
+def _chosen_groups(
+    source: BrokerTables, keys: Iterable[GroupTopic], topics: Iterable[str], patterns: Sequence[str]
+) -> list[str]:
+    """Return the groups to restore: all, or where topics are chosen, those that have read of one, or retry in one."""
     if not patterns:
         return sorted(source.groups)
-    return sorted({key.group for key in keys} & source.groups.keys())
+    names = {key.group for key in keys} | {group for topic in topics if (group := _retried_group(topic)) is not None}
+    return sorted(names & source.groups.keys())
+
+
+def _retried_group(topic: str) -> str | None:
+    """Return the group that a retry topic is for: brokers take retries only of groups that they know. None for others.
+
+    POP's retry topics name a topic as well: of such a group there is none, and brokers take no sends to them.
+    """
+    return topic.removeprefix(RETRY_PREFIX) if topic.startswith(RETRY_PREFIX) else None
 
 
 def _is_kept(target: Target, key: GroupTopic, queue_id: int, before: QueueState, *, is_filled: bool) -> bool:

@@ -193,3 +193,25 @@ def test_a_closed_topic_is_open_as_long_as_messages_come():
     assert is_closed(closed)
     assert opened(closed) == TopicConfig(topic="orders", perm=6)
     assert not is_closed(opened(closed))
+
+
+def test_a_restore_says_what_the_backup_lacks():
+    assert plan(whole=manifest(problems=("broker b",))).remarks == ("not in the backup: broker b",)
+
+
+def retries(group):
+    topic = f"%RETRY%{group}"
+    saved = BrokerTables({topic: TopicConfig(topic=topic)}, {"billing": GroupConfig(group="billing")}, {})
+    return {"whole": manifest(queue_file(topic=topic)), "saved": saved}
+
+
+def test_retries_of_a_group_that_is_not_there_are_left_out_and_named():
+    for group in ("gone", "billing_orders"):  # deleted; POP's
+        found = plan(**retries(group))
+        assert found.queues == ()
+        assert found.remarks == (f"the messages in %RETRY%{group} are left out on b: it has no group {group}",)
+
+
+def test_retries_bring_their_group():
+    found = plan(RestoreOptions(patterns=("%RETRY%*",)), **retries("billing"))
+    assert (len(found.queues), [step.config.group for step in found.groups]) == (1, ["billing"])
