@@ -16,6 +16,8 @@ from orbitmq.testing import LocalCluster
 
 SEGMENT_SIZE = 1024 * 1024
 CLUSTER = "CopiedCluster"
+JAVA_SYNC_S = 60
+"""How often a Java slave asks for its master's tables (BrokerController: once in a minute; what fails waits for the next)."""
 
 
 def log_of(store: Path) -> dict[str, bytes]:
@@ -56,7 +58,9 @@ def test_a_java_slave_takes_over_topics_that_have_a_type(java, tmp_path, name):
         slave.start()
         try:
             store, topics = tmp_path / "slave" / "store", (f"{name}-typed", f"{name}-plain")
-            java.wait_for(lambda: len(attributes_of(store, *topics)) == 2, "the slave to take over both topics")
+            java.wait_for(
+                lambda: len(attributes_of(store, *topics)) == 2, "the slave to take over both topics", 3 * JAVA_SYNC_S
+            )
             assert attributes_of(store, *topics) == {topics[0]: {"message.type": "FIFO"}, topics[1]: {}}
         finally:
             slave.kill()

@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import signal
 
 import pytest
 
@@ -40,6 +41,14 @@ def _same_logging_afterwards():
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
+
+
+@pytest.fixture
+def interrupts():
+    """SIGINT as a command's own process meets it: in this one Spark may have taken it for itself."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

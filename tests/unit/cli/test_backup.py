@@ -69,6 +69,7 @@ def test_where_no_broker_answers_the_exit_code_is_3(orbitmq, tmp_path, monkeypat
     assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupted_backup_says_that_it_cannot_be_restored(orbitmq, sent, tmp_path, monkeypatch):
     pull = BrokerCalls.pull
 

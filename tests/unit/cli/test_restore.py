@@ -82,6 +82,7 @@ def test_a_directory_without_manifest_is_no_backup(orbitmq, tmp_path):
     assert "has no manifest.json" in done.err
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupted_restore_is_resumed_without_doubling_messages(orbitmq, topic, saved, monkeypatch):
     send = BrokerCalls.send
 

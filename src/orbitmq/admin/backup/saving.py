@@ -231,6 +231,11 @@ class Saving:
                         f"broker {master.broker}, {where}: no message at offset {offset} of {bounds.end}"
                     )
                     break
+                if is_empty:  # retention has moved the beginning since the bounds were asked
+                    last = min(behind, bounds.end) - 1
+                    self._problems.append(
+                        f"broker {master.broker}, {where}: no messages from offset {offset} to {last}: they are gone"
+                    )
                 if damage is not None and count_max == 1:
                     self._problems.append(
                         f"broker {master.broker}, {where}: the message at offset {offset} is left out: {damage.reason}"

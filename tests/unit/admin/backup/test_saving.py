@@ -75,6 +75,20 @@ async def test_a_broker_that_stops_answering_leaves_what_came_before(tmp_path):
     assert check_file(tmp_path / "b", file).damage is None
 
 
+async def test_messages_that_go_while_their_queue_is_saved_are_named(tmp_path):
+    class Cut(BrokerCalls):
+        async def pull(self, address, topic, queue_id, offset, count_max=1):
+            if offset < 6:
+                return Pulled(b"", 6)
+            return await super().pull(address, topic, queue_id, offset, count_max)
+
+    async with LocalCluster() as cluster:
+        await fill(cluster)
+        manifest = await save(cluster, tmp_path / "b", calls=Cut)
+    assert manifest.problems == ("broker broker-a, queue 0 of orders: no messages from offset 0 to 5: they are gone",)
+    assert manifest.message_count == 4
+
+
 async def test_a_record_that_cannot_be_read_is_left_out_and_named(tmp_path):
     class Damaging(BrokerCalls):
         async def pull(self, address, topic, queue_id, offset, count_max=1):
