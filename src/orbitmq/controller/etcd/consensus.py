@@ -108,7 +108,8 @@ class EtcdConsensus:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """Held while a group is changed: the next change is decided on its outcome."""
         self._places = asyncio.Semaphore(REQUESTS_MAX)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._turn_task: asyncio.Task[None] | None = None
+        self._watch_task: asyncio.Task[None] | None = None
 
     @property
     def is_leader(self) -> bool:
@@ -144,14 +145,12 @@ class EtcdConsensus:
 
     async def start(self) -> None:
         """Begin to ask etcd; while it cannot be reached, `warnings` says so."""
-        loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._run()), loop.create_task(self._watch())]
+        self._turn_task = asyncio.create_task(self._run())
+        self._start_watch()
 
     async def stop(self) -> None:
         """Give the lease back, so that another controller takes over immediately."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._end_tasks()
         self._leave_office()
         if self._lease:
             with suppress(EtcdError):
@@ -189,10 +188,10 @@ class EtcdConsensus:
             NotLeader: it is not.
             EtcdError: etcd does not say.
         """
-        office, known = self._own_office(), self._groups.revision
+        office, newest = self._own_office(), self._groups.newest
         request = transaction(
             [is_created_at(self._leader_key, office.created)],
-            then=self._changed_since(known),
+            then=self._changed_since(self._groups.revision),
             otherwise=[get(self._leader_key)],
         )
         async with self._places:
@@ -200,7 +199,7 @@ class EtcdConsensus:
         if not ended.has_held:
             self._lose_office(ended)
             raise NotLeader(self.leader_id)
-        self._check_time(ended.revision, known)
+        self._check_time(ended.revision, newest)
         for pair in _pairs(ended):
             self._groups.take(pair)
         if ended.found[-1].total != self._groups.count:
@@ -259,14 +258,16 @@ class EtcdConsensus:
         prefix, end = self._groups.prefix, range_end(self._groups.prefix)
         return [get(prefix, end=end, min_mod_revision=revision + 1), get(prefix, end=end, count_only=True)]
 
-    def _check_time(self, revision: int, known: int) -> None:
-        """Raise EtcdError when etcd, asked with `known` already known, is at an older revision."""
-        if revision < known:
+    def _check_time(self, revision: int, newest: int) -> None:
+        """Raise EtcdError when etcd, asked when `newest` was known of, is at an older revision."""
+        if revision < newest:
             self._leave_office()
             self._is_loaded.clear()
             self._groups.restart()
+            if self._watch_task is not None:
+                self._start_watch()  # the one under way may wait for a revision that is far ahead now
             self._wake.set()
-            raise EtcdError(f"etcd has gone back from revision {known} to {revision}, as one that was restored has")
+            raise EtcdError(f"etcd has gone back from revision {newest} to {revision}, as one that was restored has")
 
     # The lease, and the key of the active controller.
 
@@ -294,12 +295,12 @@ class EtcdConsensus:
 
     async def _take_turn(self) -> None:
         await self._keep_lease()
-        known = self._groups.revision
+        newest = self._groups.newest
         mine = put(self._leader_key, self._self.encode(), self._lease)
         request = transaction([is_created_at(self._leader_key, 0)], then=[mine], otherwise=[get(self._leader_key)])
         asked_at = self._clock()
         ended = read_transaction(await self._client.ask("kv/txn", request))
-        self._check_time(ended.revision, known)
+        self._check_time(ended.revision, newest)
         if ended.has_held:
             created = ended.revision
             self._leader = KeyValue(self._leader_key, self._self.encode(), created, created, self._lease)
@@ -377,6 +378,18 @@ class EtcdConsensus:
 
     # What others change.
 
+    def _start_watch(self) -> None:
+        if self._watch_task is not None:
+            self._watch_task.cancel()
+        self._watch_task = asyncio.create_task(self._watch())
+
+    async def _end_tasks(self) -> None:
+        tasks = [task for task in (self._turn_task, self._watch_task) if task is not None]
+        self._turn_task = self._watch_task = None
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     async def _watch(self) -> None:
         """Hear of changes, and begin again when the watch breaks or its beginning is gone."""
         while True:
@@ -408,7 +421,7 @@ class EtcdConsensus:
                     self._groups.forget(pair.key, pair.modified)
                 else:
                     self._groups.take(pair)
-            self._groups.revision = max(self._groups.revision, pair.modified)
+            self._groups.reached(pair.modified)
         if told.is_over:
             self._is_loaded.clear()
             self._wake.set()

@@ -25,6 +25,8 @@ class Groups:
         self.prefix = prefix
         self.revision = 0
         """All that etcd has changed up to this revision is known here."""
+        self.newest = 0
+        """The newest revision that is known of: of a group that was put here, before the watch told of what lies between."""
         self.unreadable: dict[str, str] = {}
         """Why the values of keys are no groups, by the keys' names."""
         self._replicas = replicas
@@ -51,7 +53,7 @@ class Groups:
     def saved(self, group: ReplicaGroup, revision: int) -> None:
         """Take a group that this controller has put."""
         if revision > self.revision_of(group.name):
-            self._revisions[group.name] = revision
+            self._note(group.name, revision)
             self._replicas.put(group)
 
     def take(self, pair: KeyValue) -> None:
@@ -65,7 +67,7 @@ class Groups:
             return
         if name not in self._revisions and len(self._revisions) >= GROUPS_MAX:
             raise EtcdError(f"more than {GROUPS_MAX} keys below {self.prefix.decode()}: broker groups are missing here")
-        self._revisions[name] = pair.modified
+        self._note(name, pair.modified)
         try:
             group = decode_group(pair.value)
             if len(pair.key) > len(self.prefix) + TEXT_SIZE_MAX or group.name != name:
@@ -98,12 +100,21 @@ class Groups:
             self.forget(key, revision + 1)
         for pair in pairs:
             self.take(pair)
+        self.reached(revision)
+
+    def reached(self, revision: int) -> None:
+        """Take it that all changes up to a revision are known."""
         self.revision = max(self.revision, revision)
+        self.newest = max(self.newest, revision)
 
     def restart(self) -> None:
         """Begin again with the next load: etcd has gone back to an older state, and revisions are given again."""
-        self.revision = 0
+        self.revision = self.newest = 0
         self._revisions = dict.fromkeys(self._revisions, 1)
+
+    def _note(self, name: str, revision: int) -> None:
+        self._revisions[name] = revision
+        self.newest = max(self.newest, revision)
 
     def _name(self, key: bytes) -> str:
         return key.removeprefix(self.prefix).decode(errors="surrogateescape")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -83,9 +83,7 @@ class Etcd:
     async def crash(self, member: Member) -> None:
         """End a member without its lease being given back."""
         self.members.remove(member)
-        for task in member.consensus._tasks:
-            task.cancel()
-        await asyncio.gather(*member.consensus._tasks, return_exceptions=True)
+        await member.consensus._end_tasks()
         await member.consensus._client.close()
 
     async def put(self, key: bytes, value: bytes) -> None:
@@ -173,9 +171,7 @@ async def test_the_transaction_of_an_old_active_controller_is_refused(tmp_path: 
         (first,) = await running.start("n1", clock=lambda: stopped_at)
         await running.led()
         await first.consensus.propose(join(1))
-        for task in first.consensus._tasks:
-            task.cancel()
-        await asyncio.gather(*first.consensus._tasks, return_exceptions=True)
+        await first.consensus._end_tasks()
         (second,) = await running.start("n2")
         await until(lambda: second.leads)
         assert first.leads
@@ -192,8 +188,7 @@ async def test_a_read_of_an_old_active_controller_is_refused(tmp_path: Path) -> 
     async with etcd(tmp_path) as running:
         (member,) = await running.start("n1")
         await running.led()
-        for task in member.consensus._tasks:
-            task.cancel()
+        await member.consensus._end_tasks()
         await running.put(LEADER, b"n2-127.0.0.1:19872")  # a put keeps the revision at which a key was made
         await member.consensus.read()
         await running.delete(LEADER)
@@ -286,8 +281,7 @@ async def test_a_change_by_others_is_decided_on_again(tmp_path: Path) -> None:
         await running.led()
         await member.consensus.propose(join(1))
         value = await running.client.ask("kv/range", {"key": encode(GROUP)})
-        for task in member.consensus._tasks:
-            task.cancel()  # no watch tells it
+        await member.consensus._end_tasks()  # no watch tells it
         await member.consensus.propose(join(2))
         await running.client.ask("kv/put", {"key": encode(GROUP), "value": value["kvs"][0]["value"]})
         refused = await member.consensus.propose(join(3))
@@ -325,14 +319,14 @@ async def test_a_revision_that_is_compacted_is_loaded_again(tmp_path: Path) -> N
         leader = await running.led()
         other = second if leader is first else first
         await until(lambda: other.consensus._is_loaded.is_set())
-        other.consensus._tasks[1].cancel()
+        other.consensus._watch_task.cancel()
         for number in range(1, 6):
             await leader.consensus.propose(join(number))
         await leader.consensus.propose(join(1, "b"))
         await running.delete(b"/orbitmq/controllers/groups/b")
         revision = (await running.client.ask("kv/range", {"key": encode(LEADER)}))["header"]["revision"]
         await running.client.ask("kv/compaction", {"revision": revision})
-        other.consensus._tasks[1] = asyncio.get_running_loop().create_task(other.consensus._watch())
+        other.consensus._start_watch()
         await until(lambda: other.replicas.snapshot() == leader.replicas.snapshot())
         assert list(other.replicas.groups) == ["a"]
 
@@ -369,6 +363,57 @@ async def test_an_etcd_that_went_back_is_taken_as_it_is(tmp_path: Path) -> None:
         await until(lambda: member.replicas.groups == {} and member.leads)
         await member.consensus.propose(join(1))
         await member.consensus.read()
+
+
+async def test_an_etcd_that_went_back_is_noticed_by_what_was_put_and_not_yet_watched(tmp_path: Path) -> None:
+    """The puts' answers tell of revisions that the watch, which is behind, does not know of."""
+    async with etcd(tmp_path) as running:
+        (member,) = await running.start("n1")
+        await running.led()
+        member.consensus._watch_task.cancel()
+        for number in (1, 2, 3):
+            await member.consensus.propose(join(number))
+        running.server.kill()
+        (running.server.directory / "data").rename(running.server.directory / "old")
+        await asyncio.to_thread(running.server.start)
+        await until(lambda: member.replicas.groups == {} and member.leads)
+        await member.consensus.propose(join(1))
+        assert list(member.replicas.groups) == ["a"]
+
+
+async def test_a_watch_that_waits_for_revisions_of_an_etcd_that_went_back_begins_again(tmp_path: Path) -> None:
+    class Client(EtcdClient):
+        """Keeps all requests but watches waiting, while told to."""
+
+        async def ask(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+            await may_ask.wait()
+            return await super().ask(*arguments, **options)
+
+        async def watch(self, request: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
+            async for message in super().watch(request):
+                begun.append(request)
+                yield message
+
+    may_ask, begun = asyncio.Event(), list[dict[str, Any]]()
+    may_ask.set()
+    async with etcd(tmp_path) as running:
+        (leader,) = await running.start("n1")
+        await running.led()
+        for number in range(1, 10):
+            await leader.consensus.propose(join(number))
+        (follower,) = await running.start("n2", client=Client([running.server.endpoint]))
+        await until(lambda: begun and follower.replicas.snapshot() == leader.replicas.snapshot())
+        may_ask.clear()
+        begun.clear()
+        running.server.kill()
+        (running.server.directory / "data").rename(running.server.directory / "old")
+        await asyncio.to_thread(running.server.start)
+        await until(lambda: leader.replicas.groups == {} and leader.leads)
+        await until(lambda: begun)
+        may_ask.set()
+        await until(lambda: follower.replicas.groups == {})
+        await leader.consensus.propose(join(1, "b"))
+        await until(lambda: follower.replicas.snapshot() == leader.replicas.snapshot())
 
 
 async def test_users_have_a_password(tmp_path: Path) -> None:
