@@ -1,9 +1,8 @@
-"""Contracts of bodies, read from a file, and Spark's own functions that check a body against one."""
+"""Contracts of bodies that are JSON, read from a file, and Spark's own functions that check a body against one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,81 +14,54 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class BodyFormat(StrEnum):
-    """How bodies are written."""
-
-    JSON = "json"
-    AVRO = "avro"
-    PROTOBUF = "protobuf"
-
-
 class Contract(NamedTuple):
     """What bodies have to be.
 
     Args:
-        file: Spark's DDL for JSON, an Avro schema, or a Protobuf descriptor set.
-        text: what the file says; of a descriptor set nothing.
-        message: the Protobuf message's full name.
+        text: the file's columns in Spark's DDL.
         digest: of the file, so that a change of it is noticed.
     """
 
-    format: BodyFormat
     file: Path
     text: str
-    message: str
     digest: str
 
 
-def load_contract(body_format: BodyFormat, file: Path, message: str = "") -> Contract:
+def load_contract(file: Path) -> Contract:
     """Read a contract.
 
     Raises:
-        ConfigError: the file cannot be read, or no message is named for Protobuf.
+        ConfigError: the file cannot be read.
     """
-    if (body_format is BodyFormat.PROTOBUF) != bool(message):
-        raise ConfigError("message", message or "not given", "the message's full name for protobuf, and none otherwise")
     try:
         content = file.read_bytes()
-        text = "" if body_format is BodyFormat.PROTOBUF else content.decode().strip()
+        text = content.decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError("contract", str(file), f"a file that can be read ({type(error).__name__})") from None
-    return Contract(body_format, file, text, message, sha256(content).hexdigest()[:16])
+    return Contract(file, text, sha256(content).hexdigest()[:16])
 
 
 _BROKEN = "_broken"
 """Where from_json puts a body that is not as declared."""
-_PACKAGES = {BodyFormat.AVRO: "spark-avro", BodyFormat.PROTOBUF: "spark-protobuf"}
 
 
 def check_contract(spark: SparkSession, contract: Contract) -> None:
     """Find out now whether Spark can judge by a contract, and not in the first micro-batch.
 
     Raises:
-        ConfigError: it cannot: a package is missing, or the contract means nothing to it.
+        ConfigError: it cannot: the contract means nothing to it.
     """
     from pyspark.errors import PySparkException
 
     try:
         checked(spark.sql("select cast('' as binary) as body"), contract).collect()
     except PySparkException as error:
-        if "NOT_LOADED" in (error.getCondition() or ""):
-            raise ConfigError("jar", None, _package(spark, contract)) from None
         text = str(error).strip().splitlines()[0].split(" SQLSTATE")[0]
         raise ConfigError("contract", str(contract.file), f"one that Spark understands ({text})") from None
 
 
 def checked(rows: DataFrame, contract: Contract) -> DataFrame:
     """Return rows with what their bodies say, `value`, and why they break the contract, `reason`: null for those that do not."""
-    from pyspark.sql import functions as f
-
-    if contract.format is BodyFormat.JSON:
-        return _checked_json(rows, contract)
-    value = _decoded(contract)
-    told = f.lit(f"the body is no {contract.format.value.capitalize()} of the declared schema")
-    return rows.withColumn("value", value).withColumn("reason", f.when(f.col("value").isNull(), told))
-
-
-def _checked_json(rows: DataFrame, contract: Contract) -> DataFrame:
     from pyspark.sql import functions as f
 
     declared = _parse_ddl(contract.text)
@@ -152,25 +124,8 @@ def _read_json(text: Column, declared: StructType) -> Column:
     return f.from_json(text, schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BROKEN})
 
 
-def _decoded(contract: Contract) -> Column:
-    from pyspark.sql import functions as f
-
-    options = f.create_map(f.lit("mode"), f.lit("PERMISSIVE"))
-    body = f.col("body")
-    if contract.format is BodyFormat.AVRO:
-        return f.call_function("from_avro", body, f.lit(contract.text), options)
-    return f.call_function("from_protobuf", body, f.lit(contract.message), f.lit(str(contract.file)), options)
-
-
 def _parse_ddl(text: str) -> StructType:
     from pyspark.sql.types import StructType
 
     declared: StructType = StructType.fromDDL(text)
     return declared
-
-
-def _package(spark: SparkSession, contract: Contract) -> str:
-    file = f"{_PACKAGES[contract.format]}_2.13-{spark.version}.jar"
-    return (
-        f"{file} of Maven Central (org.apache.spark): Spark brings no {contract.format.value}, and nothing is fetched"
-    )

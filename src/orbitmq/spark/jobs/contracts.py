@@ -149,9 +149,8 @@ def _is_free(name: Column, _value: Column) -> Column:
 
 
 def _subject(plan: ContractPlan) -> dict[str, str]:
-    contract = plan.contract
-    declared = {"format": contract.format.value, "message": contract.message, "contract": contract.digest}
-    return {"job": "contracts", "topic": plan.topic, "start": plan.start, "quarantine": plan.quarantine, **declared}
+    declared = {"quarantine": plan.quarantine, "contract": plan.contract.digest}
+    return {"job": "contracts", "topic": plan.topic, "start": plan.start, **declared}
 
 
 def _check_quarantine(cluster: Cluster, plan: ContractPlan) -> None:

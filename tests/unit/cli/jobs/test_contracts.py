@@ -4,7 +4,6 @@ import pytest
 
 from orbitmq.cli.terminal.output import Format
 from orbitmq.spark.jobs.cluster import Cluster
-from orbitmq.spark.jobs.contract_checks import BodyFormat
 
 
 @pytest.fixture
@@ -21,15 +20,8 @@ def test_options_become_a_plan(orbitmq, asked, file, tmp_path, rocketmq_session)
     (cluster, plan, _), (name, master, output, settings) = asked
     assert cluster == Cluster(rocketmq_session.name_servers)
     assert plan[:2] + plan[3:] == ("t", tmp_path / "b", "q", "2026-11-23", 7)
-    assert (plan.contract.format, plan.contract.text) == (BodyFormat.JSON, "a int")
+    assert plan.contract.text == "a int"
     assert (name, master, output, settings) == ("contracts", "local[*,2]", Format.JSON, {})
-
-
-def test_protobuf_takes_a_message_and_sparks_package(orbitmq, asked, file, tmp_path):
-    words = ("--contract", file, "--quarantine", "q", "--format", "protobuf", "--message", "a.B", "--jar", file)
-    assert orbitmq("job", "contracts", "t", tmp_path, *words).code == 0
-    assert asked[0][1].contract.message == "a.B"
-    assert asked[1][3] == {"spark.jars": str(file)}
 
 
 def test_a_contract_that_is_not_there_is_told_before_spark_starts(orbitmq, asked, tmp_path):

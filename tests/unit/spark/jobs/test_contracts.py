@@ -9,14 +9,14 @@ import pytest
 from orbitmq.errors import ConfigError, RouteNotFound
 from orbitmq.spark.jobs import contracts as module
 from orbitmq.spark.jobs.cluster import Cluster
-from orbitmq.spark.jobs.contract_checks import BodyFormat, Contract
+from orbitmq.spark.jobs.contract_checks import Contract
 from orbitmq.spark.jobs.contracts import ContractPlan, hold_to_contract
 
 
 @pytest.fixture
 def plan(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "check_contract", lambda spark, contract: None)
-    contract = Contract(BodyFormat.JSON, Path("a.ddl"), "a int", "", "0")
+    contract = Contract(Path("a.ddl"), "a int", "0")
     return ContractPlan("t", tmp_path / "judged", contract, "q", "earliest", 1)
 
 
