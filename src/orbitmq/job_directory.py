@@ -12,7 +12,8 @@ import orjson
 from orbitmq.errors import ConfigError, JobFailed
 from orbitmq.files import replace_file
 
-_NAME = "_job.json"
+NAME = "_job.json"
+"""What a directory is for."""
 _LOCK = "_lock"
 """Readers of Parquet pass over names that begin so."""
 
@@ -20,8 +21,6 @@ _LOCK = "_lock"
 @contextmanager
 def claimed(directory: Path, subject: Mapping[str, str]) -> Iterator[None]:
     """Keep a directory for this run; a new one is made, and remembers what it is for.
-
-    The lock ends with its process, however that ends.
 
     Args:
         subject: what the job works on. A directory that is for something else is refused.
@@ -31,12 +30,23 @@ def claimed(directory: Path, subject: Mapping[str, str]) -> Iterator[None]:
         JobFailed: another run is under way.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    with (directory / _LOCK).open("a") as lock:
+    with locked(directory / _LOCK, str(directory)):
+        _check(directory, subject)
+        yield
+
+
+@contextmanager
+def locked(file: Path, directory: str) -> Iterator[None]:
+    """Lock a file for this run; the lock ends with its process, however that ends.
+
+    Raises:
+        JobFailed: another run has it; `directory` says where.
+    """
+    with file.open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise JobFailed(f"another run is under way in {directory}") from None
-        _check(directory, dict(subject))
         yield
 
 
@@ -58,16 +68,21 @@ def held(directory: Path) -> Iterator[None]:
         yield
 
 
-def _check(directory: Path, subject: dict[str, str]) -> None:
-    path = directory / _NAME
+def check_subject(directory: str, content: bytes, subject: Mapping[str, str]) -> None:
+    """Raise ConfigError when the content of its `NAME` says that a directory is for something else."""
+    try:
+        found = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        raise ConfigError("directory", directory, f"one whose {NAME} can be read") from None
+    if found != subject:
+        raise ConfigError("directory", f"{directory}, which is for {found}", f"one for {subject}, or a new one")
+
+
+def _check(directory: Path, subject: Mapping[str, str]) -> None:
+    path = directory / NAME
     if path.exists():
-        try:
-            found = orjson.loads(path.read_bytes())
-        except orjson.JSONDecodeError:
-            raise ConfigError("directory", str(directory), f"one whose {_NAME} can be read") from None
-        if found != subject:
-            raise ConfigError("directory", f"{directory}, which is for {found}", f"one for {subject}, or a new one")
+        check_subject(str(directory), path.read_bytes(), dict(subject))
         return
     if any(entry.name != _LOCK for entry in directory.iterdir()):
         raise ConfigError("directory", f"{directory}, which holds other files", "an empty one, or a new one")
-    replace_file(path, orjson.dumps(subject))
+    replace_file(path, orjson.dumps(dict(subject)))

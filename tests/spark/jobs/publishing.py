@@ -10,6 +10,7 @@ from orbitmq.admin.client import AdminClient
 from orbitmq.client.producer import Producer
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
+from orbitmq.spark.jobs.cluster import Cluster
 
 
 def publish_flights(name_servers: str, topic: str, first: int, end: int | None, months: int = 1) -> int:
@@ -28,3 +29,13 @@ def publish_flights(name_servers: str, topic: str, first: int, end: int | None, 
         return count
 
     return run(work())
+
+
+def make_topic(cluster: Cluster, name: str) -> None:
+    """Make a topic of two queues."""
+
+    async def work() -> None:
+        async with AdminClient(cluster.name_servers) as admin:
+            await admin.create_topic(TopicConfig(topic=name, read_queue_count=2, write_queue_count=2))
+
+    run(work())

@@ -7,12 +7,14 @@ import subprocess
 import orjson
 import pytest
 
-from orbitmq.errors import ConfigError
+from orbitmq.errors import ConfigError, JobFailed
 from orbitmq.spark.jobs.archive import ArchivePlan, archive
 from orbitmq.spark.jobs.cluster import Cluster
+from orbitmq.spark.jobs.directories import HadoopDirectory
+from orbitmq.spark.jobs.replay import ReplayPlan, replay
 from orbitmq.spark.jobs.screen import Screen
 from spark.jobs.killing import is_killed, kill_when, start_job
-from spark.jobs.publishing import publish_flights
+from spark.jobs.publishing import make_topic, publish_flights
 
 pytestmark = pytest.mark.spark
 
@@ -53,6 +55,59 @@ def test_every_flight_is_archived_once_though_the_job_is_killed(spark, rocketmq_
     assert flights.where("flight.carrier = tags").count() == FLIGHTS
     assert len(list(plan.directory.glob("date=*/batch=*/*.parquet"))) == len(list(plan.directory.glob("date=*")))
     assert not list(plan.directory.glob("_merging*")) + list(plan.directory.glob(".spark-staging-*"))
+
+
+@pytest.fixture
+def elsewhere(spark, topic, tmp_path, monkeypatch):
+    """Return the URI of a directory in a file system that is no disk to orbitmq: Hadoop's viewfs, which links to one."""
+    (tmp_path / "bucket").mkdir()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    link = f"fs.viewfs.mounttable.{topic}.link./lake"
+    spark._jsc.hadoopConfiguration().set(link, f"file://{tmp_path}/bucket")
+    return f"viewfs://{topic}/lake/orders"
+
+
+def test_an_archive_in_another_file_system_grows_and_is_replayed(spark, rocketmq_session, topic, tmp_path, elsewhere):
+    cluster = Cluster(rocketmq_session.name_servers)
+    plan = ArchivePlan(topic, elsewhere, "earliest", 100, True)
+    bucket = tmp_path / "bucket" / "orders"
+    for begin, end in ((0, 200), (200, 250)):
+        publish_flights(cluster.name_servers, topic, begin, end)
+        assert [verdict.holds for verdict in archive(spark, cluster, plan, Screen())] == [True] * 3
+        # As a run leaves it that is killed while it writes, and when its micro-batch is written and not noted as done.
+        (bucket / ".spark-staging-1").mkdir()
+        newest = max((bucket / "_checkpoint" / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+        newest.unlink()
+        newest.with_name(f".{newest.name}.crc").unlink()
+    verdicts = archive(spark, cluster, plan, Screen())
+
+    assert verdicts[0].claim == "rows = different messages: 250 = 250"
+    assert [verdict.holds for verdict in verdicts] == [True] * 3
+    assert not list(bucket.glob(".spark-staging-*"))
+    assert not list(bucket.glob("date=*/batch=*-*"))
+    with pytest.raises(ConfigError, match="which is for"):
+        archive(spark, cluster, plan._replace(topic=f"{topic}-2"), Screen())
+    make_topic(cluster, f"{topic}-again")
+    replayed = ReplayPlan(elsewhere, f"{topic}-again", None, tmp_path / "replay", 100_000, 1_000)
+    assert all(verdict.holds for verdict in replay(spark, cluster, replayed, Screen()))
+    assert sum(queue.max_offset for queue in cluster.topic_stats(f"{topic}-again").values()) == 250
+
+
+def test_a_file_system_that_cannot_be_used_is_one_sentence(spark, rocketmq_session, plan, elsewhere, tmp_path):
+    def told(directory):
+        with pytest.raises((ConfigError, JobFailed)) as raised:
+            archive(spark, Cluster(rocketmq_session.name_servers), plan._replace(directory=directory), Screen())
+        return str(raised.value)
+
+    assert "No FileSystem for scheme" in told("gopher://lake/orders")
+    assert "--conf gives it packages and settings" in told("viewfs://nowhere/lake")
+    (tmp_path / "bucket" / "orders").mkdir()
+    (tmp_path / "bucket" / "orders" / "other").touch()
+    assert "which holds other files" in told(elsewhere)
+    (tmp_path / "bucket" / "orders" / "_job.json").write_bytes(b"{")
+    assert "can be read" in told(elsewhere)
+    with HadoopDirectory(spark, f"{elsewhere}-2").claimed({}):
+        assert "another run is under way" in told(f"{elsewhere}-2")
 
 
 @pytest.mark.proof

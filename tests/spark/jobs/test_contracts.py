@@ -9,15 +9,12 @@ import orjson
 import pytest
 
 from examples.quickstart.flights import find_flights, read_flights, to_message
-from orbitmq.admin.client import AdminClient
 from orbitmq.errors import ConfigError
-from orbitmq.model.topic import TopicConfig
-from orbitmq.net.loop import run
 from orbitmq.spark.jobs.contract_checks import checked, load_contract
 from orbitmq.spark.jobs.contracts import ORIGIN, REASON, ContractChecker, ContractPlan, hold_to_contract
 from orbitmq.spark.jobs.screen import Screen
 from spark.jobs.killing import is_killed, kill_when, start_job
-from spark.jobs.publishing import publish_flights
+from spark.jobs.publishing import make_topic, publish_flights
 
 pytestmark = pytest.mark.spark
 
@@ -33,14 +30,6 @@ def plan(cluster, topic, tmp_path):
     file.write_text(DECLARED)
     contract = load_contract(file)
     return ContractPlan(topic, tmp_path / "judged", contract, f"{topic}-quarantine", "earliest", 500)
-
-
-def make_topic(cluster, name):
-    async def work():
-        async with AdminClient(cluster.name_servers) as admin:
-            await admin.create_topic(TopicConfig(topic=name, read_queue_count=2, write_queue_count=2))
-
-    run(work())
 
 
 def cancelled():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, run_job
+from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, parse_directory, run_job
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     FormatOption,
@@ -26,14 +26,24 @@ if TYPE_CHECKING:
 
 def archive(
     topic: TopicArgument,
-    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="A new one, or one of an earlier run.")],
+    directory: Annotated[
+        str,
+        typer.Argument(
+            metavar="DIRECTORY", help="A new one, or one of an earlier run; a path, or s3a://..., hdfs://..."
+        ),
+    ],
     start: Annotated[
         str, typer.Option("--start", metavar="WHEN", help="Where a new archive begins: earliest, or an ISO 8601 time.")
     ] = "earliest",
     rows_per_batch: Annotated[
         int, typer.Option("--rows-per-batch", min=1, help="Messages that are written at a time.")
     ] = 500_000,
-    merge: Annotated[bool, typer.Option("--merge/--no-merge", help="Put small files together at the end.")] = True,
+    merge: Annotated[
+        bool | None,
+        typer.Option(
+            "--merge/--no-merge", help="Put small files together at the end, on a disk.", show_default="merge"
+        ),
+    ] = None,
     master: MasterOption = DEFAULT_MASTER,
     conf: ConfOption = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
@@ -45,13 +55,17 @@ def archive(
     Killed and started again it goes on where it was, and every message is there once. Exit code 1 when a check of the
     archive fails.
     """
+    place = parse_directory(directory)
+    if merge and not isinstance(place, Path):
+        told = f"files of {place} are not put together: it may be a store that cannot rename any"
+        raise typer.BadParameter(told, param_hint="--merge")
 
     def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
         from orbitmq.spark.jobs.archive import ArchivePlan
         from orbitmq.spark.jobs.archive import archive as run
         from orbitmq.spark.jobs.cluster import Cluster
 
-        plan = ArchivePlan(topic, directory.resolve(), start, rows_per_batch, merge)
+        plan = ArchivePlan(topic, place, start, rows_per_batch, merge is not False)
         return run(spark, Cluster(name_servers, security), plan, screen)
 
     run_job("archive", master, output, work, parse_conf(conf))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, run_job
+from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, parse_directory, run_job
 from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption
 from orbitmq.cli.terminal.output import Format
 from orbitmq.cli.terminal.times import MOMENT_HELP, parse_moment
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 def replay(
     source: Annotated[
-        Path,
+        str,
         typer.Argument(
-            metavar="SOURCE", exists=True, file_okay=False, help="Parquet files, a broker's store, or its commitlog."
+            metavar="SOURCE",
+            help="Parquet files (a path, or s3a://..., hdfs://...), a broker's store, or its commitlog.",
         ),
     ],
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where messages go; it must exist.")],
@@ -57,14 +58,16 @@ def replay(
     since = None if begin is None else parse_moment(begin, "--from")
     until = None if end is None else parse_moment(end, "--to")
 
+    place = parse_directory(source)
+    if isinstance(place, Path) and not place.is_dir():
+        raise typer.BadParameter(f"there is no directory {place}", param_hint="SOURCE")
+
     def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
         from orbitmq.spark.jobs.cluster import Cluster
         from orbitmq.spark.jobs.replay import ReplayPlan
         from orbitmq.spark.jobs.replay import replay as run
 
-        plan = ReplayPlan(
-            source.resolve(), topic, from_topic, directory.resolve(), rate, rows_per_checkpoint, since, until
-        )
+        plan = ReplayPlan(place, topic, from_topic, directory.resolve(), rate, rows_per_checkpoint, since, until)
         return run(spark, Cluster(name_servers, security), plan, screen)
 
     run_job("replay", master, output, work, parse_conf(conf))

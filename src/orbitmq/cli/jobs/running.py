@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,6 +29,9 @@ _SETTINGS = {
     "spark.sql.windowExec.buffer.in.memory.threshold": "64",
 }
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+"""Of a URI."""
+
 MasterOption = Annotated[
     str, typer.Option("--master", metavar="MASTER", help="Where Spark runs; local[*,2]: on all cores of this machine.")
 ]
@@ -36,6 +41,18 @@ ConfOption = Annotated[
         "--conf", metavar="KEY=VALUE", help="A setting of Spark, as spark.driver.memory=4g. May be given several times."
     ),
 ]
+
+
+def parse_directory(text: str) -> Path | str:
+    """Return a local directory as an absolute path, and any other one as its URI."""
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    if _SCHEME.match(text) is None:
+        return Path(text).resolve()
+    if text.lower().startswith("file:"):
+        return Path(url2pathname(urlsplit(text).path)).resolve()
+    return text.rstrip("/")
 
 
 def parse_conf(given: Sequence[str] | None) -> dict[str, str]:

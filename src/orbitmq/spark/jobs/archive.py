@@ -7,12 +7,12 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from orbitmq.job_directory import claimed
 from orbitmq.model.check_result import CheckResult
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.cluster import Cluster
+from orbitmq.spark.jobs.directories import HadoopDirectory, opened
 from orbitmq.spark.jobs.screen import Screen
-from orbitmq.spark.jobs.tables import Growth, QueueCount, finish_merges, grow, merge_small_files, write_part
+from orbitmq.spark.jobs.tables import STAGING, Growth, QueueCount, finish_merges, grow, merge_small_files, write_part
 from orbitmq.wire.bodies.topics import QueueStats
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ class ArchivePlan(NamedTuple):
     """What is archived where.
 
     Args:
-        directory: on a disk that every task sees.
+        directory: on a disk that every task sees, or the URI of one in another file system.
         start: the option `startingOffsets` of the first run; later ones go on where it ended.
-        merges: small files are put together at the end.
+        merges: small files are put together at the end, which only a disk allows.
     """
 
     topic: str
-    directory: Path
+    directory: Path | str
     start: str
     rows_per_batch: int
     merges: bool
@@ -46,22 +46,23 @@ def archive(spark: SparkSession, cluster: Cluster, plan: ArchivePlan, screen: Sc
         ClientError: the cluster cannot be asked.
     """
     subject = {"job": "archive", "topic": plan.topic, "start": plan.start}
-    with claimed(plan.directory, subject):
-        finish_merges(plan.directory)
-        before = count_queues(spark, plan.directory)
+    with opened(spark, plan.directory, subject) as directory:
+        if isinstance(directory, Path):
+            finish_merges(directory)
+        else:
+            directory.remove(STAGING)
+        before = count_queues(spark, directory)
         screen.step(
             f"archiving {plan.topic}: {sum(queue.rows for queue in before.values()):,} messages are there already"
         )
-        growth = Growth(plan.topic, plan.directory, plan.start, plan.rows_per_batch, "archived")
-        goal = grow(
-            spark, cluster, growth, before, lambda rows, number: write_part(rows, number, plan.directory), screen
-        )
-        if plan.merges:
+        growth = Growth(plan.topic, directory, plan.start, plan.rows_per_batch, "archived")
+        goal = grow(spark, cluster, growth, before, lambda rows, number: write_part(rows, number, directory), screen)
+        if plan.merges and isinstance(directory, Path):
             screen.step("putting small files together")
-            saved = merge_small_files(spark, plan.directory)
+            saved = merge_small_files(spark, directory)
             screen.step(f"{saved:,} files fewer")
         screen.step("checking")
-        return check_archive(goal, count_queues(spark, plan.directory), is_whole=plan.start == EARLIEST)
+        return check_archive(goal, count_queues(spark, directory), is_whole=plan.start == EARLIEST)
 
 
 def check_archive(
@@ -98,12 +99,12 @@ def check_queues(queues: Iterable[QueueCount]) -> list[CheckResult]:
     ]
 
 
-def has_rows(directory: Path) -> bool:
+def has_rows(directory: Path | HadoopDirectory) -> bool:
     """Tell whether anything was archived there."""
     return any(directory.glob("date=*/batch=*/*.parquet"))
 
 
-def count_queues(spark: SparkSession, *tables: Path) -> dict[MessageQueue, QueueCount]:
+def count_queues(spark: SparkSession, *tables: Path | HadoopDirectory) -> dict[MessageQueue, QueueCount]:
     """Count the messages of tables by their queues."""
     from pyspark.sql import functions as f
 

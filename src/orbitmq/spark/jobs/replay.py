@@ -14,6 +14,7 @@ from orbitmq.job_directory import claimed, held
 from orbitmq.model.check_result import CheckResult
 from orbitmq.model.message import Message, PropertyName
 from orbitmq.spark.jobs.cluster import Cluster
+from orbitmq.spark.jobs.directories import HadoopDirectory
 from orbitmq.spark.jobs.resend_positions import PLACE, check_resent
 from orbitmq.spark.jobs.resending import ResendTask, Row, resend
 from orbitmq.spark.jobs.screen import Screen
@@ -29,7 +30,7 @@ class ReplayPlan(NamedTuple):
     """What is replayed to where.
 
     Args:
-        source: a directory of Parquet files, a broker's store, or its `commitlog`.
+        source: a directory of Parquet files, a broker's store, or its `commitlog`; or the URI of Parquet files.
         topic: where messages go.
         from_topic: only messages of this topic; None: all that the files have, which a CommitLog does not allow.
         directory: keeps how far the job is.
@@ -38,7 +39,7 @@ class ReplayPlan(NamedTuple):
         end: only messages that were stored before; None: to the last one.
     """
 
-    source: Path
+    source: Path | str
     topic: str
     from_topic: str | None
     directory: Path
@@ -103,21 +104,31 @@ def message_again(row: Row, topic: str) -> Message:
 
 @contextmanager
 def _opened(spark: SparkSession, plan: ReplayPlan) -> Iterator[DataFrame]:
-    """Give the rows of the files; an archive does not change meanwhile."""
-    if log_files(plan.source) or log_files(plan.source / "commitlog"):
+    """Give the rows of the files; an archive on a disk does not change meanwhile, elsewhere none of its files is merged away."""
+    if isinstance(plan.source, str):
+        if not HadoopDirectory(spark, plan.source).glob("date=*/batch=*/*.parquet"):
+            raise ConfigError(
+                "source", plan.source, "one with Parquet files in date=*/batch=*, as the job archive writes them"
+            )
+        yield _rows(spark, plan)
+    elif log_files(plan.source) or log_files(plan.source / "commitlog"):
         if plan.from_topic is None:
             raise ConfigError("from-topic", None, "a topic: a CommitLog has those of the whole broker")
         options = {"commitLogPath": str(plan.source), "topic": plan.from_topic}
         yield _chosen(spark.read.format("rocketmq").options(**options).load(), plan)
     elif next(plan.source.glob("**/*.parquet"), None) is not None:
         with held(plan.source):
-            rows = spark.read.parquet(str(plan.source))
-            missing = [name for name in COLUMNS if name not in rows.columns]
-            if missing:
-                raise ConfigError("source", str(plan.source), f"files with the columns {', '.join(missing)}, too")
-            yield _chosen(rows if plan.from_topic is None else rows.where(rows["topic"] == plan.from_topic), plan)
+            yield _rows(spark, plan)
     else:
         raise ConfigError("source", str(plan.source), "a directory with Parquet files, or with a CommitLog")
+
+
+def _rows(spark: SparkSession, plan: ReplayPlan) -> DataFrame:
+    rows = spark.read.parquet(str(plan.source))
+    missing = [name for name in COLUMNS if name not in rows.columns]
+    if missing:
+        raise ConfigError("source", str(plan.source), f"files with the columns {', '.join(missing)}, too")
+    return _chosen(rows if plan.from_topic is None else rows.where(rows["topic"] == plan.from_topic), plan)
 
 
 def _chosen(rows: DataFrame, plan: ReplayPlan) -> DataFrame:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from orbitmq.errors import JobFailed
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.cluster import Cluster
+from orbitmq.spark.jobs.directories import HadoopDirectory
 from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.versions import LIMITS_STREAMS
 from orbitmq.wire.bodies.topics import QueueStats
@@ -47,13 +48,13 @@ class Growth(NamedTuple):
     """Which messages a table grows by.
 
     Args:
-        directory: has the checkpoint; on a disk that every task sees.
+        directory: has the checkpoint.
         start: the option `startingOffsets` of the first run; later ones go on where it ended.
         name: of what happens to messages, on the screen.
     """
 
     topic: str
-    directory: Path
+    directory: Path | HadoopDirectory
     start: str
     rows_per_batch: int
     name: str
@@ -111,7 +112,7 @@ def _rows(query: StreamingQuery) -> int:
     return sum(progress["numInputRows"] for progress in query.recentProgress)
 
 
-def write_part(rows: DataFrame, number: int, directory: Path) -> None:
+def write_part(rows: DataFrame, number: int, directory: Path | HadoopDirectory) -> None:
     """Write the rows of one micro-batch; what an earlier attempt has written of it is replaced.
 
     Args:
@@ -143,6 +144,8 @@ FILE_SIZE_MAX = 256 * 1024 * 1024
 ORDER = ("brokerName", "queueId", "queueOffset")
 _NAME = re.compile(r"batch=b(\d{8,})(?:-(\d{8,}))?")
 _MERGING = "_merging"
+STAGING = ".spark-staging-*"
+"""What a killed run leaves of a micro-batch that it wrote."""
 
 
 class Part(NamedTuple):
@@ -172,7 +175,7 @@ def merge_small_files(spark: SparkSession, archive: Path) -> int:
 
 def finish_merges(archive: Path) -> None:
     """Finish what a run has left that was killed."""
-    for left in (archive / _MERGING, *archive.glob(".spark-staging-*")):
+    for left in (archive / _MERGING, *archive.glob(STAGING)):
         shutil.rmtree(left, ignore_errors=True)
     for day in _days(archive):
         merged_to = -1

@@ -69,3 +69,17 @@ def test_options_become_a_plan_of_an_archive(orbitmq, asked, tmp_path, rocketmq_
 def test_an_archive_begins_at_the_topics_begin_unless_told_otherwise(orbitmq, asked, tmp_path):
     assert orbitmq("job", "archive", "t", tmp_path).code == 0
     assert asked[0][1] == ArchivePlan("t", tmp_path, "earliest", 500_000, merges=True)
+
+
+def test_an_archive_in_another_file_system_is_given_by_its_uri_and_is_not_merged(orbitmq, asked, tmp_path):
+    assert orbitmq("job", "archive", "t", "s3a://lake/orders/").code == 0
+    assert asked[0][1].directory == "s3a://lake/orders"
+    assert orbitmq("job", "archive", "t", f"file://{tmp_path}/a%20b").code == 0
+    assert asked[-2][1].directory == tmp_path / "a b"
+    refused = orbitmq("job", "archive", "t", "s3a://lake/orders", "--merge")
+    assert (refused.code, "--merge" in refused.err) == (2, True)
+
+
+def test_an_archive_in_another_file_system_is_replayed_by_its_uri(orbitmq, asked, tmp_path):
+    assert orbitmq("job", "replay", "hdfs:///lake/orders", "new", tmp_path / "b").code == 0
+    assert asked[0][1].source == "hdfs:///lake/orders"

@@ -1,0 +1,122 @@
+"""Directories of archives: local ones as paths, those of any other file system that Spark writes to by their URIs.
+
+Nothing is renamed in the latter, and no file is locked: an object store does neither as a disk does. Runs of one machine exclude each
+other by a file of that machine; those of two machines do not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from orbitmq.errors import ConfigError
+from orbitmq.job_directory import NAME, check_subject, claimed, locked
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class HadoopDirectory:
+    """A directory of a file system that Hadoop, and so Spark, knows.
+
+    Raises:
+        ConfigError: Spark knows no such file system, or it cannot be reached.
+    """
+
+    def __init__(self, spark: SparkSession, uri: str) -> None:
+        self._uri = uri
+        self._jvm: Any = spark._jvm
+        self._path = self._jvm.org.apache.hadoop.fs.Path
+        with self._explained():
+            self._files = self._path(uri).getFileSystem(spark._jsc.hadoopConfiguration())
+            self._files.exists(self._path(uri))
+
+    def __str__(self) -> str:
+        return self._uri
+
+    def __truediv__(self, name: str) -> str:
+        return f"{self._uri}/{name}"
+
+    def glob(self, pattern: str) -> list[str]:
+        """Return the URIs of what is there, `*` within a name."""
+        with self._explained():
+            return [str(found.getPath()) for found in self._files.globStatus(self._path(self / pattern)) or ()]
+
+    def remove(self, pattern: str) -> None:
+        """Delete what is there, with all below it."""
+        for uri in self.glob(pattern):
+            with self._explained():
+                self._files.delete(self._path(uri), True)
+
+    @contextmanager
+    def claimed(self, subject: Mapping[str, str]) -> Iterator[None]:
+        """Keep the directory for this run as `job_directory.claimed` does, among the runs of this machine.
+
+        Raises:
+            ConfigError: it is for something else, or holds files of others.
+            JobFailed: another run is under way on this machine.
+        """
+        home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+        lock = home / "orbitmq" / "locks" / sha256(self._uri.encode()).hexdigest()
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        with locked(lock, self._uri):
+            if (found := self._read(NAME)) is not None:
+                check_subject(self._uri, found, subject)
+            elif self.glob("*"):
+                raise ConfigError("directory", f"{self}, which holds other files", "an empty one, or a new one")
+            else:
+                self._write(NAME, orjson.dumps(dict(subject)))
+            yield
+
+    def _read(self, name: str) -> bytes | None:
+        path = self._path(self / name)
+        with self._explained():
+            if not self._files.exists(path):
+                return None
+            file = self._files.open(path)
+            try:
+                return bytes(self._jvm.org.apache.hadoop.io.IOUtils.readFullyToByteArray(file))
+            finally:
+                file.close()
+
+    def _write(self, name: str, content: bytes) -> None:
+        with self._explained():
+            file = self._files.create(self._path(self / name), False)
+            try:
+                file.write(bytearray(content))
+            finally:
+                file.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            yield
+        except Py4JJavaError as error:
+            told = str(error.java_exception.toString()).strip().splitlines()[0]
+            wanted = f"one that Spark can use: --conf gives it packages and settings ({told:.300})"
+            raise ConfigError("directory", self._uri, wanted) from None
+
+
+@contextmanager
+def opened(spark: SparkSession, place: Path | str, subject: Mapping[str, str]) -> Iterator[Path | HadoopDirectory]:
+    """Keep an archive's directory for this run, and give it.
+
+    Raises:
+        ConfigError: it is for something else, holds files of others, or Spark cannot use it.
+        JobFailed: another run is under way.
+    """
+    if isinstance(place, Path):
+        with claimed(place, subject):
+            yield place
+    else:
+        directory = HadoopDirectory(spark, place)
+        with directory.claimed(subject):
+            yield directory
