@@ -12,14 +12,13 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
 
 from orbitmq.model.route import QueueData
 from orbitmq.nameserver.routing.events import Cause, ChangeKind, RouteChange
-from orbitmq.wire.slices import Slices, parts_of
+from orbitmq.wire.slices import Slices
 
 EVENTS_MAX = 1_000
 """Events of one answer."""
@@ -100,7 +99,7 @@ class RouteHistory:
         looked at, and the document is not `complete`.
         """
         brokers: dict[tuple[str, str, int], list[str | None]] = {}
-        queues: dict[tuple[str, str], list[QueueData | None]] = {}
+        queues: dict[str, dict[str, list[QueueData | None]]] = {}
         seen = work = 0
         # Newest first, so that what is left out is the oldest.
         for entry in tuple(reversed(self._entries)):
@@ -110,21 +109,29 @@ class RouteHistory:
             work += 1
             if change.trigger.at_ms >= at_ms:
                 seen += 1 + len(change.queues)
-                work += len(change.queues)
                 _note_broker(change, brokers)
                 for topic, before, after in change.queues:
-                    queues.setdefault((topic, change.broker_name), [None, after])[0] = before
+                    queues.setdefault(topic, {}).setdefault(change.broker_name, [None, after])[0] = before
+                    work += 1
+                    if work > SLICE_CHANGES:
+                        work = 0
+                        yield
             if work > SLICE_CHANGES:
                 work = 0
                 yield
-        topics: list[dict[str, Any]] = []
-        for part in parts_of(dict(sorted(queues.items(), key=itemgetter(0))), SLICE_CHANGES):
+        yield
+        topics: list[bytes] = []
+        names = sorted(queues)
+        for begin in range(0, len(names), SLICE_CHANGES):
             yield
-            topics += (
+            rows = [
                 {"topic": topic, "brokerName": name, "before": _queue(before), "after": _queue(after)}
-                for (topic, name), (before, after) in part.items()
+                for topic in names[begin : begin + SLICE_CHANGES]
+                for name, (before, after) in sorted(queues.pop(topic).items())
                 if before != after
-            )
+            ]
+            if rows:
+                topics.append(orjson.dumps(rows)[1:-1])
         yield
         document = {
             "at": at_ms,
@@ -134,9 +141,8 @@ class RouteHistory:
                 for (cluster, name, broker_id), (before, after) in sorted(brokers.items())
                 if before != after
             ],
-            "topics": topics,
         }
-        return orjson.dumps(document)
+        return b"".join((orjson.dumps(document)[:-1], b',"topics":[', b",".join(topics), b"]}"))
 
 
 class LostBroker(NamedTuple):

@@ -147,7 +147,13 @@ def test_a_difference_looks_at_no_more_in_a_slice_than_it_may(monkeypatch):
     monkeypatch.setattr(route_history, "SLICE_CHANGES", 4)
     history = history_of(*(topics_changed(at, QueueChange(f"t{at}", None, queue())) for at in range(12)))
     # Three changes of two each go beyond four, and four topics are a part of the document.
-    assert sum(1 for _ in history.difference(0)) == 12 // 3 + 12 // 4 + 1
+    assert sum(1 for _ in history.difference(0)) == 12 // 3 + 12 // 4 + 2
+
+
+def test_a_difference_looks_at_one_large_change_in_slices(monkeypatch):
+    monkeypatch.setattr(route_history, "SLICE_CHANGES", 4)
+    changes = [QueueChange(f"t{number:02}", None, queue()) for number in range(20)]
+    assert sum(1 for _ in history_of(topics_changed(1, *changes)).difference(0)) == 20 // 5 + 20 // 4 + 2
 
 
 def test_a_change_of_a_whole_group_is_no_difference_of_a_broker():
