@@ -1,10 +1,10 @@
-"""Typed headers: a frozen dataclass is the documentation, the decoder and the encoder of a request's ext fields.
+"""Typed headers: a dataclass is the documentation, the decoder and the encoder of a request's ext fields.
 
 Decoders and encoders are compiled once per dataclass, when they are first used, as the dataclasses module compiles
-`__init__`: a broker decodes one header per message.
+`__init__`: a broker decodes one header per message. Of the other methods all headers share one: to compile them for each of some
+hundred classes would take a command a tenth of a second. That headers are not changed is what type checkers see to.
 
     @request(RequestCode.GET_ROUTEINFO_BY_TOPIC)
-    @dataclass(frozen=True, slots=True, kw_only=True)
     class GetRouteInfo:
         topic: str
         accept_standard_json_only: bool | None = None
@@ -16,7 +16,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar, dataclass_transform
 
 from orbitmq.errors import FrameError, HeaderError
 from orbitmq.wire.command import Command, decode_command
@@ -58,21 +58,43 @@ def wire(name: str, *, default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, metadata={_WIRE_NAME: name})
 
 
+def _is_equal(self: Any, other: object) -> bool:
+    return other.__class__ is self.__class__ and _values(other) == _values(self)
+
+
+def _hash(self: Any) -> int:
+    return hash(_values(self))
+
+
+def _repr(self: Any) -> str:
+    values = zip(dataclasses.fields(self), _values(self), strict=True)
+    return f"{type(self).__name__}({', '.join(f'{field.name}={value!r}' for field, value in values)})"
+
+
+def _values(value: Any) -> tuple[object, ...]:
+    return tuple(getattr(value, field.name) for field in dataclasses.fields(value))
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(wire,))
 def header(cls: type[H]) -> type[H]:
-    """Class decorator: mark a header that no request code names (an answer's)."""
-    _headers.add(cls)
-    return cls
+    """Class decorator: make a dataclass of a header that no request code names (an answer's)."""
+    made: Any = dataclasses.dataclass(slots=True, kw_only=True, eq=False, repr=False)(cls)
+    made.__eq__, made.__hash__, made.__repr__ = _is_equal, _hash, _repr
+    _headers.add(made)
+    return made  # type: ignore[no-any-return]
 
 
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(wire,))
 def request(code: int) -> Callable[[type[H]], type[H]]:
-    """Class decorator: bind a request header to its code. Binding a code twice fails at import."""
+    """Class decorator: make a request header, bound to its code. Binding a code twice fails at import."""
 
     def bind(cls: type[H]) -> type[H]:
         if code in _types:
             raise TypeError(f"request code {code} is bound to {_types[code].__name__} already")
-        _types[code] = cls
-        _codes[cls] = code
-        return header(cls)
+        made = header(cls)
+        _types[code] = made
+        _codes[made] = code
+        return made
 
     return bind
 
@@ -163,15 +185,9 @@ def _fields(cls: type) -> list[_Field]:
 
 
 def _compile_decoder(cls: type, fields: list[_Field]) -> Callable[[Mapping[str, str]], Any]:
-    """Compile the function that makes a header from ext fields.
-
-    A frozen dataclass sets each field through `object.__setattr__`, which costs more than all the parsing. So the
-    compiled code fills an unfrozen twin with the same slots, and turns it into the header at the end.
-    """
-    # Equal slots in equal order: only then does CPython allow the change of `__class__` below.
-    twin = type(cls.__name__, (), {"__slots__": tuple(field.name for field in fields)})
-    scope: dict[str, Any] = {"cls": cls, "new": twin}
-    lines = ["def decode(fields):", "    get = fields.get", "    header = new()"]
+    """Compile the function that makes a header from ext fields."""
+    scope: dict[str, Any] = {"cls": cls, "new": object.__new__}
+    lines = ["def decode(fields):", "    get = fields.get", "    header = new(cls)"]
     for number, field in enumerate(fields):
         if field.is_required:
             lines += [f"    text = fields[{field.wire_name!r}]", *_assign(field, "    ")]
@@ -183,7 +199,7 @@ def _compile_decoder(cls: type, fields: list[_Field]) -> Callable[[Mapping[str, 
                 "    else:",
                 *_assign(field, "        "),
             ]
-    lines += ["    header.__class__ = cls", "    return header"]
+    lines.append("    return header")
     compiled = _run("\n".join(lines), scope)["decode"]
 
     def decode(ext_fields: Mapping[str, str]) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from orbitmq.codes import RequestCode
 from orbitmq.wire.header import request
 
@@ -22,7 +20,6 @@ __all__ = [
 
 
 @request(RequestCode.AUTH_CREATE_USER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateUser:
     """Make a user; the body says its password and type."""
 
@@ -30,7 +27,6 @@ class CreateUser:
 
 
 @request(RequestCode.AUTH_UPDATE_USER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateUser:
     """Change what the body names of a user."""
 
@@ -38,7 +34,6 @@ class UpdateUser:
 
 
 @request(RequestCode.AUTH_DELETE_USER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteUser:
     """Delete a user and its rules."""
 
@@ -46,7 +41,6 @@ class DeleteUser:
 
 
 @request(RequestCode.AUTH_GET_USER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetUser:
     """One user, with its password; no body when there is none."""
 
@@ -54,7 +48,6 @@ class GetUser:
 
 
 @request(RequestCode.AUTH_LIST_USER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ListUsers:
     """All users, or those whose names contain a text."""
 
@@ -62,7 +55,6 @@ class ListUsers:
 
 
 @request(RequestCode.AUTH_CREATE_ACL)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateAcl:
     """Add rules to a subject's, or replace those about the same resources."""
 
@@ -70,7 +62,6 @@ class CreateAcl:
 
 
 @request(RequestCode.AUTH_UPDATE_ACL)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateAcl:
     """The same as CreateAcl."""
 
@@ -78,7 +69,6 @@ class UpdateAcl:
 
 
 @request(RequestCode.AUTH_DELETE_ACL)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteAcl:
     """Delete a subject's rules, or the one about a resource."""
 
@@ -88,7 +78,6 @@ class DeleteAcl:
 
 
 @request(RequestCode.AUTH_GET_ACL)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetAcl:
     """A subject's rules; no body when it has none."""
 
@@ -96,7 +85,6 @@ class GetAcl:
 
 
 @request(RequestCode.AUTH_LIST_ACL)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ListAcls:
     """The rules of all subjects, or of those that contain a text, and of them those about resources that do."""
 

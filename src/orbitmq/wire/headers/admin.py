@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from orbitmq.codes import RequestCode
 from orbitmq.wire.header import Int32, header, request, wire
 
@@ -41,19 +39,16 @@ __all__ = [
 
 
 @request(RequestCode.UPDATE_BROKER_CONFIG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateBrokerConfig:
     """Change settings; the body is Java properties text."""
 
 
 @request(RequestCode.GET_BROKER_CONFIG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetBrokerConfig:
     """All settings as Java properties text."""
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetBrokerConfigResponse:
     """The settings' DataVersion, as JSON text."""
 
@@ -61,13 +56,11 @@ class GetBrokerConfigResponse:
 
 
 @request(RequestCode.GET_BROKER_RUNTIME_INFO)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetBrokerRuntimeInfo:
     """Some dozens of run-time values, as a key-value table."""
 
 
 @request(RequestCode.GET_CONSUME_STATS)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetConsumeStats:
     """Per queue of a group's topics: the broker's offset and the group's."""
 
@@ -77,31 +70,26 @@ class GetConsumeStats:
 
 
 @request(RequestCode.GET_ALL_CONSUMER_OFFSET)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetAllConsumerOffsets:
     """The whole table of committed offsets."""
 
 
 @request(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CleanExpiredConsumeQueues:
     """Delete what consume queues keep of messages that are gone."""
 
 
 @request(RequestCode.CLEAN_UNUSED_TOPIC)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CleanUnusedTopics:
     """Delete the consume queues of topics that are not in the topic table."""
 
 
 @request(RequestCode.DELETE_EXPIRED_COMMITLOG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteExpiredCommitLog:
     """Delete expired files of the CommitLog now, whatever the hour."""
 
 
 @request(RequestCode.GET_TIMER_CHECK_POINT)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetTimerCheckpoint:
     """How far timers are, as bytes.
 
@@ -113,19 +101,16 @@ class GetTimerCheckpoint:
 
 
 @request(RequestCode.GET_TIMER_METRICS)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetTimerMetrics:
     """How many messages wait for their time, by topic."""
 
 
 @request(RequestCode.GET_ALL_DELAY_OFFSET)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetAllDelayOffsets:
     """Up to where each delay level was delivered."""
 
 
 @request(RequestCode.VIEW_BROKER_STATS_DATA)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ViewBrokerStats:
     """What was counted of one thing in the last minute, hour and day."""
 
@@ -134,7 +119,6 @@ class ViewBrokerStats:
 
 
 @request(RequestCode.GET_BROKER_CONSUME_STATS)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetBrokerConsumeStats:
     """How far every group is behind on this broker; `is_order`: in ordered topics alone."""
 
@@ -142,13 +126,11 @@ class GetBrokerConsumeStats:
 
 
 @request(RequestCode.GET_BROKER_HA_STATUS)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetReplicationStatus:
     """Which slaves follow a master, and how far."""
 
 
 @request(RequestCode.EXCHANGE_BROKER_HA_INFO)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeReplicationInfo:
     """Tell a slave about its master; without an address: ask a master about itself."""
 
@@ -158,7 +140,6 @@ class ExchangeReplicationInfo:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeReplicationInfoResponse:
     """A master's addresses for slaves and for clients, and where its log ended when it started."""
 
@@ -168,7 +149,6 @@ class ExchangeReplicationInfoResponse:
 
 
 @request(RequestCode.RESET_MASTER_FLUSH_OFFSET)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResetMasterFlushOffset:
     """Tell a slave up to where its master's log is on the disk; a master has no use for it."""
 
@@ -176,7 +156,6 @@ class ResetMasterFlushOffset:
 
 
 @request(RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRocksdbQueues:
     """Compare consume queues that are kept in RocksDB with those in files; of all topics where `topic` is empty."""
 
@@ -185,7 +164,6 @@ class CheckRocksdbQueues:
 
 
 @request(RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRocksdbTables:
     """Write tables that are kept in RocksDB as JSON files: `topics;subscriptionGroups;consumerOffsets`."""
 
@@ -193,25 +171,21 @@ class ExportRocksdbTables:
 
 
 @request(RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateColdDataControl:
     """Limit what groups read of messages that are no longer in memory; the body is Java properties text."""
 
 
 @request(RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveColdDataControl:
     """Take such a limit away; the body is the group's name."""
 
 
 @request(RequestCode.GET_COLD_DATA_FLOW_CTR_INFO)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetColdDataControl:
     """Those limits, and what groups have read."""
 
 
 @request(RequestCode.SET_COMMITLOG_READ_MODE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SetCommitLogReadMode:
     """How the system reads ahead in the CommitLog: 0 as it likes, 1 not at all (Java: LibC.MADV_NORMAL, MADV_RANDOM)."""
 
@@ -219,7 +193,6 @@ class SetCommitLogReadMode:
 
 
 @request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResetClientOffset:
     """Broker to client, one-way: go on where the body's table says, in the queues that are yours."""
 
@@ -231,7 +204,6 @@ class ResetClientOffset:
 
 
 @request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetClientOffsets:
     """Broker to client: how far are you in the queues of this topic?"""
 
@@ -240,7 +212,6 @@ class GetClientOffsets:
 
 
 @request(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetClientsOffsets:
     """Ask a broker how far each of a group's clients is; `client_id`: this one alone."""
 
@@ -250,7 +221,6 @@ class GetClientsOffsets:
 
 
 @request(RequestCode.GET_CONSUMER_RUNNING_INFO)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetRunningInfo:
     """Ask a client, through its broker, for its settings, its queues and its figures; with `jstack_enable` for its stacks."""
 
@@ -260,7 +230,6 @@ class GetRunningInfo:
 
 
 @request(RequestCode.CONSUME_MESSAGE_DIRECTLY)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumeMessageDirectly:
     """Let one client consume one message now; the broker adds the message itself as the body."""
 

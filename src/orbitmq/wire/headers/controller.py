@@ -5,8 +5,6 @@ Source: Java org.apache.rocketmq.remoting.protocol.header.controller.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from orbitmq.codes import RequestCode
 from orbitmq.wire.header import Int32, header, request
 
@@ -36,7 +34,6 @@ __all__ = [
 
 
 @request(RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AlterSyncStateSet:
     """A master proposes another sync set; it is in the body, with the epoch of the set that it replaces."""
 
@@ -47,7 +44,6 @@ class AlterSyncStateSet:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AlterSyncStateSetResponse:
     """The epoch of the new set, which is in the body."""
 
@@ -55,7 +51,6 @@ class AlterSyncStateSetResponse:
 
 
 @request(RequestCode.CONTROLLER_ELECT_MASTER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ElectMaster:
     """A broker asks for the master, or to become it; with `designate_elect` an administrator chooses it."""
 
@@ -67,7 +62,6 @@ class ElectMaster:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ElectMasterResponse:
     """The master, new or as before."""
 
@@ -78,7 +72,6 @@ class ElectMasterResponse:
 
 
 @request(RequestCode.CONTROLLER_REGISTER_BROKER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerToController:
     """A member tells its address."""
 
@@ -90,7 +83,6 @@ class RegisterBrokerToController:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerToControllerResponse:
     """The master, where one is alive."""
 
@@ -103,7 +95,6 @@ class RegisterBrokerToControllerResponse:
 
 
 @request(RequestCode.CONTROLLER_GET_REPLICA_INFO)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetReplicaInfo:
     """A broker asks for the master of its group."""
 
@@ -111,7 +102,6 @@ class GetReplicaInfo:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetReplicaInfoResponse:
     """The master, and the epoch that began when it last changed."""
 
@@ -121,13 +111,11 @@ class GetReplicaInfoResponse:
 
 
 @request(RequestCode.CONTROLLER_GET_METADATA_INFO)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetControllerMetadata:
     """Which controllers there are, and which one leads."""
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetControllerMetadataResponse:
     """The controllers as `n0:host:port;n1:host:port;`."""
 
@@ -139,19 +127,16 @@ class GetControllerMetadataResponse:
 
 
 @request(RequestCode.CONTROLLER_GET_SYNC_STATE_DATA)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetSyncStates:
     """The members of some groups, whose names are in the body."""
 
 
 @request(RequestCode.GET_BROKER_EPOCH_CACHE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetBrokerEpochs:
     """Ask a broker in which epochs its log was written."""
 
 
 @request(RequestCode.NOTIFY_BROKER_ROLE_CHANGED)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NotifyBrokerRoleChanged:
     """A controller tells the members of a group their master; the sync set is in the body."""
 
@@ -162,19 +147,16 @@ class NotifyBrokerRoleChanged:
 
 
 @request(RequestCode.UPDATE_CONTROLLER_CONFIG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateControllerConfig:
     """Change settings; the body is Java properties text."""
 
 
 @request(RequestCode.GET_CONTROLLER_CONFIG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetControllerConfig:
     """All settings as Java properties text."""
 
 
 @request(RequestCode.CLEAN_BROKER_DATA)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CleanBrokerData:
     """Remove members (`1;2`), or without ids the whole group."""
 
@@ -186,7 +168,6 @@ class CleanBrokerData:
 
 
 @request(RequestCode.ORBITMQ_RAFT)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RaftMessages:
     """Messages of Raft from one controller to another, in the body; ours.
 
@@ -204,7 +185,6 @@ class RaftMessages:
 
 
 @request(RequestCode.CONTROLLER_GET_NEXT_BROKER_ID)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetNextBrokerId:
     """A new broker asks which id it may take."""
 
@@ -213,7 +193,6 @@ class GetNextBrokerId:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetNextBrokerIdResponse:
     """The id that the next member gets."""
 
@@ -223,7 +202,6 @@ class GetNextBrokerIdResponse:
 
 
 @request(RequestCode.CONTROLLER_APPLY_BROKER_ID)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyBrokerId:
     """A new broker takes an id; `register_check_code` is `host:port;millis`, its own for ever."""
 
@@ -234,7 +212,6 @@ class ApplyBrokerId:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyBrokerIdResponse:
     """The group that the id is of."""
 

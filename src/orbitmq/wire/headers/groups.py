@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from orbitmq.codes import RequestCode
 from orbitmq.wire.header import header, request, wire
 
@@ -32,13 +30,11 @@ __all__ = [
 
 
 @request(RequestCode.HEART_BEAT)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatRequest:
     """A client says which groups it belongs to; the body is a Heartbeat."""
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatResponse:
     """Says which forms of heartbeat the broker understands, and whether the subscriptions changed."""
 
@@ -47,7 +43,6 @@ class HeartbeatResponse:
 
 
 @request(RequestCode.UNREGISTER_CLIENT)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UnregisterClient:
     """A client leaves a group."""
 
@@ -57,7 +52,6 @@ class UnregisterClient:
 
 
 @request(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetConsumerList:
     """The client ids of a group's consumers."""
 
@@ -66,7 +60,6 @@ class GetConsumerList:
 
 
 @request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NotifyConsumerIdsChanged:
     """Broker to client, one-way: your group's members changed, rebalance."""
 
@@ -74,37 +67,31 @@ class NotifyConsumerIdsChanged:
 
 
 @request(RequestCode.CHECK_CLIENT_CONFIG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckClientConfig:
     """Ask whether a subscription's expression is valid; the body holds it."""
 
 
 @request(RequestCode.LOCK_BATCH_MQ)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LockQueues:
     """Lock queues for one client of a group (ordered consumption); the body lists them."""
 
 
 @request(RequestCode.UNLOCK_BATCH_MQ)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UnlockQueues:
     """Release locks of queues; the body lists them."""
 
 
 @request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateSubscriptionGroup:
     """Create or change a group's settings; the body is its configuration."""
 
 
 @request(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetAllSubscriptionGroups:
     """The whole table of group settings."""
 
 
 @request(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetSubscriptionGroup:
     """One group's settings."""
 
@@ -112,7 +99,6 @@ class GetSubscriptionGroup:
 
 
 @request(RequestCode.DELETE_SUBSCRIPTIONGROUP)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteSubscriptionGroup:
     """Delete a group's settings, and its offsets where `clean_offset` says so."""
 
@@ -121,7 +107,6 @@ class DeleteSubscriptionGroup:
 
 
 @request(RequestCode.GET_CONSUMER_CONNECTION_LIST)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetConsumerConnections:
     """List the consumers of a group with their addresses."""
 
@@ -129,7 +114,6 @@ class GetConsumerConnections:
 
 
 @request(RequestCode.GET_PRODUCER_CONNECTION_LIST)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetProducerConnections:
     """List the producers of a group with their addresses."""
 
@@ -137,19 +121,16 @@ class GetProducerConnections:
 
 
 @request(RequestCode.GET_ALL_PRODUCER_INFO)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetAllProducers:
     """List the producers of every group."""
 
 
 @request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateSubscriptionGroups:
     """Create or change many groups' settings; the body lists them."""
 
 
 @request(RequestCode.CLONE_GROUP_OFFSET)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CloneGroupOffsets:
     """Give a group the offsets of another one, in one topic."""
 
@@ -160,7 +141,6 @@ class CloneGroupOffsets:
 
 
 @request(RequestCode.QUERY_TOPICS_BY_CONSUMER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTopicsOfGroup:
     """The topics that a group has offsets in."""
 
@@ -168,7 +148,6 @@ class QueryTopicsOfGroup:
 
 
 @request(RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QuerySubscription:
     """What a group that is online subscribes to in a topic."""
 
@@ -177,7 +156,6 @@ class QuerySubscription:
 
 
 @request(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateForbiddenTopics:
     """Forbid a group to read a topic, or allow it again; without `readable`, ask which."""
 

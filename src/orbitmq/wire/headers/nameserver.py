@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from orbitmq.codes import RequestCode
 from orbitmq.wire.header import Int32, header, request, wire
 
@@ -44,7 +42,6 @@ __all__ = [
 
 
 @request(RequestCode.REGISTER_BROKER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBroker:
     """A broker registers, or renews its lease; the body lists its topics."""
 
@@ -61,7 +58,6 @@ class RegisterBroker:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerResponse:
     """A slave learns its master's addresses."""
 
@@ -70,7 +66,6 @@ class RegisterBrokerResponse:
 
 
 @request(RequestCode.UNREGISTER_BROKER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UnregisterBroker:
     """A broker leaves."""
 
@@ -81,7 +76,6 @@ class UnregisterBroker:
 
 
 @request(RequestCode.GET_ROUTEINFO_BY_TOPIC)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetRouteInfo:
     """Ask for a topic's route. The zone fields travel next to the header's own."""
 
@@ -92,13 +86,11 @@ class GetRouteInfo:
 
 
 @request(RequestCode.GET_BROKER_CLUSTER_INFO)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetClusterInfo:
     """All brokers of all clusters."""
 
 
 @request(RequestCode.WIPE_WRITE_PERM_OF_BROKER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WipeWritePerm:
     """Take the write bit from every topic of a broker name (graceful retirement)."""
 
@@ -106,7 +98,6 @@ class WipeWritePerm:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WipeWritePermResponse:
     """Counts the topics whose permission changed."""
 
@@ -114,7 +105,6 @@ class WipeWritePermResponse:
 
 
 @request(RequestCode.ADD_WRITE_PERM_OF_BROKER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AddWritePerm:
     """Give the write bit back to every topic of a broker name."""
 
@@ -122,7 +112,6 @@ class AddWritePerm:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AddWritePermResponse:
     """Counts the topics whose permission changed."""
 
@@ -130,13 +119,11 @@ class AddWritePermResponse:
 
 
 @request(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetAllTopics:
     """Every topic the NameServer knows."""
 
 
 @request(RequestCode.GET_TOPICS_BY_CLUSTER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetTopicsByCluster:
     """Every topic of one cluster."""
 
@@ -144,31 +131,26 @@ class GetTopicsByCluster:
 
 
 @request(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetSystemTopics:
     """Cluster and broker names, which are topics too."""
 
 
 @request(RequestCode.GET_UNIT_TOPIC_LIST)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetUnitTopics:
     """Topics with the unit flag."""
 
 
 @request(RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetUnitSubscriptionTopics:
     """Topics with the unit-subscription flag."""
 
 
 @request(RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetUnitSubscriptionUnunitTopics:
     """Topics with the unit-subscription flag and without the unit flag."""
 
 
 @request(RequestCode.DELETE_TOPIC_IN_NAMESRV)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopicInNameServer:
     """Delete a topic from the routes, wholly or for one cluster's brokers."""
 
@@ -177,7 +159,6 @@ class DeleteTopicInNameServer:
 
 
 @request(RequestCode.REGISTER_TOPIC_IN_NAMESRV)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterTopicInNameServer:
     """Add one topic's queues; the body is a route of which only the queues count."""
 
@@ -185,7 +166,6 @@ class RegisterTopicInNameServer:
 
 
 @request(RequestCode.QUERY_DATA_VERSION)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryDataVersion:
     """Ask whether the NameServer has this version of the broker's topic table; renews the lease as well."""
 
@@ -196,7 +176,6 @@ class QueryDataVersion:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryDataVersionResponse:
     """`changed` asks the broker to register in full."""
 
@@ -204,7 +183,6 @@ class QueryDataVersionResponse:
 
 
 @request(RequestCode.GET_BROKER_MEMBER_GROUP)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetBrokerMemberGroup:
     """The members of one broker group."""
 
@@ -213,7 +191,6 @@ class GetBrokerMemberGroup:
 
 
 @request(RequestCode.BROKER_HEARTBEAT)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerHeartbeat:
     """Renew a broker's lease and nothing else."""
 
@@ -231,7 +208,6 @@ class BrokerHeartbeat:
 
 
 @request(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NotifyMinBrokerIdChange:
     """NameServer to brokers, one-way: the smallest id among the living members of their group has changed."""
 
@@ -243,25 +219,21 @@ class NotifyMinBrokerIdChange:
 
 
 @request(RequestCode.UPDATE_NAMESRV_CONFIG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateNameServerConfig:
     """Change settings; the body is Java properties text."""
 
 
 @request(RequestCode.GET_NAMESRV_CONFIG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetNameServerConfig:
     """All settings as Java properties text."""
 
 
 @request(RequestCode.ORBITMQ_HEALTH)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetHealth:
     """Ask for the health of this NameServer or broker; the answer is a JSON document (orbitmq only)."""
 
 
 @request(RequestCode.ORBITMQ_ROUTE_HISTORY)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetRouteHistory:
     """Ask for the latest changes of a topic, a broker, or all; the answer is a JSON list, newest first (orbitmq only)."""
 
@@ -272,7 +244,6 @@ class GetRouteHistory:
 
 
 @request(RequestCode.ORBITMQ_ROUTE_DIFFERENCE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetRouteDifference:
     """Compare the routes of now with those of an earlier time; the answer is a JSON document (orbitmq only)."""
 
@@ -280,7 +251,6 @@ class GetRouteDifference:
 
 
 @request(RequestCode.PUT_KV_CONFIG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PutKvConfig:
     """Set one value."""
 
@@ -290,7 +260,6 @@ class PutKvConfig:
 
 
 @request(RequestCode.GET_KV_CONFIG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetKvConfig:
     """Read one value."""
 
@@ -299,7 +268,6 @@ class GetKvConfig:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetKvConfigResponse:
     """The value, None when there is none."""
 
@@ -307,7 +275,6 @@ class GetKvConfigResponse:
 
 
 @request(RequestCode.DELETE_KV_CONFIG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteKvConfig:
     """Delete one value."""
 
@@ -316,7 +283,6 @@ class DeleteKvConfig:
 
 
 @request(RequestCode.GET_KVLIST_BY_NAMESPACE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetKvListByNamespace:
     """All values of a namespace."""
 

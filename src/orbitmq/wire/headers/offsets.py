@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from orbitmq.codes import RequestCode
 from orbitmq.wire.header import Int32, header, request, wire
 
@@ -23,7 +21,6 @@ __all__ = [
 
 
 @request(RequestCode.QUERY_CONSUMER_OFFSET)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryConsumerOffset:
     """Ask how far a group has consumed a queue."""
 
@@ -35,7 +32,6 @@ class QueryConsumerOffset:
 
 
 @request(RequestCode.UPDATE_CONSUMER_OFFSET)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateConsumerOffset:
     """Store how far a group has consumed a queue; travels one-way or with an answer."""
 
@@ -47,7 +43,6 @@ class UpdateConsumerOffset:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetResponse:
     """One offset; answers 14, 29, 30 and 31."""
 
@@ -55,7 +50,6 @@ class OffsetResponse:
 
 
 @request(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOffset:
     """The first (lower) or last (upper) queue offset at a store time."""
 
@@ -67,7 +61,6 @@ class SearchOffset:
 
 
 @request(RequestCode.GET_MAX_OFFSET)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetMaxOffset:
     """The offset that the queue's next message will get."""
 
@@ -78,7 +71,6 @@ class GetMaxOffset:
 
 
 @request(RequestCode.GET_MIN_OFFSET)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetMinOffset:
     """The offset of the queue's first message that is still there."""
 
@@ -88,7 +80,6 @@ class GetMinOffset:
 
 
 @request(RequestCode.GET_EARLIEST_MSG_STORETIME)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetEarliestStoreTime:
     """Ask when the queue's first message was stored."""
 
@@ -98,7 +89,6 @@ class GetEarliestStoreTime:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EarliestStoreTimeResponse:
     """Milliseconds since 1970, -1 for an empty queue."""
 
@@ -106,7 +96,6 @@ class EarliestStoreTimeResponse:
 
 
 @request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResetGroupOffset:
     """Set where a group goes on in a topic: at a time, or in one queue at an offset.
 
@@ -123,7 +112,6 @@ class ResetGroupOffset:
 
 
 @request(RequestCode.QUERY_CONSUME_TIME_SPAN)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryConsumeTimeSpan:
     """Ask from when the messages of each queue of a topic are, and those that a group has got to."""
 
@@ -132,7 +120,6 @@ class QueryConsumeTimeSpan:
 
 
 @request(RequestCode.QUERY_CORRECTION_OFFSET)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryCorrectionOffset:
     """Ask how far the slowest of a topic's groups is in each queue, against one group of them.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from orbitmq.codes import RequestCode
 from orbitmq.wire.header import Int32, header, request, wire
 
@@ -27,7 +25,6 @@ __all__ = [
 
 
 @request(RequestCode.POP_MESSAGE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PopMessage:
     """Messages of a topic that are this consumer's for `invisible_ms`; the broker holds the request until there are some.
 
@@ -50,7 +47,6 @@ class PopMessage:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PopResponse:
     """Says which messages the body holds: `wire.pop.handles` reads the last three."""
 
@@ -64,7 +60,6 @@ class PopResponse:
 
 
 @request(RequestCode.ACK_MESSAGE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AckMessage:
     """A popped message is done; `topic` is the one that it was in, a retry topic maybe."""
 
@@ -77,13 +72,11 @@ class AckMessage:
 
 
 @request(RequestCode.BATCH_ACK_MESSAGE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchAckMessages:
     """PopResult messages are done; the body says which."""
 
 
 @request(RequestCode.CHANGE_MESSAGE_INVISIBLETIME)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeInvisibleTime:
     """A popped message stays its consumer's for another `invisible_ms`, from now on; it gets a new handle."""
 
@@ -97,7 +90,6 @@ class ChangeInvisibleTime:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeInvisibleTimeResponse:
     """What changes in the message's handle."""
 
@@ -107,7 +99,6 @@ class ChangeInvisibleTimeResponse:
 
 
 @request(RequestCode.NOTIFICATION)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PopNotification:
     """Says when there are messages to pop, and gives none."""
 
@@ -122,7 +113,6 @@ class PopNotification:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PopNotificationResponse:
     """Whether there are messages, and whether too many requests wait."""
 
@@ -131,7 +121,6 @@ class PopNotificationResponse:
 
 
 @request(RequestCode.PEEK_MESSAGE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PeekMessage:
     """Messages that a pop would find: they stay where they are, and get no handles. `queue_id` -1 means any."""
 
@@ -143,7 +132,6 @@ class PeekMessage:
 
 
 @request(RequestCode.POLLING_INFO)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetPollingCount:
     """How many pops of a group wait at a queue."""
 
@@ -154,7 +142,6 @@ class GetPollingCount:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PollingCountResponse:
     """The number of waiting pops."""
 
@@ -162,24 +149,20 @@ class PollingCountResponse:
 
 
 @request(RequestCode.QUERY_ASSIGNMENT)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryAssignment:
     """Which queues a consumer is to read, and whether it pulls or pops; the body says which consumer asks."""
 
 
 @request(RequestCode.SET_MESSAGE_REQUEST_MODE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SetRequestMode:
     """Lets a group pull a topic's messages, or pop them; the body says which."""
 
 
 @request(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetAllRequestModes:
     """Every mode that was set, as a slave keeps them."""
 
 
 @request(RequestCode.POP_ROLLBACK)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RollBackPops:
     """Puts what a key-value store of Java's knows of popped messages back into the revive topic."""

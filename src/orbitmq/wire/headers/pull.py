@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from orbitmq.codes import RequestCode
 from orbitmq.wire.header import Int32, header, request, wire
 
@@ -30,7 +28,6 @@ class PullSysFlag:
 
 
 @request(RequestCode.PULL_MESSAGE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PullMessage:
     """Messages of one queue from an offset on; with SUSPEND the broker holds the request until there are some."""
 
@@ -51,13 +48,11 @@ class PullMessage:
 
 
 @request(RequestCode.LITE_PULL_MESSAGE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LitePullMessage(PullMessage):
     """PullMessage under the code that Java's lite pull consumer uses."""
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PullResponse:
     """Says where the next pull begins, and from which broker; the body holds the records."""
 
@@ -72,7 +67,6 @@ class PullResponse:
 
 
 @request(RequestCode.VIEW_MESSAGE_BY_ID)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ViewMessage:
     """The record at a physical offset.
 
@@ -86,7 +80,6 @@ class ViewMessage:
 
 
 @request(RequestCode.QUERY_MESSAGE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryMessage:
     """The newest messages of a key, or of a unique key, that were stored between two times."""
 
@@ -100,7 +93,6 @@ class QueryMessage:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryMessageResponse:
     """Store time and place of the newest message in the index; the body holds the records."""
 
@@ -109,7 +101,6 @@ class QueryMessageResponse:
 
 
 @request(RequestCode.QUERY_CONSUME_QUEUE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryConsumeQueue:
     """Entries of a consume queue from a queue offset on."""
 

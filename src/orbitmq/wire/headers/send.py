@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from orbitmq.codes import RequestCode
 from orbitmq.wire.header import Int32, header, request, wire
 
@@ -25,7 +23,6 @@ __all__ = [
 
 
 @request(RequestCode.SEND_MESSAGE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SendMessage:
     """One message, with the long field names that old clients use."""
 
@@ -46,7 +43,6 @@ class SendMessage:
 
 
 @request(RequestCode.SEND_MESSAGE_V2)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SendMessageV2:
     """The short-name form of SEND_MESSAGE: one letter per field on the wire, words here."""
 
@@ -67,25 +63,21 @@ class SendMessageV2:
 
 
 @request(RequestCode.SEND_BATCH_MESSAGE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SendBatch(SendMessageV2):
     """Many messages of one queue in one body; the fields of SendMessageV2, `batch` is true."""
 
 
 @request(RequestCode.SEND_REPLY_MESSAGE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SendReply(SendMessage):
     """The reply to a request, which its properties name; the fields of SendMessage."""
 
 
 @request(RequestCode.SEND_REPLY_MESSAGE_V2)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SendReplyV2(SendMessageV2):
     """The short-name form of SEND_REPLY_MESSAGE; the fields of SendMessageV2."""
 
 
 @request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PushReply:
     """Broker to client: the reply to one of your requests; hosts are written `ip:port`."""
 
@@ -106,7 +98,6 @@ class PushReply:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SendResponse:
     """The id and the offset that the message got. Java's client also reads the ext fields MSG_REGION and TRACE_ON."""
 
@@ -121,7 +112,6 @@ class SendResponse:
 
 
 @request(RequestCode.CONSUMER_SEND_MSG_BACK)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSendBack:
     """A consumer could not process a message: deliver it to the group again later."""
 
@@ -135,7 +125,6 @@ class ConsumerSendBack:
 
 
 @request(RequestCode.END_TRANSACTION)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EndTransaction:
     """A producer has decided about one of its half messages, or says that it does not know yet.
 
@@ -155,7 +144,6 @@ class EndTransaction:
 
 
 @request(RequestCode.CHECK_TRANSACTION_STATE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckTransactionState:
     """Broker to producer: how did this transaction end? The body is the half message's record, under its own topic."""
 
@@ -169,7 +157,6 @@ class CheckTransactionState:
 
 
 @request(RequestCode.RESUME_CHECK_HALF_MESSAGE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeCheckHalfMessage:
     """Take a discarded half message up again; `message_id` is the offset id of its record."""
 
@@ -178,7 +165,6 @@ class ResumeCheckHalfMessage:
 
 
 @request(RequestCode.RECALL_MESSAGE)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecallMessage:
     """Take back a message that waits for its time; the handle came with the answer to its send."""
 
@@ -189,7 +175,6 @@ class RecallMessage:
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecallResponse:
     """The unique key of the message that is taken back."""
 

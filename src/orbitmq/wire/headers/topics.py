@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from orbitmq.codes import RequestCode
 from orbitmq.wire.header import Int32, header, request
 from orbitmq.wire.headers.offsets import (
@@ -37,7 +35,6 @@ __all__ = [
 
 
 @request(RequestCode.UPDATE_AND_CREATE_TOPIC)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTopic:
     """Create or change a topic."""
 
@@ -54,13 +51,11 @@ class CreateTopic:
 
 
 @request(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTopics:
     """Create or change many topics; the body lists them."""
 
 
 @request(RequestCode.DELETE_TOPIC_IN_BROKER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopicInBroker:
     """Delete a topic and its queues."""
 
@@ -68,13 +63,11 @@ class DeleteTopicInBroker:
 
 
 @request(RequestCode.GET_ALL_TOPIC_CONFIG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetAllTopicConfig:
     """The broker's whole topic table."""
 
 
 @request(RequestCode.GET_TOPIC_CONFIG)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetTopicConfig:
     """One topic's configuration."""
 
@@ -82,13 +75,11 @@ class GetTopicConfig:
 
 
 @request(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetSystemTopicsOfBroker:
     """The topics that the broker made for itself."""
 
 
 @request(RequestCode.GET_TOPIC_STATS_INFO)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetTopicStats:
     """Offsets and times of each queue of a topic."""
 
@@ -96,7 +87,6 @@ class GetTopicStats:
 
 
 @request(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTopicConsumers:
     """The groups that consume a topic."""
 
@@ -104,13 +94,11 @@ class QueryTopicConsumers:
 
 
 @request(RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateStaticTopic(CreateTopic):
     """Create or change a static topic on one broker; the body holds the broker's part of the mapping."""
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardedPullMessage(PullMessage):
     """A pull sent on."""
 
@@ -118,7 +106,6 @@ class ForwardedPullMessage(PullMessage):
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardedGetMaxOffset(GetMaxOffset):
     """A question for a queue's end, sent on."""
 
@@ -126,7 +113,6 @@ class ForwardedGetMaxOffset(GetMaxOffset):
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardedGetMinOffset(GetMinOffset):
     """A question for a queue's start, sent on."""
 
@@ -134,7 +120,6 @@ class ForwardedGetMinOffset(GetMinOffset):
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardedGetEarliestStoreTime(GetEarliestStoreTime):
     """A question for the time of a queue's first message, sent on."""
 
@@ -142,7 +127,6 @@ class ForwardedGetEarliestStoreTime(GetEarliestStoreTime):
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardedSearchOffset(SearchOffset):
     """A search by time, sent on."""
 
@@ -150,7 +134,6 @@ class ForwardedSearchOffset(SearchOffset):
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardedQueryConsumerOffset(QueryConsumerOffset):
     """A question for a group's offset, sent on."""
 
@@ -158,7 +141,6 @@ class ForwardedQueryConsumerOffset(QueryConsumerOffset):
 
 
 @header
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardedUpdateConsumerOffset(UpdateConsumerOffset):
     """A group's offset, sent on."""
 
