@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from inspect import iscoroutinefunction
+from inspect import getmembers, iscoroutinefunction
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.wire.bodies.groups import GroupConfig
 
-CALLS = {name for name, value in vars(AdminClient).items() if iscoroutinefunction(value) and not name.startswith("_")}
+CALLS = {name for name, _ in getmembers(AdminClient, iscoroutinefunction) if not name.startswith("_")}
 TIMEOUT_MS = 30_000
 
 

@@ -10,13 +10,11 @@ to every NameServer where each one keeps a copy of its own.
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Any
 
+from orbitmq.admin.cluster_admin import ClusterAdmin
 from orbitmq.admin.each_master import ask_each
 from orbitmq.admin.group_client import GroupAdmin, delete_topics
 from orbitmq.admin.groups import GroupStatus, QueueLag, QueueReset, ResetTo
@@ -24,22 +22,18 @@ from orbitmq.admin.messages import COUNT_MAX, find_by_id, find_by_key
 from orbitmq.admin.one_broker import BrokerAdmin
 from orbitmq.admin.stats import Traffic, find_traffic
 from orbitmq.admin.topics import TopicChange, change_configs, create_header, find_configs
-from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import Routes
 from orbitmq.client.session.arguments import each, instance, text, texts
-from orbitmq.client.session.owning_loop import OwningLoop
 from orbitmq.client.session.validation import INTERVAL_MS, checked
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.message import StoredMessage
-from orbitmq.model.route import MASTER_ID, ClusterInfo, MessageQueue, TopicRoute
-from orbitmq.model.topic import TopicConfig, check_name, topics_named_after
-from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.model.route import MASTER_ID, MessageQueue, TopicRoute
+from orbitmq.model.topic import TopicConfig, check_name
+from orbitmq.net.pool import expect
 from orbitmq.wire.bodies.consumer_info import DirectResult, RunningInfo, decode_direct_result, decode_running_info
-from orbitmq.wire.bodies.document import decode_kv_table
 from orbitmq.wire.bodies.groups import GroupConfig, ProducerInfo, decode_group_list, decode_producer_table
 from orbitmq.wire.bodies.offsets import QueueTimeSpan, decode_time_spans
-from orbitmq.wire.bodies.route import decode_cluster_info
 from orbitmq.wire.bodies.stats import BrokerStatsData, decode_stats
 from orbitmq.wire.bodies.topics import QueueStats, decode_topic_list, decode_topic_stats
 from orbitmq.wire.command import Command
@@ -47,13 +41,12 @@ from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers.admin import (
     ConsumeMessageDirectly,
     GetBrokerConfig,
-    GetBrokerRuntimeInfo,
     GetRunningInfo,
     UpdateBrokerConfig,
     ViewBrokerStats,
 )
 from orbitmq.wire.headers.groups import GetAllProducers
-from orbitmq.wire.headers.nameserver import DeleteTopicInNameServer, GetAllTopics, GetClusterInfo, GetTopicsByCluster
+from orbitmq.wire.headers.nameserver import DeleteTopicInNameServer, GetAllTopics, GetTopicsByCluster
 from orbitmq.wire.headers.offsets import GetMaxOffset, GetMinOffset, OffsetResponse, QueryConsumeTimeSpan
 from orbitmq.wire.headers.topics import DeleteTopicInBroker, GetTopicStats, QueryTopicConsumers
 from orbitmq.wire.messages.message_id import offset_message_id
@@ -71,7 +64,7 @@ _NOT_SUPPORTED = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     change_broker_settings={"changes": texts},
     change_topic={"change": instance(TopicChange, allowed="a TopicChange, such as TopicChange(perm=4)")},
 )
-class AdminClient:
+class AdminClient(ClusterAdmin):
     """Typed administrative calls to one cluster.
 
     Args:
@@ -89,31 +82,14 @@ class AdminClient:
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._owning_loop = OwningLoop("AdminClient")
-        self._timeout_ms = timeout_ms
-        self._pool = ConnectionPool(name="admin", credentials=credentials, tls=tls)
-        self._name_servers = NameServerClient(name_servers, self._pool, timeout_ms=timeout_ms)
+        super().__init__(name_servers, timeout_ms=timeout_ms, credentials=credentials, tls=tls)
         self._routes = Routes(self._name_servers)
         self._groups = GroupAdmin(self._tell, self._find_masters, self._find_topic_masters)
-
-    async def __aenter__(self) -> AdminClient:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Close every connection."""
         await self._routes.close()
-        await self._name_servers.close()
-        await self._pool.close()
-        self._owning_loop.leave()
-
-    async def cluster_info(self) -> ClusterInfo:
-        """Return all brokers of all clusters that the NameServer knows."""
-        return decode_cluster_info((await self._ask(GetClusterInfo())).body)
+        await super().close()
 
     async def topic_list(self, cluster: str | None = None) -> tuple[str, ...]:
         """Return the names of all topics, or of one cluster's, sorted."""
@@ -192,20 +168,6 @@ class AdminClient:
                 expect(answer, address)
         return addresses
 
-    async def own_topics(self) -> frozenset[str]:
-        """Return the topics that brokers have named after themselves and their clusters; not each of them need be there."""
-        info = await self.cluster_info()
-        return topics_named_after(info.clusters, info.brokers)
-
-    async def masters(self, *, cluster: str | None = None, broker: str | None = None) -> dict[str, str]:
-        """Return the addresses of all masters, of one cluster's, or of one broker name's, by their names.
-
-        Raises:
-            InvalidArgument: no cluster, or no broker, is called so.
-            RouteNotFound: there is no master.
-        """
-        return self._choose_masters(await self.cluster_info(), cluster, broker)
-
     async def broker(self, address: str) -> BrokerAdmin:
         """Return questions to one broker; it is asked nothing yet.
 
@@ -213,10 +175,6 @@ class AdminClient:
             address: of a master or a slave, as host:port.
         """
         return BrokerAdmin(self._tell, address)
-
-    async def broker_runtime_info(self, address: str) -> dict[str, str]:
-        """Return a broker's run-time values, by Java's names."""
-        return decode_kv_table((await self._tell(address, GetBrokerRuntimeInfo())).body)
 
     async def broker_settings(self, address: str) -> dict[str, str]:
         """Return a broker's settings, under RocketMQ's keys; a Java broker's, too."""
@@ -335,10 +293,6 @@ class AdminClient:
         Raises: as `messages_by_key`.
         """
         return await find_by_id(await self.topic_route(topic), self._tell, topic, message_id)
-
-    def _check_loop(self) -> None:
-        self._owning_loop.check()
-        self._owning_loop.settle()  # it opens its connections with the first question, and is none's when they are closed
 
     async def group_names(self, cluster: str | None = None) -> list[str]:
         """Return the names of the consumer groups that users made, sorted: of thousands, quicker than `groups`."""
@@ -527,34 +481,6 @@ class AdminClient:
             decode_header(OffsetResponse, low.ext_fields).offset, decode_header(OffsetResponse, high.ext_fields).offset
         )
 
-    def _choose_masters(self, info: ClusterInfo, cluster: str | None, broker: str | None) -> dict[str, str]:
-        if cluster is not None and cluster not in info.clusters:
-            raise InvalidArgument("cluster", cluster, _one_of(info.clusters))
-        if broker is not None and broker not in info.brokers:
-            raise InvalidArgument("broker", broker, _one_of(info.brokers))
-        names = info.brokers if cluster is None else info.clusters[cluster]
-        masters = {
-            name: info.brokers[name].addresses[MASTER_ID]
-            for name in names
-            if broker in (None, name) and MASTER_ID in info.brokers[name].addresses
-        }
-        if not masters:
-            raise RouteNotFound("no master broker is registered with the NameServer")
-        return masters
-
-    async def _ask(self, header: object) -> Command:
-        return expect(await self._name_servers.ask(header), ", ".join(self._name_servers.configured))
-
-    async def _tell(self, address: str, header: object, body: bytes = b"") -> Command:
-        return expect(await self._pool.request(address, header, body, timeout_ms=self._timeout_ms), address)
-
-    async def _tell_all(self, addresses: Iterable[str], header: object) -> None:
-        """Send one request to all addresses at the same time; raise the first failure when all have ended."""
-        answers = await asyncio.gather(*(self._tell(address, header) for address in addresses), return_exceptions=True)
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
-
 
 def _topic_masters(route: TopicRoute) -> dict[str, str]:
     """Return broker name to master address, for the brokers that hold queues of the topic."""
@@ -564,7 +490,3 @@ def _topic_masters(route: TopicRoute) -> dict[str, str]:
         for broker in route.brokers
         if broker.broker_name in holders and MASTER_ID in broker.addresses
     }
-
-
-def _one_of(names: Iterable[Any]) -> str:
-    return f"one of {', '.join(sorted(names))}" if names else "one that is registered (there is none now)"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from orbitmq.admin.client import AdminClient
+from orbitmq.admin.cluster_admin import ClusterAdmin
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
 
 if TYPE_CHECKING:
     from orbitmq.admin.access import AccessClient
+    from orbitmq.admin.client import AdminClient
     from orbitmq.admin.dead_letter_client import DeadLetters
     from orbitmq.client.producer import Producer
     from orbitmq.client.pull_consumer import PullConsumer
@@ -44,13 +46,26 @@ class ClusterClients:
         self.group = group
         self.timeout_ms = timeout_ms
         self.security = security
-        self.admin = AdminClient(name_servers, timeout_ms=timeout_ms, **security._asdict())
         self.pool = ConnectionPool(name=group, **security._asdict())
         """For requests to one server by itself."""
 
+    @cached_property
+    def brokers(self) -> ClusterAdmin:
+        """Questions about the cluster's brokers alone, which load little: a command of the shell may need no more."""
+        return ClusterAdmin(self.name_servers, timeout_ms=self.timeout_ms, **self.security._asdict())
+
+    @cached_property
+    def admin(self) -> AdminClient:
+        """Every administrative call."""
+        from orbitmq.admin.client import AdminClient  # commands that need it pay for it
+
+        return AdminClient(self.name_servers, timeout_ms=self.timeout_ms, **self.security._asdict())
+
     async def close(self) -> None:
         """Close every connection of the shared clients."""
-        await self.admin.close()
+        for name in ("brokers", "admin"):
+            if (client := vars(self).get(name)) is not None:
+                await client.close()
         await self.pool.close()
 
     def with_security(self, security: ClientSecurity) -> ClusterClients:

@@ -24,7 +24,7 @@ _HOUR_MS = 3_600_000
 
 async def cluster_list(clients: ClusterClients, given: Given) -> Result:
     """List brokers with their load; with -m what they took and gave yesterday and today."""
-    info = await clients.admin.cluster_info()
+    info = await clients.brokers.cluster_info()
     wanted = given.text("clusterName")
     members = [
         (cluster, name, broker_id, address)
@@ -52,7 +52,7 @@ async def cluster_list(clients: ClusterClients, given: Given) -> Result:
 
 async def _runtime(clients: ClusterClients, address: str) -> dict[str, str] | str:
     try:
-        return await clients.admin.broker_runtime_info(address)
+        return await clients.brokers.broker_runtime_info(address)
     except OrbitError as error:
         return str(error)
 

@@ -1,0 +1,120 @@
+"""The part of an administrator's client that knows a cluster's brokers and asks servers: what each command of a shell loads."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Self
+
+from orbitmq.client.routing.nameserver_client import NameServerClient
+from orbitmq.client.session.owning_loop import OwningLoop
+from orbitmq.client.session.validation import INTERVAL_MS, checked
+from orbitmq.errors import InvalidArgument, RouteNotFound
+from orbitmq.model.route import MASTER_ID, ClusterInfo
+from orbitmq.model.topic import topics_named_after
+from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.wire.bodies.document import decode_kv_table
+from orbitmq.wire.bodies.route import decode_cluster_info
+from orbitmq.wire.command import Command
+from orbitmq.wire.headers.admin import GetBrokerRuntimeInfo
+from orbitmq.wire.headers.nameserver import GetClusterInfo
+from orbitmq.wire.signature import Credentials
+
+
+@checked(init={"timeout_ms": INTERVAL_MS})
+class ClusterAdmin:
+    """Typed questions about the brokers of one cluster.
+
+    Args:
+        name_servers: `"host:port;host:port"` or a list of addresses.
+        timeout_ms: for each request.
+        credentials: sign every request, for NameServers that ask for it.
+        tls: connect with TLS, as `orbitmq.net.security.tls.client_context` makes it.
+    """
+
+    def __init__(
+        self,
+        name_servers: str | Iterable[str],
+        *,
+        timeout_ms: int = 3000,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._owning_loop = OwningLoop(type(self).__name__)
+        self._timeout_ms = timeout_ms
+        self._pool = ConnectionPool(name="admin", credentials=credentials, tls=tls)
+        self._name_servers = NameServerClient(name_servers, self._pool, timeout_ms=timeout_ms)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._name_servers.close()
+        await self._pool.close()
+        self._owning_loop.leave()
+
+    async def cluster_info(self) -> ClusterInfo:
+        """Return all brokers of all clusters that the NameServer knows."""
+        return decode_cluster_info((await self._ask(GetClusterInfo())).body)
+
+    async def own_topics(self) -> frozenset[str]:
+        """Return the topics that brokers have named after themselves and their clusters; not each of them need be there."""
+        info = await self.cluster_info()
+        return topics_named_after(info.clusters, info.brokers)
+
+    async def masters(self, *, cluster: str | None = None, broker: str | None = None) -> dict[str, str]:
+        """Return the addresses of all masters, of one cluster's, or of one broker name's, by their names.
+
+        Raises:
+            InvalidArgument: no cluster, or no broker, is called so.
+            RouteNotFound: there is no master.
+        """
+        return self._choose_masters(await self.cluster_info(), cluster, broker)
+
+    async def broker_runtime_info(self, address: str) -> dict[str, str]:
+        """Return a broker's run-time values, by Java's names."""
+        return decode_kv_table((await self._tell(address, GetBrokerRuntimeInfo())).body)
+
+    def _check_loop(self) -> None:
+        self._owning_loop.check()
+        self._owning_loop.settle()  # it opens its connections with the first question, and is none's when they are closed
+
+    def _choose_masters(self, info: ClusterInfo, cluster: str | None, broker: str | None) -> dict[str, str]:
+        if cluster is not None and cluster not in info.clusters:
+            raise InvalidArgument("cluster", cluster, _one_of(info.clusters))
+        if broker is not None and broker not in info.brokers:
+            raise InvalidArgument("broker", broker, _one_of(info.brokers))
+        names = info.brokers if cluster is None else info.clusters[cluster]
+        masters = {
+            name: info.brokers[name].addresses[MASTER_ID]
+            for name in names
+            if broker in (None, name) and MASTER_ID in info.brokers[name].addresses
+        }
+        if not masters:
+            raise RouteNotFound("no master broker is registered with the NameServer")
+        return masters
+
+    async def _ask(self, header: object) -> Command:
+        return expect(await self._name_servers.ask(header), ", ".join(self._name_servers.configured))
+
+    async def _tell(self, address: str, header: object, body: bytes = b"") -> Command:
+        return expect(await self._pool.request(address, header, body, timeout_ms=self._timeout_ms), address)
+
+    async def _tell_all(self, addresses: Iterable[str], header: object) -> None:
+        """Send one request to all addresses at the same time; raise the first failure when all have ended."""
+        answers = await asyncio.gather(*(self._tell(address, header) for address in addresses), return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+
+
+def _one_of(names: Iterable[Any]) -> str:
+    return f"one of {', '.join(sorted(names))}" if names else "one that is registered (there is none now)"
