@@ -114,12 +114,41 @@ def test_an_incident_keeps_the_time_at_which_it_began():
     assert [(notice.at_ms, notice.begun_ms) for notice in watch.notices] == [(1, 1), (9, 1)]
 
 
+def test_a_clock_that_is_set_back_ends_an_incident_once():
+    watch = Watch()
+    assert watch.sees(9_000, n1=[MEMORY], n2=[]) == [(BEGUN, "n1:1")]
+    assert watch.sees(1_000, n1=[], n2=[]) == [(OVER, "n1:1")]
+    assert watch.sees(1_001, n1=[], n2=[]) == []
+    assert watch.sees(5_000, n1=[MEMORY], n2=[]) == [(BEGUN, "n1:1")]
+    assert [result.holds for result in check_notices(watch.notices, open_incidents(watch.notices))] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"state": "odd"},
+        {"rule": {}},
+        {"subject": []},
+        {"reason": 7},
+        {"at_ms": "1"},
+        {"at_ms": 1e300},
+        {"begun_ms": None},
+    ],
+    ids=str,
+)
+def test_a_message_whose_fields_have_other_types_is_no_notice(change):
+    assert decode_notice(orjson.dumps(NOTICE._asdict())) == NOTICE
+    assert decode_notice(orjson.dumps(NOTICE._asdict() | change)) is None
+
+
 def test_an_incident_that_was_told_twice_is_noticed():
     begun = Notice(BEGUN, "r", "s", "", 1, 1)
     again, over = begun._replace(at_ms=2, begun_ms=2), begun._replace(state=OVER, at_ms=3)
     assert repeated([over, again, begun]) == [again]
-    assert repeated([begun, over, begun._replace(at_ms=4)]) == []
-    assert open_incidents([begun, again]) == {begun.incident: begun}
+    assert repeated([begun, over, begun._replace(at_ms=4, begun_ms=4)]) == []
+    assert open_incidents([begun, again]) == open_incidents([begun, begun]) == {begun.incident: begun}
+    assert open_incidents([begun, again, over]) == {}
+    assert repeated([begun, begun]) == [begun]
 
 
 @pytest.mark.parametrize(("failures", "holds"), [(100, False), (101, True)], ids=["1.00 %", "1.01 %"])
