@@ -15,6 +15,8 @@ from orbitmq.files import replace_file
 _NAME = "_job.json"
 _LOCK = "_lock"
 """Readers of Parquet pass over names that begin so."""
+_FIRST = {_LOCK, f"{_NAME}.tmp"}
+"""All that a run has made which is killed before it has claimed its directory."""
 
 
 @contextmanager
@@ -31,6 +33,7 @@ def claimed(directory: Path, subject: Mapping[str, str]) -> Iterator[None]:
         JobFailed: another run is under way.
     """
     directory.mkdir(parents=True, exist_ok=True)
+    _check_contents(directory)
     with (directory / _LOCK).open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -68,6 +71,10 @@ def _check(directory: Path, subject: dict[str, str]) -> None:
         if found != subject:
             raise ConfigError("directory", f"{directory}, which is for {found}", f"one for {subject}, or a new one")
         return
-    if any(entry.name != _LOCK for entry in directory.iterdir()):
-        raise ConfigError("directory", f"{directory}, which holds other files", "an empty one, or a new one")
     replace_file(path, orjson.dumps(subject))
+
+
+def _check_contents(directory: Path) -> None:
+    names = {entry.name for entry in directory.iterdir()}
+    if _NAME not in names and not names <= _FIRST:
+        raise ConfigError("directory", f"{directory}, which holds other files", "an empty one, or a new one")
