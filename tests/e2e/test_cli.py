@@ -218,6 +218,13 @@ def test_a_group_that_follows_keeps_its_place_however_it_is_ended(tmp_path, numb
             assert consumer.first_line == "second\n"
 
 
+def test_a_command_whose_output_is_closed_ends_well(tmp_path):
+    with up(tmp_path) as server:
+        command = f"'{sys.executable}' -m orbitmq cluster -n {server.name_servers} <&- >&-"
+        done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     with up(tmp_path) as server:
         run_command("send", "orders", "x" * 200, "--count", 2000, name_servers=server.name_servers)
