@@ -40,6 +40,8 @@ def test_a_watch_looks_every_ten_seconds_until_it_is_ended(orbitmq, asked):
     [
         (("g", "--watch", "--count", 0), "--count"),
         (("g", "--watch", "--every", 0), "--every"),
+        (("g", "--watch", "--every", "nan"), "--every"),
+        (("g", "--watch", "--to", __file__), "--to"),
         (("g", "--count", 2), "--watch"),
         (("g", "--to", "d"), "--watch"),
         (("--watch",), "GROUP"),
