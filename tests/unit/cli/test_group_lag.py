@@ -101,9 +101,10 @@ def test_a_terminal_shows_the_newest_sample_in_its_place(monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     with module._screen(Format.TABLE) as show:
         show(LagSample(1, {QUEUE: GroupPosition(3, 10)}, None))
-        show(LagSample(2, {QUEUE: UNKNOWN}, "no answer"))
+        show(LagSample(2, {MessageQueue("t", "[red]a\x07", 0): UNKNOWN}, "no answer"))
     shown = capsys.readouterr().out
     assert shown.count("committed") >= 1
+    assert r"[red]a\x07" in shown
     assert "?" in shown
 
 
