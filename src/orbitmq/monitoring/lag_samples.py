@@ -35,6 +35,7 @@ class GroupPosition(NamedTuple):
         return max(0, self.end - self.committed)
 
 
+_YEAR_9999_MS = 253_370_764_800_000
 UNKNOWN = GroupPosition(None, None)
 
 
@@ -107,7 +108,7 @@ def decode_samples(lines: Iterable[bytes], name: str) -> list[list[QueueValue]]:
     for number, line in enumerate(lines, 1):
         try:
             sample = orjson.loads(line)
-            found.append([QueueValue(sample["at_ms"], **queue) for queue in sample["queues"]])
+            found.append([_checked(QueueValue(sample["at_ms"], **queue)) for queue in sample["queues"]])
         except (orjson.JSONDecodeError, KeyError, TypeError):
             raise JobFailed(f"line {number} of {name} is no sample: remove it, or take a new directory") from None
     return found
@@ -152,9 +153,21 @@ def summarise_queues(samples: Iterable[Sequence[QueueValue]]) -> list[QueueSumma
 
 def _summary(queue: str, values: Sequence[QueueValue]) -> QueueSummary:
     known = [value.lag for value in values if value.lag is not None]
-    last = max(values, key=lambda value: value.at_ms).lag
-    unknown = len(values) - len(known)
+    unknown, last = len(values) - len(known), values[-1].lag
     return QueueSummary(queue, len(values), unknown, median(known) if known else None, max(known, default=None), last)
+
+
+def _checked(value: QueueValue) -> QueueValue:
+    """Return a value whose fields have their types, and whose time can be drawn.
+
+    Raises:
+        TypeError: another one.
+    """
+    numbers = [number for number in (value.committed, value.end, value.lag) if number is not None]
+    are_ints = all(isinstance(number, int) for number in (value.at_ms, value.queue, *numbers))
+    if not (are_ints and isinstance(value.broker, str) and 0 <= value.at_ms < _YEAR_9999_MS):
+        raise TypeError
+    return value
 
 
 def _total(lags: Sequence[int | None]) -> int | None:

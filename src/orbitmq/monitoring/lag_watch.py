@@ -18,7 +18,7 @@ from pathlib import Path
 
 from orbitmq.admin.client import AdminClient
 from orbitmq.clock import now_ms
-from orbitmq.errors import ClientError
+from orbitmq.errors import ClientError, JobFailed
 from orbitmq.files import replace_file
 from orbitmq.job_directory import claimed
 from orbitmq.model.check_result import CheckResult
@@ -122,11 +122,18 @@ class LagDirectory:
         self.moments = len(samples)
 
     def append(self, sample: LagSample) -> None:
-        """Add a sample; it survives a power cut."""
-        with self._file.open("ab") as file:
-            file.write(encode_sample(sample))
-            file.flush()
-            os.fsync(file.fileno())
+        """Add a sample; it survives a power cut.
+
+        Raises:
+            JobFailed: the disk refused it.
+        """
+        try:
+            with self._file.open("ab") as file:
+                file.write(encode_sample(sample))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise JobFailed(f"{self._file} cannot be written: {error.strerror}") from error
         self.moments += 1
 
     def finish(self) -> tuple[list[QueueSummary], list[CheckResult]]:

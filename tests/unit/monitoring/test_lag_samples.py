@@ -50,6 +50,32 @@ def test_a_line_says_null_where_nothing_is_known():
     ]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"at_ms": "now"},
+        {"at_ms": 10**18},
+        {"at_ms": -(10**18)},
+        {"broker": []},
+        {"broker": None},
+        {"queue": "0"},
+        {"committed": 0.5},
+        {"end": "7"},
+        {"lag": {}},
+    ],
+    ids=str,
+)
+def test_a_value_of_another_type_or_year_is_told(change):
+    fields = value(1, 7)._asdict() | change
+    line = orjson.dumps({"at_ms": fields.pop("at_ms"), "queues": [fields]})
+    with pytest.raises(JobFailed, match=r"line 1 of lag\.jsonl is no sample"):
+        decode_samples([line], "lag.jsonl")
+
+
+def test_the_last_lag_is_that_of_the_last_line_though_the_clock_was_set_back():
+    assert summarise_queues([[value(9_000, 7)], [value(1_000, 3)]]) == [QueueSummary("a 0", 2, 0, 5.0, 7, 3)]
+
+
 @pytest.mark.parametrize("line", [b"{", b"{}", b"[]", b'{"queues":7}', b'{"at_ms":1,"queues":[{"broker":"a"}]}'])
 def test_a_line_that_is_no_sample_is_told(line):
     with pytest.raises(JobFailed, match=r"line 2 of lag\.jsonl is no sample"):
@@ -84,6 +110,6 @@ def test_a_queues_lag_is_summed_up_over_the_moments_at_which_it_is_known():
     ]
 
 
-def test_the_last_lag_is_that_of_the_latest_moment_also_when_it_is_unknown():
-    (found,) = summarise_queues([[value(2, None)], [value(1, 7)]])
+def test_the_last_lag_is_that_of_the_last_line_also_when_it_is_unknown():
+    (found,) = summarise_queues([[value(1, 7)], [value(2, None)]])
     assert (found.last, found.most) == (None, 7)
