@@ -60,6 +60,7 @@ class Notice(NamedTuple):
         return "".join(letter if letter.isprintable() and letter != " " else "_" for letter in text)
 
 
+_TEXT_MAX = 1_000
 _TYPES = (str, str, str, str, int, int)
 
 
@@ -76,8 +77,10 @@ class ClusterSample(NamedTuple):
 
 
 def alert_in(document: Mapping[str, Any]) -> Alert:
-    """Return the alert of a health document."""
-    return Alert(document["rule"], document["reason"], tuple(document.get("subjects", ())))
+    """Return the alert of a health document, with texts that a message can hold: any client may answer as a broker."""
+    texts = document["rule"], document["reason"], *document.get("subjects", ())
+    rule, reason, *subjects = (text[:_TEXT_MAX] for text in texts)
+    return Alert(rule, reason, tuple(subjects))
 
 
 def decode_notice(body: bytes) -> Notice | None:
@@ -95,7 +98,7 @@ def find_incidents(look: ClusterSample) -> dict[Incident, str]:
         Incident(alert.rule, subject): alert.reason
         for address, alerts in sorted(look.answers.items())
         for alert in alerts
-        for subject in alert.subjects or (address,)
+        for subject in (address in look.name_servers and alert.subjects) or (address,)
     }
 
 

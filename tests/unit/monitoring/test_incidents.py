@@ -94,6 +94,11 @@ def test_a_nameserver_that_does_not_name_brokers_is_the_subject_itself():
     assert [key.subject for key in find_incidents(look(n1=[nameless]))] == ["n1:1"]
 
 
+def test_only_a_nameserver_names_other_subjects_than_itself():
+    alert = Alert(NameServerAlertRule.BROKER_COUNT_DROPPED, "x", ("east/broker-b:0",))
+    assert [key.subject for key in find_incidents(look(n3=[alert]))] == ["n3:1"]
+
+
 def test_a_rule_about_a_server_is_an_incident_of_that_server():
     found = find_incidents(look(n1=[MEMORY], n2=[MEMORY]))
     assert found == {Incident(MEMORY.rule, f"n{number}:1"): MEMORY.reason for number in (1, 2)}
