@@ -164,3 +164,18 @@ async def test_an_alert_that_is_too_large_for_a_message_does_not_hold_up_the_oth
     notices = await watch.read_notices()
     assert len(notices) == 4
     assert watch.opened == open_incidents(notices)
+
+
+async def test_servers_that_no_longer_answer_are_said_when_it_happens(cluster, monkeypatch):
+    told: list[str] = []
+    watch = await watch_of(cluster, told)
+    answers = {"n:1": [], "b:1": []}
+
+    async def look(*_):
+        return ClusterSample(dict(answers), frozenset({"n:1"}))
+
+    monkeypatch.setattr(module, "look_at", look)
+    await watch.run(0.0, looks=3)
+    answers.clear()
+    await watch.run(0.0, looks=6)
+    assert told[1:] == ["2 servers answer, 0 alerts hold", "0 servers answer, 0 alerts hold"]
