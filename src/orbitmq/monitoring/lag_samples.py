@@ -36,6 +36,7 @@ class GroupPosition(NamedTuple):
         return max(0, self.end - self.committed)
 
 
+LINE_START = b'{"at_ms":'
 _YEAR_9999_MS = 253_370_764_800_000
 UNKNOWN = GroupPosition(None, None)
 

@@ -25,6 +25,7 @@ from orbitmq.job_directory import claimed
 from orbitmq.model.check_result import CheckResult
 from orbitmq.model.route import MessageQueue
 from orbitmq.monitoring.lag_samples import (
+    LINE_START,
     UNKNOWN,
     GroupPosition,
     LagSample,
@@ -155,4 +156,7 @@ def _cut_unfinished(path: Path) -> None:
             return
         with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
             end = content.rfind(b"\n") + 1
+            rest = content[end : end + len(LINE_START)].rstrip(b"\0")
+        if not LINE_START.startswith(rest):
+            raise JobFailed(f"{path} ends with what is no sample: remove it, or take a new directory")
         file.truncate(end)
