@@ -16,6 +16,8 @@ NAME = "_job.json"
 """What a directory is for."""
 _LOCK = "_lock"
 """Readers of Parquet pass over names that begin so."""
+_FIRST = {_LOCK, f"{NAME}.tmp"}
+"""All that a run has made which is killed before it has claimed its directory."""
 
 
 @contextmanager
@@ -30,6 +32,7 @@ def claimed(directory: Path, subject: Mapping[str, str]) -> Iterator[None]:
         JobFailed: another run is under way.
     """
     directory.mkdir(parents=True, exist_ok=True)
+    _check_contents(directory)
     with locked(directory / _LOCK, str(directory)):
         _check(directory, subject)
         yield
@@ -83,6 +86,10 @@ def _check(directory: Path, subject: Mapping[str, str]) -> None:
     if path.exists():
         check_subject(str(directory), path.read_bytes(), dict(subject))
         return
-    if any(entry.name != _LOCK for entry in directory.iterdir()):
-        raise ConfigError("directory", f"{directory}, which holds other files", "an empty one, or a new one")
     replace_file(path, orjson.dumps(dict(subject)))
+
+
+def _check_contents(directory: Path) -> None:
+    names = {entry.name for entry in directory.iterdir()}
+    if NAME not in names and not names <= _FIRST:
+        raise ConfigError("directory", f"{directory}, which holds other files", "an empty one, or a new one")

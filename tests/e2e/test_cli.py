@@ -218,6 +218,19 @@ def test_a_group_that_follows_keeps_its_place_however_it_is_ended(tmp_path, numb
             assert consumer.first_line == "second\n"
 
 
+def test_a_dashboard_starts_and_ends_without_a_word_of_its_web_server():
+    with serving("dashboard", "-n", "127.0.0.1:1", "--port", 0, "-o", "json") as dashboard:
+        assert dashboard.ready
+        assert dashboard.end() == (0, "")
+
+
+def test_a_command_whose_output_is_closed_ends_well(tmp_path):
+    with up(tmp_path) as server:
+        command = f"'{sys.executable}' -m orbitmq cluster -n {server.name_servers} <&- >&-"
+        done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     with up(tmp_path) as server:
         run_command("send", "orders", "x" * 200, "--count", 2000, name_servers=server.name_servers)

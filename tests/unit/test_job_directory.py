@@ -25,7 +25,15 @@ def test_a_directory_with_files_of_others_is_refused_and_left_alone(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(ConfigError, match="holds other files"), claimed(tmp_path, SUBJECT):
         pass
-    assert not (tmp_path / "_job.json").exists()
+    assert [file.name for file in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_a_run_that_was_killed_while_it_claimed_the_directory_is_no_stranger(tmp_path):
+    (tmp_path / "_lock").touch()
+    (tmp_path / "_job.json.tmp").write_text('{"jo')
+    with claimed(tmp_path, SUBJECT):
+        pass
+    assert "archive" in (tmp_path / "_job.json").read_text()
 
 
 def test_a_directory_whose_note_cannot_be_read_is_refused(tmp_path):

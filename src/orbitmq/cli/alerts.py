@@ -8,7 +8,7 @@ import typer
 
 from orbitmq.cli.access import Access
 from orbitmq.cli.terminal.checks import show_checks
-from orbitmq.cli.terminal.options import FormatOption, TopicArgument
+from orbitmq.cli.terminal.options import FormatOption, TopicArgument, check_number
 from orbitmq.cli.terminal.output import Format, format_time, say
 from orbitmq.cli.terminal.printable import printable
 
@@ -16,7 +16,9 @@ from orbitmq.cli.terminal.printable import printable
 def alerts(
     access: Access,
     topic: TopicArgument,
-    every_s: Annotated[float, typer.Option("--every", min=0.1, metavar="SECONDS", help="Between two looks.")] = 10.0,
+    every_s: Annotated[
+        float, typer.Option("--every", min=0.1, metavar="SECONDS", help="Between two looks.", callback=check_number)
+    ] = 10.0,
     looks: Annotated[int, typer.Option("--looks", min=0, help="End after so many; 0: Ctrl-C ends it.")] = 0,
     output: FormatOption = Format.TABLE,
 ) -> None:

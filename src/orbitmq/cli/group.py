@@ -15,6 +15,7 @@ from orbitmq.cli.terminal.options import (
     ClusterOption,
     FormatOption,
     TopicArgument,
+    check_number,
 )
 from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
@@ -111,10 +112,16 @@ def lag(
     group: Annotated[str | None, typer.Argument(metavar="[GROUP]", help="The consumer group; without it: all.")] = None,
     topic: TopicOption = None,
     watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
-    every_s: Annotated[float, typer.Option("--every", min=0.1, metavar="SECONDS", help="Between two samples.")] = 10.0,
+    every_s: Annotated[
+        float,
+        typer.Option("--every", min=0.1, metavar="SECONDS", help="Between two samples.", callback=check_number),
+    ] = 10.0,
     count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many samples.")] = None,
     directory: Annotated[
-        Path | None, typer.Option("--to", metavar="DIRECTORY", help="Keep the samples there: lag.jsonl and lag.svg.")
+        Path | None,
+        typer.Option(
+            "--to", metavar="DIRECTORY", file_okay=False, help="Keep the samples there: lag.jsonl and lag.svg."
+        ),
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:

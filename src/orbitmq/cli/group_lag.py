@@ -110,9 +110,12 @@ def _screen(output: Format) -> Iterator[Show]:
             {"at_ms": sample.at_ms, "queues": _rows(sample), "trouble": sample.issue}, is_line=True
         )
     elif sys.stdout.isatty():
+        from rich.console import Console
         from rich.live import Live
 
-        with Live(auto_refresh=False, vertical_overflow="visible") as live:
+        with Live(
+            console=Console(highlight=False, markup=False), auto_refresh=False, vertical_overflow="visible"
+        ) as live:
             yield lambda sample: live.update(make_table(list(map(_shown, _rows(sample))), _COLUMNS), refresh=True)
     else:
         yield _Lines().show

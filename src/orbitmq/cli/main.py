@@ -136,6 +136,7 @@ def _global_options(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; `arguments` are the command line's where none are given."""
+    _open_standard_files()
     given = sys.argv[1:] if arguments is None else list(arguments)
     # The other commands would cost a server a tenth of its start-up.
     app = make_app(given[:1] if given[:1] and given[0] in COMMANDS else COMMANDS)
@@ -164,6 +165,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return usage
     return ExitCode.OK
+
+
+def _open_standard_files() -> None:
+    """Open /dev/null where the caller has closed stdin, stdout or stderr: the next socket would get its number."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)
+    os.close(number)
+    sys.stdin = sys.stdin or os.fdopen(0)
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
 
 
 def _is_no_text(word: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from orbitmq.cli.access import Access
-from orbitmq.cli.terminal.options import FormatOption
+from orbitmq.cli.terminal.options import FormatOption, check_number
 from orbitmq.cli.terminal.output import Format, Row, format_cell, format_plain, show_json
 from orbitmq.cli.terminal.printable import printable
 
@@ -33,7 +33,9 @@ _HELP = "b brokers  t topics  g groups  s sort by the next column  r reverse  q 
 async def top(
     access: Access,
     view: Annotated[View, typer.Option("--view", help="What is shown first.")] = View.BROKERS,
-    interval: Annotated[float, typer.Option("--interval", min=0.5, help="Seconds between two looks.")] = 2,
+    interval: Annotated[
+        float, typer.Option("--interval", min=0.5, help="Seconds between two looks.", callback=check_number)
+    ] = 2,
     once: Annotated[bool, typer.Option("--once", help="Print one screen of all three, and end.")] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:

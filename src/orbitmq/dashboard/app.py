@@ -168,6 +168,7 @@ class Dashboard:
             host=options.host,
             port=options.port,
             log_config=None,
+            log_level="warning",  # its starts and ends are ours to tell
             access_log=False,
             lifespan="off",
             server_header=False,

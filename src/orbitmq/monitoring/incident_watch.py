@@ -36,7 +36,7 @@ from orbitmq.net.security.client_security import ClientSecurity
 _READER = "TOOLS_CONSUMER"
 """A group that every broker has: reading leaves no other behind."""
 _LINE_EVERY = 30
-"""Looks after which a line says that there is nothing new."""
+"""Looks after which a line says that there is nothing new; another one says that fewer or more servers answer."""
 
 _Ask = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
 
@@ -62,6 +62,7 @@ class IncidentWatch:
         self._timeout_ms = timeout_ms
         self._topic = topic
         self._say = tell
+        self._answers = 0
 
     async def run(self, every_s: float, looks: int = 0) -> None:
         """Look again and again; a look that has begun is finished, also when this is cancelled.
@@ -136,7 +137,8 @@ class IncidentWatch:
         for notice in notices:
             self._say(f"{notice.state}: {notice.rule} {notice.subject} ({notice.reason})")
         self.opened = open_incidents([*opened.values(), *notices])
-        if self.looks % _LINE_EVERY == 0 and not notices:
+        answers, self._answers = self._answers, len(found.answers)
+        if not notices and (self.looks % _LINE_EVERY == 0 or answers != self._answers):
             self._say(f"{len(found.answers):,} servers answer, {len(find_incidents(found)):,} alerts hold")
 
     async def _send(self, notices: Iterable[Notice]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from math import inf
 from typing import Any, NamedTuple
 
 import orjson
@@ -48,10 +49,19 @@ class Notice(NamedTuple):
         return Incident(self.rule, self.subject)
 
     @property
+    def beginning(self) -> tuple[Incident, int]:
+        """Return what both notices of an incident have in common."""
+        return self.incident, self.begun_ms
+
+    @property
     def key(self) -> str:
         """Return what both messages of an incident are found by; keys have no blanks, and no control characters."""
         text = f"{self.rule}/{self.subject}/{self.begun_ms}"
         return "".join(letter if letter.isprintable() and letter != " " else "_" for letter in text)
+
+
+_TEXT_MAX = 1_000
+_TYPES = (str, str, str, str, int, int)
 
 
 class ClusterSample(NamedTuple):
@@ -67,17 +77,19 @@ class ClusterSample(NamedTuple):
 
 
 def alert_in(document: Mapping[str, Any]) -> Alert:
-    """Return the alert of a health document."""
-    return Alert(document["rule"], document["reason"], tuple(document.get("subjects", ())))
+    """Return the alert of a health document, with texts that a message can hold: any client may answer as a broker."""
+    texts = document["rule"], document["reason"], *document.get("subjects", ())
+    rule, reason, *subjects = (text[:_TEXT_MAX] for text in texts)
+    return Alert(rule, reason, tuple(subjects))
 
 
 def decode_notice(body: bytes) -> Notice | None:
     """Return the notice of a message; None: it is another message."""
     try:
-        document = orjson.loads(body)
-        return Notice(**document) if isinstance(document, dict) else None
+        notice = Notice(**orjson.loads(body))
     except (orjson.JSONDecodeError, TypeError):
         return None
+    return notice if notice.state in (BEGUN, OVER) and tuple(map(type, notice)) == _TYPES else None
 
 
 def find_incidents(look: ClusterSample) -> dict[Incident, str]:
@@ -86,7 +98,7 @@ def find_incidents(look: ClusterSample) -> dict[Incident, str]:
         Incident(alert.rule, subject): alert.reason
         for address, alerts in sorted(look.answers.items())
         for alert in alerts
-        for subject in alert.subjects or (address,)
+        for subject in (address in look.name_servers and alert.subjects) or (address,)
     }
 
 
@@ -106,29 +118,39 @@ def find_notices(opened: Mapping[Incident, Notice], look: ClusterSample, now_ms:
     return begun + over
 
 
-def open_incidents(notices: Iterable[Notice]) -> dict[Incident, Notice]:
-    """Return the incidents that were begun and are not over."""
-    opened: dict[Incident, Notice] = {}
-    for notice in sorted(notices, key=lambda notice: notice.at_ms):
-        if notice.state == BEGUN:
-            opened.setdefault(notice.incident, notice)
-        else:
-            opened.pop(notice.incident, None)
-    return opened
+def open_incidents(notices: Collection[Notice]) -> dict[Incident, Notice]:
+    """Return the incidents that were begun and are not over.
+
+    An end names its beginning: their order is not asked of clocks, which may be set back.
+    """
+    ends = _ends(notices)
+    return {notice.incident: notice for notice in _divide(notices)[0] if notice.beginning not in ends}
 
 
-def repeated(notices: Iterable[Notice]) -> list[Notice]:
+def repeated(notices: Collection[Notice]) -> list[Notice]:
     """Return the notices of a start while the incident was open already."""
-    opened: set[Incident] = set()
-    twice = []
-    for notice in sorted(notices, key=lambda notice: notice.at_ms):
-        if notice.state == OVER:
-            opened.discard(notice.incident)
-        elif notice.incident in opened:
-            twice.append(notice)
+    return _divide(notices)[1]
+
+
+def _divide(notices: Collection[Notice]) -> tuple[list[Notice], list[Notice]]:
+    """Return the notices that begin an incident, and those that begin one which is open."""
+    ends = _ends(notices)
+    last: dict[Incident, Notice] = {}
+    first, again = [], []
+    for notice in sorted(notices, key=lambda notice: (notice.begun_ms, notice.at_ms)):
+        if notice.state != BEGUN:
+            continue
+        before = last.get(notice.incident)
+        if before and min(ends.get(one.beginning, inf) for one in (before, notice)) > notice.begun_ms:
+            again.append(notice)
         else:
-            opened.add(notice.incident)
-    return twice
+            first.append(notice)
+            last[notice.incident] = notice
+    return first, again
+
+
+def _ends(notices: Iterable[Notice]) -> dict[tuple[Incident, int], int]:
+    return {notice.beginning: notice.at_ms for notice in notices if notice.state == OVER}
 
 
 def check_notices(notices: Collection[Notice], known: Collection[Incident] | None) -> list[CheckResult]:

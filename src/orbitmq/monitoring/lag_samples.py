@@ -5,8 +5,9 @@ What is unknown is null in a line, never 0.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -35,6 +36,8 @@ class GroupPosition(NamedTuple):
         return max(0, self.end - self.committed)
 
 
+LINE_START = b'{"at_ms":'
+_YEAR_9999_MS = 253_370_764_800_000
 UNKNOWN = GroupPosition(None, None)
 
 
@@ -94,8 +97,8 @@ def encode_sample(sample: LagSample) -> bytes:
     return orjson.dumps({"at_ms": sample.at_ms, "queues": queues, "trouble": sample.issue}) + b"\n"
 
 
-def decode_samples(lines: Iterable[bytes], name: str) -> list[list[QueueValue]]:
-    """Return what each line says of each queue.
+def decode_samples(lines: Iterable[bytes], name: str) -> Iterator[list[QueueValue]]:
+    """Yield what each line says of each queue.
 
     Args:
         name: of their file, for errors.
@@ -103,58 +106,87 @@ def decode_samples(lines: Iterable[bytes], name: str) -> list[list[QueueValue]]:
     Raises:
         JobFailed: a line is none of ours.
     """
-    found = []
     for number, line in enumerate(lines, 1):
         try:
             sample = orjson.loads(line)
-            found.append([QueueValue(sample["at_ms"], **queue) for queue in sample["queues"]])
+            values = [_checked(QueueValue(sample["at_ms"], **queue)) for queue in sample["queues"]]
         except (orjson.JSONDecodeError, KeyError, TypeError):
             raise JobFailed(f"line {number} of {name} is no sample: remove it, or take a new directory") from None
-    return found
+        yield values
 
 
-def check_samples(expected: int, samples: Sequence[Sequence[QueueValue]]) -> list[CheckResult]:
+def check_samples(expected: int, samples: Iterable[Sequence[QueueValue]]) -> list[CheckResult]:
     """Return what holds of the samples of all runs.
 
     Args:
         expected: moments that were there before, and those of this run.
     """
-    values = [value for sample in samples for value in sample]
-    different = {(value.at_ms, value.broker, value.queue) for value in values}
-    unknown = [value for value in values if value.committed is None or value.end is None]
+    moments = values = different = unknown = wrong = 0
+    times: set[int] = set()
+    for sample in samples:
+        moments += 1
+        values += len(sample)
+        if sample and sample[0].at_ms not in times:
+            times.add(sample[0].at_ms)
+            different += len({(value.broker, value.queue) for value in sample})
+        for value in sample:
+            is_unknown = value.committed is None or value.end is None
+            unknown += is_unknown
+            wrong += is_unknown != (value.lag is None)
     return [
-        CheckResult(len(samples) == expected, f"moments kept = moments looked at: {len(samples):,} = {expected:,}"),
+        CheckResult(moments == expected, f"moments kept = moments looked at: {moments:,} = {expected:,}"),
         CheckResult(
-            len(values) == len(different),
-            f"each moment has each queue once: {len(values):,} values, {len(different):,} different",
+            values == different, f"each moment has each queue once: {values:,} values, {different:,} different"
         ),
         CheckResult(
-            unknown == [value for value in values if value.lag is None],
-            f"a lag is null where its offset or end is unknown, and only there: {len(unknown):,} of {len(values):,}",
+            not wrong,
+            f"a lag is null where its offset or end is unknown, and only there: {unknown:,} of {values:,}",
         ),
     ]
 
 
 def total_lags(samples: Iterable[Sequence[QueueValue]]) -> list[Point]:
     """Return the lag of all queues together at each moment, in the order of time."""
-    moments = sorted((sample for sample in samples if sample), key=lambda sample: sample[0].at_ms)
-    return [Point(sample[0].at_ms, _total([value.lag for value in sample])) for sample in moments]
+    points = (Point(sample[0].at_ms, _total([value.lag for value in sample])) for sample in samples if sample)
+    return sorted(points, key=lambda point: point.at_ms)
 
 
 def summarise_queues(samples: Iterable[Sequence[QueueValue]]) -> list[QueueSummary]:
     """Return the lag of each queue over all moments."""
-    values: dict[tuple[str, int], list[QueueValue]] = defaultdict(list)
+    known: dict[tuple[str, int], array[int]] = defaultdict(lambda: array("q"))
+    moments: Counter[tuple[str, int]] = Counter()
+    last: dict[tuple[str, int], int | None] = {}
     for sample in samples:
         for value in sample:
-            values[value.broker, value.queue].append(value)
-    return [_summary(f"{broker} {queue}", of_queue) for (broker, queue), of_queue in sorted(values.items())]
+            queue = value.broker, value.queue
+            moments[queue] += 1
+            last[queue] = value.lag
+            if value.lag is not None:
+                known[queue].append(value.lag)
+    return [
+        QueueSummary(
+            f"{queue[0]} {queue[1]}",
+            count,
+            count - len(known[queue]),
+            median(known[queue]) if known[queue] else None,
+            max(known[queue], default=None),
+            last[queue],
+        )
+        for queue, count in sorted(moments.items())
+    ]
 
 
-def _summary(queue: str, values: Sequence[QueueValue]) -> QueueSummary:
-    known = [value.lag for value in values if value.lag is not None]
-    last = max(values, key=lambda value: value.at_ms).lag
-    unknown = len(values) - len(known)
-    return QueueSummary(queue, len(values), unknown, median(known) if known else None, max(known, default=None), last)
+def _checked(value: QueueValue) -> QueueValue:
+    """Return a value whose fields have their types, and whose time can be drawn.
+
+    Raises:
+        TypeError: another one.
+    """
+    numbers = [number for number in (value.committed, value.end, value.lag) if number is not None]
+    are_ints = all(isinstance(number, int) and abs(number) < 2**63 for number in (value.at_ms, value.queue, *numbers))
+    if not (are_ints and isinstance(value.broker, str) and 0 <= value.at_ms < _YEAR_9999_MS):
+        raise TypeError
+    return value
 
 
 def _total(lags: Sequence[int | None]) -> int | None:

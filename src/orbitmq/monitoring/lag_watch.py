@@ -14,16 +14,18 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Collection, Iterator
 from contextlib import contextmanager
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 from orbitmq.admin.client import AdminClient
 from orbitmq.clock import now_ms
-from orbitmq.errors import ClientError
+from orbitmq.errors import ClientError, JobFailed
 from orbitmq.files import replace_file
 from orbitmq.job_directory import claimed
 from orbitmq.model.check_result import CheckResult
 from orbitmq.model.route import MessageQueue
 from orbitmq.monitoring.lag_samples import (
+    LINE_START,
     UNKNOWN,
     GroupPosition,
     LagSample,
@@ -117,29 +119,44 @@ class LagDirectory:
         self._picture = directory / "lag.svg"
         self._title = title
         _cut_unfinished(self._file)
-        samples = self._read()
-        self.queues = [MessageQueue(topic, value.broker, value.queue) for value in (samples[-1] if samples else ())]
-        self.moments = len(samples)
+        self.moments = 0
+        last: list[QueueValue] = []
+        for values in self._read():
+            self.moments, last = self.moments + 1, values
+        self.queues = [MessageQueue(topic, value.broker, value.queue) for value in last]
 
     def append(self, sample: LagSample) -> None:
-        """Add a sample; it survives a power cut."""
-        with self._file.open("ab") as file:
-            file.write(encode_sample(sample))
-            file.flush()
-            os.fsync(file.fileno())
+        """Add a sample; it survives a power cut.
+
+        Raises:
+            JobFailed: the disk refused it.
+        """
+        try:
+            with self._file.open("ab") as file:
+                file.write(encode_sample(sample))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise JobFailed(f"{self._file} cannot be written: {error.strerror}") from error
         self.moments += 1
 
     def finish(self) -> tuple[list[QueueSummary], list[CheckResult]]:
         """Draw the picture of all samples; return what they say of each queue, and what they were checked for."""
-        samples = self._read()
-        replace_file(self._picture, draw_lag(self._title, total_lags(samples)).encode())
-        return summarise_queues(samples), check_samples(self.moments, samples)
+        replace_file(self._picture, draw_lag(self._title, total_lags(self._read())).encode())
+        return summarise_queues(self._read()), check_samples(self.moments, self._read())
 
-    def _read(self) -> list[list[QueueValue]]:
-        return decode_samples(self._file.read_bytes().splitlines(), str(self._file))
+    def _read(self) -> Iterator[list[QueueValue]]:
+        with self._file.open("rb") as lines:
+            yield from decode_samples(lines, str(self._file))
 
 
 def _cut_unfinished(path: Path) -> None:
     with path.open("a+b") as file:
-        file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
+        if file.seek(0, os.SEEK_END) == 0:
+            return
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+            end = content.rfind(b"\n") + 1
+            rest = content[end : end + len(LINE_START)].rstrip(b"\0")
+        if not LINE_START.startswith(rest):
+            raise JobFailed(f"{path} ends with what is no sample: remove it, or take a new directory")
+        file.truncate(end)

@@ -92,17 +92,17 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         has_begun = True
         return await main
 
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        try:
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(begin())
-        except asyncio.CancelledError:
-            if has_begun:
-                raise
-            # Runner.run forgets a Ctrl-C that comes after it has put up its handler and before it begins to count;
-            # no one else can have cancelled what has not begun.
-            raise KeyboardInterrupt from None
-        finally:
-            main.close()
+    except asyncio.CancelledError:
+        if has_begun:
+            raise
+        # Runner.run forgets a Ctrl-C that comes after it has put up its handler and before it begins to count;
+        # no one else can have cancelled what has not begun.
+        raise KeyboardInterrupt from None
+    finally:
+        main.close()
 
 
 async def do_all(*steps: Callable[[], object]) -> list[BaseException]:

@@ -106,6 +106,8 @@ def test_a_file_system_that_cannot_be_used_is_one_sentence(spark, rocketmq_sessi
     assert "which holds other files" in told(elsewhere)
     (tmp_path / "bucket" / "orders" / "_job.json").write_bytes(b"{")
     assert "can be read" in told(elsewhere)
+    (tmp_path / "bucket" / "orders-2").mkdir()
+    (tmp_path / "bucket" / "orders-2" / "_job.json").touch()  # of a run that was killed
     with HadoopDirectory(spark, f"{elsewhere}-2").claimed({}):
         assert "another run is under way" in told(f"{elsewhere}-2")
 

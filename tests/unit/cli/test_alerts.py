@@ -47,3 +47,8 @@ def test_a_watch_that_cannot_be_is_refused(orbitmq, words):
 def test_a_topic_that_is_not_there_is_a_wrong_argument(orbitmq):
     refused = orbitmq("alerts", "no-such-topic", "--looks", 1)
     assert (refused.code, "orbitmq topic create no-such-topic" in refused.err) == (2, True)
+
+
+def test_an_interval_that_is_no_number_is_refused(orbitmq, topic):
+    refused = orbitmq("alerts", topic, "--every", "nan")
+    assert (refused.code, "nan is no number" in refused.err) == (2, True)

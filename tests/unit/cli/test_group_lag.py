@@ -40,6 +40,8 @@ def test_a_watch_looks_every_ten_seconds_until_it_is_ended(orbitmq, asked):
     [
         (("g", "--watch", "--count", 0), "--count"),
         (("g", "--watch", "--every", 0), "--every"),
+        (("g", "--watch", "--every", "nan"), "--every"),
+        (("g", "--watch", "--to", __file__), "--to"),
         (("g", "--count", 2), "--watch"),
         (("g", "--to", "d"), "--watch"),
         (("--watch",), "GROUP"),
@@ -99,9 +101,10 @@ def test_a_terminal_shows_the_newest_sample_in_its_place(monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     with module._screen(Format.TABLE) as show:
         show(LagSample(1, {QUEUE: GroupPosition(3, 10)}, None))
-        show(LagSample(2, {QUEUE: UNKNOWN}, "no answer"))
+        show(LagSample(2, {MessageQueue("t", "[red]a\x07", 0): UNKNOWN}, "no answer"))
     shown = capsys.readouterr().out
     assert shown.count("committed") >= 1
+    assert r"[red]a\x07" in shown
     assert "?" in shown
 
 

@@ -16,7 +16,7 @@ from orbitmq.model.topic import TopicConfig
 from orbitmq.monitoring import incident_watch as module
 from orbitmq.monitoring.alerts import Alert
 from orbitmq.monitoring.incident_watch import IncidentWatch, look_at
-from orbitmq.monitoring.incidents import BEGUN, ClusterSample, open_incidents
+from orbitmq.monitoring.incidents import BEGUN, ClusterSample, alert_in, open_incidents
 from orbitmq.net.security.client_security import load_security
 
 SECURITY = load_security(None)
@@ -153,3 +153,29 @@ async def test_a_topic_that_is_not_there_is_said_with_what_to_type(cluster):
     watch = IncidentWatch(cluster.name_servers, SECURITY, 3_000, "none", print)
     with pytest.raises(ConfigError, match="orbitmq topic create none"):
         await watch.run(0.0, looks=1)
+
+
+async def test_an_alert_that_is_too_large_for_a_message_does_not_hold_up_the_others(cluster, alerts):
+    large = (Alert("R" * 40_000, "x"), Alert("R", "x" * 5_000_000), Alert("S", "x", ("s" * 40_000,)))
+    alerts += [alert_in(alert.document()) for alert in large]
+    alerts.append(ALERT)
+    watch = await watch_of(cluster)
+    await watch.run(0.0, looks=2)
+    notices = await watch.read_notices()
+    assert len(notices) == 4
+    assert watch.opened == open_incidents(notices)
+
+
+async def test_servers_that_no_longer_answer_are_said_when_it_happens(cluster, monkeypatch):
+    told: list[str] = []
+    watch = await watch_of(cluster, told)
+    answers = {"n:1": [], "b:1": []}
+
+    async def look(*_):
+        return ClusterSample(dict(answers), frozenset({"n:1"}))
+
+    monkeypatch.setattr(module, "look_at", look)
+    await watch.run(0.0, looks=3)
+    answers.clear()
+    await watch.run(0.0, looks=6)
+    assert told[1:] == ["2 servers answer, 0 alerts hold", "0 servers answer, 0 alerts hold"]

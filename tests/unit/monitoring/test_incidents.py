@@ -94,6 +94,11 @@ def test_a_nameserver_that_does_not_name_brokers_is_the_subject_itself():
     assert [key.subject for key in find_incidents(look(n1=[nameless]))] == ["n1:1"]
 
 
+def test_only_a_nameserver_names_other_subjects_than_itself():
+    alert = Alert(NameServerAlertRule.BROKER_COUNT_DROPPED, "x", ("east/broker-b:0",))
+    assert [key.subject for key in find_incidents(look(n3=[alert]))] == ["n3:1"]
+
+
 def test_a_rule_about_a_server_is_an_incident_of_that_server():
     found = find_incidents(look(n1=[MEMORY], n2=[MEMORY]))
     assert found == {Incident(MEMORY.rule, f"n{number}:1"): MEMORY.reason for number in (1, 2)}
@@ -114,12 +119,41 @@ def test_an_incident_keeps_the_time_at_which_it_began():
     assert [(notice.at_ms, notice.begun_ms) for notice in watch.notices] == [(1, 1), (9, 1)]
 
 
+def test_a_clock_that_is_set_back_ends_an_incident_once():
+    watch = Watch()
+    assert watch.sees(9_000, n1=[MEMORY], n2=[]) == [(BEGUN, "n1:1")]
+    assert watch.sees(1_000, n1=[], n2=[]) == [(OVER, "n1:1")]
+    assert watch.sees(1_001, n1=[], n2=[]) == []
+    assert watch.sees(5_000, n1=[MEMORY], n2=[]) == [(BEGUN, "n1:1")]
+    assert [result.holds for result in check_notices(watch.notices, open_incidents(watch.notices))] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"state": "odd"},
+        {"rule": {}},
+        {"subject": []},
+        {"reason": 7},
+        {"at_ms": "1"},
+        {"at_ms": 1e300},
+        {"begun_ms": None},
+    ],
+    ids=str,
+)
+def test_a_message_whose_fields_have_other_types_is_no_notice(change):
+    assert decode_notice(orjson.dumps(NOTICE._asdict())) == NOTICE
+    assert decode_notice(orjson.dumps(NOTICE._asdict() | change)) is None
+
+
 def test_an_incident_that_was_told_twice_is_noticed():
     begun = Notice(BEGUN, "r", "s", "", 1, 1)
     again, over = begun._replace(at_ms=2, begun_ms=2), begun._replace(state=OVER, at_ms=3)
     assert repeated([over, again, begun]) == [again]
-    assert repeated([begun, over, begun._replace(at_ms=4)]) == []
-    assert open_incidents([begun, again]) == {begun.incident: begun}
+    assert repeated([begun, over, begun._replace(at_ms=4, begun_ms=4)]) == []
+    assert open_incidents([begun, again]) == open_incidents([begun, begun]) == {begun.incident: begun}
+    assert open_incidents([begun, again, over]) == {}
+    assert repeated([begun, begun]) == [begun]
 
 
 @pytest.mark.parametrize(("failures", "holds"), [(100, False), (101, True)], ids=["1.00 %", "1.01 %"])

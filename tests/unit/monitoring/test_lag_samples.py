@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from functools import partial
+
 import orjson
 import pytest
 
@@ -22,6 +25,9 @@ from orbitmq.monitoring.lag_samples import (
 )
 
 QUEUE, OTHER = MessageQueue("t", "a", 0), MessageQueue("t", "a", 1)
+
+
+HUNDRED = {MessageQueue("t", "a", number): GroupPosition(1_000, 2_000 + number) for number in range(100)}
 
 
 def value(at_ms, lag, queue=0):
@@ -45,15 +51,41 @@ def test_a_line_says_null_where_nothing_is_known():
         ],
         "trouble": "no answer",
     }
-    assert decode_samples([line], "lag.jsonl") == [
+    assert list(decode_samples([line], "lag.jsonl")) == [
         [QueueValue(17, "a", 0, 0, 2, 2), QueueValue(17, "a", 1, None, None, None)]
     ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"at_ms": "now"},
+        {"at_ms": 10**18},
+        {"at_ms": -(10**18)},
+        {"broker": []},
+        {"broker": None},
+        {"queue": "0"},
+        {"committed": 0.5},
+        {"end": "7"},
+        {"lag": {}},
+    ],
+    ids=str,
+)
+def test_a_value_of_another_type_or_year_is_told(change):
+    fields = value(1, 7)._asdict() | change
+    line = orjson.dumps({"at_ms": fields.pop("at_ms"), "queues": [fields]})
+    with pytest.raises(JobFailed, match=r"line 1 of lag\.jsonl is no sample"):
+        list(decode_samples([line], "lag.jsonl"))
+
+
+def test_the_last_lag_is_that_of_the_last_line_though_the_clock_was_set_back():
+    assert summarise_queues([[value(9_000, 7)], [value(1_000, 3)]]) == [QueueSummary("a 0", 2, 0, 5.0, 7, 3)]
 
 
 @pytest.mark.parametrize("line", [b"{", b"{}", b"[]", b'{"queues":7}', b'{"at_ms":1,"queues":[{"broker":"a"}]}'])
 def test_a_line_that_is_no_sample_is_told(line):
     with pytest.raises(JobFailed, match=r"line 2 of lag\.jsonl is no sample"):
-        decode_samples([b'{"at_ms":1,"queues":[]}', line], "lag.jsonl")
+        list(decode_samples([b'{"at_ms":1,"queues":[]}', line], "lag.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -71,6 +103,19 @@ def test_samples_that_are_wrong_are_told(expected, samples, holds):
     assert [result.holds for result in check_samples(expected, samples)] == holds
 
 
+@pytest.mark.parametrize(
+    "function", [partial(check_samples, 200), total_lags, summarise_queues], ids=["check", "total", "queues"]
+)
+def test_a_long_history_is_not_held_in_memory(function):
+    lines = (encode_sample(LagSample(at_ms, HUNDRED, None)) for at_ms in range(200))
+    tracemalloc.start()
+    try:
+        function(decode_samples(lines, "lag.jsonl"))
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000  # of 20,000 values
+    finally:
+        tracemalloc.stop()
+
+
 def test_the_whole_lag_is_unknown_where_that_of_one_queue_is():
     samples = [[value(3, 1), value(3, None, 1)], [], [value(2, 1), value(2, 4, 1)]]
     assert total_lags(samples) == [Point(2, 5), Point(3, None)]
@@ -84,6 +129,6 @@ def test_a_queues_lag_is_summed_up_over_the_moments_at_which_it_is_known():
     ]
 
 
-def test_the_last_lag_is_that_of_the_latest_moment_also_when_it_is_unknown():
-    (found,) = summarise_queues([[value(2, None)], [value(1, 7)]])
+def test_the_last_lag_is_that_of_the_last_line_also_when_it_is_unknown():
+    (found,) = summarise_queues([[value(1, 7)], [value(2, None)]])
     assert (found.last, found.most) == (None, 7)

@@ -95,6 +95,15 @@ def test_a_line_without_its_end_is_cut_off(tmp_path):
     assert (tmp_path / "lag.jsonl").read_bytes() == b"".join(lines)
 
 
+def test_a_full_disk_names_the_file(tmp_path):
+    with kept_lag(tmp_path, "g", "t") as kept:
+        (tmp_path / "lag.jsonl").unlink()
+        (tmp_path / "lag.jsonl").symlink_to("/dev/full")
+        with pytest.raises(JobFailed, match=r"lag\.jsonl cannot be written: No space left on device"):
+            kept.append(LagSample(1, {FIRST: UNKNOWN}, None))
+    assert kept.moments == 0
+
+
 def test_a_file_with_nothing_whole_begins_again(tmp_path):
     with kept_lag(tmp_path, "g", "t"):
         pass
@@ -102,6 +111,18 @@ def test_a_file_with_nothing_whole_begins_again(tmp_path):
     with kept_lag(tmp_path, "g", "t") as kept:
         assert (kept.moments, kept.queues) == (0, [])
     assert (tmp_path / "lag.jsonl").read_bytes() == b""
+
+
+def test_an_end_that_is_no_samples_is_not_cut_off(tmp_path):
+    with kept_lag(tmp_path, "g", "t"):
+        pass
+    (tmp_path / "lag.jsonl").write_bytes(b"precious")
+    with pytest.raises(JobFailed, match=r"lag\.jsonl ends with what is no sample"), kept_lag(tmp_path, "g", "t"):
+        pass
+    assert (tmp_path / "lag.jsonl").read_bytes() == b"precious"
+    (tmp_path / "lag.jsonl").write_bytes(b'{"at\0\0')  # as a file system may leave it after a power cut
+    with kept_lag(tmp_path, "g", "t"):
+        assert (tmp_path / "lag.jsonl").read_bytes() == b""
 
 
 def test_all_samples_are_drawn_summed_up_and_checked(tmp_path):

@@ -141,3 +141,14 @@ def test_a_running_loop_refuses_to_close_and_leaves_no_filter():
     with pytest.raises(RuntimeError, match="running"):
         run(close())
     assert warnings.filters == before
+
+
+def test_a_ctrl_c_while_the_loop_is_made_leaves_no_coroutine_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("orbitmq.net.loop.loop_factory", interrupt)
+    coroutine = talk()
+    with pytest.raises(KeyboardInterrupt):
+        run(coroutine)
+    assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED

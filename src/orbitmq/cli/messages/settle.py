@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orbitmq.cli.terminal.exits import ExitCode
-from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+    check_number,
+)
 from orbitmq.cli.terminal.output import Format, show_rows
 from orbitmq.errors import ClientError
 
@@ -26,7 +32,10 @@ def settle(
     ] = "orbitmq-spark-markers",
     group: Annotated[str, typer.Option("--group", help="The query's option group.")] = "orbitmq-spark-exactly-once",
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0, help="How long brokers are answered; they ask in rounds of 30 s.")
+        float,
+        typer.Option(
+            "--seconds", min=0, callback=check_number, help="How long brokers are answered; they ask in rounds of 30 s."
+        ),
     ] = 120,
     abandon_after: Annotated[
         float | None,

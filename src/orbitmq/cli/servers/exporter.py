@@ -9,7 +9,7 @@ import typer
 from orbitmq.cli.access import Access
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
 from orbitmq.cli.servers.options import PORT_MAX, HostOption, LogLevelOption
-from orbitmq.cli.terminal.options import FormatOption
+from orbitmq.cli.terminal.options import FormatOption, check_number
 from orbitmq.cli.terminal.output import Format
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ def exporter(
     access: Access,
     host: HostOption = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=PORT_MAX, help="0 chooses one and prints it.")] = 5557,
-    interval: Annotated[float, typer.Option("--interval", min=1, help="Seconds from one collection to the next.")] = 15,
+    interval: Annotated[
+        float, typer.Option("--interval", min=1, help="Seconds from one collection to the next.", callback=check_number)
+    ] = 15,
     log_level: LogLevelOption = LogLevel.INFO,
     output: FormatOption = Format.TABLE,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +36,13 @@ def _security(context: typer.Context, value: Path | None) -> Path | None:
     if is_elsewhere or (found := contexts.current()) is None or found.security is None:
         return value
     return Path(found.security)
+
+
+def check_number(value: float) -> float:
+    """Return a number; NaN, which is in every range, is none."""
+    if isnan(value):
+        raise typer.BadParameter("nan is no number")
+    return value
 
 
 NameServersOption = Annotated[

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from orbitmq.cli.terminal.printable import printable
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -62,12 +64,12 @@ def format_plain(rows: Sequence[Row], columns: Sequence[str]) -> str:
 
 
 def format_cell(value: Any) -> str:
-    """Return one value as text; None and empty text become a dash."""
+    """Return one value as text that a terminal does not obey; None and empty text become a dash."""
     if value is None or value == "":
         return _NOTHING
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return str(value)
+    return printable(str(value))
 
 
 def format_time(time_ms: int | None) -> str | None:

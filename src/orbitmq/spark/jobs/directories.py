@@ -66,19 +66,19 @@ class HadoopDirectory:
         lock = home / "orbitmq" / "locks" / sha256(self._uri.encode()).hexdigest()
         lock.parent.mkdir(parents=True, exist_ok=True)
         with locked(lock, self._uri):
-            if (found := self._read(NAME)) is not None:
+            if found := self._read(NAME):
                 check_subject(self._uri, found, subject)
-            elif self.glob("*"):
+            elif any(not uri.endswith(f"/{NAME}") for uri in self.glob("*")):  # it is empty if its run was killed
                 raise ConfigError("directory", f"{self}, which holds other files", "an empty one, or a new one")
             else:
                 self._write(NAME, orjson.dumps(dict(subject)))
             yield
 
-    def _read(self, name: str) -> bytes | None:
+    def _read(self, name: str) -> bytes:
         path = self._path(self / name)
         with self._explained():
             if not self._files.exists(path):
-                return None
+                return b""
             file = self._files.open(path)
             try:
                 return bytes(self._jvm.org.apache.hadoop.io.IOUtils.readFullyToByteArray(file))
@@ -87,7 +87,7 @@ class HadoopDirectory:
 
     def _write(self, name: str, content: bytes) -> None:
         with self._explained():
-            file = self._files.create(self._path(self / name), False)
+            file = self._files.create(self._path(self / name), True)
             try:
                 file.write(bytearray(content))
             finally:

@@ -92,7 +92,8 @@ def test_markup_in_a_value_is_printed_as_it_is(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(None, "-"), ("", "-"), (0, "0"), (True, "yes"), (False, "no"), (1.5, "1.5")]
+    ("value", "text"),
+    [(None, "-"), ("", "-"), (0, "0"), (True, "yes"), (False, "no"), (1.5, "1.5"), ("a\x1b[2J", r"a\x1b[2J")],
 )
 def test_cells(value, text):
     assert format_cell(value) == text
