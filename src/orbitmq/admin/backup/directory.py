@@ -131,19 +131,29 @@ def read_manifest(directory: Path) -> Manifest:
         StoreError: there is none, so that the backup was interrupted, or it is damaged.
     """
     try:
-        with _open_regular(directory / MANIFEST_NAME) as file:
-            content = file.read(MANIFEST_SIZE_MAX + 1)
+        content = read_bounded(directory / MANIFEST_NAME, MANIFEST_SIZE_MAX)
     except FileNotFoundError:
         reason = "an interrupted backup, or none" if directory.is_dir() else "there is no such directory"
         raise StoreError(f"{directory} has no {MANIFEST_NAME}: {reason}") from None
-    if len(content) > MANIFEST_SIZE_MAX:
-        raise StoreError(f"{directory / MANIFEST_NAME} has more than {MANIFEST_SIZE_MAX} bytes")
     try:
         return decode_manifest(content)
     except HeaderError as error:
         raise StoreError(f"{directory / MANIFEST_NAME}: {error.remark}") from error
     except StoreError as error:
         raise StoreError(f"{directory / MANIFEST_NAME}: {error}") from error
+
+
+def read_bounded(path: Path, size_max: int) -> bytes:
+    """Return the content of a file of at most so many bytes.
+
+    Raises:
+        StoreError: it has more, or is a link, a pipe or a device.
+    """
+    with _open_regular(path) as file:
+        content = file.read(size_max + 1)
+    if len(content) > size_max:
+        raise StoreError(f"{path} has more than {size_max} bytes")
+    return content
 
 
 def read_file(directory: Path, entry: BackupFile) -> bytes:
@@ -235,10 +245,12 @@ def _open_new(path: Path) -> IO[bytes]:
 
 @contextmanager
 def _open_regular(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading; a link or a pipe in its place is refused, and never waited for."""
+    """Open a file for reading; a link, a directory or a pipe in its place is refused, and never waited for."""
+    if path.is_symlink() or path.is_dir():
+        raise StoreError(f"{path} is not a file")
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise StoreError(f"{path.name} is not a file")
+            raise StoreError(f"{path} is not a file")
         yield file
 
 

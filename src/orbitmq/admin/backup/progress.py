@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from orbitmq.admin.backup.directory import read_bounded
 from orbitmq.admin.backup.offset_map import OffsetMap, Run
 from orbitmq.errors import ConfigError, OrbitError, StoreError
 from orbitmq.files import replace_file
@@ -18,6 +19,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.wire.bodies.document import boolean, items, number, parse_body, text
 
 PROGRESS_NAME = "restore-progress.json"
+_SIZE_MAX = 1024 * 1024 * 1024
 
 
 class QueueProgress(NamedTuple):
@@ -87,7 +89,7 @@ def load_progress(path: Path, *, is_resumed: bool) -> RestoreProgress | None:
         StoreError: the file cannot be used.
     """
     try:
-        content = path.read_bytes()
+        content = read_bounded(path, _SIZE_MAX)
     except FileNotFoundError:
         if is_resumed:
             raise ConfigError(

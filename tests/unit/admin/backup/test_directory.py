@@ -80,7 +80,7 @@ def test_a_link_and_a_pipe_are_no_files(tmp_path):
     (tmp_path / "tables-1.json").symlink_to(tmp_path / "secret")
     assert check_file(tmp_path, table_file()).damage is not None
     os.mkfifo(tmp_path / "tables-2.json")
-    assert check_file(tmp_path, table_file("tables-2.json")).damage == "tables-2.json is not a file"
+    assert check_file(tmp_path, table_file("tables-2.json")).damage == f"{tmp_path}/tables-2.json is not a file"
 
 
 def test_a_table_is_read_when_it_is_what_was_written(tmp_path):
