@@ -91,7 +91,7 @@ def test_a_table_is_read_when_it_is_what_was_written(tmp_path):
 
 
 def test_a_manifest_is_read_again(tmp_path):
-    whole = manifest(queue_file())
+    whole = manifest(table_file(), queue_file())
     write_manifest(tmp_path, whole)
     assert read_manifest(tmp_path) == whole
 
