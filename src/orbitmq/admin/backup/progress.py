@@ -55,6 +55,7 @@ def encode_progress(progress: RestoreProgress) -> bytes:
                 "wasEmpty": found.was_empty,
                 "base": found.offsets.base,
                 "runs": list(map(list, found.offsets.runs)),
+                "skipped": list(found.offsets.skipped.items()),
             }
             for queue, found in progress.queues.items()
         ],
@@ -76,7 +77,8 @@ def _parse(document: dict[str, Any]) -> RestoreProgress:
     for found in items(document["queues"]):
         queue = MessageQueue(text(found["topic"]), text(found["broker"]), number(found["queueId"]))
         runs = [Run(*map(number, run)) for run in items(found["runs"])]
-        queues[queue] = QueueProgress(boolean(found["wasEmpty"]), OffsetMap(number(found["base"]), runs))
+        skipped = {number(offset): text(reason) for offset, reason in items(found.get("skipped", []))}
+        queues[queue] = QueueProgress(boolean(found["wasEmpty"]), OffsetMap(number(found["base"]), runs, skipped))
     brokers = {text(old): text(new) for old, new in document["brokers"].items()}
     return RestoreProgress(text(document["backup"]), brokers, queues)
 

@@ -51,13 +51,14 @@ _POLL_S = 0.05
 
 
 class Restored(NamedTuple):
-    """One queue after a restore: messages of the backup, those sent, and whether the queue holds them."""
+    """One queue after a restore: messages of the backup, those sent, those left out, and whether the queue holds them."""
 
     broker: str
     topic: str
     queue_id: int
     saved: int
     sent: int
+    skipped: int
     end: int | None
     """Where the queue ends now; None where the broker does not say."""
     problem: str | None
@@ -70,6 +71,8 @@ class RestoreReport(NamedTuple):
     queues: tuple[Restored, ...] = ()
     offset_count: int = 0
     problems: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """Messages that brokers refused, and that are left out."""
 
 
 class Restoring:
@@ -160,6 +163,7 @@ class Restoring:
             self._addresses,
             self._state,
             is_resumed=self._is_resumed,
+            skip_refused=self._options.skip_refused,
             progress=self._progress,
         )
         await sending.save()
@@ -176,7 +180,12 @@ class Restoring:
         ]
         if not self._problems:
             await write_aside(forget_progress, self._path)
-        return RestoreReport(plan, tuple(queues), offset_count, tuple(self._problems))
+        skipped = [
+            f"queue {queue.queue_id} of {queue.topic} on {queue.broker_name}: {reason}"
+            for queue, found in self._state.queues.items()
+            for reason in found.offsets.skipped.values()
+        ]
+        return RestoreReport(plan, tuple(queues), offset_count, tuple(self._problems), tuple(skipped))
 
     def _load(self) -> tuple[Manifest, dict[str, BrokerTables], dict[str, AccessTables]]:
         """Read the manifest and the tables, and look at every file that is needed."""
@@ -324,8 +333,10 @@ class Restoring:
                 await asyncio.sleep(_POLL_S)
         except ClientError as error:
             problem = str(error)
-        if offsets.count != file.count:
+        if offsets.count + len(offsets.skipped) != file.count:
             problem = f"{offsets.count} of {file.count} messages are sent"
         elif end is not None and end < offsets.next_new:
             problem = f"the queue ends at {end}, expected {offsets.next_new}"
-        return Restored(step.broker, file.topic, file.queue_id, file.count, offsets.count, end, problem)
+        return Restored(
+            step.broker, file.topic, file.queue_id, file.count, offsets.count, len(offsets.skipped), end, problem
+        )

@@ -178,6 +178,26 @@ async def test_messages_go_behind_others_and_groups_that_read_those_stay(tmp_pat
         assert (report.problems, report.offset_count, await lag(cluster)) == ((), 0, 12)
 
 
+async def test_a_message_that_the_target_never_takes_is_named_and_left_out_when_that_is_wanted(tmp_path):
+    async with LocalCluster() as cluster:
+        await create_topic(cluster)
+        await send(cluster, b"0", b"1" * 2_000, b"2", b"3" * 2_000)
+        async with AdminClient(cluster.name_servers) as admin:
+            await admin.create_group(GroupConfig(group="billing"))
+            await admin.reset_group("billing", "orders", ResetTo.offset(1))
+        async with BrokerCalls(cluster.name_servers) as calls:
+            await Saving(calls, BackupOptions(directory=tmp_path / "b"), version="1", now_ms=1).run()
+    async with LocalCluster(settings={"max_message_size": 1_000}) as cluster:
+        refused = await restore(cluster, tmp_path / "b")
+        assert "the message at offset 1 with 2000 bytes is refused: " in refused.problems[0]
+        assert "body length limit 1000 bytes" in refused.problems[0]
+        report = await restore(cluster, tmp_path / "b", options=RestoreOptions(skip_refused=True), is_resumed=True)
+        assert (report.problems, len(report.skipped), report.queues[0].skipped) == ((), 2, 2)
+        assert "queue 0 of orders on broker-a: the message at offset 3 with 2000 bytes" in report.skipped[1]
+        assert (await bodies(cluster), await lag(cluster)) == ([b"0", b"2"], 1)
+    assert not (tmp_path / "b" / PROGRESS_NAME).exists()
+
+
 async def test_a_broker_s_part_goes_to_the_one_that_is_named(tmp_path):
     await back_up(tmp_path / "b", 5, committed=2)
     async with LocalCluster(brokers=2) as cluster:

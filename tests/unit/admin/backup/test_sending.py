@@ -10,7 +10,8 @@ from orbitmq.admin.backup.steps import QueueStep
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed
 from orbitmq.wire.command import Command
-from unit.admin.backup.support import encoded, queue_file
+from orbitmq.wire.messages.record import format_record
+from unit.admin.backup.support import queue_file
 
 
 class Answers:
@@ -33,12 +34,21 @@ class Answers:
         return Command(code=code, ext_fields=fields)
 
 
-def sending(tmp_path, answers, count=3, *, queues=1):
+def sending(tmp_path, answers, count=3, *, queues=1, skip_refused=False, properties=b""):
     """The sending of so many messages in each queue, and its steps."""
     steps = []
     for queue_id in range(queues):
         name = f"messages-{queue_id}.gz"
-        records = [encoded(10 + number, b"%d" % number, queue_id=queue_id) for number in range(count)]
+        records = [
+            format_record(
+                topic="orders",
+                body=b"%d" % number,
+                properties=properties,
+                queue_id=queue_id,
+                queue_offset=10 + number,
+            )
+            for number in range(count)
+        ]
         writer = RecordsWriter(tmp_path / name)
         writer.write(b"".join(records))
         known = writer.close()._asdict() | {"records_size": sum(map(len, records))}
@@ -47,7 +57,14 @@ def sending(tmp_path, answers, count=3, *, queues=1):
     state = RestoreProgress("id", {"a": "b"}, {queue_of(step): QueueProgress(True, OffsetMap(0)) for step in steps})
     told = []
     work = Sending(
-        answers, tmp_path, tmp_path / "p", {"b": "b:1"}, state, is_resumed=False, progress=lambda *at: told.append(at)
+        answers,
+        tmp_path,
+        tmp_path / "p",
+        {"b": "b:1"},
+        state,
+        is_resumed=False,
+        skip_refused=skip_refused,
+        progress=lambda *at: told.append(at),
     )
     return work, steps, state, told
 
@@ -72,8 +89,32 @@ async def test_a_busy_broker_is_asked_again_and_one_that_refuses_is_not(tmp_path
     busy = ResponseCode.SYSTEM_BUSY
     work, steps, *_ = sending(tmp_path, answers := Answers(busy, busy, 0, ResponseCode.MESSAGE_ILLEGAL))
     (problem,) = await work.send_all(steps)
-    assert "queue 0 of orders on b: b:1 answered code 13: no; go on with --resume" in problem
+    assert "answered code 13: no" in problem
     assert (answers.stored, answers.asked) == ([b"0"], 4)
+
+
+async def test_a_refused_message_is_named_with_its_offset_and_size(tmp_path):
+    work, steps, *_ = sending(tmp_path, Answers(0, ResponseCode.MESSAGE_ILLEGAL))
+    assert await work.send_all(steps) == [
+        "queue 0 of orders on b: the message at offset 11 with 1 bytes is refused: b:1 answered code 13: no; "
+        "go on with --resume --skip-refused to leave it out"
+    ]
+
+
+async def test_a_refused_message_is_left_out_when_that_is_wanted(tmp_path):
+    work, steps, state, told = sending(tmp_path, answers := Answers(0, ResponseCode.MESSAGE_ILLEGAL), skip_refused=True)
+    assert await work.send_all(steps) == []
+    offsets = state.queues[queue_of(steps[0])].offsets
+    assert (answers.stored, offsets.runs, told[-1]) == ([b"0", b"2"], (Run(10, 0, 1), Run(12, 1, 1)), (3, 3))
+    saved = load_progress(tmp_path / "p", is_resumed=True)
+    assert saved is not None
+    assert saved.queues[queue_of(steps[0])].offsets.skipped == offsets.skipped
+    assert list(offsets.skipped) == [11]
+
+
+async def test_properties_that_do_not_travel_are_a_refused_message(tmp_path):
+    work, steps, *_ = sending(tmp_path, Answers(), properties=b"x\x01" + b"\xff" * 20_000)
+    assert "the message at offset 10 with 1 bytes is refused: " in (await work.send_all(steps))[0]
 
 
 async def test_a_broker_that_is_always_busy_ends_the_queue(tmp_path):
