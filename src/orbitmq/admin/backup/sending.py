@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from itertools import islice
 from pathlib import Path
 
 from orbitmq.admin.backup.broker_calls import BrokerCalls, is_silent
@@ -27,6 +26,8 @@ from orbitmq.wire.messages.record import Record
 QUEUES_AT_A_TIME = 16
 SAVE_EVERY_S = 1.0
 _RECORDS_AT_A_TIME = 256
+_BYTES_AT_A_TIME = 1024 * 1024
+"""Of each queue; a larger record comes alone."""
 _BUSY = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE)
 _BUSY_ATTEMPTS = 8
 _BUSY_PAUSE_S = 0.1
@@ -116,7 +117,13 @@ class Sending:
         async with aclosing(self._missing(step, offsets)) as records:
             async for record in records:
                 try:
-                    offsets.add(record.queue_offset, await self._send_one(step, record))
+                    new = await self._send_one(step, record)
+                    if new < offsets.next_new:
+                        raise ClientError(
+                            f"the message at offset {record.queue_offset} is at {new} now, expected {offsets.next_new} "
+                            "at least: messages before it are lost"
+                        )
+                    offsets.add(record.queue_offset, new)
                 except _MessageRefused as refused:
                     if not self._skip_refused:
                         raise
@@ -201,12 +208,23 @@ def queue_of(step: QueueStep) -> MessageQueue:
 
 async def _take(records: Iterator[Record]) -> list[Record]:
     """Return the next records, read by a thread; a cancelled caller goes on when that has ended: two cannot read."""
-    reading = asyncio.ensure_future(asyncio.to_thread(lambda: list(islice(records, _RECORDS_AT_A_TIME))))
+    reading = asyncio.ensure_future(asyncio.to_thread(_read_part, records))
     try:
         return await asyncio.shield(reading)
     except asyncio.CancelledError:
         await asyncio.wait((reading,))
         raise
+
+
+def _read_part(records: Iterator[Record]) -> list[Record]:
+    part: list[Record] = []
+    size = 0
+    for record in records:
+        part.append(record)
+        size += record.size
+        if len(part) == _RECORDS_AT_A_TIME or size >= _BYTES_AT_A_TIME:
+            break
+    return part
 
 
 async def _find(stored: AsyncIterator[Record], wanted: Record) -> int | None:

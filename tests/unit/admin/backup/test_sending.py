@@ -5,13 +5,13 @@ import pytest
 from orbitmq.admin.backup.directory import RecordsWriter
 from orbitmq.admin.backup.offset_map import OffsetMap, Run
 from orbitmq.admin.backup.progress import QueueProgress, RestoreProgress, load_progress
-from orbitmq.admin.backup.sending import Sending, queue_of
+from orbitmq.admin.backup.sending import _BYTES_AT_A_TIME, Sending, _take, queue_of
 from orbitmq.admin.backup.steps import QueueStep
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed
 from orbitmq.wire.command import Command
 from orbitmq.wire.messages.record import format_record
-from unit.admin.backup.support import queue_file
+from unit.admin.backup.support import queue_file, record
 
 
 class Answers:
@@ -115,6 +115,31 @@ async def test_a_refused_message_is_left_out_when_that_is_wanted(tmp_path):
 async def test_properties_that_do_not_travel_are_a_refused_message(tmp_path):
     work, steps, *_ = sending(tmp_path, Answers(), properties=b"x\x01" + b"\xff" * 20_000)
     assert "the message at offset 10 with 1 bytes is refused: " in (await work.send_all(steps))[0]
+
+
+async def test_large_records_are_read_ahead_by_their_size():
+    taken = []
+
+    def records():
+        for number in range(100):
+            taken.append(number)
+            yield record(number, bytes(_BYTES_AT_A_TIME // 2))
+
+    found = records()
+    assert len(await _take(found)) == 2
+    assert len(await _take(found)) == 2
+    assert len(taken) == 4
+
+
+async def test_a_broker_that_lost_messages_is_named(tmp_path):
+    work, steps, *_ = sending(tmp_path, answers := Answers())
+    work._state.queues[queue_of(steps[0])].offsets.add(10, 7)
+    assert await work.send_all(steps) == [
+        "queue 0 of orders on b: the message at offset 11 is at 0 now, expected 8 at least: messages before it are lost; "
+        "go on with --resume"
+    ]
+    assert work.lost == {"b"}
+    assert answers.stored == [b"1"]
 
 
 async def test_a_broker_that_is_always_busy_ends_the_queue(tmp_path):
