@@ -143,7 +143,7 @@ class BrokerCalls:
         for text, queues in committed.items():
             key = parse_offset_key(text)
             if key is not None and key.group not in SYSTEM_GROUPS and is_saved(key.topic, own, patterns):
-                offsets[key] = queues
+                offsets[key] = {queue_id: at for queue_id, at in queues.items() if 0 <= queue_id < 2**31}
         return BrokerTables(
             {name: config for name, config in topics.items() if is_saved(name, own, patterns)},
             {name: config for name, config in groups.items() if name not in SYSTEM_GROUPS},

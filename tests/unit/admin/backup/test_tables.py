@@ -55,6 +55,8 @@ def test_users_and_rules_come_back_as_they_were():
         ("groups", {"x": {"groupName": "y"}}),
         ("offsets", [{"topic": "../x", "group": "g", "queues": {}}]),
         ("offsets", [{"topic": "x", "group": "g", "queues": {"0": "much"}}]),
+        ("offsets", [{"topic": "x", "group": "g", "queues": {"-1": 1}}]),
+        ("offsets", [{"topic": "x", "group": "g", "queues": {"2147483648": 1}}]),
     ],
 )
 def test_names_and_numbers_that_none_may_have_are_refused(part, value):
