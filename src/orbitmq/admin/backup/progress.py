@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from orbitmq.admin.backup.directory import read_bounded
+from orbitmq.admin.backup.directory import named, read_bounded
 from orbitmq.admin.backup.offset_map import OffsetMap, Run
 from orbitmq.errors import ConfigError, OrbitError, StoreError
 from orbitmq.files import replace_file
@@ -110,7 +110,8 @@ def load_progress(path: Path, *, is_resumed: bool) -> RestoreProgress | None:
 
 def save_progress(path: Path, content: bytes) -> None:
     """Write an encoded progress file, durably."""
-    replace_file(path, content, mode=0o600)
+    with named(path):
+        replace_file(path, content, mode=0o600)
 
 
 def forget_progress(path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orbitmq.admin.backup.broker_calls import BrokerCalls, Master, masters_of, own_topics
-from orbitmq.admin.backup.directory import check_file, read_file, read_manifest
+from orbitmq.admin.backup.directory import check_file, locked, read_file, read_manifest
 from orbitmq.admin.backup.manifest import FileKind, Manifest, QueueFile, encode_manifest
 from orbitmq.admin.backup.offset_map import OffsetMap
 from orbitmq.admin.backup.plan import is_closed, make_plan, map_brokers, opened, topic_to_create
@@ -20,7 +20,7 @@ from orbitmq.admin.backup.progress import (
     forget_progress,
     load_progress,
 )
-from orbitmq.admin.backup.selection import is_selected
+from orbitmq.admin.backup.selection import is_saved, is_selected
 from orbitmq.admin.backup.sending import QUEUES_AT_A_TIME, Sending, queue_of
 from orbitmq.admin.backup.steps import (
     NO_ACCESS,
@@ -33,8 +33,9 @@ from orbitmq.admin.backup.steps import (
     Target,
 )
 from orbitmq.admin.backup.tables import AccessTables, BrokerTables, decode_access, decode_tables
+from orbitmq.admin.group_client import SYSTEM_GROUPS
 from orbitmq.admin.topics import create_header
-from orbitmq.errors import ClientError, ConfigError, HeaderError, StoreError
+from orbitmq.errors import ClientError, ConfigError, HeaderError, RemoteRefused, StoreError
 from orbitmq.files import write_aside
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.bodies.access import UserChange, encode_acl, encode_user_change
@@ -128,6 +129,8 @@ class Restoring:
             raise ConfigError("progress", str(self._path), "the progress of a restore of this backup")
         self._addresses = {name: masters[name].address for name in brokers.values()}
         own = own_topics(info)
+        for found in tables.values():
+            self._check_names(found, own)
         for old, new in brokers.items():
             self._before[new] = await self._look(masters[new], own, tables[old], manifest, old)
         resumed = {}
@@ -144,6 +147,7 @@ class Restoring:
             queues[queue] = started.queues.get(queue, fresh) if started is not None else fresh
         if started is not None and queues.keys() != started.queues.keys():
             raise ConfigError("topic", self._options.patterns, "the same choice of messages as in the first call")
+        self._check_ends(started)
         self._state = RestoreProgress(identity, brokers, queues)
         return plan
 
@@ -151,8 +155,14 @@ class Restoring:
         """Restore the backup.
 
         Raises: as `plan`; further
-            ConfigError: something stands against it; nothing is changed.
+            StoreError: another restore of this directory is under way; or the target refuses a topic, a group or a user.
         """
+        if not self._directory.is_dir():
+            raise StoreError(f"there is no directory {self._directory}")
+        with locked(self._directory):
+            return await self._run()
+
+    async def _run(self) -> RestoreReport:
         plan = await self.plan()
         if plan.refusals:
             return RestoreReport(plan, problems=plan.refusals)
@@ -217,6 +227,29 @@ class Restoring:
                 raise StoreError(f"{self._directory / file.name}: {error.remark}") from error
         return manifest, tables, access
 
+    def _check_names(self, tables: BrokerTables, own: frozenset[str]) -> None:
+        chosen = [name for name in tables.topics if is_selected(name, self._options.patterns)]
+        kept = sorted(name for name in chosen if not is_saved(name, own, ()))
+        if kept:
+            raise StoreError(
+                f"the topics {', '.join(kept)} are kept by the target for itself: choose others with --topic"
+            )
+        groups = sorted(SYSTEM_GROUPS & tables.groups.keys())
+        if groups:
+            raise StoreError(f"the groups {', '.join(groups)} are kept by brokers for themselves, and in no backup")
+
+    def _check_ends(self, started: RestoreProgress | None) -> None:
+        """Refuse a target that does not have what the progress says: another one, or one that lost messages."""
+        for queue, found in {} if started is None else started.queues.items():
+            state = self._before[queue.broker_name].queues.get((queue.topic, queue.queue_id))
+            end = 0 if state is None else state.end
+            if found.offsets.count and end < found.offsets.next_new:
+                raise StoreError(
+                    f"queue {queue.queue_id} of {queue.topic} on {queue.broker_name} ends at {end}, and was restored up to "
+                    f"{found.offsets.next_new}: another cluster, or one that lost messages. To begin again, delete what "
+                    f"was restored, and {self._path}"
+                )
+
     def _is_needed(self, topic: str) -> bool:
         return not self._options.tables_only and is_selected(topic, self._options.patterns)
 
@@ -262,26 +295,35 @@ class Restoring:
         for group in plan.groups:
             if group.action.is_change:
                 body = encode_group_config(group.config)
-                await self._calls.ask(self._addresses[group.broker], UpdateSubscriptionGroup(), body)
+                await self._change(group.broker, f"group {group.config.group}", UpdateSubscriptionGroup(), body)
         filled = {(step.broker, step.file.topic) for step in plan.queues}
         for topic in plan.topics:
             if topic.action.is_change:
                 present = self._before[topic.broker].tables.topics.get(topic.config.topic)
                 config = topic_to_create(topic, present if topic.action is Action.OVERWRITE else None)
                 is_filled = (topic.broker, config.topic) in filled
-                await self._calls.ask(
-                    self._addresses[topic.broker], create_header(opened(config) if is_filled else config)
-                )
+                header = create_header(opened(config) if is_filled else config)
+                await self._change(topic.broker, f"topic {config.topic}", header)
         for step in plan.users:
             name, password, kind, status = step.user
             if step.action.is_change:
-                header = CreateUser(username=name) if step.action is Action.CREATE else UpdateUser(username=name)
+                user = CreateUser(username=name) if step.action is Action.CREATE else UpdateUser(username=name)
                 body = encode_user_change(name, UserChange(password, kind, status))
-                await self._calls.ask(self._addresses[step.broker], header, body)
+                await self._change(step.broker, f"user {name}", user, body)
         for rules in plan.rules:
             if rules.action.is_change:
                 acl = rules.rules
-                await self._calls.ask(self._addresses[rules.broker], CreateAcl(subject=acl.subject), encode_acl(acl))
+                what = f"rules of {acl.subject}"
+                await self._change(rules.broker, what, CreateAcl(subject=acl.subject), encode_acl(acl))
+
+    async def _change(self, broker: str, what: str, header: object, body: bytes = b"") -> None:
+        try:
+            await self._calls.ask(self._addresses[broker], header, body)
+        except RemoteRefused as error:
+            raise StoreError(
+                f"{broker} takes no {what}: {error}. Change the broker and go on with --resume, or "
+                f"delete {self._path} and choose other topics with --topic"
+            ) from error
 
     async def _close_topics(self, plan: RestorePlan) -> None:
         """Take the permission to write away again from topics that had none, and were opened, now or before --resume."""

@@ -24,6 +24,7 @@ from orbitmq.admin.backup.directory import (
     Written,
     check_new,
     create_directory,
+    locked,
     write_file,
     write_manifest,
 )
@@ -94,6 +95,7 @@ class Saving:
 
         Raises:
             ConfigError: something is in the directory already.
+            StoreError: another backup is at work in it.
             ClientError: no broker answers at all.
             OSError: the disk refuses; what is there has no manifest.
         """
@@ -109,7 +111,12 @@ class Saving:
         tables = await self._tables(masters, own_topics(info))
         self.tables = {master.broker: found for master, found in tables.items()}
         create_directory(self._options.directory)
-        self.has_begun = True
+        with locked(self._options.directory):
+            check_new(self._options.directory)
+            self.has_begun = True
+            return await self._save(tables)
+
+    async def _save(self, tables: dict[Master, BrokerTables]) -> Manifest:
         for number, (master, found) in enumerate(tables.items(), 1):
             await self._save_tables(number, master, found)
         if self._options.with_messages:

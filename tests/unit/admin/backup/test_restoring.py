@@ -26,7 +26,7 @@ from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.access import UserChange
 from orbitmq.wire.bodies.groups import GroupConfig
-from orbitmq.wire.headers import SendMessageV2
+from orbitmq.wire.headers import CreateTopic, SendMessageV2
 from orbitmq.wire.signature import Credentials
 
 pytestmark = pytest.mark.real
@@ -151,6 +151,49 @@ async def test_the_progress_of_another_backup_is_refused(tmp_path):
         (tmp_path / "b" / PROGRESS_NAME).rename(tmp_path / "c" / PROGRESS_NAME)
         with pytest.raises(ConfigError, match="of a restore of this backup"):
             await restore(cluster, tmp_path / "c", is_resumed=True)
+
+
+async def test_a_target_that_lost_what_was_restored_is_named_before_anything_is_sent(tmp_path):
+    await back_up(tmp_path / "b", 10)
+    async with LocalCluster() as cluster:
+        with pytest.raises(Stopped):
+            await restore(cluster, tmp_path / "b", progress=stop_at(5))
+    async with LocalCluster() as cluster:
+        await create_topic(cluster)
+        await send(cluster, b"x", b"y")
+        with pytest.raises(StoreError, match="queue 0 of orders on broker-a ends at 2, and was restored up to 5: "):
+            await restore(cluster, tmp_path / "b", is_resumed=True)
+        assert await bodies(cluster) == [b"x", b"y"]
+
+
+async def test_one_restore_of_a_directory_runs_at_a_time(tmp_path):
+    await back_up(tmp_path / "b", 10)
+    async with LocalCluster() as cluster:
+        results = await asyncio.gather(*(restore(cluster, tmp_path / "b") for _ in range(2)), return_exceptions=True)
+        (error,) = (result for result in results if isinstance(result, BaseException))
+        assert str(error) == f"another backup or restore is at work in {tmp_path / 'b'}"
+        assert len(await bodies(cluster)) == 10
+
+
+async def test_a_topic_that_brokers_keep_for_themselves_is_refused_before_anything_is_changed(tmp_path):
+    await back_up(tmp_path / "b", 10)
+    async with LocalCluster(settings={"broker_cluster_name": "orders"}) as cluster:
+        with pytest.raises(StoreError, match="the topics orders are kept by the target for itself"):
+            await restore(cluster, tmp_path / "b")
+        await restore(cluster, tmp_path / "b", options=RestoreOptions(patterns=("x*",)))
+
+
+async def test_a_topic_that_the_target_refuses_is_named(tmp_path):
+    class Refusing(BrokerCalls):
+        async def ask(self, address, header, body=b""):
+            if isinstance(header, CreateTopic):
+                raise RemoteRefused(1, "no such attribute", address)
+            return await super().ask(address, header, body)
+
+    await back_up(tmp_path / "b", 10)
+    async with LocalCluster() as cluster, Refusing(cluster.name_servers) as calls:
+        with pytest.raises(StoreError, match=r"broker-a takes no topic orders: .* answered code 1: no such attribute"):
+            await Restoring(calls, tmp_path / "b", RestoreOptions(), tmp_path / "p").run()
 
 
 async def test_a_resumed_restore_is_for_the_same_messages(tmp_path):
