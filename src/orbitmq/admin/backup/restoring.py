@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -113,10 +114,19 @@ class Restoring:
         """Check the files and the cluster; return what a restore would do, and change nothing.
 
         Raises:
-            StoreError: the backup is not whole, or a file is damaged.
+            StoreError: the backup is not whole, or a file is damaged; or a backup or restore of it is under way.
             InvalidArgument: a broker of the backup has no place in the cluster.
             ClientError: a broker cannot be asked.
         """
+        with self._locked():
+            return await self._plan()
+
+    def _locked(self) -> AbstractContextManager[None]:
+        if not self._directory.is_dir():
+            raise StoreError(f"there is no directory {self._directory}")
+        return locked(self._directory)
+
+    async def _plan(self) -> RestorePlan:
         started = load_progress(self._path, is_resumed=self._is_resumed)
         manifest, tables, access = await asyncio.to_thread(self._load)
         identity = sha256(encode_manifest(manifest)).hexdigest()
@@ -157,13 +167,11 @@ class Restoring:
         Raises: as `plan`; further
             StoreError: another restore of this directory is under way; or the target refuses a topic, a group or a user.
         """
-        if not self._directory.is_dir():
-            raise StoreError(f"there is no directory {self._directory}")
-        with locked(self._directory):
+        with self._locked():
             return await self._run()
 
     async def _run(self) -> RestoreReport:
-        plan = await self.plan()
+        plan = await self._plan()
         if plan.refusals:
             return RestoreReport(plan, problems=plan.refusals)
         sending = Sending(

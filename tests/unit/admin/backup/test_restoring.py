@@ -12,6 +12,7 @@ from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
 from orbitmq.admin.access import AccessClient, acl_of
 from orbitmq.admin.backup.broker_calls import BrokerCalls
+from orbitmq.admin.backup.directory import locked
 from orbitmq.admin.backup.progress import PROGRESS_NAME, save_progress
 from orbitmq.admin.backup.records import parse_message
 from orbitmq.admin.backup.restoring import Restoring
@@ -173,6 +174,9 @@ async def test_one_restore_of_a_directory_runs_at_a_time(tmp_path):
         (error,) = (result for result in results if isinstance(result, BaseException))
         assert str(error) == f"another backup or restore is at work in {tmp_path / 'b'}"
         assert len(await bodies(cluster)) == 10
+        async with BrokerCalls(cluster.name_servers) as calls:
+            with locked(tmp_path / "b"), pytest.raises(StoreError, match="another backup or restore is at work"):
+                await Restoring(calls, tmp_path / "b", RestoreOptions(), tmp_path / "p").plan()
 
 
 async def test_a_topic_that_brokers_keep_for_themselves_is_refused_before_anything_is_changed(tmp_path):
