@@ -42,7 +42,8 @@ from orbitmq.wire.signature import Credentials
 READER_GROUP = "TOOLS_CONSUMER"
 """Every broker knows this group of Java's tools: reading leaves no other behind."""
 PULL_COUNT = 256
-_ATTEMPTS = 3
+_RETRY_S = 10.0
+"""How long a request that changes nothing is repeated: a broker may restart in the middle of a backup."""
 _PAUSE_S = 0.2
 _NOTHING_THERE = (
     ResponseCode.PULL_NOT_FOUND,
@@ -122,12 +123,15 @@ class BrokerCalls:
 
     async def _ask_again(self, address: str, header: object) -> Command:
         """Send a request that changes nothing: it is repeated where no answer comes."""
-        for _ in range(_ATTEMPTS - 1):
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _RETRY_S
+        while True:
             try:
                 return await self.send(address, header)
             except (ConnectionFailed, RequestTimeout):
-                await asyncio.sleep(_PAUSE_S)
-        return await self.send(address, header)
+                if loop.time() >= deadline:
+                    raise
+            await asyncio.sleep(_PAUSE_S)
 
     async def tables(self, address: str, own: frozenset[str], patterns: Sequence[str] = ()) -> BrokerTables:
         """Return a broker's topics, groups and offsets, without those that it keeps for itself.
