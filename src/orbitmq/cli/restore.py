@@ -103,9 +103,8 @@ async def restore(
 def _tell_left(plan: RestorePlan) -> None:
     for row in _plan_rows(plan):
         if row["action"] == "leave":
-            say(
-                f"orbitmq: the {row['kind']} {row['name']} on {row['broker']} is left: {row['detail'] or 'it differs'} (--overwrite)"
-            )
+            detail = printable(str(row["detail"] or "it differs"))
+            say(f"orbitmq: the {row['kind']} {row['name']} on {row['broker']} is left: {detail} (--overwrite)")
 
 
 def _plan_rows(plan: RestorePlan) -> list[Row]:
