@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from hashlib import sha256
@@ -39,6 +39,7 @@ from orbitmq.admin.topics import create_header
 from orbitmq.errors import ClientError, ConfigError, HeaderError, RemoteRefused, StoreError
 from orbitmq.files import write_aside
 from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import NAME_LENGTH_MAX
 from orbitmq.wire.bodies.access import UserChange, encode_acl, encode_user_change
 from orbitmq.wire.bodies.groups import encode_group_config
 from orbitmq.wire.headers import (
@@ -139,10 +140,9 @@ class Restoring:
             raise ConfigError("progress", str(self._path), "the progress of a restore of this backup")
         self._addresses = {name: masters[name].address for name in brokers.values()}
         own = own_topics(info)
-        for found in tables.values():
-            self._check_names(found, own)
         for old, new in brokers.items():
             self._before[new] = await self._look(masters[new], own, tables[old], manifest, old)
+            self._check_names(tables[old], own, self._before[new].tables.topics)
         resumed = {}
         if started is not None:
             resumed = {
@@ -235,13 +235,19 @@ class Restoring:
                 raise StoreError(f"{self._directory / file.name}: {error.remark}") from error
         return manifest, tables, access
 
-    def _check_names(self, tables: BrokerTables, own: frozenset[str]) -> None:
+    def _check_names(self, tables: BrokerTables, own: frozenset[str], present: Container[str]) -> None:
         chosen = [name for name in tables.topics if is_selected(name, self._options.patterns)]
         kept = sorted(name for name in chosen if not is_saved(name, own, ()))
         if kept:
             raise StoreError(
                 f"the topics {', '.join(kept)} are kept by the target for itself: choose others with --topic"
             )
+        for name in chosen:  # brokers make longer ones themselves: retries and dead letters of groups with long names
+            if len(name) > NAME_LENGTH_MAX and name not in present:
+                raise StoreError(
+                    f"the topic {name} has {len(name)} characters, brokers make one of {NAME_LENGTH_MAX} at most: choose "
+                    "others with --topic, as '[!%]*'"
+                )
         groups = sorted(SYSTEM_GROUPS & tables.groups.keys())
         if groups:
             raise StoreError(f"the groups {', '.join(groups)} are kept by brokers for themselves, and in no backup")
@@ -317,11 +323,11 @@ class Restoring:
             if step.action.is_change:
                 user = CreateUser(username=name) if step.action is Action.CREATE else UpdateUser(username=name)
                 body = encode_user_change(name, UserChange(password, kind, status))
-                await self._change(step.broker, f"user {name}", user, body)
+                await self._change(step.broker, f"user {name!r}", user, body)
         for rules in plan.rules:
             if rules.action.is_change:
                 acl = rules.rules
-                what = f"rules of {acl.subject}"
+                what = f"rules of {acl.subject!r}"
                 await self._change(rules.broker, what, CreateAcl(subject=acl.subject), encode_acl(acl))
 
     async def _change(self, broker: str, what: str, header: object, body: bytes = b"") -> None:

@@ -29,6 +29,7 @@ from orbitmq.wire.bodies.access import UserChange
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import CreateTopic, SendMessageV2
 from orbitmq.wire.signature import Credentials
+from unit.admin.support import bury
 
 pytestmark = pytest.mark.real
 
@@ -185,6 +186,26 @@ async def test_a_topic_that_brokers_keep_for_themselves_is_refused_before_anythi
         with pytest.raises(StoreError, match="the topics orders are kept by the target for itself"):
             await restore(cluster, tmp_path / "b")
         await restore(cluster, tmp_path / "b", options=RestoreOptions(patterns=("x*",)))
+
+
+async def test_dead_letters_of_a_group_with_a_long_name_are_refused_before_anything_is_changed(tmp_path):
+    group = "g" * 130
+    async with LocalCluster() as cluster:
+        await create_topic(cluster)
+        async with AdminClient(cluster.name_servers) as admin:
+            await admin.create_group(GroupConfig(group=group))
+        await bury(cluster.name_servers, cluster.brokers, group, "orders", b"dead")
+        async with BrokerCalls(cluster.name_servers) as calls:
+            await Saving(calls, BackupOptions(directory=tmp_path / "b"), version="1", now_ms=1).run()
+    async with LocalCluster() as cluster:
+        with pytest.raises(
+            StoreError, match=r"the topic %DLQ%ggg.* has 135 characters, brokers make one of 127 at most"
+        ):
+            await restore(cluster, tmp_path / "b")
+        async with AdminClient(cluster.name_servers) as admin:
+            assert "orders" not in await admin.topic_list()
+        assert (await restore(cluster, tmp_path / "b", options=RestoreOptions(patterns=("[!%]*",)))).problems == ()
+        assert await bodies(cluster) == [b"dead"]
 
 
 async def test_a_topic_that_the_target_refuses_is_named(tmp_path):

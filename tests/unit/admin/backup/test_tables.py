@@ -65,6 +65,12 @@ def test_names_and_numbers_that_none_may_have_are_refused(part, value):
         decode_tables(orjson.dumps(document))
 
 
+@pytest.mark.parametrize("users", [{}, [1], "u", [{"username": 5}]])
+def test_users_that_are_none_are_refused(users):
+    with pytest.raises(HeaderError):
+        decode_access(orjson.dumps({"users": users, "rules": []}))
+
+
 def test_a_document_without_tables_is_refused():
     with pytest.raises(HeaderError, match="topics"):
         decode_tables(b"{}")
