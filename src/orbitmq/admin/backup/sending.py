@@ -128,6 +128,7 @@ class Sending:
                     if not self._skip_refused:
                         raise
                     offsets.skipped[record.queue_offset] = str(refused)
+                    await self.save()  # first: a resumed restore would look for it in the queue, and find none behind it
                 self._done += 1
                 self._progress(self._done, self._total)
                 if asyncio.get_running_loop().time() >= self._saved_at + SAVE_EVERY_S:

@@ -112,6 +112,25 @@ async def test_a_refused_message_is_left_out_when_that_is_wanted(tmp_path):
     assert list(offsets.skipped) == [11]
 
 
+async def test_a_message_that_is_left_out_is_noted_before_the_next_one_is_sent(tmp_path):
+    """A resumed restore would look for it in the queue, not find it, and send those behind it once more."""
+
+    class Looking(Answers):
+        noted: list[int] = []
+
+        async def send(self, address, header, body):
+            if self.asked == 2:
+                saved = load_progress(tmp_path / "p", is_resumed=True)
+                assert saved is not None
+                self.noted = [offset for place in saved.queues.values() for offset in place.offsets.skipped]
+            return await super().send(address, header, body)
+
+    work, steps, *_ = sending(tmp_path, answers := Looking(0, ResponseCode.MESSAGE_ILLEGAL), skip_refused=True)
+    await work.save()
+    await work.send_all(steps)
+    assert answers.noted == [11]
+
+
 async def test_properties_that_do_not_travel_are_a_refused_message(tmp_path):
     work, steps, *_ = sending(tmp_path, Answers(), properties=b"x\x01" + b"\xff" * 20_000)
     assert "the message at offset 10 with 1 bytes is refused: " in (await work.send_all(steps))[0]
