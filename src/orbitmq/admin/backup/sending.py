@@ -96,10 +96,11 @@ class Sending:
                 try:
                     await self._send_queue(step)
                 except ClientError as error:
-                    if is_silent(error):
+                    is_refused = isinstance(error, _MessageRefused)
+                    if is_silent(error) and not is_refused:
                         self.lost.add(step.broker)
                     where = f"queue {step.file.queue_id} of {step.file.topic} on {step.broker}"
-                    way_out = " --skip-refused to leave it out" if isinstance(error, _MessageRefused) else ""
+                    way_out = " --skip-refused to leave it out" if is_refused else ""
                     self._problems.append(f"{where}: {error}; go on with --resume{way_out}")
 
         try:
@@ -128,7 +129,9 @@ class Sending:
                     if not self._skip_refused:
                         raise
                     offsets.skipped[record.queue_offset] = str(refused)
-                    await self.save()  # first: a resumed restore would look for it in the queue, and find none behind it
+                    await (
+                        self.save()
+                    )  # first: a resumed restore would look for it in the queue, and find none behind it
                 self._done += 1
                 self._progress(self._done, self._total)
                 if asyncio.get_running_loop().time() >= self._saved_at + SAVE_EVERY_S:

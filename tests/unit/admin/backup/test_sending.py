@@ -131,6 +131,12 @@ async def test_a_message_that_is_left_out_is_noted_before_the_next_one_is_sent(t
     assert answers.noted == [11]
 
 
+async def test_a_refused_message_ends_its_own_queue_alone(tmp_path):
+    work, steps, *_ = sending(tmp_path, answers := Answers(ResponseCode.MESSAGE_ILLEGAL), 1, queues=40)
+    assert len(await work.send_all(steps)) == 1
+    assert (len(answers.stored), work.lost) == (39, set())
+
+
 async def test_properties_that_do_not_travel_are_a_refused_message(tmp_path):
     work, steps, *_ = sending(tmp_path, Answers(), properties=b"x\x01" + b"\xff" * 20_000)
     assert "the message at offset 10 with 1 bytes is refused: " in (await work.send_all(steps))[0]
