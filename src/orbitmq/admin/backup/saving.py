@@ -206,7 +206,12 @@ class Saving:
                 tasks = [group.create_task(save(number, *one)) for number, one in enumerate(full, 1)]
         except BaseExceptionGroup as errors:  # an error of the disk ends all
             raise errors.exceptions[0] from None
-        self._files += [file for task in tasks if (file := task.result()) is not None]
+        files = [file for task in tasks if (file := task.result()) is not None]
+        self._files += files
+        for name in sorted(self._lost):
+            present = sum(found.end - found.begin for (master, *_), found in full if master.broker == name)
+            count = sum(file.count for file in files if file.broker == name)
+            self._problems.append(f"broker {name}: {count} of at least {present} messages are saved")
 
     async def _bounds(self, master: Master, topic: str, queue_id: int) -> QueueBounds | None:
         if master.broker in self._lost:

@@ -72,6 +72,7 @@ async def test_a_broker_that_stops_answering_leaves_what_came_before(tmp_path):
         await fill(cluster)
         manifest = await save(cluster, tmp_path / "b", calls=Tired)
     assert "broker-a: it stopped answering at queue 0 of orders from offset 4 on" in manifest.problems[0]
+    assert manifest.problems[1:] == ("broker broker-a: 4 of at least 10 messages are saved",)
     (file,) = manifest.queues
     assert (file.count, file.end) == (4, 10)
     assert check_file(tmp_path / "b", file).damage is None
