@@ -6,12 +6,16 @@ import os
 import signal
 import stat
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
 from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
 from orbitmq.admin.backup.broker_calls import BrokerCalls, own_topics
+from orbitmq.admin.backup.directory import read_manifest
+from orbitmq.admin.backup.manifest import encode_manifest
 from orbitmq.admin.backup.messages import sent_properties
 from orbitmq.admin.backup.records import parse_message
 from orbitmq.admin.groups import ResetTo
@@ -138,6 +142,40 @@ async def test_queues_with_messages_are_refused_and_a_dry_run_changes_nothing(tm
         document = json.loads(capfd.readouterr().out)
         assert sum(row["kind"] == "messages" for row in document["plan"]) == len(before)
         assert await contents(target) == {}
+
+
+async def test_a_message_that_is_left_out_is_named_and_the_exit_code_says_so(tmp_path, capfd):
+    async with LocalCluster() as source:
+        async with Producer("makers", source.name_servers) as producer:
+            for size in (10, 2_000, 30):
+                await producer.send(Message("orders", b"x" * size))
+        assert await orbitmq(source, "backup", tmp_path / "b") == 0
+    async with LocalCluster(settings={"max_message_size": 1_000}) as target:
+        assert await orbitmq(target, "restore", tmp_path / "b") == 1
+        assert "go on with --resume --skip-refused to leave it out" in capfd.readouterr().err
+        assert await orbitmq(target, "restore", tmp_path / "b", "--resume", "--skip-refused", "-o", "json") == 1
+        document = json.loads(capfd.readouterr().out)
+        (skipped,) = document["skipped"]
+        assert "with 2000 bytes is refused: " in skipped
+        assert (document["problems"], document["is_done"]) == ([], True)
+        assert sum(map(len, (await contents(target)).values())) == 2
+
+
+async def test_settings_are_shown_without_control_characters(tmp_path, capfd):
+    async with saved(tmp_path / "b") as cluster:
+        path, manifest = tmp_path / "b" / "tables-1.json", tmp_path / "b" / "manifest.json"
+        content = path.read_bytes().replace(b'"SINGLE_TAG"', b'"\\u001b[2J"')
+        whole, checksum = read_manifest(tmp_path / "b"), sha256(content).hexdigest()
+        files = tuple(
+            replace(file, size=len(content), sha256=checksum) if file.name == path.name else file
+            for file in whole.files
+        )
+        path.write_bytes(content)
+        manifest.write_bytes(encode_manifest(replace(whole, files=files)))
+        assert await orbitmq(cluster, "restore", tmp_path / "b", "--append") == 0
+    shown = "".join(capfd.readouterr())
+    assert "topicFilterType is SINGLE_TAG, not \\x1b[2J" in shown
+    assert "\x1b" not in shown
 
 
 async def test_a_broker_that_hangs_is_named_and_what_the_other_one_has_comes_back(tmp_path, capfd):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from orbitmq.admin.backup.steps import RestorePlan
 
 _PLAN_COLUMNS = ("broker", "kind", "name", "action", "detail")
-_QUEUE_COLUMNS = ("broker", "topic", "queue_id", "saved", "sent", "end", "problem")
+_QUEUE_COLUMNS = ("broker", "topic", "queue_id", "saved", "sent", "skipped", "end", "problem")
 
 
 async def restore(
@@ -38,6 +38,10 @@ async def restore(
     ] = False,
     append: Annotated[bool, typer.Option("--append", help="Send behind messages that a queue has.")] = False,
     users: Annotated[bool, typer.Option("--users", help="Users and their rules as well.")] = False,
+    skip_refused: Annotated[
+        bool,
+        typer.Option("--skip-refused", help="Leave out, and name, messages that brokers refuse, as too large ones."),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted restore was.")] = False,
     progress_file: Annotated[
@@ -49,7 +53,7 @@ async def restore(
     """Restore a backup: create its topics and groups, send its messages, and set the groups' offsets to them.
 
     Messages go to the queue that they were in, in their order, and get new offsets. Files are checked before anything is changed.
-    Exit code 1 when a part could not be restored, or a queue that would be filled has messages.
+    Exit code 1 when a part could not be restored, a message is left out, or a queue that would be filled has messages.
     """
     from orbitmq.admin.backup.broker_calls import BrokerCalls
     from orbitmq.admin.backup.plan import parse_broker_map
@@ -59,7 +63,7 @@ async def restore(
     from orbitmq.cli.terminal.progress import show_counts
 
     options = RestoreOptions(
-        tuple(topics or ()), tables_only, overwrite, append, parse_broker_map(map_broker or ()), users
+        tuple(topics or ()), tables_only, overwrite, append, parse_broker_map(map_broker or ()), users, skip_refused
     )
     path = progress_file or directory / PROGRESS_NAME
     restoring: Restoring | None = None
@@ -88,18 +92,19 @@ async def restore(
         show_rows(_plan_rows(report.plan), _PLAN_COLUMNS, output)
     for remark in report.plan.remarks:
         say(f"orbitmq: {printable(remark)}")
+    for skipped in report.skipped:
+        say(f"orbitmq: left out: {printable(skipped)}")
     for problem in report.problems:
         say(f"orbitmq: {printable(problem)}")
-    if report.problems:
+    if report.problems or report.skipped:
         raise typer.Exit(ExitCode.NO)
 
 
 def _tell_left(plan: RestorePlan) -> None:
     for row in _plan_rows(plan):
         if row["action"] == "leave":
-            say(
-                f"orbitmq: the {row['kind']} {row['name']} on {row['broker']} is left: {row['detail'] or 'it differs'} (--overwrite)"
-            )
+            detail = printable(str(row["detail"] or "it differs"))
+            say(f"orbitmq: the {row['kind']} {row['name']} on {row['broker']} is left: {detail} (--overwrite)")
 
 
 def _plan_rows(plan: RestorePlan) -> list[Row]:
@@ -162,4 +167,5 @@ def _document(report: RestoreReport, *, is_done: bool) -> dict[str, Any]:
         "offset_count": report.offset_count,
         "remarks": report.plan.remarks,
         "problems": report.problems,
+        "skipped": report.skipped,
     }

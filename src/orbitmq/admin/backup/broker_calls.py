@@ -42,7 +42,8 @@ from orbitmq.wire.signature import Credentials
 READER_GROUP = "TOOLS_CONSUMER"
 """Every broker knows this group of Java's tools: reading leaves no other behind."""
 PULL_COUNT = 256
-_ATTEMPTS = 3
+_RETRY_S = 10.0
+"""How long a request that changes nothing is repeated: a broker may restart in the middle of a backup."""
 _PAUSE_S = 0.2
 _NOTHING_THERE = (
     ResponseCode.PULL_NOT_FOUND,
@@ -122,12 +123,15 @@ class BrokerCalls:
 
     async def _ask_again(self, address: str, header: object) -> Command:
         """Send a request that changes nothing: it is repeated where no answer comes."""
-        for _ in range(_ATTEMPTS - 1):
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _RETRY_S
+        while True:
             try:
                 return await self.send(address, header)
             except (ConnectionFailed, RequestTimeout):
-                await asyncio.sleep(_PAUSE_S)
-        return await self.send(address, header)
+                if loop.time() >= deadline:
+                    raise
+            await asyncio.sleep(_PAUSE_S)
 
     async def tables(self, address: str, own: frozenset[str], patterns: Sequence[str] = ()) -> BrokerTables:
         """Return a broker's topics, groups and offsets, without those that it keeps for itself.
@@ -143,7 +147,7 @@ class BrokerCalls:
         for text, queues in committed.items():
             key = parse_offset_key(text)
             if key is not None and key.group not in SYSTEM_GROUPS and is_saved(key.topic, own, patterns):
-                offsets[key] = queues
+                offsets[key] = {queue_id: at for queue_id, at in queues.items() if 0 <= queue_id < 2**31}
         return BrokerTables(
             {name: config for name, config in topics.items() if is_saved(name, own, patterns)},
             {name: config for name, config in groups.items() if name not in SYSTEM_GROUPS},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import os
 import stat
@@ -40,17 +41,36 @@ class Written(NamedTuple):
     sha256: str
 
 
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Keep a directory for one backup or restore at a time; the lock ends with its process, however that ends.
+
+    Raises:
+        StoreError: another one has it.
+    """
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreError(f"another backup or restore is at work in {directory}") from None
+        except OSError:
+            pass  # some network file systems lock no directories
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def create_directory(directory: Path) -> None:
     """Make the directory of a new backup, which only its owner can read: messages and passwords will be in it.
 
     Raises:
-        ConfigError: something is there already.
+        ConfigError: a file is there.
     """
     try:
         directory.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
     except FileExistsError:
         raise ConfigError("directory", str(directory), "a directory, not a file") from None
-    check_new(directory)
 
 
 def check_new(directory: Path) -> None:
@@ -67,7 +87,7 @@ def check_new(directory: Path) -> None:
 
 def write_file(path: Path, content: bytes) -> Written:
     """Write a new file, durably."""
-    with _named(path), _open_new(path) as file:
+    with named(path), _open_new(path) as file:
         file.write(content)
         _sync(file)
     return Written(len(content), sha256(content).hexdigest())
@@ -75,7 +95,8 @@ def write_file(path: Path, content: bytes) -> Written:
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write the manifest, which makes a backup whole."""
-    replace_file(directory / MANIFEST_NAME, encode_manifest(manifest), mode=FILE_MODE)
+    with named(directory / MANIFEST_NAME):
+        replace_file(directory / MANIFEST_NAME, encode_manifest(manifest), mode=FILE_MODE)
 
 
 class RecordsWriter:
@@ -88,12 +109,12 @@ class RecordsWriter:
 
     def write(self, records: bytes) -> None:
         """Append whole records."""
-        with _named(self._path):
+        with named(self._path):
             self._gzip.write(records)
 
     def close(self) -> Written:
         """End the file, durably."""
-        with _named(self._path):
+        with named(self._path):
             try:
                 self._gzip.close()
                 return self._file.finish()
@@ -131,19 +152,29 @@ def read_manifest(directory: Path) -> Manifest:
         StoreError: there is none, so that the backup was interrupted, or it is damaged.
     """
     try:
-        with _open_regular(directory / MANIFEST_NAME) as file:
-            content = file.read(MANIFEST_SIZE_MAX + 1)
+        content = read_bounded(directory / MANIFEST_NAME, MANIFEST_SIZE_MAX)
     except FileNotFoundError:
         reason = "an interrupted backup, or none" if directory.is_dir() else "there is no such directory"
         raise StoreError(f"{directory} has no {MANIFEST_NAME}: {reason}") from None
-    if len(content) > MANIFEST_SIZE_MAX:
-        raise StoreError(f"{directory / MANIFEST_NAME} has more than {MANIFEST_SIZE_MAX} bytes")
     try:
         return decode_manifest(content)
     except HeaderError as error:
         raise StoreError(f"{directory / MANIFEST_NAME}: {error.remark}") from error
     except StoreError as error:
         raise StoreError(f"{directory / MANIFEST_NAME}: {error}") from error
+
+
+def read_bounded(path: Path, size_max: int) -> bytes:
+    """Return the content of a file of at most so many bytes.
+
+    Raises:
+        StoreError: it has more, or is a link, a pipe or a device.
+    """
+    with _open_regular(path) as file:
+        content = file.read(size_max + 1)
+    if len(content) > size_max:
+        raise StoreError(f"{path} has more than {size_max} bytes")
+    return content
 
 
 def read_file(directory: Path, entry: BackupFile) -> bytes:
@@ -199,7 +230,10 @@ def read_records(directory: Path, entry: QueueFile) -> Generator[Record, None, N
     except (CorruptRecord, zlib.error, EOFError, gzip.BadGzipFile) as error:
         raise StoreError(f"{entry.name} is damaged: {error}") from error
     if reader.count != entry.count or size != entry.records_size:
-        raise StoreError(f"{entry.name} is damaged: {reader.count} messages in it, expected {entry.count}")
+        raise StoreError(
+            f"{entry.name} is damaged: {reader.count} messages with {size} bytes of records in it, "
+            f"expected {entry.count} with {entry.records_size}"
+        )
 
 
 def _check_file(directory: Path, entry: BackupFile) -> None:
@@ -221,7 +255,7 @@ def _check_file(directory: Path, entry: BackupFile) -> None:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def named(path: Path) -> Iterator[None]:
     """Name the file in an error of the disk: writes do not."""
     try:
         yield
@@ -235,10 +269,12 @@ def _open_new(path: Path) -> IO[bytes]:
 
 @contextmanager
 def _open_regular(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading; a link or a pipe in its place is refused, and never waited for."""
+    """Open a file for reading; a link, a directory or a pipe in its place is refused, and never waited for."""
+    if path.is_symlink() or path.is_dir():
+        raise StoreError(f"{path} is not a file")
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise StoreError(f"{path.name} is not a file")
+            raise StoreError(f"{path} is not a file")
         yield file
 
 

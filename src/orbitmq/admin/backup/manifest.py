@@ -9,17 +9,20 @@ Source: docs/formats/backup.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from orbitmq.errors import StoreError
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
 from orbitmq.wire.bodies.document import boolean, items, number, parse_body, text
+
+T = TypeVar("T")
 
 FORMAT = 1
 MANIFEST_NAME = "manifest.json"
@@ -155,7 +158,7 @@ def _parse(document: dict[str, Any]) -> Manifest:
         raise StoreError("the manifest is damaged: its checksum does not match")
     if found["format"] != FORMAT:
         raise StoreError(f"the backup has format {found['format']!r:.20}; this version reads format {FORMAT}")
-    files = tuple(map(_parse_file, items(found["files"])))
+    files = tuple(_parse_file(f"files[{at}]", entry) for at, entry in enumerate(items(found["files"])))
     clusters = {_broker(name): text(cluster) for name, cluster in found["clusters"].items()}
     _check_unique("file", (file.name for file in files))
     queues = [file for file in files if isinstance(file, QueueFile)]
@@ -163,6 +166,12 @@ def _parse(document: dict[str, Any]) -> Manifest:
     for file in files:
         if file.broker not in clusters:
             raise ValueError(f"{file.name} is of the broker {file.broker}, which has no cluster")
+    tables = Counter(file.broker for file in files if file.kind is FileKind.TABLES)
+    for broker in clusters:
+        if tables[broker] != 1:
+            raise ValueError(f"{tables[broker]} files of tables of the broker {broker}, expected 1")
+    if queues and not boolean(found["hasMessages"]):
+        raise ValueError(f"hasMessages is false, and there are {len(queues)} files of messages")
     return Manifest(
         version=text(found["version"]),
         created_at_ms=number(found["createdAtMs"]),
@@ -173,35 +182,43 @@ def _parse(document: dict[str, Any]) -> Manifest:
     )
 
 
-def _parse_file(document: dict[str, Any]) -> BackupFile:
-    name = text(document["name"])
-    kind = FileKind(text(document["kind"]))
-    if _FILE_NAME.fullmatch(name) is None or not name.startswith(f"{kind}-"):
-        raise ValueError(f"{name!r:.80} is not the name of a file of a backup")
-    checksum = text(document["sha256"])
-    if _SHA256.fullmatch(checksum) is None:
-        raise ValueError(f"sha256 of {name} is {checksum!r:.80}, expected 64 hexadecimal digits")
-    broker, size = _broker(document["broker"]), _count(document, "size")
+def _parse_file(where: str, document: Any) -> BackupFile:
+    if not isinstance(document, dict):
+        raise TypeError(f"{where}: an object is expected, not {document!r:.80}")
+
+    def read(field: str, parse: Callable[[Any], T]) -> T:
+        try:
+            return parse(document[field])
+        except KeyError:
+            raise ValueError(f"{where}.{field} is missing") from None
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{where}.{field}: {error}") from None
+
+    kind = read("kind", lambda value: FileKind(text(value)))
+    name = read("name", lambda value: _matching(_FILE_NAME, value, "the name of a file of a backup"))
+    if not name.startswith(f"{kind}-"):
+        raise ValueError(f"{where}.name: {name!r} is not the name of a file of {kind}")
+    broker, size = read("broker", _broker), read("size", _count)
+    checksum = read("sha256", lambda value: _matching(_SHA256, value, "64 hexadecimal digits"))
     if kind is not FileKind.MESSAGES:
         if size > TABLE_SIZE_MAX:
-            raise ValueError(f"{name} has {size} bytes, at most {TABLE_SIZE_MAX}")
+            raise ValueError(f"{where}.size: {size} bytes, at most {TABLE_SIZE_MAX}")
         return BackupFile(name=name, kind=kind, broker=broker, size=size, sha256=checksum)
-    queue_id, begin, end = _count(document, "queueId"), _count(document, "begin"), _count(document, "end")
-    count = _count(document, "count")
+    queue_id, begin, end, count = (read(field, _count) for field in ("queueId", "begin", "end", "count"))
     if queue_id > _QUEUE_ID_MAX or not begin <= end or count > end - begin:
-        raise ValueError(f"{name}: {count} messages in queue {queue_id}, from offset {begin} to {end}")
+        raise ValueError(f"{where}: {count} messages in queue {queue_id}, from offset {begin} to {end}")
     return QueueFile(
         name=name,
         kind=kind,
         broker=broker,
         size=size,
         sha256=checksum,
-        topic=check_name("topic", text(document["topic"]), GROUP_LENGTH_MAX),
+        topic=read("topic", lambda value: check_name("topic", text(value), GROUP_LENGTH_MAX)),
         queue_id=queue_id,
         begin=begin,
         end=end,
         count=count,
-        records_size=_count(document, "recordsSize"),
+        records_size=read("recordsSize", _count),
     )
 
 
@@ -209,10 +226,16 @@ def _broker(value: Any) -> str:
     return check_name("broker", text(value), GROUP_LENGTH_MAX)
 
 
-def _count(document: Mapping[str, Any], name: str) -> int:
-    found = number(document[name])
+def _matching(pattern: re.Pattern[str], value: Any, what: str) -> str:
+    if pattern.fullmatch(text(value)) is None:
+        raise ValueError(f"{value!r:.80} is not {what}")
+    return text(value)
+
+
+def _count(value: Any) -> int:
+    found = number(value)
     if found < 0:
-        raise ValueError(f"{name} is {found}, at least 0")
+        raise ValueError(f"{found}, at least 0")
     return found
 
 

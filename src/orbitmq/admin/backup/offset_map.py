@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from orbitmq.errors import InvalidArgument
@@ -23,13 +24,15 @@ class OffsetMap:
     Args:
         base: the target queue's end before the first of them.
         runs: what is known already, in the order of the offsets.
+        skipped: messages that the target refused and that are left out: offset in the backup to the reason.
 
     Raises:
         InvalidArgument: runs that overlap, or go back.
     """
 
-    def __init__(self, base: int, runs: Iterable[Run] = ()) -> None:
+    def __init__(self, base: int, runs: Iterable[Run] = (), skipped: Mapping[int, str] = MappingProxyType({})) -> None:
         self.base = base
+        self.skipped = dict(skipped)
         self._runs: list[Run] = []
         for run in runs:
             if run.length < 1 or run.old < self.next_old or run.new < self.next_new:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from orbitmq.admin.backup.directory import named, read_bounded
 from orbitmq.admin.backup.offset_map import OffsetMap, Run
 from orbitmq.errors import ConfigError, OrbitError, StoreError
 from orbitmq.files import replace_file
@@ -18,6 +19,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.wire.bodies.document import boolean, items, number, parse_body, text
 
 PROGRESS_NAME = "restore-progress.json"
+_SIZE_MAX = 1024 * 1024 * 1024
 
 
 class QueueProgress(NamedTuple):
@@ -53,6 +55,7 @@ def encode_progress(progress: RestoreProgress) -> bytes:
                 "wasEmpty": found.was_empty,
                 "base": found.offsets.base,
                 "runs": list(map(list, found.offsets.runs)),
+                "skipped": list(found.offsets.skipped.items()),
             }
             for queue, found in progress.queues.items()
         ],
@@ -74,7 +77,8 @@ def _parse(document: dict[str, Any]) -> RestoreProgress:
     for found in items(document["queues"]):
         queue = MessageQueue(text(found["topic"]), text(found["broker"]), number(found["queueId"]))
         runs = [Run(*map(number, run)) for run in items(found["runs"])]
-        queues[queue] = QueueProgress(boolean(found["wasEmpty"]), OffsetMap(number(found["base"]), runs))
+        skipped = {number(offset): text(reason) for offset, reason in items(found.get("skipped", []))}
+        queues[queue] = QueueProgress(boolean(found["wasEmpty"]), OffsetMap(number(found["base"]), runs, skipped))
     brokers = {text(old): text(new) for old, new in document["brokers"].items()}
     return RestoreProgress(text(document["backup"]), brokers, queues)
 
@@ -87,7 +91,7 @@ def load_progress(path: Path, *, is_resumed: bool) -> RestoreProgress | None:
         StoreError: the file cannot be used.
     """
     try:
-        content = path.read_bytes()
+        content = read_bounded(path, _SIZE_MAX)
     except FileNotFoundError:
         if is_resumed:
             raise ConfigError(
@@ -106,7 +110,8 @@ def load_progress(path: Path, *, is_resumed: bool) -> RestoreProgress | None:
 
 def save_progress(path: Path, content: bytes) -> None:
     """Write an encoded progress file, durably."""
-    replace_file(path, content, mode=0o600)
+    with named(path):
+        replace_file(path, content, mode=0o600)
 
 
 def forget_progress(path: Path) -> None:

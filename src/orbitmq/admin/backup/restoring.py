@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 from orbitmq.admin.backup.broker_calls import BrokerCalls, Master, masters_of, own_topics
-from orbitmq.admin.backup.directory import check_file, read_file, read_manifest
+from orbitmq.admin.backup.directory import check_file, locked, read_file, read_manifest
 from orbitmq.admin.backup.manifest import FileKind, Manifest, QueueFile, encode_manifest
 from orbitmq.admin.backup.offset_map import OffsetMap
 from orbitmq.admin.backup.plan import is_closed, make_plan, map_brokers, opened, topic_to_create
@@ -20,7 +21,7 @@ from orbitmq.admin.backup.progress import (
     forget_progress,
     load_progress,
 )
-from orbitmq.admin.backup.selection import is_selected
+from orbitmq.admin.backup.selection import is_saved, is_selected
 from orbitmq.admin.backup.sending import QUEUES_AT_A_TIME, Sending, queue_of
 from orbitmq.admin.backup.steps import (
     NO_ACCESS,
@@ -33,10 +34,12 @@ from orbitmq.admin.backup.steps import (
     Target,
 )
 from orbitmq.admin.backup.tables import AccessTables, BrokerTables, decode_access, decode_tables
+from orbitmq.admin.group_client import SYSTEM_GROUPS
 from orbitmq.admin.topics import create_header
-from orbitmq.errors import ClientError, ConfigError, HeaderError, StoreError
+from orbitmq.errors import ClientError, ConfigError, HeaderError, RemoteRefused, StoreError
 from orbitmq.files import write_aside
 from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import NAME_LENGTH_MAX
 from orbitmq.wire.bodies.access import UserChange, encode_acl, encode_user_change
 from orbitmq.wire.bodies.groups import encode_group_config
 from orbitmq.wire.headers import (
@@ -51,13 +54,14 @@ _POLL_S = 0.05
 
 
 class Restored(NamedTuple):
-    """One queue after a restore: messages of the backup, those sent, and whether the queue holds them."""
+    """One queue after a restore: messages of the backup, those sent, those left out, and whether the queue holds them."""
 
     broker: str
     topic: str
     queue_id: int
     saved: int
     sent: int
+    skipped: int
     end: int | None
     """Where the queue ends now; None where the broker does not say."""
     problem: str | None
@@ -70,6 +74,8 @@ class RestoreReport(NamedTuple):
     queues: tuple[Restored, ...] = ()
     offset_count: int = 0
     problems: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """Messages that brokers refused, and that are left out."""
 
 
 class Restoring:
@@ -109,10 +115,19 @@ class Restoring:
         """Check the files and the cluster; return what a restore would do, and change nothing.
 
         Raises:
-            StoreError: the backup is not whole, or a file is damaged.
+            StoreError: the backup is not whole, or a file is damaged; or a backup or restore of it is under way.
             InvalidArgument: a broker of the backup has no place in the cluster.
             ClientError: a broker cannot be asked.
         """
+        with self._locked():
+            return await self._plan()
+
+    def _locked(self) -> AbstractContextManager[None]:
+        if not self._directory.is_dir():
+            raise StoreError(f"there is no directory {self._directory}")
+        return locked(self._directory)
+
+    async def _plan(self) -> RestorePlan:
         started = load_progress(self._path, is_resumed=self._is_resumed)
         manifest, tables, access = await asyncio.to_thread(self._load)
         identity = sha256(encode_manifest(manifest)).hexdigest()
@@ -127,6 +142,7 @@ class Restoring:
         own = own_topics(info)
         for old, new in brokers.items():
             self._before[new] = await self._look(masters[new], own, tables[old], manifest, old)
+            self._check_names(tables[old], own, self._before[new].tables.topics)
         resumed = {}
         if started is not None:
             resumed = {
@@ -141,6 +157,7 @@ class Restoring:
             queues[queue] = started.queues.get(queue, fresh) if started is not None else fresh
         if started is not None and queues.keys() != started.queues.keys():
             raise ConfigError("topic", self._options.patterns, "the same choice of messages as in the first call")
+        self._check_ends(started)
         self._state = RestoreProgress(identity, brokers, queues)
         return plan
 
@@ -148,9 +165,13 @@ class Restoring:
         """Restore the backup.
 
         Raises: as `plan`; further
-            ConfigError: something stands against it; nothing is changed.
+            StoreError: another restore of this directory is under way; or the target refuses a topic, a group or a user.
         """
-        plan = await self.plan()
+        with self._locked():
+            return await self._run()
+
+    async def _run(self) -> RestoreReport:
+        plan = await self._plan()
         if plan.refusals:
             return RestoreReport(plan, problems=plan.refusals)
         sending = Sending(
@@ -160,6 +181,7 @@ class Restoring:
             self._addresses,
             self._state,
             is_resumed=self._is_resumed,
+            skip_refused=self._options.skip_refused,
             progress=self._progress,
         )
         await sending.save()
@@ -176,7 +198,12 @@ class Restoring:
         ]
         if not self._problems:
             await write_aside(forget_progress, self._path)
-        return RestoreReport(plan, tuple(queues), offset_count, tuple(self._problems))
+        skipped = [
+            f"queue {queue.queue_id} of {queue.topic} on {queue.broker_name}: {reason}"
+            for queue, found in self._state.queues.items()
+            for reason in found.offsets.skipped.values()
+        ]
+        return RestoreReport(plan, tuple(queues), offset_count, tuple(self._problems), tuple(skipped))
 
     def _load(self) -> tuple[Manifest, dict[str, BrokerTables], dict[str, AccessTables]]:
         """Read the manifest and the tables, and look at every file that is needed."""
@@ -207,6 +234,35 @@ class Restoring:
             except HeaderError as error:
                 raise StoreError(f"{self._directory / file.name}: {error.remark}") from error
         return manifest, tables, access
+
+    def _check_names(self, tables: BrokerTables, own: frozenset[str], present: Container[str]) -> None:
+        chosen = [name for name in tables.topics if is_selected(name, self._options.patterns)]
+        kept = sorted(name for name in chosen if not is_saved(name, own, ()))
+        if kept:
+            raise StoreError(
+                f"the topics {', '.join(kept)} are kept by the target for itself: choose others with --topic"
+            )
+        for name in chosen:  # brokers make longer ones themselves: retries and dead letters of groups with long names
+            if len(name) > NAME_LENGTH_MAX and name not in present:
+                raise StoreError(
+                    f"the topic {name} has {len(name)} characters, brokers make one of {NAME_LENGTH_MAX} at most: choose "
+                    "others with --topic, as '[!%]*'"
+                )
+        groups = sorted(SYSTEM_GROUPS & tables.groups.keys())
+        if groups:
+            raise StoreError(f"the groups {', '.join(groups)} are kept by brokers for themselves, and in no backup")
+
+    def _check_ends(self, started: RestoreProgress | None) -> None:
+        """Refuse a target that does not have what the progress says: another one, or one that lost messages."""
+        for queue, found in {} if started is None else started.queues.items():
+            state = self._before[queue.broker_name].queues.get((queue.topic, queue.queue_id))
+            end = 0 if state is None else state.end
+            if found.offsets.count and end < found.offsets.next_new:
+                raise StoreError(
+                    f"queue {queue.queue_id} of {queue.topic} on {queue.broker_name} ends at {end}, and was restored up to "
+                    f"{found.offsets.next_new}: another cluster, or one that lost messages. To begin again, delete what "
+                    f"was restored, and {self._path}"
+                )
 
     def _is_needed(self, topic: str) -> bool:
         return not self._options.tables_only and is_selected(topic, self._options.patterns)
@@ -253,26 +309,35 @@ class Restoring:
         for group in plan.groups:
             if group.action.is_change:
                 body = encode_group_config(group.config)
-                await self._calls.ask(self._addresses[group.broker], UpdateSubscriptionGroup(), body)
+                await self._change(group.broker, f"group {group.config.group}", UpdateSubscriptionGroup(), body)
         filled = {(step.broker, step.file.topic) for step in plan.queues}
         for topic in plan.topics:
             if topic.action.is_change:
                 present = self._before[topic.broker].tables.topics.get(topic.config.topic)
                 config = topic_to_create(topic, present if topic.action is Action.OVERWRITE else None)
                 is_filled = (topic.broker, config.topic) in filled
-                await self._calls.ask(
-                    self._addresses[topic.broker], create_header(opened(config) if is_filled else config)
-                )
+                header = create_header(opened(config) if is_filled else config)
+                await self._change(topic.broker, f"topic {config.topic}", header)
         for step in plan.users:
             name, password, kind, status = step.user
             if step.action.is_change:
-                header = CreateUser(username=name) if step.action is Action.CREATE else UpdateUser(username=name)
+                user = CreateUser(username=name) if step.action is Action.CREATE else UpdateUser(username=name)
                 body = encode_user_change(name, UserChange(password, kind, status))
-                await self._calls.ask(self._addresses[step.broker], header, body)
+                await self._change(step.broker, f"user {name!r}", user, body)
         for rules in plan.rules:
             if rules.action.is_change:
                 acl = rules.rules
-                await self._calls.ask(self._addresses[rules.broker], CreateAcl(subject=acl.subject), encode_acl(acl))
+                what = f"rules of {acl.subject!r}"
+                await self._change(rules.broker, what, CreateAcl(subject=acl.subject), encode_acl(acl))
+
+    async def _change(self, broker: str, what: str, header: object, body: bytes = b"") -> None:
+        try:
+            await self._calls.ask(self._addresses[broker], header, body)
+        except RemoteRefused as error:
+            raise StoreError(
+                f"{broker} takes no {what}: {error}. Change the broker and go on with --resume, or "
+                f"delete {self._path} and choose other topics with --topic"
+            ) from error
 
     async def _close_topics(self, plan: RestorePlan) -> None:
         """Take the permission to write away again from topics that had none, and were opened, now or before --resume."""
@@ -324,8 +389,10 @@ class Restoring:
                 await asyncio.sleep(_POLL_S)
         except ClientError as error:
             problem = str(error)
-        if offsets.count != file.count:
+        if offsets.count + len(offsets.skipped) != file.count:
             problem = f"{offsets.count} of {file.count} messages are sent"
         elif end is not None and end < offsets.next_new:
             problem = f"the queue ends at {end}, expected {offsets.next_new}"
-        return Restored(step.broker, file.topic, file.queue_id, file.count, offsets.count, end, problem)
+        return Restored(
+            step.broker, file.topic, file.queue_id, file.count, offsets.count, len(offsets.skipped), end, problem
+        )

@@ -24,6 +24,7 @@ from orbitmq.admin.backup.directory import (
     Written,
     check_new,
     create_directory,
+    locked,
     write_file,
     write_manifest,
 )
@@ -94,6 +95,7 @@ class Saving:
 
         Raises:
             ConfigError: something is in the directory already.
+            StoreError: another backup is at work in it.
             ClientError: no broker answers at all.
             OSError: the disk refuses; what is there has no manifest.
         """
@@ -109,7 +111,12 @@ class Saving:
         tables = await self._tables(masters, own_topics(info))
         self.tables = {master.broker: found for master, found in tables.items()}
         create_directory(self._options.directory)
-        self.has_begun = True
+        with locked(self._options.directory):
+            check_new(self._options.directory)
+            self.has_begun = True
+            return await self._save(tables)
+
+    async def _save(self, tables: dict[Master, BrokerTables]) -> Manifest:
         for number, (master, found) in enumerate(tables.items(), 1):
             await self._save_tables(number, master, found)
         if self._options.with_messages:
@@ -199,7 +206,12 @@ class Saving:
                 tasks = [group.create_task(save(number, *one)) for number, one in enumerate(full, 1)]
         except BaseExceptionGroup as errors:  # an error of the disk ends all
             raise errors.exceptions[0] from None
-        self._files += [file for task in tasks if (file := task.result()) is not None]
+        files = [file for task in tasks if (file := task.result()) is not None]
+        self._files += files
+        for name in sorted(self._lost):
+            present = sum(found.end - found.begin for (master, *_), found in full if master.broker == name)
+            count = sum(file.count for file in files if file.broker == name)
+            self._problems.append(f"broker {name}: {count} of at least {present} messages are saved")
 
     async def _bounds(self, master: Master, topic: str, queue_id: int) -> QueueBounds | None:
         if master.broker in self._lost:

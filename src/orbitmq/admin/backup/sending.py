@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from itertools import islice
 from pathlib import Path
 
 from orbitmq.admin.backup.broker_calls import BrokerCalls, is_silent
@@ -17,7 +16,7 @@ from orbitmq.admin.backup.records import parse_message
 from orbitmq.admin.backup.steps import QueueStep
 from orbitmq.client.send.result import is_stored
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, RemoteRefused
+from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused
 from orbitmq.files import write_aside
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.header import decode_header
@@ -27,9 +26,15 @@ from orbitmq.wire.messages.record import Record
 QUEUES_AT_A_TIME = 16
 SAVE_EVERY_S = 1.0
 _RECORDS_AT_A_TIME = 256
+_BYTES_AT_A_TIME = 1024 * 1024
+"""Of each queue; a larger record comes alone."""
 _BUSY = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE)
 _BUSY_ATTEMPTS = 8
 _BUSY_PAUSE_S = 0.1
+
+
+class _MessageRefused(ClientError):
+    """The target takes no such message, however often it is sent."""
 
 
 class Sending:
@@ -40,6 +45,7 @@ class Sending:
         addresses: of the target's brokers, by name.
         state: where messages are already; what is sent is added to it.
         is_resumed: messages may be in their queues that `state` does not know.
+        skip_refused: go on behind a message that the target takes never; `state` notes it.
         progress: is told messages that are done, and messages in all.
     """
 
@@ -52,6 +58,7 @@ class Sending:
         state: RestoreProgress,
         *,
         is_resumed: bool,
+        skip_refused: bool = False,
         progress: Callable[[int, int], None],
     ) -> None:
         self.lost: set[str] = set()
@@ -62,6 +69,7 @@ class Sending:
         self._addresses = addresses
         self._state = state
         self._is_resumed = is_resumed
+        self._skip_refused = skip_refused
         self._progress = progress
         self._problems: list[str] = []
         self._saved_at = 0.0
@@ -77,7 +85,8 @@ class Sending:
             OSError: progress cannot be saved.
         """
         self._total = sum(step.file.count for step in steps)
-        self._done = sum(found.offsets.count for found in self._state.queues.values())
+        places = [found.offsets for found in self._state.queues.values()]
+        self._done = sum(offsets.count + len(offsets.skipped) for offsets in places)
         permits = asyncio.Semaphore(QUEUES_AT_A_TIME)
 
         async def send(step: QueueStep) -> None:
@@ -87,10 +96,12 @@ class Sending:
                 try:
                     await self._send_queue(step)
                 except ClientError as error:
-                    if is_silent(error):
+                    is_refused = isinstance(error, _MessageRefused)
+                    if is_silent(error) and not is_refused:
                         self.lost.add(step.broker)
                     where = f"queue {step.file.queue_id} of {step.file.topic} on {step.broker}"
-                    self._problems.append(f"{where}: {error}; go on with --resume")
+                    way_out = " --skip-refused to leave it out" if is_refused else ""
+                    self._problems.append(f"{where}: {error}; go on with --resume{way_out}")
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -106,7 +117,21 @@ class Sending:
         offsets = self._state.queues[queue_of(step)].offsets
         async with aclosing(self._missing(step, offsets)) as records:
             async for record in records:
-                offsets.add(record.queue_offset, await self._send_one(step, record))
+                try:
+                    new = await self._send_one(step, record)
+                    if new < offsets.next_new:
+                        raise ClientError(
+                            f"the message at offset {record.queue_offset} is at {new} now, expected {offsets.next_new} "
+                            "at least: messages before it are lost"
+                        )
+                    offsets.add(record.queue_offset, new)
+                except _MessageRefused as refused:
+                    if not self._skip_refused:
+                        raise
+                    offsets.skipped[record.queue_offset] = str(refused)
+                    await (
+                        self.save()
+                    )  # first: a resumed restore would look for it in the queue, and find none behind it
                 self._done += 1
                 self._progress(self._done, self._total)
                 if asyncio.get_running_loop().time() >= self._saved_at + SAVE_EVERY_S:
@@ -120,7 +145,7 @@ class Sending:
         try:
             while part := await _take(records):
                 for record in part:
-                    if record.queue_offset < first:
+                    if record.queue_offset < first or record.queue_offset in offsets.skipped:
                         continue
                     if stored is not None:
                         found = await _find(stored, record)
@@ -149,16 +174,23 @@ class Sending:
         """Send a message; return its new queue offset.
 
         Raises:
-            RemoteRefused: the broker refuses it.
+            _MessageRefused: the broker takes no such message.
+            RemoteRefused: the broker refuses it now.
             ClientError: there is no answer: it may be stored.
         """
         address = self._addresses[step.broker]
-        header = send_header(record, step.broker)
+        what = f"the message at offset {record.queue_offset} with {len(record.body)} bytes is refused: "
+        try:
+            header = send_header(record, step.broker)
+        except InvalidArgument as error:
+            raise _MessageRefused(f"{what}{error}") from error
         for attempt in range(_BUSY_ATTEMPTS):
             answer = await self._calls.send(address, header, bytes(record.body))
             if answer.code not in _BUSY:
                 break
             await asyncio.sleep(_BUSY_PAUSE_S * 2**attempt)
+        if answer.code == ResponseCode.MESSAGE_ILLEGAL:
+            raise _MessageRefused(f"{what}{RemoteRefused(answer.code, answer.remark, address)}")
         if not is_stored(answer):
             raise RemoteRefused(answer.code, answer.remark, address)
         found = decode_header(SendResponse, answer.ext_fields)
@@ -180,12 +212,23 @@ def queue_of(step: QueueStep) -> MessageQueue:
 
 async def _take(records: Iterator[Record]) -> list[Record]:
     """Return the next records, read by a thread; a cancelled caller goes on when that has ended: two cannot read."""
-    reading = asyncio.ensure_future(asyncio.to_thread(lambda: list(islice(records, _RECORDS_AT_A_TIME))))
+    reading = asyncio.ensure_future(asyncio.to_thread(_read_part, records))
     try:
         return await asyncio.shield(reading)
     except asyncio.CancelledError:
         await asyncio.wait((reading,))
         raise
+
+
+def _read_part(records: Iterator[Record]) -> list[Record]:
+    part: list[Record] = []
+    size = 0
+    for record in records:
+        part.append(record)
+        size += record.size
+        if len(part) == _RECORDS_AT_A_TIME or size >= _BYTES_AT_A_TIME:
+            break
+    return part
 
 
 async def _find(stored: AsyncIterator[Record], wanted: Record) -> int | None:

@@ -41,6 +41,7 @@ class RestoreOptions(NamedTuple):
         append: send messages behind those that a queue has.
         brokers: from the backup's broker names to others.
         users: restore users and their rules as well.
+        skip_refused: leave out messages that the target takes never, as too large ones.
     """
 
     patterns: tuple[str, ...] = ()
@@ -49,6 +50,7 @@ class RestoreOptions(NamedTuple):
     append: bool = False
     brokers: Mapping[str, str] = {}
     users: bool = False
+    skip_refused: bool = False
 
 
 class QueueState(NamedTuple):

@@ -14,7 +14,7 @@ from orbitmq.errors import InvalidArgument
 from orbitmq.model.access import Acl, User
 from orbitmq.model.topic import GROUP_LENGTH_MAX, TopicConfig, check_name
 from orbitmq.wire.bodies.access import acl_document, parse_acl, parse_user, user_document
-from orbitmq.wire.bodies.document import number, parse_body, text
+from orbitmq.wire.bodies.document import int32, items, number, parse_body, text
 from orbitmq.wire.bodies.groups import GroupConfig, group_document, parse_group
 from orbitmq.wire.bodies.registration import parse_topic, topic_document
 
@@ -90,7 +90,7 @@ def decode_access(content: bytes) -> AccessTables:
         "users and rules",
         content,
         lambda document: AccessTables(
-            tuple(map(parse_user, document["users"])), tuple(map(parse_acl, document["rules"]))
+            tuple(map(parse_user, items(document["users"]))), tuple(map(parse_acl, items(document["rules"])))
         ),
     )
 
@@ -109,5 +109,7 @@ def _parse_tables(document: dict[str, Any]) -> BrokerTables:
         key = parse_offset_key(f"{text(found['topic'])}@{text(found['group'])}")
         if key is None:
             raise ValueError(f"offsets of {found['group']!r:.80} in {found['topic']!r:.80}: names that none may have")
-        offsets[key] = {number(queue_id): number(offset) for queue_id, offset in found["queues"].items()}
+        offsets[key] = {int32(queue_id): number(offset) for queue_id, offset in found["queues"].items()}
+        if min(offsets[key], default=0) < 0:
+            raise ValueError(f"offsets of {key.group} in {key.topic}: queue {min(offsets[key])}, at least 0")
     return BrokerTables(topics, groups, offsets)

@@ -43,17 +43,20 @@ def test_a_refusal_is_an_answer(error, expected):
     assert is_silent(error) is expected
 
 
-async def test_what_changes_nothing_is_asked_again_when_no_answer_comes(monkeypatch):
+async def test_what_changes_nothing_is_asked_again_while_a_broker_restarts(monkeypatch):
     asked = []
 
     async def send(_self, _address, header, _body=b""):
         asked.append(header)
-        if len(asked) % 3:
-            raise RequestTimeout("no answer")
+        if len(asked) % 20:
+            raise ConnectionFailed("refused")
         return Command(code=0, ext_fields={"offset": str(len(asked))})
 
     monkeypatch.setattr(BrokerCalls, "send", send)
     monkeypatch.setattr("orbitmq.admin.backup.broker_calls._PAUSE_S", 0)
     async with BrokerCalls("127.0.0.1:1") as calls:
-        assert await calls.bounds("a", "orders", 0) == (3, 6)
-    assert len(asked) == 6
+        assert await calls.bounds("a", "orders", 0) == (20, 40)
+        monkeypatch.setattr("orbitmq.admin.backup.broker_calls._RETRY_S", 0)
+        with pytest.raises(ConnectionFailed):
+            await calls.bounds("a", "orders", 0)
+    assert len(asked) == 41

@@ -7,15 +7,17 @@ import pytest
 
 from orbitmq.admin.backup.directory import (
     RecordsWriter,
-    _named,
     check_file,
+    check_new,
     create_directory,
+    named,
     read_file,
     read_manifest,
     read_records,
     write_file,
     write_manifest,
 )
+from orbitmq.admin.backup.progress import save_progress
 from orbitmq.errors import ConfigError, StoreError
 from orbitmq.model.message import SysFlag
 from unit.admin.backup.support import encoded, manifest, queue_file, table_file
@@ -80,7 +82,7 @@ def test_a_link_and_a_pipe_are_no_files(tmp_path):
     (tmp_path / "tables-1.json").symlink_to(tmp_path / "secret")
     assert check_file(tmp_path, table_file()).damage is not None
     os.mkfifo(tmp_path / "tables-2.json")
-    assert check_file(tmp_path, table_file("tables-2.json")).damage == "tables-2.json is not a file"
+    assert check_file(tmp_path, table_file("tables-2.json")).damage == f"{tmp_path}/tables-2.json is not a file"
 
 
 def test_a_table_is_read_when_it_is_what_was_written(tmp_path):
@@ -91,7 +93,7 @@ def test_a_table_is_read_when_it_is_what_was_written(tmp_path):
 
 
 def test_a_manifest_is_read_again(tmp_path):
-    whole = manifest(queue_file())
+    whole = manifest(table_file(), queue_file())
     write_manifest(tmp_path, whole)
     assert read_manifest(tmp_path) == whole
 
@@ -117,12 +119,24 @@ def test_a_new_directory_is_for_its_owner_alone(tmp_path):
 def test_a_directory_that_holds_something_and_a_file_are_refused(tmp_path):
     (tmp_path / "file").write_bytes(b"x")
     with pytest.raises(ConfigError, match="a new or an empty directory"):
-        create_directory(tmp_path)
+        check_new(tmp_path)
     with pytest.raises(ConfigError, match="not a file"):
         create_directory(tmp_path / "file")
 
 
 def test_a_full_disk_names_the_file():
-    with pytest.raises(OSError, match=r"No space left on device: '/dev/full'") as caught, _named(Path("/dev/full")):
+    with pytest.raises(OSError, match=r"No space left on device: '/dev/full'") as caught, named(Path("/dev/full")):
         Path("/dev/full").write_bytes(b"x")
     assert caught.value.errno == errno.ENOSPC
+
+
+def test_a_full_disk_names_the_manifest_and_the_progress(tmp_path, monkeypatch):
+    def refuse(*args, **fields):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("orbitmq.admin.backup.directory.replace_file", refuse)
+    monkeypatch.setattr("orbitmq.admin.backup.progress.replace_file", refuse)
+    with pytest.raises(OSError, match=r"No space left on device: .*manifest\.json"):
+        write_manifest(tmp_path, manifest(table_file()))
+    with pytest.raises(OSError, match=r"No space left on device: .*/p'"):
+        save_progress(tmp_path / "p", b"{}")

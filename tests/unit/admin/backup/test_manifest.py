@@ -67,9 +67,26 @@ def test_values_that_no_backup_has_are_refused(index, change):
 
 
 def test_a_file_or_a_queue_that_stands_there_twice_is_refused():
-    for files in ((table_file(), table_file()), (queue_file(), queue_file(name="messages-2.gz"))):
+    for files in ((table_file(), table_file()), (table_file(), queue_file(), queue_file(name="messages-2.gz"))):
         with pytest.raises(OrbitError, match="stands there twice"):
             decode_manifest(encode_manifest(manifest(*files)))
+
+
+def test_a_broker_without_its_one_table_is_refused():
+    for files in ((), (queue_file(),), (table_file(), table_file("tables-2.json"))):
+        with pytest.raises(OrbitError, match="files of tables of the broker a, expected 1"):
+            decode_manifest(encode_manifest(manifest(*files)))
+
+
+def test_messages_in_a_backup_that_says_it_has_none_are_refused():
+    with pytest.raises(OrbitError, match="hasMessages is false, and there are 1 files of messages"):
+        decode_manifest(changed(lambda backup: backup.update(hasMessages=False)))
+
+
+@pytest.mark.parametrize(("field", "value"), [("count", 1.5), ("topic", None), ("size", "much"), ("topic", "a\0b")])
+def test_a_value_of_another_type_is_named_with_its_field(field, value):
+    with pytest.raises(OrbitError, match=rf"manifest: files\[1\]\.{field}: "):
+        decode_manifest(changed(lambda backup: backup["files"][1].update({field: value})))
 
 
 def test_another_format_is_named():

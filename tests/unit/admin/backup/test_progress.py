@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from orbitmq.admin.backup.offset_map import OffsetMap, Run
@@ -39,6 +41,14 @@ def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "p").write_bytes(b"{}")
     with pytest.raises(StoreError, match="cannot be used"):
         load_progress(tmp_path / "p", is_resumed=True)
+
+
+def test_a_link_or_a_pipe_in_its_place_is_refused_and_not_waited_for(tmp_path):
+    (tmp_path / "link").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe"):
+        with pytest.raises(StoreError, match=f"{name} is not a file"):
+            load_progress(tmp_path / name, is_resumed=True)
 
 
 def test_runs_that_overlap_are_damage(tmp_path):

@@ -12,6 +12,7 @@ from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
 from orbitmq.admin.access import AccessClient, acl_of
 from orbitmq.admin.backup.broker_calls import BrokerCalls
+from orbitmq.admin.backup.directory import locked
 from orbitmq.admin.backup.progress import PROGRESS_NAME, save_progress
 from orbitmq.admin.backup.records import parse_message
 from orbitmq.admin.backup.restoring import Restoring
@@ -26,8 +27,9 @@ from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.access import UserChange
 from orbitmq.wire.bodies.groups import GroupConfig
-from orbitmq.wire.headers import SendMessageV2
+from orbitmq.wire.headers import CreateTopic, SendMessageV2
 from orbitmq.wire.signature import Credentials
+from unit.admin.support import bury
 
 pytestmark = pytest.mark.real
 
@@ -153,6 +155,72 @@ async def test_the_progress_of_another_backup_is_refused(tmp_path):
             await restore(cluster, tmp_path / "c", is_resumed=True)
 
 
+async def test_a_target_that_lost_what_was_restored_is_named_before_anything_is_sent(tmp_path):
+    await back_up(tmp_path / "b", 10)
+    async with LocalCluster() as cluster:
+        with pytest.raises(Stopped):
+            await restore(cluster, tmp_path / "b", progress=stop_at(5))
+    async with LocalCluster() as cluster:
+        await create_topic(cluster)
+        await send(cluster, b"x", b"y")
+        with pytest.raises(StoreError, match="queue 0 of orders on broker-a ends at 2, and was restored up to 5: "):
+            await restore(cluster, tmp_path / "b", is_resumed=True)
+        assert await bodies(cluster) == [b"x", b"y"]
+
+
+async def test_one_restore_of_a_directory_runs_at_a_time(tmp_path):
+    await back_up(tmp_path / "b", 10)
+    async with LocalCluster() as cluster:
+        results = await asyncio.gather(*(restore(cluster, tmp_path / "b") for _ in range(2)), return_exceptions=True)
+        (error,) = (result for result in results if isinstance(result, BaseException))
+        assert str(error) == f"another backup or restore is at work in {tmp_path / 'b'}"
+        assert len(await bodies(cluster)) == 10
+        async with BrokerCalls(cluster.name_servers) as calls:
+            with locked(tmp_path / "b"), pytest.raises(StoreError, match="another backup or restore is at work"):
+                await Restoring(calls, tmp_path / "b", RestoreOptions(), tmp_path / "p").plan()
+
+
+async def test_a_topic_that_brokers_keep_for_themselves_is_refused_before_anything_is_changed(tmp_path):
+    await back_up(tmp_path / "b", 10)
+    async with LocalCluster(settings={"broker_cluster_name": "orders"}) as cluster:
+        with pytest.raises(StoreError, match="the topics orders are kept by the target for itself"):
+            await restore(cluster, tmp_path / "b")
+        await restore(cluster, tmp_path / "b", options=RestoreOptions(patterns=("x*",)))
+
+
+async def test_dead_letters_of_a_group_with_a_long_name_are_refused_before_anything_is_changed(tmp_path):
+    group = "g" * 130
+    async with LocalCluster() as cluster:
+        await create_topic(cluster)
+        async with AdminClient(cluster.name_servers) as admin:
+            await admin.create_group(GroupConfig(group=group))
+        await bury(cluster.name_servers, cluster.brokers, group, "orders", b"dead")
+        async with BrokerCalls(cluster.name_servers) as calls:
+            await Saving(calls, BackupOptions(directory=tmp_path / "b"), version="1", now_ms=1).run()
+    async with LocalCluster() as cluster:
+        with pytest.raises(
+            StoreError, match=r"the topic %DLQ%ggg.* has 135 characters, brokers make one of 127 at most"
+        ):
+            await restore(cluster, tmp_path / "b")
+        async with AdminClient(cluster.name_servers) as admin:
+            assert "orders" not in await admin.topic_list()
+        assert (await restore(cluster, tmp_path / "b", options=RestoreOptions(patterns=("[!%]*",)))).problems == ()
+        assert await bodies(cluster) == [b"dead"]
+
+
+async def test_a_topic_that_the_target_refuses_is_named(tmp_path):
+    class Refusing(BrokerCalls):
+        async def ask(self, address, header, body=b""):
+            if isinstance(header, CreateTopic):
+                raise RemoteRefused(1, "no such attribute", address)
+            return await super().ask(address, header, body)
+
+    await back_up(tmp_path / "b", 10)
+    async with LocalCluster() as cluster, Refusing(cluster.name_servers) as calls:
+        with pytest.raises(StoreError, match=r"broker-a takes no topic orders: .* answered code 1: no such attribute"):
+            await Restoring(calls, tmp_path / "b", RestoreOptions(), tmp_path / "p").run()
+
+
 async def test_a_resumed_restore_is_for_the_same_messages(tmp_path):
     await back_up(tmp_path / "b", 10)
     async with LocalCluster() as cluster:
@@ -176,6 +244,26 @@ async def test_messages_go_behind_others_and_groups_that_read_those_stay(tmp_pat
         report = await restore(cluster, tmp_path / "b", options=RestoreOptions(append=True))
         assert (await bodies(cluster))[:4] == [b"x", b"y", b"z", b"0"]
         assert (report.problems, report.offset_count, await lag(cluster)) == ((), 0, 12)
+
+
+async def test_a_message_that_the_target_never_takes_is_named_and_left_out_when_that_is_wanted(tmp_path):
+    async with LocalCluster() as cluster:
+        await create_topic(cluster)
+        await send(cluster, b"0", b"1" * 2_000, b"2", b"3" * 2_000)
+        async with AdminClient(cluster.name_servers) as admin:
+            await admin.create_group(GroupConfig(group="billing"))
+            await admin.reset_group("billing", "orders", ResetTo.offset(1))
+        async with BrokerCalls(cluster.name_servers) as calls:
+            await Saving(calls, BackupOptions(directory=tmp_path / "b"), version="1", now_ms=1).run()
+    async with LocalCluster(settings={"max_message_size": 1_000}) as cluster:
+        refused = await restore(cluster, tmp_path / "b")
+        assert "the message at offset 1 with 2000 bytes is refused: " in refused.problems[0]
+        assert "body length limit 1000 bytes" in refused.problems[0]
+        report = await restore(cluster, tmp_path / "b", options=RestoreOptions(skip_refused=True), is_resumed=True)
+        assert (report.problems, len(report.skipped), report.queues[0].skipped) == ((), 2, 2)
+        assert "queue 0 of orders on broker-a: the message at offset 3 with 2000 bytes" in report.skipped[1]
+        assert (await bodies(cluster), await lag(cluster)) == ([b"0", b"2"], 1)
+    assert not (tmp_path / "b" / PROGRESS_NAME).exists()
 
 
 async def test_a_broker_s_part_goes_to_the_one_that_is_named(tmp_path):

@@ -1,5 +1,6 @@
 """Backups of brokers of ours: one that does not answer, messages that cannot be read, a disk that is full."""
 
+import asyncio
 import errno
 
 import pytest
@@ -9,6 +10,7 @@ from orbitmq.admin import AdminClient
 from orbitmq.admin.backup import saving
 from orbitmq.admin.backup.broker_calls import BrokerCalls, Pulled
 from orbitmq.admin.backup.directory import RecordsWriter, check_file, read_manifest
+from orbitmq.admin.backup.manifest import Manifest
 from orbitmq.admin.backup.saving import BackupOptions, Saving
 from orbitmq.errors import ConfigError, ConnectionFailed, InvalidArgument, RequestTimeout
 from orbitmq.model.route import MessageQueue
@@ -70,6 +72,7 @@ async def test_a_broker_that_stops_answering_leaves_what_came_before(tmp_path):
         await fill(cluster)
         manifest = await save(cluster, tmp_path / "b", calls=Tired)
     assert "broker-a: it stopped answering at queue 0 of orders from offset 4 on" in manifest.problems[0]
+    assert manifest.problems[1:] == ("broker broker-a: 4 of at least 10 messages are saved",)
     (file,) = manifest.queues
     assert (file.count, file.end) == (4, 10)
     assert check_file(tmp_path / "b", file).damage is None
@@ -122,6 +125,16 @@ async def test_a_directory_in_use_and_an_unknown_cluster_are_refused(tmp_path):
             await save(cluster, tmp_path)
         with pytest.raises(InvalidArgument, match="one of DefaultCluster"):
             await save(cluster, tmp_path / "b", cluster="none")
+
+
+async def test_one_backup_of_two_into_the_same_directory_is_made(tmp_path):
+    async with LocalCluster() as cluster:
+        await fill(cluster)
+        results = await asyncio.gather(*(save(cluster, tmp_path / "b") for _ in range(2)), return_exceptions=True)
+        (error,) = (result for result in results if isinstance(result, BaseException))
+        (made,) = (result for result in results if isinstance(result, Manifest))
+    assert str(error) == f"another backup or restore is at work in {tmp_path / 'b'}"
+    assert read_manifest(tmp_path / "b") == made
 
 
 async def test_a_full_disk_ends_a_backup_without_a_manifest(tmp_path, monkeypatch):

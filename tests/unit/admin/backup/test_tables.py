@@ -55,12 +55,20 @@ def test_users_and_rules_come_back_as_they_were():
         ("groups", {"x": {"groupName": "y"}}),
         ("offsets", [{"topic": "../x", "group": "g", "queues": {}}]),
         ("offsets", [{"topic": "x", "group": "g", "queues": {"0": "much"}}]),
+        ("offsets", [{"topic": "x", "group": "g", "queues": {"-1": 1}}]),
+        ("offsets", [{"topic": "x", "group": "g", "queues": {"2147483648": 1}}]),
     ],
 )
 def test_names_and_numbers_that_none_may_have_are_refused(part, value):
     document = orjson.loads(encode_tables(TABLES)) | {part: value}
     with pytest.raises(OrbitError):
         decode_tables(orjson.dumps(document))
+
+
+@pytest.mark.parametrize("users", [{}, [1], "u", [{"username": 5}]])
+def test_users_that_are_none_are_refused(users):
+    with pytest.raises(HeaderError):
+        decode_access(orjson.dumps({"users": users, "rules": []}))
 
 
 def test_a_document_without_tables_is_refused():
