@@ -21,7 +21,7 @@ from orbitmq.admin.backup.progress import (
     forget_progress,
     load_progress,
 )
-from orbitmq.admin.backup.selection import is_saved, is_selected
+from orbitmq.admin.backup.selection import check_patterns, is_saved, is_selected
 from orbitmq.admin.backup.sending import QUEUES_AT_A_TIME, Sending, queue_of
 from orbitmq.admin.backup.steps import (
     NO_ACCESS,
@@ -116,7 +116,7 @@ class Restoring:
 
         Raises:
             StoreError: the backup is not whole, or a file is damaged; or a backup or restore of it is under way.
-            InvalidArgument: a broker of the backup has no place in the cluster.
+            InvalidArgument: a broker of the backup has no place in the cluster, or a pattern fits none of its topics.
             ClientError: a broker cannot be asked.
         """
         with self._locked():
@@ -130,6 +130,8 @@ class Restoring:
     async def _plan(self) -> RestorePlan:
         started = load_progress(self._path, is_resumed=self._is_resumed)
         manifest, tables, access = await asyncio.to_thread(self._load)
+        if started is None:
+            check_patterns(self._options.patterns, {topic for found in tables.values() for topic in found.topics})
         identity = sha256(encode_manifest(manifest)).hexdigest()
         info = await self._calls.cluster_info()
         masters = {master.broker: master for master in masters_of(info)[0]}

@@ -30,6 +30,7 @@ from orbitmq.admin.backup.directory import (
 )
 from orbitmq.admin.backup.manifest import BackupFile, FileKind, Manifest, QueueFile
 from orbitmq.admin.backup.records import check_place, parse_message
+from orbitmq.admin.backup.selection import check_patterns
 from orbitmq.admin.backup.tables import BrokerTables, encode_access, encode_tables
 from orbitmq.admin.broker_settings import list_settings
 from orbitmq.errors import ClientError, CorruptRecord, InvalidArgument, OrbitError, RemoteRefused, RouteNotFound
@@ -95,6 +96,7 @@ class Saving:
 
         Raises:
             ConfigError: something is in the directory already.
+            InvalidArgument: there is no such cluster, or a pattern fits no topic of brokers that all answer.
             StoreError: another backup is at work in it.
             ClientError: no broker answers at all.
             OSError: the disk refuses; what is there has no manifest.
@@ -109,6 +111,8 @@ class Saving:
         if not masters:
             raise RouteNotFound("no master broker is registered with the NameServer")
         tables = await self._tables(masters, own_topics(info))
+        if not self._problems:
+            check_patterns(self._options.patterns, {topic for found in tables.values() for topic in found.topics})
         self.tables = {master.broker: found for master, found in tables.items()}
         create_directory(self._options.directory)
         with locked(self._options.directory):

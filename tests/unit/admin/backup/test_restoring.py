@@ -20,7 +20,7 @@ from orbitmq.admin.backup.saving import BackupOptions, Saving
 from orbitmq.admin.backup.steps import RestoreOptions
 from orbitmq.admin.groups import ResetTo
 from orbitmq.admin.topics import TopicChange
-from orbitmq.errors import ConfigError, ConnectionFailed, RemoteRefused, StoreError
+from orbitmq.errors import ConfigError, ConnectionFailed, InvalidArgument, RemoteRefused, StoreError
 from orbitmq.model.access import AccessDecision, AccessRule, Action, Resource, ResourceType, User
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
@@ -185,7 +185,13 @@ async def test_a_topic_that_brokers_keep_for_themselves_is_refused_before_anythi
     async with LocalCluster(settings={"broker_cluster_name": "orders"}) as cluster:
         with pytest.raises(StoreError, match="the topics orders are kept by the target for itself"):
             await restore(cluster, tmp_path / "b")
-        await restore(cluster, tmp_path / "b", options=RestoreOptions(patterns=("x*",)))
+
+
+async def test_a_pattern_that_fits_nothing_is_refused(tmp_path):
+    await back_up(tmp_path / "b", 10)
+    async with LocalCluster() as cluster:
+        with pytest.raises(InvalidArgument, match=r"topic: 'ordres' .* fits a topic"):
+            await restore(cluster, tmp_path / "b", options=RestoreOptions(patterns=("orders", "ordres")))
 
 
 async def test_dead_letters_of_a_group_with_a_long_name_are_refused_before_anything_is_changed(tmp_path):

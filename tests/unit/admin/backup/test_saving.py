@@ -111,7 +111,9 @@ async def test_a_record_that_cannot_be_read_is_left_out_and_named(tmp_path):
 async def test_patterns_choose_topics_and_tables_may_come_alone(tmp_path):
     async with LocalCluster() as cluster:
         await fill(cluster)
-        assert (await save(cluster, tmp_path / "a", patterns=("steps*",))).message_count == 0
+        with pytest.raises(InvalidArgument, match=r"topic: 'ordres\*' .* fits a topic"):
+            await save(cluster, tmp_path / "a", patterns=("ordres*",))
+        assert not (tmp_path / "a").exists()
         assert (await save(cluster, tmp_path / "b", patterns=("ord*",))).message_count == 10
         alone = await save(cluster, tmp_path / "c", with_messages=False)
         assert (alone.message_count, alone.has_messages, alone.queues) == (0, False, ())
