@@ -6,6 +6,7 @@ What comes from a cluster is text, and never markup: templates escape it, and th
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -144,7 +145,7 @@ def quoted_path(request: Request) -> str:
 _environment = Environment(
     loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
-_environment.globals.update(link=link)
+_environment.globals.update(link=link, once=lambda: secrets.token_urlsafe(16))
 _environment.filters.update(time=time_text, age=age_text, count=count_text, duration=duration_text)
 
 

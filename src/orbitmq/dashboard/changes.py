@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any
 
 from starlette.requests import Request
@@ -29,10 +29,10 @@ BODY_SIZE_MAX = 8 * 1024 * 1024
 CONFIRMED = "confirmed"
 CSRF = "csrf"
 ONCE = "once"
-"""A field of each question: its change is made once, however often it is confirmed, as by a double click."""
+"""A field of each form on a page: its change is made once, however often it is sent, as by a double click."""
 _NOT_OF_CHANGES = (CSRF, CONFIRMED, ONCE)
 _KEPT_MAX = 100
-"""Confirmed changes of a session that are remembered."""
+"""Changes of a session that are remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,20 +128,20 @@ def csrf_problem(request: Request, session: Session[ClusterClients], form: Form)
 
 
 async def _make_once(request: Request, change: Change, session: Session[ClusterClients], form: Form) -> Done:
-    """Make a change; a question that was confirmed before gets the outcome of then."""
-    once = form.raw(ONCE)
-    if not once:  # a program, or a change without a question
+    """Make a change; the same form of the same page, sent again, gets the outcome of before: it was a double click."""
+    if not form.raw(ONCE):  # a program
         return await _make(request, change, session, form)
+    once = sha256(repr((request.url.path, sorted(form.fields.items()))).encode()).hexdigest()
     making: asyncio.Future[Done] | None = session.made.get(once)
     if making is not None:
         done = await asyncio.shield(making)
-        return replace(done, text=f"{done.text} (confirmed twice, made once)")
+        return replace(done, text=f"{done.text} (sent twice, made once)")
     making = session.made[once] = asyncio.ensure_future(_make(request, change, session, form))
     while len(session.made) > _KEPT_MAX:
         del session.made[next(iter(session.made))]
     try:
         return await asyncio.shield(making)
-    except OrbitError:  # what failed may be tried again
+    except Exception:  # what failed may be tried again
         session.made.pop(once, None)
         raise
 
@@ -158,8 +158,8 @@ async def _make(request: Request, change: Change, session: Session[ClusterClient
 
     try:
         done = await change.make(form, session.clients)
-    except OrbitError as error:
-        write_or_log(audit, record(error=str(error)))
+    except BaseException as error:  # also what no change should raise, and the end of this process
+        write_or_log(audit, record(error=str(error) or type(error).__name__))
         raise
     problem = write_or_log(audit, record(before=done.before, after=done.after))
     return done if problem is None else replace(done, text=f"{done.text}; {problem}")
@@ -169,7 +169,6 @@ def _question_page(request: Request, change: Change, question: Question, form: F
     fields = {
         name: value for name, value in form.fields.items() if name not in (*_NOT_OF_CHANGES, *request.path_params)
     }
-    fields[ONCE] = secrets.token_urlsafe(16)
     values: Mapping[str, Any] = {
         "question": question.text,
         "button": question.button,

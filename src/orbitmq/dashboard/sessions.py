@@ -46,7 +46,7 @@ class Session(Generic[C]):
         csrf: a secret that every form holds: what another site sends does not know it.
         clients: what the user's pages ask the cluster with.
         notices: what is to be said on the next page.
-        made: the outcomes of changes by the questions that were confirmed.
+        made: the outcomes of changes by the forms that were sent.
     """
 
     user: str

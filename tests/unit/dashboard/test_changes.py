@@ -238,6 +238,29 @@ async def test_a_question_that_is_confirmed_twice_is_made_once(browser: Browser)
     assert [record.action for record in browser.audit] == ["send_message_again"]
 
 
+async def test_a_form_that_is_sent_twice_by_a_double_click_is_made_once(browser: Browser) -> None:
+    await browser.change("/topics", topic="orders", queues=1)
+    once = re.search(r'name="once" value="([^"]+)"', await browser.html("/topics/orders"))
+    assert once is not None
+    sent = [browser.send("/topics/orders/send", body="one", once=once[1]) for _ in range(2)]
+    assert [answer.status_code for answer in await asyncio.gather(*sent)] == [303, 303]
+    await browser.send("/topics/orders/send", body="two", once=once[1])  # typed on the same page
+    assert sorted(await bodies(browser, "orders")) == ["one", "two"]
+
+
+async def test_a_change_that_fails_with_an_unexpected_error_is_in_the_audit_log(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_arguments: object, **_options: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(AdminClient, "delete_topic", fail)
+    with pytest.raises(ZeroDivisionError):
+        await browser.send("/topics/orders/delete", confirmed="yes", once="x")
+    (record,) = browser.audit
+    assert (record.action, record.error) == ("delete_topic", "ZeroDivisionError")
+
+
 class Full:
     """An audit log on a disk that is full."""
 
