@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 
 import pytest
@@ -90,3 +92,21 @@ def test_ctrl_c_ends_the_watch_with_checks(name_servers):
         process.send_signal(signal.SIGINT)
     output, _ = process.communicate()
     assert (process.returncode, "all 2 checks hold" in output) == (0, True), output
+
+
+def test_a_watch_in_the_background_of_a_script_ends_with_sigterm_and_checks(name_servers):
+    words = f"'{sys.executable}' -m orbitmq alerts notices --every 0.1 -n {name_servers} 2>&1"
+    script = f"{words} & echo $!; wait $!; echo code $?"  # a shell's background ignores SIGINT
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        watch = int(process.stdout.readline())
+        try:
+            assert "watching" in process.stdout.readline()
+            assert "servers answer" in process.stdout.readline()
+            os.kill(watch, signal.SIGTERM)
+            timer = threading.Timer(20, os.kill, (watch, signal.SIGKILL))
+            timer.start()
+            output = process.stdout.read()
+        finally:
+            timer.cancel()
+    assert ("all 2 checks hold" in output, output.splitlines()[-1]) == (True, "code 0"), output

@@ -22,13 +22,21 @@ def finishing_on_termination() -> AbstractContextManager[None]:
 
 @contextmanager
 def termination_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does, whatever handles that at the moment; for the main thread alone."""
+    """Let SIGTERM do what Ctrl-C does, whatever handles that at the moment; for the main thread alone.
+
+    The background of a script ignores Ctrl-C, and would ignore SIGTERM so: there, both interrupt.
+    """
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         signal.raise_signal(signal.SIGINT)
 
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     previous = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, previous)
+        if before is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, before)

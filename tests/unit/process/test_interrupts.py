@@ -71,3 +71,10 @@ def test_the_handler_before_comes_back():
         assert signal.getsignal(signal.SIGTERM) is not mine
 
     assert signal.getsignal(signal.SIGTERM) is mine
+
+
+def test_termination_interrupts_also_where_interrupts_are_ignored():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with pytest.raises(KeyboardInterrupt), termination_as_interrupt():
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
