@@ -10,15 +10,16 @@ from orbitmq.address import format_address
 from orbitmq.client.loop_thread import STOP_TIMEOUT_S, LoopThread
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
-from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
+from orbitmq.model.route import BrokerData, ClusterInfo, MessageQueue, QueueData, TopicRoute
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.server import Server
-from orbitmq.wire.bodies.route import encode_route
+from orbitmq.wire.bodies.route import encode_cluster_info, encode_route
 from orbitmq.wire.bodies.topics import QueueStats, encode_topic_list, encode_topic_stats
 from orbitmq.wire.headers import (
     EarliestStoreTimeResponse,
     GetAllTopics,
     GetBrokerConfig,
+    GetClusterInfo,
     GetEarliestStoreTime,
     GetMaxOffset,
     GetMinOffset,
@@ -81,6 +82,8 @@ class FakeBroker:
         self.refuses: set[type] = set()
         self.busy: set[type] = set()
         self.is_silent = False
+        self.is_registered = True
+        """Whether it knows a broker, as a NameServer that was started a moment ago does not."""
         self.read_queue_count = 1_000
         self.settings = ""
         """What the broker says of its settings, a line each."""
@@ -161,6 +164,12 @@ class FakeBroker:
 
 
 handlers: Handlers[FakeBroker] = Handlers()
+
+
+@handlers.on(GetClusterInfo)
+def get_cluster_info(fake: FakeBroker, call: Call[GetClusterInfo]) -> Reply:
+    brokers = {"fake": BrokerData("c", "fake", {0: fake.address})} if fake.is_registered else {}
+    return Reply(body=encode_cluster_info(ClusterInfo(brokers=brokers, clusters={"c": tuple(brokers)})))
 
 
 @handlers.on(GetRouteInfo)

@@ -44,13 +44,14 @@ from orbitmq.spark.options import ReadOptions, matches_pattern
 from orbitmq.spark.reading.checkpoint import Origin
 from orbitmq.spark.reading.fan_out import Rounds
 from orbitmq.spark.security import read_security
-from orbitmq.wire.bodies.route import decode_route
+from orbitmq.wire.bodies.route import decode_cluster_info, decode_route
 from orbitmq.wire.bodies.topics import decode_topic_list, decode_topic_stats
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
     EarliestStoreTimeResponse,
     GetAllTopics,
+    GetClusterInfo,
     GetEarliestStoreTime,
     GetMaxOffset,
     GetMinOffset,
@@ -186,11 +187,15 @@ class MetadataClient:
         """Return a topic's route.
 
         Raises:
-            RouteNotFound: the NameServer that answered knows none.
+            RouteNotFound: no NameServer that answered knows one.
+            NoNameServer: the one that answered knows no broker either, as one that was started a moment ago.
         """
         answer = self._ask_name_server(GetRouteInfo(topic=topic, accept_standard_json_only=True))
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
             servers = ", ".join(self._name_servers.addresses)
+            info = self._ask_name_server(GetClusterInfo())
+            if info.code == ResponseCode.SUCCESS and not decode_cluster_info(info.body).brokers:
+                raise NoNameServer(f"no broker is registered at {servers}: it may have been started a moment ago")
             raise RouteNotFound(
                 f"topic {topic} has no route at {servers}: create it, or start the broker that holds it"
             )
@@ -418,16 +423,25 @@ class MetadataClient:
         return answers
 
     def _ask_name_server(self, header: object) -> Command:
-        """Ask NameServers in turn, none for longer than `ROUND_S`; where none answers so soon, wait for all of them."""
+        """Ask NameServers in turn, none for longer than `ROUND_S`; where none answers so soon, wait for all of them.
+
+        One that does not know the topic is passed over: brokers register with each one by itself.
+        """
+        unknown: Command | None = None
         failed: dict[str, Exception] = {}
         addresses = self._name_servers.addresses
         asking = {address: partial(self._ask, address, [header]) for address in addresses}
         for address in addresses:
             outcome = self._name_rounds.ask({address: asking[address]}, ROUND_S)[address]
-            if not isinstance(outcome, Exception):
+            if isinstance(outcome, Exception):
+                failed[address] = outcome
+                self._name_servers.mark_failed(address)
+            elif outcome[0].code != ResponseCode.TOPIC_NOT_EXIST:
                 return outcome[0]
-            failed[address] = outcome
-            self._name_servers.mark_failed(address)
+            else:
+                unknown = outcome[0]
+        if unknown is not None:
+            return unknown
         late = {address: asking[address] for address in addresses if isinstance(failed[address], RequestTimeout)}
         for address, outcome in self._name_rounds.ask(late, None).items():
             if not isinstance(outcome, Exception):

@@ -12,6 +12,7 @@ from orbitmq.spark.offsets import Committed, Earliest, Latest, QueueTimes, Times
 from orbitmq.spark.reading import metadata_client
 from orbitmq.spark.reading.metadata_client import MetadataClient, QueuesNotTold, queue_addresses
 from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo, GetTopicStats, UpdateConsumerOffset
+from unit.spark.fake_broker import FakeBroker
 
 DEAD = "127.0.0.1:1"
 
@@ -116,6 +117,20 @@ def test_a_name_server_that_is_dead_is_passed_over_and_not_asked_again(fake):
         client.route("orders")
         with pytest.raises(RouteNotFound, match=f"at {fake.address}, {DEAD}:"):
             client.route("nothing")
+
+
+def test_a_name_server_that_does_not_know_the_topic_is_passed_over(fake):
+    fake.fill("orders", 0, 1)
+    with FakeBroker() as other, MetadataClient([other.address, fake.address]) as client:
+        assert client.route("orders").queues
+        with pytest.raises(RouteNotFound):
+            client.route("nothing")
+
+
+def test_a_name_server_without_a_broker_does_not_say_that_a_topic_is_missing(fake, client):
+    fake.is_registered = False
+    with pytest.raises(NoNameServer, match=f"no broker is registered at {fake.address}"):
+        client.route("orders")
 
 
 @pytest.mark.real
