@@ -7,6 +7,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from orbitmq.errors import ConfigError
 from orbitmq.model.check_result import CheckResult
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.cluster import Cluster
@@ -102,6 +103,17 @@ def check_queues(queues: Iterable[QueueCount]) -> list[CheckResult]:
 def has_rows(directory: Path | HadoopDirectory) -> bool:
     """Tell whether anything was archived there."""
     return any(directory.glob("date=*/batch=*/*.parquet"))
+
+
+def check_finished(directory: Path | HadoopDirectory) -> None:
+    """Raise ConfigError where a run was killed in a micro-batch, whose files may be there in part."""
+    begun, done = (
+        max((int(str(path).rpartition("/")[2]) for path in directory.glob(f"_checkpoint/{kind}/[0-9]*")), default=-1)
+        for kind in ("offsets", "commits")
+    )
+    if begun > done:
+        wanted = f"a finished one: archive it again, or delete _checkpoint/offsets/{begun} where its topic is gone"
+        raise ConfigError("source", f"{directory}, whose micro-batch {begun} is unfinished", wanted)
 
 
 def count_queues(spark: SparkSession, *tables: Path | HadoopDirectory) -> dict[MessageQueue, QueueCount]:
