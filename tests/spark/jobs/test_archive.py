@@ -7,7 +7,7 @@ import subprocess
 import orjson
 import pytest
 
-from orbitmq.errors import ConfigError, JobFailed
+from orbitmq.errors import ConfigError, JobFailed, RouteNotFound
 from orbitmq.spark.jobs.archive import ArchivePlan, archive
 from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.directories import HadoopDirectory, opened
@@ -99,6 +99,7 @@ def test_a_file_system_that_cannot_be_used_is_one_sentence(spark, rocketmq_sessi
             archive(spark, Cluster(rocketmq_session.name_servers), plan._replace(directory=directory), Screen())
         return str(raised.value)
 
+    make_topic(Cluster(rocketmq_session.name_servers), plan.topic)
     assert "No FileSystem for scheme" in told("gopher://lake/orders")
     assert "--conf gives it packages and settings" in told("viewfs://nowhere/lake")
     assert "Expected scheme-specific part" in told("s3a:")
@@ -116,6 +117,14 @@ def test_a_file_system_that_cannot_be_used_is_one_sentence(spark, rocketmq_sessi
     (tmp_path / "bucket" / "orders-3").mkdir()
     (tmp_path / "bucket" / "orders-3" / "_job.json").write_bytes(b" " * 1_000_000 + b"[]")
     assert "can be read" in told(f"{elsewhere}-3")
+
+
+def test_a_topic_that_is_not_there_claims_no_directory(spark, rocketmq_session, plan, elsewhere, tmp_path):
+    for directory in (elsewhere, plan.directory):
+        with pytest.raises(RouteNotFound):
+            archive(spark, Cluster(rocketmq_session.name_servers), plan._replace(directory=directory), Screen())
+    assert list((tmp_path / "bucket").iterdir()) == []
+    assert not plan.directory.exists()
 
 
 def test_an_archive_that_is_written_or_unfinished_is_not_replayed(spark, rocketmq_session, topic, tmp_path, elsewhere):

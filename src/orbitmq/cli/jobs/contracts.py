@@ -13,6 +13,7 @@ from orbitmq.cli.jobs.running import (
     LocalDirectoryArgument,
     MasterOption,
     parse_conf,
+    parse_start,
     run_job,
 )
 from orbitmq.cli.terminal.options import (
@@ -48,7 +49,13 @@ def contracts(
         str, typer.Option("--quarantine", metavar="TOPIC", help="Where bad messages are sent, with the reason.")
     ],
     start: Annotated[
-        str, typer.Option("--start", metavar="WHEN", help="Where the first run begins: earliest, or an ISO 8601 time.")
+        str,
+        typer.Option(
+            "--start",
+            metavar="WHEN",
+            help="Where the first run begins: earliest, or an ISO 8601 time.",
+            parser=parse_start,
+        ),
     ] = "earliest",
     rows_per_batch: Annotated[
         int, typer.Option("--rows-per-batch", min=1, help="Messages that are judged at a time.")

@@ -106,6 +106,19 @@ LocalDirectoryArgument = Annotated[
 ]
 
 
+def parse_start(text: str) -> str:
+    """Return where the first run of a job begins.
+
+    Raises:
+        typer.BadParameter: it is neither `earliest` nor a time.
+    """
+    from orbitmq.cli.terminal.times import parse_moment
+
+    if text != "earliest":
+        parse_moment(text, "--start")
+    return text
+
+
 def parse_conf(given: Sequence[str] | None) -> dict[str, str]:
     """Return the settings of Spark that were given; of one that was given twice the last.
 
@@ -161,6 +174,7 @@ def job_session(name: str, master: str, settings: Mapping[str, str] | None = Non
         ConfigError: a package that is needed, or Java, is missing; says what to type.
         JobFailed: Spark cannot do it; one sentence of what it says.
     """
+    import logging
     import warnings
     from importlib.util import find_spec
 
@@ -173,6 +187,8 @@ def job_session(name: str, master: str, settings: Mapping[str, str] | None = Non
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    # Of errors that are told here in one sentence.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # pyspark warns of versions of pandas, which is not used

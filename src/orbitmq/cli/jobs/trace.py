@@ -12,6 +12,7 @@ from orbitmq.cli.jobs.running import (
     LocalDirectoryArgument,
     MasterOption,
     parse_conf,
+    parse_start,
     run_job,
 )
 from orbitmq.cli.terminal.options import (
@@ -39,7 +40,13 @@ def trace(
         str | None, typer.Option("--since", metavar="WHEN", help=f"Only messages that were sent since. {TIME_HELP}")
     ] = None,
     start: Annotated[
-        str, typer.Option("--start", metavar="WHEN", help="Where the first run begins: earliest, or an ISO 8601 time.")
+        str,
+        typer.Option(
+            "--start",
+            metavar="WHEN",
+            help="Where the first run begins: earliest, or an ISO 8601 time.",
+            parser=parse_start,
+        ),
     ] = "earliest",
     rows_per_batch: Annotated[
         int, typer.Option("--rows-per-batch", min=1, help="Trace messages that are read at a time.")

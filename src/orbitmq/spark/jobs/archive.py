@@ -47,6 +47,7 @@ def archive(spark: SparkSession, cluster: Cluster, plan: ArchivePlan, screen: Sc
         ClientError: the cluster cannot be asked.
     """
     subject = {"job": "archive", "topic": plan.topic, "start": plan.start}
+    cluster.topic_stats(plan.topic)  # it is there: a mistyped topic claims no directory
     with opened(spark, plan.directory, subject) as directory:
         if isinstance(directory, Path):
             finish_merges(directory)

@@ -7,7 +7,7 @@ other by a file of that machine; those of two machines do not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,15 +70,9 @@ class HadoopDirectory:
                 self._write(NAME, orjson.dumps(dict(subject)))
             yield
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep the directory as it is while it is read; among the runs of this machine.
-
-        Raises:
-            JobFailed: a run is under way that writes there.
-        """
-        with locked(lock_of(self._uri), self._uri, is_shared=True):
-            yield
+    def held(self) -> AbstractContextManager[None]:
+        """Keep the directory as it is while it is read; raises JobFailed where a run of this machine writes there."""
+        return locked(lock_of(self._uri), self._uri, is_shared=True)
 
     def _read(self, name: str) -> bytes:
         path = self._path(self / name)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 COLUMNS = (*PLACE, "storeTimestamp", "body", "properties", "tags", "keys", "flag")
+_TYPES = {"queueOffset": "bigint", "storeTimestamp": "timestamp", "body": "binary", "properties": "map<string,string>"}
 
 
 class ReplayPlan(NamedTuple):
@@ -111,7 +112,7 @@ def _opened(spark: SparkSession, plan: ReplayPlan) -> Iterator[DataFrame]:
         with directory.held():
             if not has_rows(directory):
                 raise ConfigError(
-                    "source", plan.source, "one with Parquet files in date=*/batch=*, as the job archive writes them"
+                    "source", plan.source, "one with Parquet files in date=*/batch=*, as job archive writes"
                 )
             check_finished(directory)
             yield _rows(spark, plan)
@@ -130,9 +131,11 @@ def _opened(spark: SparkSession, plan: ReplayPlan) -> Iterator[DataFrame]:
 
 def _rows(spark: SparkSession, plan: ReplayPlan) -> DataFrame:
     rows = spark.read.parquet(str(plan.source))
-    missing = [name for name in COLUMNS if name not in rows.columns]
-    if missing:
+    found = dict(rows.dtypes)
+    if missing := [name for name in COLUMNS if name not in found]:
         raise ConfigError("source", str(plan.source), f"files with the columns {', '.join(missing)}, too")
+    if wrong := [f"{name} {kind}, not {found[name]}" for name, kind in _TYPES.items() if found[name] != kind]:
+        raise ConfigError("source", str(plan.source), f"files with columns of a topic's types: {'; '.join(wrong)}")
     return _chosen(rows if plan.from_topic is None else rows.where(rows["topic"] == plan.from_topic), plan)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from orbitmq.cli.jobs.running import (
     parse_conf,
     parse_directory,
     parse_local_directory,
+    parse_start,
     run_job,
     sentence,
 )
@@ -151,6 +153,20 @@ def test_these_jobs_make_no_directory_s3a_on_the_disk(job, capsys, tmp_path, mon
     assert "is on no disk" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("job", ["archive", "contracts", "trace"])
+def test_a_start_that_is_no_time_is_refused_before_a_directory_is_claimed(job, capsys, tmp_path):
+    (tmp_path / "contract").write_text("id int")
+    words = {
+        "archive": ["orders", "new"],
+        "contracts": ["orders", "new", "--contract", str(tmp_path / "contract"), "--quarantine", "bad"],
+        "trace": ["new"],
+    }
+    assert main(["job", job, *words[job], "--start", "yesterday"]) == ExitCode.USAGE
+    assert "Invalid value for --start: 'yesterday' is neither a time" in capsys.readouterr().err
+    assert parse_start("earliest") == "earliest"
+    assert parse_start("2026-11-21T12:03") == "2026-11-21T12:03"
+
+
 def test_an_error_of_spark_is_one_sentence(monkeypatch):
     monkeypatch.setattr("orbitmq.spark.driver.session.local_session", lambda name, **options: Spark())
     with (
@@ -158,6 +174,7 @@ def test_an_error_of_spark_is_one_sentence(monkeypatch):
         job_session("archive", "local"),
     ):
         raise AnalysisException("[PATH_NOT_FOUND] no such path\nJVM stacktrace:\n\tat a.b")
+    assert logging.getLogger("SQLQueryContextLogger").disabled
 
 
 @pytest.mark.parametrize(
