@@ -14,6 +14,8 @@ from orbitmq.cli.terminal.checks import show_checks
 from orbitmq.cli.terminal.output import Format
 
 if TYPE_CHECKING:
+    from logging import LogRecord
+
     from pyspark.sql import SparkSession
 
     from orbitmq.model.check_result import CheckResult
@@ -174,7 +176,6 @@ def job_session(name: str, master: str, settings: Mapping[str, str] | None = Non
         ConfigError: a package that is needed, or Java, is missing; says what to type.
         JobFailed: Spark cannot do it; one sentence of what it says.
     """
-    import logging
     import warnings
     from importlib.util import find_spec
 
@@ -187,8 +188,7 @@ def job_session(name: str, master: str, settings: Mapping[str, str] | None = Non
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    # Of errors that are told here in one sentence.
-    logging.getLogger("SQLQueryContextLogger").disabled = True
+    quiet_logs()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # pyspark warns of versions of pandas, which is not used
@@ -204,6 +204,19 @@ def job_session(name: str, master: str, settings: Mapping[str, str] | None = Non
             spark.stop()
     except (Py4JError, PySparkException) as error:
         raise JobFailed(sentence(str(error))) from error
+
+
+def quiet_logs() -> None:
+    """Keep off the screen what pyspark and py4j log of errors that are told in one sentence, and of Ctrl-C."""
+    import logging
+
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_no_interrupt)  # py4j logs these by the root
+
+
+def _is_no_interrupt(record: LogRecord) -> bool:
+    return record.exc_info is None or not isinstance(record.exc_info[1], KeyboardInterrupt)
 
 
 def sentence(told: str) -> str:

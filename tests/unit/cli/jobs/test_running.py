@@ -15,6 +15,7 @@ from orbitmq.cli.jobs.running import (
     parse_directory,
     parse_local_directory,
     parse_start,
+    quiet_logs,
     run_job,
     sentence,
 )
@@ -174,7 +175,15 @@ def test_an_error_of_spark_is_one_sentence(monkeypatch):
         job_session("archive", "local"),
     ):
         raise AnalysisException("[PATH_NOT_FOUND] no such path\nJVM stacktrace:\n\tat a.b")
-    assert logging.getLogger("SQLQueryContextLogger").disabled
+
+
+def test_logs_of_pyspark_and_of_ctrl_c_are_off_the_screen_and_others_are_not(caplog):
+    quiet_logs()
+    logging.getLogger("SQLQueryContextLogger").error("[PATH_NOT_FOUND]")
+    logging.getLogger("py4j.clientserver").error("while shutting down")
+    for error in (KeyboardInterrupt(), OSError()):
+        logging.getLogger().error("while sending command", exc_info=error)
+    assert [record.exc_info[0] for record in caplog.records] == [OSError]
 
 
 @pytest.mark.parametrize(
