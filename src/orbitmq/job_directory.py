@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 import orjson
@@ -14,6 +16,8 @@ from orbitmq.files import replace_file
 
 NAME = "_job.json"
 """What a directory is for."""
+CONTENT_SIZE_MAX = 65_536
+"""Bytes of `NAME` that are read; a job writes some hundred."""
 _LOCK = "_lock"
 """Readers of Parquet pass over names that begin so."""
 _FIRST = {_LOCK, f"{NAME}.tmp"}
@@ -39,18 +43,29 @@ def claimed(directory: Path, subject: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def locked(file: Path, directory: str) -> Iterator[None]:
+def locked(file: Path, directory: str, *, is_shared: bool = False) -> Iterator[None]:
     """Lock a file for this run; the lock ends with its process, however that ends.
+
+    Args:
+        is_shared: others may have it as well, but for one that is not shared.
 
     Raises:
         JobFailed: another run has it; `directory` says where.
     """
     with file.open("a") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             raise JobFailed(f"another run is under way in {directory}") from None
         yield
+
+
+def lock_of(uri: str) -> Path:
+    """Return the file of this machine that its runs lock for a directory elsewhere."""
+    home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    lock = home / "orbitmq" / "locks" / sha256(uri.encode()).hexdigest()
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    return lock
 
 
 @contextmanager
@@ -78,13 +93,14 @@ def check_subject(directory: str, content: bytes, subject: Mapping[str, str]) ->
     except orjson.JSONDecodeError:
         raise ConfigError("directory", directory, f"one whose {NAME} can be read") from None
     if found != subject:
-        raise ConfigError("directory", f"{directory}, which is for {found}", f"one for {subject}, or a new one")
+        raise ConfigError("directory", f"{directory}, which is for {found!s:.300}", f"one for {subject}, or a new one")
 
 
 def _check(directory: Path, subject: Mapping[str, str]) -> None:
     path = directory / NAME
     if path.exists():
-        check_subject(str(directory), path.read_bytes(), dict(subject))
+        with path.open("rb") as file:
+            check_subject(str(directory), file.read(CONTENT_SIZE_MAX), dict(subject))
         return
     replace_file(path, orjson.dumps(dict(subject)))
 

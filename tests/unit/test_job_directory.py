@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from orbitmq.errors import ConfigError, JobFailed
-from orbitmq.job_directory import claimed, held
+from orbitmq.job_directory import CONTENT_SIZE_MAX, claimed, held, lock_of, locked
 
 SUBJECT = {"job": "archive", "topic": "t"}
 
@@ -39,6 +39,28 @@ def test_a_run_that_was_killed_while_it_claimed_the_directory_is_no_stranger(tmp
 def test_a_directory_whose_note_cannot_be_read_is_refused(tmp_path):
     (tmp_path / "_job.json").write_text("{")
     with pytest.raises(ConfigError, match=r"_job\.json can be read"), claimed(tmp_path, SUBJECT):
+        pass
+
+
+def test_a_note_of_any_size_is_read_in_part_and_shown_in_part(tmp_path):
+    (tmp_path / "_job.json").write_text(f'["{"a" * CONTENT_SIZE_MAX}"]')
+    with pytest.raises(ConfigError, match=r"_job\.json can be read"), claimed(tmp_path, SUBJECT):
+        pass
+    (tmp_path / "_job.json").write_text(f'["{"a" * (CONTENT_SIZE_MAX - 10)}"]')
+    with pytest.raises(ConfigError, match="which is for") as raised, claimed(tmp_path, SUBJECT):
+        pass
+    assert len(str(raised.value)) < 1_000
+
+
+def test_a_directory_elsewhere_has_a_lock_on_this_machine_that_readers_share(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    lock = lock_of("s3a://lake/orders")
+    assert lock.parent == tmp_path / "orbitmq" / "locks"
+    assert lock != lock_of("s3a://lake/returns")
+    with locked(lock, "lake", is_shared=True), locked(lock, "lake", is_shared=True):
+        with pytest.raises(JobFailed, match="another run is under way in lake"), locked(lock, "lake"):
+            pass
+    with locked(lock, "lake"), pytest.raises(JobFailed), locked(lock, "lake", is_shared=True):
         pass
 
 

@@ -17,7 +17,8 @@ from orbitmq.spark.options import READ_OPTIONS, WRITE_OPTIONS
 
 _KEY = "rocketmq"
 _PREFIX = "option."
-_PLACES = ("nameserver", "commitlogpath")
+_PLACES = ("nameserver", "commitlogpath", "kafka.bootstrap.servers")
+"""Where messages are; the last one is refused with the name that it has here."""
 _MISSING = "host:port of at least one NameServer, several split by ;"
 _PROVIDER = "provider"
 """A property that Spark gives every table and no query."""

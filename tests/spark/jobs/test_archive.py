@@ -7,10 +7,10 @@ import subprocess
 import orjson
 import pytest
 
-from orbitmq.errors import ConfigError, JobFailed
+from orbitmq.errors import ConfigError, JobFailed, RouteNotFound
 from orbitmq.spark.jobs.archive import ArchivePlan, archive
 from orbitmq.spark.jobs.cluster import Cluster
-from orbitmq.spark.jobs.directories import HadoopDirectory
+from orbitmq.spark.jobs.directories import HadoopDirectory, opened
 from orbitmq.spark.jobs.replay import ReplayPlan, replay
 from orbitmq.spark.jobs.screen import Screen
 from spark.jobs.killing import is_killed, kill_when, start_job
@@ -99,8 +99,11 @@ def test_a_file_system_that_cannot_be_used_is_one_sentence(spark, rocketmq_sessi
             archive(spark, Cluster(rocketmq_session.name_servers), plan._replace(directory=directory), Screen())
         return str(raised.value)
 
+    make_topic(Cluster(rocketmq_session.name_servers), plan.topic)
     assert "No FileSystem for scheme" in told("gopher://lake/orders")
     assert "--conf gives it packages and settings" in told("viewfs://nowhere/lake")
+    assert "Expected scheme-specific part" in told("s3a:")
+    assert "is not within a mount point" in told(f"{elsewhere.removesuffix('/lake/orders')}/other")
     (tmp_path / "bucket" / "orders").mkdir()
     (tmp_path / "bucket" / "orders" / "other").touch()
     assert "which holds other files" in told(elsewhere)
@@ -110,6 +113,35 @@ def test_a_file_system_that_cannot_be_used_is_one_sentence(spark, rocketmq_sessi
     (tmp_path / "bucket" / "orders-2" / "_job.json").touch()  # of a run that was killed
     with HadoopDirectory(spark, f"{elsewhere}-2").claimed({}):
         assert "another run is under way" in told(f"{elsewhere}-2")
+        assert "another run is under way" in told(f"{elsewhere.removesuffix('/orders')}//a/../orders-2")
+    (tmp_path / "bucket" / "orders-3").mkdir()
+    (tmp_path / "bucket" / "orders-3" / "_job.json").write_bytes(b" " * 1_000_000 + b"[]")
+    assert "can be read" in told(f"{elsewhere}-3")
+
+
+def test_a_topic_that_is_not_there_claims_no_directory(spark, rocketmq_session, plan, elsewhere, tmp_path):
+    for directory in (elsewhere, plan.directory):
+        with pytest.raises(RouteNotFound):
+            archive(spark, Cluster(rocketmq_session.name_servers), plan._replace(directory=directory), Screen())
+    assert list((tmp_path / "bucket").iterdir()) == []
+    assert not plan.directory.exists()
+
+
+def test_an_archive_that_is_written_or_unfinished_is_not_replayed(spark, rocketmq_session, topic, tmp_path, elsewhere):
+    cluster = Cluster(rocketmq_session.name_servers)
+    publish_flights(cluster.name_servers, topic, 0, 50)
+    on_disk = tmp_path / "archive"
+    for place, disk in ((elsewhere, tmp_path / "bucket" / "orders"), (on_disk, on_disk)):
+        plan = ArchivePlan(topic, place, "earliest", 100, False)
+        assert all(verdict.holds for verdict in archive(spark, cluster, plan, Screen()))
+        replayed = ReplayPlan(place, topic, None, tmp_path / "replay", 100_000, 1_000)
+        with opened(spark, place, {"job": "archive", "topic": topic, "start": "earliest"}):
+            with pytest.raises(JobFailed, match="run is under way"):
+                replay(spark, cluster, replayed, Screen())
+        (disk / "_checkpoint" / "commits" / "0").unlink()  # as a run leaves it that is killed in a micro-batch
+        with pytest.raises(ConfigError, match="whose micro-batch 0 is unfinished"):
+            replay(spark, cluster, replayed, Screen())
+    assert not (tmp_path / "replay").exists()
 
 
 @pytest.mark.proof

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from pyspark.sql.functions import lit
 
 from examples.quickstart.flights import find_flights, read_flights, to_message
 from orbitmq.admin.client import AdminClient
@@ -177,6 +178,9 @@ def test_what_cannot_be_replayed_is_one_sentence(spark, cluster, rocketmq_sessio
     fails(RouteNotFound, source=log, from_topic=topic, topic=f"{topic}-none")
     spark.range(3).selectExpr("id as queueOffset").write.parquet(str(tmp_path / "numbers"))
     assert "columns topic, brokerName, queueId, storeTimestamp, body" in fails(ConfigError, source=tmp_path / "numbers")
+    for column in ("body", "properties", "queueOffset", "storeTimestamp"):
+        read().withColumn(column, lit("text")).write.parquet(str(tmp_path / column))
+        assert f"types: {column} " in fails(ConfigError, source=tmp_path / column)
 
 
 def with_damage(rows, directory):

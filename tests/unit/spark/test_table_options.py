@@ -7,6 +7,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from orbitmq.errors import ConfigError
+from orbitmq.spark.options import parse_write_options
 from orbitmq.spark.reading.unsupported import UnsupportedStream
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
 from orbitmq.spark.table_options import for_reading, for_writing, readable, table_options, with_options
@@ -56,6 +57,12 @@ def test_a_write_says_itself_where_its_rows_go():
     assert for_writing({"nameserver": "ns:1"}) == {"nameserver": "ns:1"}
     with pytest.raises(ConfigError, match=r"a write to a table has options of its own, WITH \(\.\.\.\)"):
         for_writing({"checkpointlocation": "/c"})
+
+
+def test_kafkas_servers_are_left_to_the_options_which_say_what_their_name_is_here():
+    given = {"kafka.bootstrap.servers": "kafka:9092", "topic": "orders"}
+    with pytest.raises(ConfigError, match="expected the option nameServer in place of Kafka's"):
+        parse_write_options(for_writing(given), streaming=False)
 
 
 def test_names_of_other_connectors_are_told_apart_as_well():

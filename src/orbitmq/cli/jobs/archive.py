@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, parse_directory, run_job
+from orbitmq.cli.jobs.running import (
+    DEFAULT_MASTER,
+    ConfOption,
+    MasterOption,
+    parse_conf,
+    parse_directory,
+    parse_start,
+    run_job,
+)
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     FormatOption,
@@ -33,7 +41,13 @@ def archive(
         ),
     ],
     start: Annotated[
-        str, typer.Option("--start", metavar="WHEN", help="Where a new archive begins: earliest, or an ISO 8601 time.")
+        str,
+        typer.Option(
+            "--start",
+            metavar="WHEN",
+            help="Where a new archive begins: earliest, or an ISO 8601 time.",
+            parser=parse_start,
+        ),
     ] = "earliest",
     rows_per_batch: Annotated[
         int, typer.Option("--rows-per-batch", min=1, help="Messages that are written at a time.")

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, run_job
+from orbitmq.cli.jobs.running import (
+    DEFAULT_MASTER,
+    ConfOption,
+    LocalDirectoryArgument,
+    MasterOption,
+    parse_conf,
+    parse_start,
+    run_job,
+)
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     FormatOption,
@@ -26,7 +34,7 @@ if TYPE_CHECKING:
 
 def contracts(
     topic: TopicArgument,
-    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="A new one, or one of an earlier run.")],
+    directory: LocalDirectoryArgument,
     contract: Annotated[
         Path,
         typer.Option(
@@ -41,7 +49,13 @@ def contracts(
         str, typer.Option("--quarantine", metavar="TOPIC", help="Where bad messages are sent, with the reason.")
     ],
     start: Annotated[
-        str, typer.Option("--start", metavar="WHEN", help="Where the first run begins: earliest, or an ISO 8601 time.")
+        str,
+        typer.Option(
+            "--start",
+            metavar="WHEN",
+            help="Where the first run begins: earliest, or an ISO 8601 time.",
+            parser=parse_start,
+        ),
     ] = "earliest",
     rows_per_batch: Annotated[
         int, typer.Option("--rows-per-batch", min=1, help="Messages that are judged at a time.")
@@ -64,7 +78,7 @@ def contracts(
         from orbitmq.spark.jobs.contracts import ContractPlan, hold_to_contract
 
         declared = load_contract(contract.resolve())
-        plan = ContractPlan(topic, directory.resolve(), declared, quarantine, start, rows_per_batch)
+        plan = ContractPlan(topic, directory, declared, quarantine, start, rows_per_batch)
         return hold_to_contract(spark, Cluster(name_servers, security), plan, screen)
 
     run_job("contracts", master, output, work, parse_conf(conf))

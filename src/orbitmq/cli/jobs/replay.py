@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, parse_directory, run_job
+from orbitmq.cli.jobs.running import (
+    DEFAULT_MASTER,
+    ConfOption,
+    LocalDirectoryArgument,
+    MasterOption,
+    parse_conf,
+    parse_directory,
+    run_job,
+)
 from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption
 from orbitmq.cli.terminal.output import Format
 from orbitmq.cli.terminal.times import MOMENT_HELP, parse_moment
@@ -28,7 +36,7 @@ def replay(
         ),
     ],
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where messages go; it must exist.")],
-    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="A new one, or one of an earlier run.")],
+    directory: LocalDirectoryArgument,
     from_topic: Annotated[
         str | None,
         typer.Option("--from-topic", metavar="TOPIC", help="Only messages of this topic; a CommitLog needs it."),
@@ -58,7 +66,7 @@ def replay(
     since = None if begin is None else parse_moment(begin, "--from")
     until = None if end is None else parse_moment(end, "--to")
 
-    place = parse_directory(source)
+    place = parse_directory(source, "SOURCE")
     if isinstance(place, Path) and not place.is_dir():
         raise typer.BadParameter(f"there is no directory {place}", param_hint="SOURCE")
 
@@ -67,7 +75,7 @@ def replay(
         from orbitmq.spark.jobs.replay import ReplayPlan
         from orbitmq.spark.jobs.replay import replay as run
 
-        plan = ReplayPlan(place, topic, from_topic, directory.resolve(), rate, rows_per_checkpoint, since, until)
+        plan = ReplayPlan(place, topic, from_topic, directory, rate, rows_per_checkpoint, since, until)
         return run(spark, Cluster(name_servers, security), plan, screen)
 
     run_job("replay", master, output, work, parse_conf(conf))

@@ -14,6 +14,8 @@ from orbitmq.cli.terminal.checks import show_checks
 from orbitmq.cli.terminal.output import Format
 
 if TYPE_CHECKING:
+    from logging import LogRecord
+
     from pyspark.sql import SparkSession
 
     from orbitmq.model.check_result import CheckResult
@@ -29,8 +31,9 @@ _SETTINGS = {
     "spark.sql.windowExec.buffer.in.memory.threshold": "64",
 }
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-"""Of a URI."""
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(/.*)?", re.DOTALL)
+_PATTERN_CHARACTERS = "*?[]{}\\"
+"""What Hadoop, and so Spark, takes for a pattern of several directories."""
 
 MasterOption = Annotated[
     str, typer.Option("--master", metavar="MASTER", help="Where Spark runs; local[*,2]: on all cores of this machine.")
@@ -43,16 +46,79 @@ ConfOption = Annotated[
 ]
 
 
-def parse_directory(text: str) -> Path | str:
-    """Return a local directory as an absolute path, and any other one as its URI."""
-    from urllib.parse import urlsplit
-    from urllib.request import url2pathname
+def parse_directory(text: str, name: str = "DIRECTORY") -> Path | str:
+    """Return a local directory as an absolute path, and any other one as its URI.
 
-    if _SCHEME.match(text) is None:
+    Args:
+        name: of the argument.
+
+    Raises:
+        typer.BadParameter: it names no directory, or several, or has a password, which the error does not show.
+    """
+    place = _parse_place(text, name)
+    if found := [character for character in _PATTERN_CHARACTERS if character in str(place)]:
+        told = f"it has {' '.join(found)}, which Spark takes for a pattern of several directories"
+        raise typer.BadParameter(told, param_hint=name)
+    return place
+
+
+def _parse_place(text: str, name: str) -> Path | str:
+    from urllib.parse import unquote
+
+    if not text:
+        raise typer.BadParameter("it is empty; . is the directory of the shell", param_hint=name)
+    parsed = _URI.match(text)
+    if parsed is None:
         return Path(text).resolve()
-    if text.lower().startswith("file:"):
-        return Path(url2pathname(urlsplit(text).path)).resolve()
-    return text.rstrip("/")
+    scheme, rest = parsed[1].lower(), parsed[2]
+    if rest is None:
+        told = f"{text!r} is no URI, as {scheme}://...; ./{text} is a directory on this disk"
+        raise typer.BadParameter(told, param_hint=name)
+    host, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
+    user, _, address = host.rpartition("@")
+    if ":" in user or (":" in address and not address.rpartition(":")[2].isdigit()):
+        told = f"a URI with a password ({scheme}://...), which logs and files would keep: it belongs in a setting of Spark"
+        raise typer.BadParameter(told, param_hint=name)
+    if scheme == "file":
+        if host not in ("", "localhost"):
+            raise typer.BadParameter(f"file://{host}/ is another machine; file:///... is this disk", param_hint=name)
+        return Path("/", unquote(path)).resolve()
+    if not host and not path.strip("/"):
+        raise typer.BadParameter(f"{text!r} names no directory", param_hint=name)
+    if ":" in path:
+        raise typer.BadParameter(f"{text!r} has a : in its path, which Hadoop does not take", param_hint=name)
+    return f"{scheme}:{rest.rstrip('/')}"
+
+
+def parse_local_directory(text: str) -> Path:
+    """Return a directory as an absolute path.
+
+    Raises:
+        typer.BadParameter: it is none, or the URI of another file system.
+    """
+    place = parse_directory(text)
+    if isinstance(place, str):
+        raise typer.BadParameter(f"{place} is on no disk; this job needs a directory on one", param_hint="DIRECTORY")
+    return place
+
+
+LocalDirectoryArgument = Annotated[
+    Path,
+    typer.Argument(metavar="DIRECTORY", help="A new one, or one of an earlier run.", parser=parse_local_directory),
+]
+
+
+def parse_start(text: str) -> str:
+    """Return where the first run of a job begins.
+
+    Raises:
+        typer.BadParameter: it is neither `earliest` nor a time.
+    """
+    from orbitmq.cli.terminal.times import parse_moment
+
+    if text != "earliest":
+        parse_moment(text, "--start")
+    return text
 
 
 def parse_conf(given: Sequence[str] | None) -> dict[str, str]:
@@ -64,10 +130,10 @@ def parse_conf(given: Sequence[str] | None) -> dict[str, str]:
     settings = {}
     for text in given or ():
         key, equals, value = text.partition("=")
-        if not equals or not key.startswith("spark."):
-            raise typer.BadParameter(f"{text!r} is no KEY=VALUE, as spark.driver.memory=4g", param_hint="--conf")
+        if not equals or not key.startswith("spark."):  # its value may be a secret: it is not shown
+            raise typer.BadParameter(f"{key!r} is no KEY=VALUE, as spark.driver.memory=4g", param_hint="--conf")
         if key == "spark.master":
-            raise typer.BadParameter(f"{text!r}: the option --master says where Spark runs", param_hint="--conf")
+            raise typer.BadParameter(f"{key!r}: the option --master says where Spark runs", param_hint="--conf")
         settings[key] = value
     return settings
 
@@ -108,25 +174,52 @@ def job_session(name: str, master: str, settings: Mapping[str, str] | None = Non
 
     Raises:
         ConfigError: a package that is needed, or Java, is missing; says what to type.
+        JobFailed: Spark cannot do it; one sentence of what it says.
     """
     import warnings
     from importlib.util import find_spec
 
-    from orbitmq.errors import ConfigError
+    from orbitmq.errors import ConfigError, JobFailed
     from orbitmq.spark.driver.session import local_session
 
     for package in _NEEDED:
         if find_spec(package) is None:
             raise ConfigError(package, "not installed", "pip install 'orbitmq[spark]'")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # pyspark warns of versions of pandas, which is not used
-        spark = local_session(
-            f"orbitmq job {name}",
-            master=master,
-            java_options="",  # jobs run for long: both of Java's compilers are worth their start
-            settings={**_SETTINGS, **(settings or {})},
-        )
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    quiet_logs()
     try:
-        yield spark
-    finally:
-        spark.stop()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # pyspark warns of versions of pandas, which is not used
+            spark = local_session(
+                f"orbitmq job {name}",
+                master=master,
+                java_options="",  # jobs run for long: both of Java's compilers are worth their start
+                settings={**_SETTINGS, **(settings or {})},
+            )
+        try:
+            yield spark
+        finally:
+            spark.stop()
+    except (Py4JError, PySparkException) as error:
+        raise JobFailed(sentence(str(error))) from error
+
+
+def quiet_logs() -> None:
+    """Keep off the screen what pyspark and py4j log of errors that are told in one sentence, and of Ctrl-C."""
+    import logging
+
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_no_interrupt)  # py4j logs these by the root
+
+
+def _is_no_interrupt(record: LogRecord) -> bool:
+    return record.exc_info is None or not isinstance(record.exc_info[1], KeyboardInterrupt)
+
+
+def sentence(told: str) -> str:
+    """Return the line of an error of Spark, or of Java, that says what has failed: not the trace, nor the call from Python."""
+    lines = told.strip().splitlines() or ["Spark has failed"]
+    return next((line[2:] for line in lines if line.startswith(": ")), lines[0])

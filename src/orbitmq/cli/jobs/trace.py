@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, run_job
+from orbitmq.cli.jobs.running import (
+    DEFAULT_MASTER,
+    ConfOption,
+    LocalDirectoryArgument,
+    MasterOption,
+    parse_conf,
+    parse_start,
+    run_job,
+)
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     FormatOption,
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def trace(
-    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="A new one, or one of an earlier run.")],
+    directory: LocalDirectoryArgument,
     topic: Annotated[
         str, typer.Option("--trace-topic", metavar="TOPIC", help="Where clients tell traces.")
     ] = "RMQ_SYS_TRACE_TOPIC",
@@ -33,7 +40,13 @@ def trace(
         str | None, typer.Option("--since", metavar="WHEN", help=f"Only messages that were sent since. {TIME_HELP}")
     ] = None,
     start: Annotated[
-        str, typer.Option("--start", metavar="WHEN", help="Where the first run begins: earliest, or an ISO 8601 time.")
+        str,
+        typer.Option(
+            "--start",
+            metavar="WHEN",
+            help="Where the first run begins: earliest, or an ISO 8601 time.",
+            parser=parse_start,
+        ),
     ] = "earliest",
     rows_per_batch: Annotated[
         int, typer.Option("--rows-per-batch", min=1, help="Trace messages that are read at a time.")
@@ -55,7 +68,7 @@ def trace(
         from orbitmq.spark.jobs.cluster import Cluster
         from orbitmq.spark.jobs.trace import TracePlan, evaluate_traces
 
-        plan = TracePlan(topic, directory.resolve(), start, rows_per_batch, since_ms)
+        plan = TracePlan(topic, directory, start, rows_per_batch, since_ms)
         return evaluate_traces(spark, Cluster(name_servers, security), plan, screen)
 
     run_job("trace", master, output, work, parse_conf(conf))

@@ -7,6 +7,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from orbitmq.errors import ConfigError
 from orbitmq.model.check_result import CheckResult
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.cluster import Cluster
@@ -46,6 +47,7 @@ def archive(spark: SparkSession, cluster: Cluster, plan: ArchivePlan, screen: Sc
         ClientError: the cluster cannot be asked.
     """
     subject = {"job": "archive", "topic": plan.topic, "start": plan.start}
+    cluster.topic_stats(plan.topic)  # it is there: a mistyped topic claims no directory
     with opened(spark, plan.directory, subject) as directory:
         if isinstance(directory, Path):
             finish_merges(directory)
@@ -102,6 +104,17 @@ def check_queues(queues: Iterable[QueueCount]) -> list[CheckResult]:
 def has_rows(directory: Path | HadoopDirectory) -> bool:
     """Tell whether anything was archived there."""
     return any(directory.glob("date=*/batch=*/*.parquet"))
+
+
+def check_finished(directory: Path | HadoopDirectory) -> None:
+    """Raise ConfigError where a run was killed in a micro-batch, whose files may be there in part."""
+    begun, done = (
+        max((int(str(path).rpartition("/")[2]) for path in directory.glob(f"_checkpoint/{kind}/[0-9]*")), default=-1)
+        for kind in ("offsets", "commits")
+    )
+    if begun > done:
+        wanted = f"a finished one: archive it again, or delete _checkpoint/offsets/{begun} where its topic is gone"
+        raise ConfigError("source", f"{directory}, whose micro-batch {begun} is unfinished", wanted)
 
 
 def count_queues(spark: SparkSession, *tables: Path | HadoopDirectory) -> dict[MessageQueue, QueueCount]:

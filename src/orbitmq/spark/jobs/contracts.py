@@ -68,6 +68,7 @@ def hold_to_contract(spark: SparkSession, cluster: Cluster, plan: ContractPlan, 
     """
     check_contract(spark, plan.contract)
     _check_quarantine(cluster, plan)
+    cluster.topic_stats(plan.topic)  # it is there: a mistyped topic claims no directory
     with claimed(plan.directory, _subject(plan)):
         for table in (plan.good, plan.bad):
             finish_merges(table)

@@ -6,17 +6,15 @@ other by a file of that machine; those of two machines do not.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from hashlib import sha256
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from orbitmq.errors import ConfigError
-from orbitmq.job_directory import NAME, check_subject, claimed, locked
+from orbitmq.job_directory import CONTENT_SIZE_MAX, NAME, check_subject, claimed, lock_of, locked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +32,7 @@ class HadoopDirectory:
         self._jvm: Any = spark._jvm
         self._path = self._jvm.org.apache.hadoop.fs.Path
         with self._explained():
+            self._uri = str(self._path(uri))  # the same for a/../b, a//b
             self._files = self._path(uri).getFileSystem(spark._jsc.hadoopConfiguration())
             self._files.exists(self._path(uri))
 
@@ -62,10 +61,7 @@ class HadoopDirectory:
             ConfigError: it is for something else, or holds files of others.
             JobFailed: another run is under way on this machine.
         """
-        home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-        lock = home / "orbitmq" / "locks" / sha256(self._uri.encode()).hexdigest()
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        with locked(lock, self._uri):
+        with locked(lock_of(self._uri), self._uri):
             if found := self._read(NAME):
                 check_subject(self._uri, found, subject)
             elif any(not uri.endswith(f"/{NAME}") for uri in self.glob("*")):  # it is empty if its run was killed
@@ -74,6 +70,10 @@ class HadoopDirectory:
                 self._write(NAME, orjson.dumps(dict(subject)))
             yield
 
+    def held(self) -> AbstractContextManager[None]:
+        """Keep the directory as it is while it is read; raises JobFailed where a run of this machine writes there."""
+        return locked(lock_of(self._uri), self._uri, is_shared=True)
+
     def _read(self, name: str) -> bytes:
         path = self._path(self / name)
         with self._explained():
@@ -81,7 +81,7 @@ class HadoopDirectory:
                 return b""
             file = self._files.open(path)
             try:
-                return bytes(self._jvm.org.apache.hadoop.io.IOUtils.readFullyToByteArray(file))
+                return bytes(file.readNBytes(CONTENT_SIZE_MAX))
             finally:
                 file.close()
 
@@ -96,11 +96,14 @@ class HadoopDirectory:
     @contextmanager
     def _explained(self) -> Iterator[None]:
         from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
 
         try:
             yield
-        except Py4JJavaError as error:
-            told = str(error.java_exception.toString()).strip().splitlines()[0]
+        except (Py4JJavaError, PySparkException) as error:  # some of Java's are translated by pyspark
+            told = str(error.java_exception.toString() if isinstance(error, Py4JJavaError) else error).partition("\n")[
+                0
+            ]
             wanted = f"one that Spark can use: --conf gives it packages and settings ({told:.300})"
             raise ConfigError("directory", self._uri, wanted) from None
 

@@ -13,6 +13,7 @@ from orbitmq.errors import ConfigError
 from orbitmq.job_directory import claimed, held
 from orbitmq.model.check_result import CheckResult
 from orbitmq.model.message import Message, PropertyName
+from orbitmq.spark.jobs.archive import check_finished, has_rows
 from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.directories import HadoopDirectory
 from orbitmq.spark.jobs.resend_positions import PLACE, check_resent
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 COLUMNS = (*PLACE, "storeTimestamp", "body", "properties", "tags", "keys", "flag")
+_TYPES = {"queueOffset": "bigint", "storeTimestamp": "timestamp", "body": "binary", "properties": "map<string,string>"}
 
 
 class ReplayPlan(NamedTuple):
@@ -104,13 +106,16 @@ def message_again(row: Row, topic: str) -> Message:
 
 @contextmanager
 def _opened(spark: SparkSession, plan: ReplayPlan) -> Iterator[DataFrame]:
-    """Give the rows of the files; an archive on a disk does not change meanwhile, elsewhere none of its files is merged away."""
+    """Give the rows of the files; the archive does not change meanwhile."""
     if isinstance(plan.source, str):
-        if not HadoopDirectory(spark, plan.source).glob("date=*/batch=*/*.parquet"):
-            raise ConfigError(
-                "source", plan.source, "one with Parquet files in date=*/batch=*, as the job archive writes them"
-            )
-        yield _rows(spark, plan)
+        directory = HadoopDirectory(spark, plan.source)
+        with directory.held():
+            if not has_rows(directory):
+                raise ConfigError(
+                    "source", plan.source, "one with Parquet files in date=*/batch=*, as job archive writes"
+                )
+            check_finished(directory)
+            yield _rows(spark, plan)
     elif log_files(plan.source) or log_files(plan.source / "commitlog"):
         if plan.from_topic is None:
             raise ConfigError("from-topic", None, "a topic: a CommitLog has those of the whole broker")
@@ -118,6 +123,7 @@ def _opened(spark: SparkSession, plan: ReplayPlan) -> Iterator[DataFrame]:
         yield _chosen(spark.read.format("rocketmq").options(**options).load(), plan)
     elif next(plan.source.glob("**/*.parquet"), None) is not None:
         with held(plan.source):
+            check_finished(plan.source)
             yield _rows(spark, plan)
     else:
         raise ConfigError("source", str(plan.source), "a directory with Parquet files, or with a CommitLog")
@@ -125,9 +131,11 @@ def _opened(spark: SparkSession, plan: ReplayPlan) -> Iterator[DataFrame]:
 
 def _rows(spark: SparkSession, plan: ReplayPlan) -> DataFrame:
     rows = spark.read.parquet(str(plan.source))
-    missing = [name for name in COLUMNS if name not in rows.columns]
-    if missing:
+    found = dict(rows.dtypes)
+    if missing := [name for name in COLUMNS if name not in found]:
         raise ConfigError("source", str(plan.source), f"files with the columns {', '.join(missing)}, too")
+    if wrong := [f"{name} {kind}, not {found[name]}" for name, kind in _TYPES.items() if found[name] != kind]:
+        raise ConfigError("source", str(plan.source), f"files with columns of a topic's types: {'; '.join(wrong)}")
     return _chosen(rows if plan.from_topic is None else rows.where(rows["topic"] == plan.from_topic), plan)
 
 

@@ -66,6 +66,7 @@ def evaluate_traces(spark: SparkSession, cluster: Cluster, plan: TracePlan, scre
         ConfigError: the directory is for something else.
         ClientError: the cluster cannot be asked.
     """
+    cluster.topic_stats(plan.topic)  # it is there: a mistyped topic claims no directory
     with claimed(plan.directory, {"job": "trace", "topic": plan.topic, "start": plan.start}):
         finish_merges(plan.table)
         before = count_queues(spark, plan.table)

@@ -1,14 +1,28 @@
 from __future__ import annotations
 
+import logging
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 import typer
+from pyspark.errors import AnalysisException
 
 from orbitmq.cli.jobs import running as module
-from orbitmq.cli.jobs.running import job_session, parse_conf, run_job
+from orbitmq.cli.jobs.running import (
+    job_session,
+    parse_conf,
+    parse_directory,
+    parse_local_directory,
+    parse_start,
+    quiet_logs,
+    run_job,
+    sentence,
+)
+from orbitmq.cli.main import main
+from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.output import Format
-from orbitmq.errors import ConfigError
+from orbitmq.errors import ConfigError, JobFailed
 from orbitmq.model.check_result import CheckResult
 
 
@@ -65,6 +79,122 @@ def test_what_is_no_setting_of_spark_is_refused(wrong):
 def test_the_master_is_an_option_of_its_own():
     with pytest.raises(typer.BadParameter, match="--master"):
         parse_conf(["spark.master=spark://elsewhere:7077"])
+
+
+def test_the_value_of_what_is_no_setting_is_not_shown_for_it_may_be_a_secret():
+    with pytest.raises(typer.BadParameter, match=r"'fs\.s3a\.secret\.key' is no KEY=VALUE") as raised:
+        parse_conf(["fs.s3a.secret.key=hidden"])
+    assert "hidden" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ("s3a://lake/orders/", "s3a://lake/orders"),
+        ("S3A://lake/orders", "s3a://lake/orders"),
+        ("hdfs://user@host:9000/a b#c%20d", "hdfs://user@host:9000/a b#c%20d"),
+        ("hdfs:///orders", "hdfs:///orders"),
+        ("abfs://container@account.dfs.core.windows.net", "abfs://container@account.dfs.core.windows.net"),
+        ("file:///data/a%20b#c", Path("/data/a b#c")),
+        ("FILE:/data/../orders", Path("/orders")),
+        ("file://localhost/data", Path("/data")),
+        ("./s3a:lake", Path.cwd() / "s3a:lake"),
+        ("/data/a:b", Path("/data/a:b")),
+    ],
+)
+def test_a_directory_is_a_path_or_a_uri(given, place):
+    assert parse_directory(given) == place
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ("", "it is empty"),
+        ("s3a:lake", r"'s3a:lake' is no URI, as s3a://\.\.\.; \./s3a:lake is a directory on this disk"),
+        ("file:lake", "is no URI"),
+        ("s3a://", "names no directory"),
+        ("s3a:/", "names no directory"),
+        ("file://host/lake", "file://host/ is another machine"),
+        ("s3a://lake/12:00", "has a : in its path"),
+        ("s3a://lake/*", r"it has \*, which Spark takes for a pattern"),
+        ("/data/{a,b}", "it has { }"),
+        ("/data/[a]?", r"it has \? \[ \]"),
+        ("/data/a\\b", "which Spark takes for a pattern"),
+        ("file:///data/a%2a", r"it has \*"),
+    ],
+)
+def test_what_names_no_single_directory_is_refused(wrong, told):
+    with pytest.raises(typer.BadParameter, match=told):
+        parse_directory(wrong)
+
+
+@pytest.mark.parametrize("place", ["key:hidden@lake/orders", "key:hid/hidden@lake/orders", "key:hidden@lake/*"])
+def test_a_password_in_a_uri_is_refused_and_not_shown(place):
+    with pytest.raises(typer.BadParameter, match="a URI with a password") as raised:
+        parse_directory(f"s3a://{place}")
+    assert "hidden" not in str(raised.value)
+
+
+def test_a_job_that_works_on_a_disk_alone_takes_no_uri(tmp_path):
+    assert parse_local_directory(str(tmp_path)) == tmp_path
+    with pytest.raises(typer.BadParameter, match="s3a://lake/traces is on no disk"):
+        parse_local_directory("s3a://lake/traces")
+
+
+@pytest.mark.parametrize("job", ["contracts", "replay", "trace"])
+def test_these_jobs_make_no_directory_s3a_on_the_disk(job, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "contract").write_text("id int")
+    words = {
+        "contracts": ["orders", "s3a://lake", "--contract", "contract", "--quarantine", "bad"],
+        "replay": [".", "orders", "s3a://lake"],
+        "trace": ["s3a://lake"],
+    }
+    assert main(["job", job, *words[job]]) == ExitCode.USAGE
+    assert "is on no disk" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("job", ["archive", "contracts", "trace"])
+def test_a_start_that_is_no_time_is_refused_before_a_directory_is_claimed(job, capsys, tmp_path):
+    (tmp_path / "contract").write_text("id int")
+    words = {
+        "archive": ["orders", "new"],
+        "contracts": ["orders", "new", "--contract", str(tmp_path / "contract"), "--quarantine", "bad"],
+        "trace": ["new"],
+    }
+    assert main(["job", job, *words[job], "--start", "yesterday"]) == ExitCode.USAGE
+    assert "Invalid value for --start: 'yesterday' is neither a time" in capsys.readouterr().err
+    assert parse_start("earliest") == "earliest"
+    assert parse_start("2026-11-21T12:03") == "2026-11-21T12:03"
+
+
+def test_an_error_of_spark_is_one_sentence(monkeypatch):
+    monkeypatch.setattr("orbitmq.spark.driver.session.local_session", lambda name, **options: Spark())
+    with (
+        pytest.raises(JobFailed, match=r"^\[PATH_NOT_FOUND\] no such path$"),
+        job_session("archive", "local"),
+    ):
+        raise AnalysisException("[PATH_NOT_FOUND] no such path\nJVM stacktrace:\n\tat a.b")
+
+
+def test_logs_of_pyspark_and_of_ctrl_c_are_off_the_screen_and_others_are_not(caplog):
+    quiet_logs()
+    logging.getLogger("SQLQueryContextLogger").error("[PATH_NOT_FOUND]")
+    logging.getLogger("py4j.clientserver").error("while shutting down")
+    for error in (KeyboardInterrupt(), OSError()):
+        logging.getLogger().error("while sending command", exc_info=error)
+    assert [record.exc_info[0] for record in caplog.records] == [OSError]
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ("An error occurred while calling o1.x.\n: java.io.IOException: full\n\tat a.b", "java.io.IOException: full"),
+        ("", "Spark has failed"),
+    ],
+)
+def test_the_sentence_of_an_error_is_the_one_that_says_what_failed(told, expected):
+    assert sentence(told) == expected
 
 
 class Spark:
