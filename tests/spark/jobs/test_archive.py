@@ -86,7 +86,7 @@ def test_an_archive_in_another_file_system_grows_and_is_replayed(spark, rocketmq
     assert not list(bucket.glob(".spark-staging-*"))
     assert not list(bucket.glob("date=*/batch=*-*"))
     with pytest.raises(ConfigError, match="which is for"):
-        archive(spark, cluster, plan._replace(topic=f"{topic}-2"), Screen())
+        archive(spark, cluster, plan._replace(start="2026-11-23"), Screen())
     make_topic(cluster, f"{topic}-again")
     replayed = ReplayPlan(elsewhere, f"{topic}-again", None, tmp_path / "replay", 100_000, 1_000)
     assert all(verdict.holds for verdict in replay(spark, cluster, replayed, Screen()))
@@ -146,7 +146,7 @@ def test_an_archive_that_is_written_or_unfinished_is_not_replayed(spark, rocketm
 
 @pytest.mark.proof
 @pytest.mark.timeout(600)
-def test_a_second_run_adds_what_came_since_and_a_run_of_another_topic_is_refused(spark, rocketmq_session, topic, plan):
+def test_a_second_run_adds_what_came_since_and_a_run_with_another_start_is_refused(spark, rocketmq_session, topic, plan):
     name_servers = rocketmq_session.name_servers
     publish_flights(name_servers, topic, 0, 100)
     assert all(verdict.holds for verdict in archive(spark, Cluster(name_servers), plan, Screen()))
@@ -161,4 +161,4 @@ def test_a_second_run_adds_what_came_since_and_a_run_of_another_topic_is_refused
     (shown,) = (orjson.loads(line) for line in told.splitlines() if line.startswith("{"))
     assert {"holds": True, "claim": "rows = different messages: 150 = 150"} in shown["checks"]
     with pytest.raises(ConfigError, match="which is for"):
-        archive(spark, Cluster(name_servers), plan._replace(topic=f"{topic}-2"), Screen())
+        archive(spark, Cluster(name_servers), plan._replace(start="2026-11-23"), Screen())

@@ -101,9 +101,7 @@ class HadoopDirectory:
         try:
             yield
         except (Py4JJavaError, PySparkException) as error:  # some of Java's are translated by pyspark
-            told = str(error.java_exception.toString() if isinstance(error, Py4JJavaError) else error).partition("\n")[
-                0
-            ]
+            told = str(getattr(error, "java_exception", error)).partition("\n")[0]
             wanted = f"one that Spark can use: --conf gives it packages and settings ({told:.300})"
             raise ConfigError("directory", self._uri, wanted) from None
 

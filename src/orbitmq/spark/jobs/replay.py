@@ -111,9 +111,7 @@ def _opened(spark: SparkSession, plan: ReplayPlan) -> Iterator[DataFrame]:
         directory = HadoopDirectory(spark, plan.source)
         with directory.held():
             if not has_rows(directory):
-                raise ConfigError(
-                    "source", plan.source, "one with Parquet files in date=*/batch=*, as job archive writes"
-                )
+                raise ConfigError("source", plan.source, "an archive: Parquet files in date=*/batch=*")
             check_finished(directory)
             yield _rows(spark, plan)
     elif log_files(plan.source) or log_files(plan.source / "commitlog"):
