@@ -77,7 +77,9 @@ def _parse_place(text: str, name: str) -> Path | str:
     host, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
     user, _, address = host.rpartition("@")
     if ":" in user or (":" in address and not address.rpartition(":")[2].isdigit()):
-        told = f"a URI with a password ({scheme}://...), which logs and files would keep: it belongs in a setting of Spark"
+        told = (
+            f"a URI with a password ({scheme}://...), which logs and files would keep: it belongs in a setting of Spark"
+        )
         raise typer.BadParameter(told, param_hint=name)
     if scheme == "file":
         if host not in ("", "localhost"):
