@@ -254,7 +254,7 @@ _NO_CREDENTIALS_HINT = (
 )
 _NO_ROUTES = "request type 105 not supported"
 """The remark of a server that knows no routes: a broker, Java's or ours."""
-_NO_ROUTES_HINT = ": it is no NameServer, which clients have to be given (port 9876, unless it was changed)"
+_NO_ROUTES_HINT = ": it is no NameServer"
 
 
 class RemoteRefused(ClientError):
