@@ -252,6 +252,9 @@ _NO_CREDENTIALS = "username cannot be null"
 _NO_CREDENTIALS_HINT = (
     " This client has no credentials: give it some (`credentials=`; on the command line `--security FILE`)"
 )
+_NO_ROUTES = "request type 105 not supported"
+"""The remark of a server that knows no routes: a broker, Java's or ours."""
+_NO_ROUTES_HINT = ": it is no NameServer"
 
 
 class RemoteRefused(ClientError):
@@ -264,8 +267,10 @@ class RemoteRefused(ClientError):
     """
 
     def __init__(self, code: int, remark: str | None, address: str) -> None:
-        hint = _NO_CREDENTIALS_HINT if remark is not None and remark.startswith(_NO_CREDENTIALS) else ""
-        super().__init__(f"{address} answered code {code}: {remark or 'no remark'}{hint}")
+        told = (remark or "").strip() or "no remark"
+        hints = {_NO_CREDENTIALS: _NO_CREDENTIALS_HINT, _NO_ROUTES: _NO_ROUTES_HINT}
+        hint = next((hint for opening, hint in hints.items() if told.startswith(opening)), "")
+        super().__init__(f"{address} answered code {code}: {told}{hint}")
         self.code = code
         self.remark = remark
         self.address = address

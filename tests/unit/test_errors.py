@@ -89,6 +89,12 @@ def test_who_is_refused_for_want_of_credentials_hears_how_to_give_them() -> None
     assert "--security FILE" in str(RemoteRefused(16, "username cannot be null.", "h:1"))
 
 
+def test_a_broker_that_is_given_as_a_name_server_is_told():
+    error = str(RemoteRefused(3, " request type 105 not supported", "h:10911"))
+    assert error.startswith("h:10911 answered code 3: request type 105 not supported: it is no NameServer")
+    assert "NameServer" not in str(RemoteRefused(3, " request type 11 not supported", "h:10911"))
+
+
 def test_a_failed_send_keeps_the_error_of_each_attempt() -> None:
     causes = [ValueError("1"), ValueError("2")]
     assert SendFailed("two attempts", causes).causes == tuple(causes)

@@ -41,13 +41,15 @@ def patiently(ask: Callable[[], T], options: ReadOptions, what: str) -> T:
         ClientError: a refusal for good, or the time is over.
     """
     give_up_at = time.monotonic() + options.broker_timeout_ms / 1000
+    told = ""
     while True:
         try:
             return ask()
         except ClientError as error:
             if not _is_passing(error) or time.monotonic() >= give_up_at:
                 raise
-            log.warning("%s: not known yet: %s", what, error)
+            if told != (told := str(error)):
+                log.warning("%s: not known yet, asked until brokerTimeoutMs is over: %s", what, told)
         time.sleep(PAUSE_S)
 
 

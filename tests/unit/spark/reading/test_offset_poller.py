@@ -10,7 +10,7 @@ from orbitmq.spark.offsets import Earliest
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading import offset_poller as module
 from orbitmq.spark.reading.metadata_client import MetadataClient
-from orbitmq.spark.reading.offset_poller import OffsetPoller
+from orbitmq.spark.reading.offset_poller import OffsetPoller, patiently
 from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo
 from unit.spark.fake_time import FakeTime
 
@@ -30,6 +30,20 @@ def poller(fake, clock):
     found = OffsetPoller(MetadataClient.of(options), options)
     yield found
     found.close()
+
+
+def test_a_server_that_is_away_is_told_once_until_it_says_something_else(clock, caplog):
+    answers = [NoNameServer("refused"), NoNameServer("refused"), NoNameServer("reset"), 7]
+
+    def ask():
+        answer = answers.pop(0)
+        if isinstance(answer, int):
+            return answer
+        raise answer
+
+    options = ReadOptions(name_servers=("ns:1",), start=Earliest(), topics=("orders",))
+    assert patiently(ask, options, "the end") == 7
+    assert [record.getMessage().rpartition(": ")[2] for record in caplog.records] == ["refused", "reset"]
 
 
 def test_the_latest_offsets_are_known_after_a_refresh(fake, poller):
