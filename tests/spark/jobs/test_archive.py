@@ -146,7 +146,7 @@ def test_an_archive_that_is_written_or_unfinished_is_not_replayed(spark, rocketm
 
 @pytest.mark.proof
 @pytest.mark.timeout(600)
-def test_a_second_run_adds_what_came_since_and_a_run_with_another_start_is_refused(spark, rocketmq_session, topic, plan):
+def test_a_second_run_adds_what_came_since_and_one_with_another_start_is_refused(spark, rocketmq_session, topic, plan):
     name_servers = rocketmq_session.name_servers
     publish_flights(name_servers, topic, 0, 100)
     assert all(verdict.holds for verdict in archive(spark, Cluster(name_servers), plan, Screen()))

@@ -7,7 +7,7 @@ other by a file of that machine; those of two machines do not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,19 +79,12 @@ class HadoopDirectory:
         with self._explained():
             if not self._files.exists(path):
                 return b""
-            file = self._files.open(path)
-            try:
+            with closing(self._files.open(path)) as file:
                 return bytes(file.readNBytes(CONTENT_SIZE_MAX))
-            finally:
-                file.close()
 
     def _write(self, name: str, content: bytes) -> None:
-        with self._explained():
-            file = self._files.create(self._path(self / name), True)
-            try:
-                file.write(bytearray(content))
-            finally:
-                file.close()
+        with self._explained(), closing(self._files.create(self._path(self / name), True)) as file:
+            file.write(bytearray(content))
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
