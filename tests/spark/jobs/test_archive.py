@@ -85,6 +85,7 @@ def test_an_archive_in_another_file_system_grows_and_is_replayed(spark, rocketmq
     assert [verdict.holds for verdict in verdicts] == [True] * 3
     assert not list(bucket.glob(".spark-staging-*"))
     assert not list(bucket.glob("date=*/batch=*-*"))
+    make_topic(cluster, f"{topic}-2")
     with pytest.raises(ConfigError, match="which is for"):
         archive(spark, cluster, plan._replace(start="2026-11-23"), Screen())
     make_topic(cluster, f"{topic}-again")
@@ -160,5 +161,6 @@ def test_a_second_run_adds_what_came_since_and_one_with_another_start_is_refused
     assert "all 3 checks hold" in told
     (shown,) = (orjson.loads(line) for line in told.splitlines() if line.startswith("{"))
     assert {"holds": True, "claim": "rows = different messages: 150 = 150"} in shown["checks"]
+    make_topic(Cluster(name_servers), f"{topic}-2")
     with pytest.raises(ConfigError, match="which is for"):
         archive(spark, Cluster(name_servers), plan._replace(start="2026-11-23"), Screen())
