@@ -6,7 +6,6 @@ here but the base class; the work is done in orbitmq.spark, loaded at first use.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -21,16 +20,6 @@ if TYPE_CHECKING:
         DataSourceWriter,
     )
     from pyspark.sql.types import StructType
-
-
-_PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
-"""The program in which Spark makes a reader that it tells the query's filters."""
-
-
-def _tells_filters() -> bool:
-    """Say whether this process is Spark's for filters: elsewhere a reader that takes some is an error to Spark."""
-    started = getattr(sys.modules["__main__"], "__spec__", None)
-    return _PUSHDOWN in sys.modules or (started is not None and started.name == _PUSHDOWN)
 
 
 class DefaultSource(DataSource):  # type: ignore[misc]
@@ -71,19 +60,17 @@ class DefaultSource(DataSource):  # type: ignore[misc]
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of a bounded range."""
         from orbitmq.spark.commitlog.options import parse_file_options, reads_files
-        from orbitmq.spark.commitlog.reader import FileReader, FilteringFileReader
+        from orbitmq.spark.commitlog.reader import FileReader
         from orbitmq.spark.error_messages import without_trace
         from orbitmq.spark.options import parse_read_options
-        from orbitmq.spark.reading.readers import BatchReader, FilteringReader
+        from orbitmq.spark.reading.readers import BatchReader
         from orbitmq.spark.table_options import for_reading
 
         with without_trace():
             options = for_reading(self.options, schema)
             if reads_files(options):
-                files = FilteringFileReader if _tells_filters() else FileReader
-                return files(schema, parse_file_options(options))
-            reader = FilteringReader if _tells_filters() else BatchReader
-            return reader(schema, parse_read_options(options, streaming=False, query_id=self._query_id))
+                return FileReader(schema, parse_file_options(options))
+            return BatchReader(schema, parse_read_options(options, streaming=False, query_id=self._query_id))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return a reader that goes on and on."""

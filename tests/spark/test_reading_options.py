@@ -79,31 +79,6 @@ def test_brokers_evaluate_sql92(spark):
         assert numbers(frame) == [30, 33, 36, 39]
 
 
-@since("4.1", "tells a source filters")
-def test_filters_of_a_query_reach_the_source(spark, topic, send, read):
-    send(messages(topic, 40))
-    frame = read()
-    whole = numbers(frame)
-    narrowed = frame.where("queueId = 1 AND queueOffset >= 2")
-
-    assert (frame.rdd.getNumPartitions(), narrowed.rdd.getNumPartitions()) == (4, 1)
-    assert numbers(narrowed) == sorted(
-        int(bytes(row.body)) for row in frame.collect() if row.queueId == 1 and row.queueOffset >= 2
-    )
-    assert numbers(frame.where("tags = 'b'")) == list(range(1, 40, 3))
-    assert numbers(frame.where("storeTimestamp > current_timestamp() - INTERVAL 1 HOUR")) == whole
-    assert numbers(frame.where("storeTimestamp < current_timestamp() - INTERVAL 1 HOUR")) == []
-
-
-def test_a_session_that_tells_no_filters_reads_all_the_same(spark, topic, send, read):
-    send(messages(topic, 10))
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
-    try:
-        assert numbers(read().where("tags = 'b'")) == [1, 4, 7]
-    finally:
-        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-
-
 def test_queues_columns_and_sizes_of_tasks_are_chosen(topic, send, read):
     send(messages(topic, 40))
     frame = read(columns="body,queueId,physicalOffset", maxRecordsPerPartition="5")

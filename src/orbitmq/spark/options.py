@@ -436,8 +436,8 @@ def _parse_filter(given: GivenOptions) -> tuple[frozenset[str] | None, str | Non
     return None, expression
 
 
-def is_tag(value: object) -> bool:
-    """Say whether a subscription can name a tag."""
+def _is_tag(value: object) -> bool:
+    """Return True if a subscription can name a tag."""
     return isinstance(value, str) and value != "" and not any(part in value for part in (SUBSCRIBE_ALL, " ", "|"))
 
 
@@ -446,6 +446,6 @@ def parse_subscription(expression: str | None) -> frozenset[str] | None:
     if expression is None or expression.strip() in ("", SUBSCRIBE_ALL):
         return None
     tags = frozenset(tag.strip() for tag in expression.split(TAG_SEPARATOR))
-    if not all(is_tag(tag) for tag in tags):
+    if not all(_is_tag(tag) for tag in tags):
         raise ConfigError("subscription", expression, "*, one tag, or tags split by ||")
     return tags

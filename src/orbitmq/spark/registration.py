@@ -17,32 +17,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _SPARKS_OWN = "python3"
 
 
 def prepare() -> None:
     """Name this program's Python to Spark, and register the format where a session runs already."""
     choose_python(os.environ, sys.executable)
-    push_filters_down(os.environ)
     session = running_session()
     if session is not None:
         register(session)
 
 
-def push_filters_down(environment: MutableMapping[str, str]) -> None:
-    """Let sessions that are made from now on tell readers a query's filters (Spark's default: no), unless they say otherwise."""
-    arguments = environment.get(_ARGUMENTS, "pyspark-shell")
-    if PUSHDOWN not in arguments:
-        environment[_ARGUMENTS] = f"--conf {PUSHDOWN}=true {arguments}"
-
-
 def register(session: SparkSession) -> None:
     """Make `format("rocketmq")` known to one session: one of Spark Connect, or one that was made before the import.
 
-    A local session that would start another Python starts this program's from now on, and a session that says nothing of
-    filters tells them to readers.
+    A local session that would start another Python starts this program's from now on.
     """
     from pyspark_rocketmq import DefaultSource
 
@@ -51,8 +40,6 @@ def register(session: SparkSession) -> None:
     if context is not None and context.master.startswith("local") and _is_another(context.pythonExec, sys.executable):
         context.pythonExec = sys.executable
     session.dataSource.register(DefaultSource)
-    if PUSHDOWN not in session.conf.getAll:
-        session.conf.set(PUSHDOWN, "true")
 
 
 def choose_python(environment: MutableMapping[str, str], executable: str) -> None:

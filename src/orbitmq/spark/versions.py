@@ -12,29 +12,14 @@ import pyspark
 SPARK_VERSION: str = pyspark.__version__
 
 try:
-    from pyspark.sql.datasource import (
-        DataSourceStreamArrowWriter,
-        EqualNullSafe,
-        EqualTo,
-        Filter,
-        GreaterThan,
-        GreaterThanOrEqual,
-        In,
-        LessThan,
-        LessThanOrEqual,
-    )
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
     WRITES_STREAMS_BY_ARROW = True
-    """Since 4.1: a stream's writer gets batches of columns, before it gets rows. And readers are told a query's filters."""
+    """Since 4.1: a stream's writer gets batches of columns, before it gets rows."""
 except ImportError:
     from pyspark.sql.datasource import DataSourceStreamWriter as DataSourceStreamArrowWriter
 
     WRITES_STREAMS_BY_ARROW = False
-
-    class Filter:  # type: ignore[no-redef]
-        """A condition of a query, none of which is told."""
-
-    EqualNullSafe = EqualTo = GreaterThan = GreaterThanOrEqual = In = LessThan = LessThanOrEqual = Filter
 
 try:
     from pyspark.sql.streaming.datasource import (
@@ -75,7 +60,6 @@ except ImportError:
 
 
 __all__ = [
-    "LIMITS_STREAMS", "SPARK_VERSION", "WRITES_STREAMS_BY_ARROW", "DataSourceStreamArrowWriter", "EqualNullSafe", "EqualTo",
-    "Filter", "GreaterThan", "GreaterThanOrEqual", "In", "LessThan", "LessThanOrEqual", "ReadAllAvailable", "ReadLimit",
+    "LIMITS_STREAMS", "SPARK_VERSION", "WRITES_STREAMS_BY_ARROW", "DataSourceStreamArrowWriter", "ReadAllAvailable", "ReadLimit",
     "ReadMaxBytes", "ReadMaxRows", "SupportsTriggerAvailableNow",
 ]  # fmt: skip

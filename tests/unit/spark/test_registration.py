@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from orbitmq.spark.registration import PUSHDOWN, choose_python, push_filters_down, register, running_session
+from orbitmq.spark.registration import choose_python, register, running_session
 from pyspark_rocketmq import DefaultSource
 
 
@@ -36,19 +36,9 @@ class Sources:
         self.registered.append(source)
 
 
-class Settings:
-    """Stands for `spark.conf`."""
-
-    def __init__(self) -> None:
-        self.getAll: dict[str, str] = {}
-
-    def set(self, name: str, value: str) -> None:
-        self.getAll[name] = value
-
-
 def session(master: str, python: str):
     context = SimpleNamespace(master=master, pythonExec=python)
-    return SimpleNamespace(_sc=context, dataSource=Sources(), conf=Settings())
+    return SimpleNamespace(_sc=context, dataSource=Sources())
 
 
 @pytest.mark.parametrize(("path", "is_named"), [("other", True), ("ours", False)])
@@ -102,7 +92,7 @@ def test_a_local_session_gets_our_python_and_a_clusters_executors_keep_theirs(ma
 
 
 def test_a_session_of_spark_connect_has_no_python_to_choose():
-    running = SimpleNamespace(dataSource=Sources(), conf=Settings())
+    running = SimpleNamespace(dataSource=Sources())
 
     register(running)  # type: ignore[arg-type]
 
@@ -123,31 +113,3 @@ def test_without_a_session_pyspark_is_not_even_loaded():
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert told.stdout.split() == ["False", "False"]
-
-
-def test_a_session_that_says_nothing_of_filters_tells_them_to_readers():
-    silent, said = session("local[2]", sys.executable), session("local[2]", sys.executable)
-    said.conf.set(PUSHDOWN, "false")
-
-    register(silent)
-    register(said)
-
-    assert (silent.conf.getAll[PUSHDOWN], said.conf.getAll[PUSHDOWN]) == ("true", "false")
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ({}, f"--conf {PUSHDOWN}=true pyspark-shell"),
-        (
-            {"PYSPARK_SUBMIT_ARGS": "--master local pyspark-shell"},
-            f"--conf {PUSHDOWN}=true --master local pyspark-shell",
-        ),
-        ({"PYSPARK_SUBMIT_ARGS": f"--conf {PUSHDOWN}=false pyspark-shell"}, f"--conf {PUSHDOWN}=false pyspark-shell"),
-    ],
-)
-def test_sessions_to_come_tell_filters_unless_their_program_was_started_otherwise(before, after):
-    environment = dict(before)
-    for _ in range(2):
-        push_filters_down(environment)
-    assert environment == {"PYSPARK_SUBMIT_ARGS": after}

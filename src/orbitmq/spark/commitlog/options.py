@@ -30,14 +30,12 @@ FILE_OPTIONS = (
 class FileOptions:
     """The options of a read of files.
 
-    Without `topics` and `topic_pattern` every topic is read, but for those that the query's own filters leave out. Times are
-    store times in ms, the end is not part of the range.
+    Without `topics` and `topic_pattern` every topic is read. Times are store times in ms, the end is not part of the range.
     """
 
     path: str
     topics: tuple[str, ...] = ()
     topic_pattern: str | None = None
-    filtered_topics: frozenset[str] | None = None
     broker_name: str | None = None
     start_ms: int | None = None
     end_ms: int | None = None
@@ -47,9 +45,7 @@ class FileOptions:
     include_body: bool = True
 
     def wants_topic(self, topic: str) -> bool:
-        """Say whether messages of a topic are read."""
-        if self.filtered_topics is not None and topic not in self.filtered_topics:
-            return False
+        """Return True if messages of a topic are read."""
         if self.topic_pattern is not None:
             return matches_pattern(topic, self.topic_pattern)
         return not self.topics or topic in self.topics

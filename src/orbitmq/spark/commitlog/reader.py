@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +21,8 @@ from orbitmq.spark.commitlog.splits import SegmentFile, Split, split_log
 from orbitmq.spark.error_messages import in_sentences
 from orbitmq.spark.gather import Flags
 from orbitmq.spark.reading.continuity import DataLoss
-from orbitmq.spark.reading.pushdown import Narrowing, narrow
 from orbitmq.spark.reading.record_batches import Records, parse_records
 from orbitmq.spark.schema import COLUMN_NAMES, PHYSICAL_OFFSET, chosen_columns, spark_schema
-from orbitmq.spark.versions import Filter
 from orbitmq.spark.worker import prepare_worker
 from orbitmq.store.inspection.reading import ReadOnlyFile
 from orbitmq.wire.messages.record import parse_record
@@ -47,12 +45,11 @@ class FilePartition(InputPartition):  # type: ignore[misc]
 
 @in_sentences
 class FileReader(DataSourceReader):  # type: ignore[misc]
-    """Reads a broker's log directory as it is when the query is planned."""
+    """Reads a broker's log directory as it is when the query is planned; takes no filters of the query."""
 
     def __init__(self, schema: StructType, options: FileOptions) -> None:
         self._names = chosen_columns(schema)
         self._options = options
-        self._narrowing = Narrowing()
 
     def partitions(self) -> list[InputPartition]:
         """Return one task per 64 MiB."""
@@ -62,34 +59,13 @@ class FileReader(DataSourceReader):  # type: ignore[misc]
                 _lose(self._options, self._options.path, start, min(end, found.end), "the file is missing")
         segments = [SegmentFile(str(file.path), file.base, file.size) for file in found.files]
         splits = split_log(segments, found.end, found.checked_from, self._options.partition_count_min)
-        low, high = self._narrowing.of(PHYSICAL_OFFSET.name).range
-        parts = [FilePartition(split) for split in splits if split.may_hold(low, high)]
-        return parts or [InputPartition(None)]
+        return [FilePartition(split) for split in splits] or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one task."""
         prepare_worker()
         if isinstance(partition, FilePartition):
             yield from SplitReader(partition.wanted, self._options, self._names).batches()
-
-
-@in_sentences
-class FilteringFileReader(FileReader):
-    """A reader of files that takes the query's filters, where Spark pushes them: it fails where it does not."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Take limits from the filters; Spark goes on evaluating each of them."""
-        self._narrowing = narrow(filters)
-        options, (since_ms, until_ms) = self._options, self._narrowing.stored_ms
-        since = [ms for ms in (options.start_ms, since_ms) if ms is not None]
-        until = [ms for ms in (options.end_ms, until_ms) if ms is not None]
-        self._options = replace(
-            options,
-            start_ms=max(since, default=None),
-            end_ms=min(until, default=None),
-            filtered_topics=self._narrowing.of("topic").values,
-        )
-        return filters
 
 
 class SplitReader:
@@ -160,7 +136,7 @@ class SplitReader:
             wanted &= records.stored_at_ms >= options.start_ms
         if options.end_ms is not None:
             wanted &= records.stored_at_ms < options.end_ms
-        if options.topics or options.topic_pattern is not None or options.filtered_topics is not None:
+        if options.topics or options.topic_pattern is not None:
             encoded = records.topic_names.dictionary_encode()
             chosen = np.array([self._is_wanted(topic) for topic in encoded.dictionary.to_pylist()], np.bool_)
             wanted &= chosen[np.frombuffer(encoded.indices.buffers()[1] or b"", np.int32)[: len(records)]]

@@ -30,11 +30,6 @@ class Split:
     end: int
     checked_from: int
 
-    def may_hold(self, low: int | None, high: int | None) -> bool:
-        """Say whether a record may start here at a place in the log from `low` up to, not including, `high`."""
-        base = self.segment.base
-        return (low is None or base + self.end > low) and (high is None or base + self.begin < high)
-
 
 def split_log(
     segments: Iterable[SegmentFile], end: int, checked_from: int, count_min: int | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from orbitmq.clock import now_ms
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.error_messages import in_sentences
 from orbitmq.spark.offsets import Offsets, format_offsets
-from orbitmq.spark.options import ReadOptions, is_tag
+from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import Origin, Origins, StreamPosition, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.local_reader import LocalReader
@@ -38,11 +38,9 @@ from orbitmq.spark.reading.planning import (
     ranges_between,
     split,
 )
-from orbitmq.spark.reading.pushdown import CLOCK_MARGIN_MS, Narrowing, narrow, narrow_ranges, wants_queue
 from orbitmq.spark.reading.range_reader import RangeReader
 from orbitmq.spark.schema import COLUMN_NAMES, chosen_columns, spark_schema
 from orbitmq.spark.versions import (
-    Filter,
     ReadAllAvailable,
     ReadLimit,
     ReadMaxBytes,
@@ -83,12 +81,14 @@ class SharedPartition(InputPartition):  # type: ignore[misc]
 
 @in_sentences
 class BatchReader(DataSourceReader):  # type: ignore[misc]
-    """Reads the messages between two bounds, which are resolved to offsets when the query is planned."""
+    """Reads the messages between two bounds, which are resolved to offsets when the query is planned.
+
+    It takes no filters of the query: see docs/adr/0022-no-filter-pushdown.md.
+    """
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         self._names = chosen_columns(schema)
         self._options = options
-        self._narrowing = Narrowing()
 
     def partitions(self) -> list[InputPartition]:
         """Return one task per queue that holds messages, or several for long ones."""
@@ -104,12 +104,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
         begins = client.resolve(queues, options.start, "startingOffsets")
         ends = client.resolve(queues, options.end, "endingOffsets")
         ends = self._checked_ends(begins, ends, client.latest(queues))
-        wanted = {queue: address for queue, address in queues.items() if wants_queue(self._narrowing, queue)}
-        since_ms, until_ms = self._narrowing.stored_ms
-        first = client.at(wanted, max(0, since_ms - CLOCK_MARGIN_MS)) if since_ms is not None else {}
-        last = client.at(wanted, max(0, until_ms + CLOCK_MARGIN_MS)) if until_ms is not None else {}
-        ranges = ranges_between(StreamPosition(begins), StreamPosition(ends))
-        return narrow_ranges(ranges, wanted, self._narrowing, first, last), queues
+        return ranges_between(StreamPosition(begins), StreamPosition(ends)), queues
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one task."""
@@ -134,20 +129,6 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
             )
         log.warning("the query names offsets behind the last message, reading what there is: %s", what)
         return {queue: min(end, latest[queue]) for queue, end in ends.items()}
-
-
-@in_sentences
-class FilteringReader(BatchReader):
-    """A batch reader that takes the query's filters, where Spark pushes them: it fails where it does not."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Take limits from the filters; Spark goes on evaluating each of them."""
-        self._narrowing = narrow(filters)
-        tags = self._narrowing.of("tags").values
-        if tags is not None and self._options.sql is None and all(is_tag(tag) for tag in tags):
-            chosen = self._options.tags
-            self._options = replace(self._options, tags=tags if chosen is None else tags & chosen)
-        return filters
 
 
 @in_sentences

@@ -60,12 +60,10 @@ def test_a_stream_reads_no_files():
         refuse_files({"commitlogpath": "/store"})
 
 
-def test_topics_are_narrowed_by_filters_of_the_query_too():
+def test_the_topics_are_those_that_options_name():
     def wanted(**given) -> list[str]:
         return [topic for topic in ("a", "ab", "b", "%RETRY%a") if FileOptions(path="/s", **given).wants_topic(topic)]
 
     assert wanted() == ["a", "ab", "b", "%RETRY%a"]
     assert wanted(topics=("a", "b")) == ["a", "b"]
     assert wanted(topic_pattern="a.*") == ["a", "ab"]
-    assert wanted(filtered_topics=frozenset(("b", "ab"))) == ["ab", "b"]
-    assert wanted(topics=("a", "b"), filtered_topics=frozenset(("b", "ab"))) == ["b"]

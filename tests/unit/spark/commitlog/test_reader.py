@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 import pickle
-from datetime import UTC, datetime
 
 import pytest
 
 from orbitmq.model.message import SysFlag
 from orbitmq.spark.commitlog.options import parse_file_options
-from orbitmq.spark.commitlog.reader import FilePartition, FileReader, FilteringFileReader, file_schema
+from orbitmq.spark.commitlog.reader import FileReader, file_schema
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
-from orbitmq.spark.versions import EqualTo, Filter, GreaterThanOrEqual, LessThan
 from unit.spark.commitlog.log_files import LogBuilder
 
 SIZE = 20_000
@@ -77,33 +75,6 @@ def test_times_and_tags_narrow_what_is_read(tmp_path):
 
     found = rows(tmp_path, "queueOffset", startingTimestamp="101", endingTimestamp="105", subscription="b")
     assert found == [(1,), (3,)]
-
-
-def filtered(store, *filters, **options: str) -> tuple[int, list[int]]:
-    """Return how many tasks there are when Spark tells these filters, and at which places they find records."""
-    reader = FilteringFileReader(spark_schema(["physicalOffset"]), parse_file_options(given(store) | options))
-    assert list(reader.pushFilters(list(filters))) == list(filters), "Spark evaluates all of them again"
-    partitions = [part for part in reader.partitions() if isinstance(part, FilePartition)]
-    found = [row["physicalOffset"] for part in partitions for batch in reader.read(part) for row in batch.to_pylist()]
-    return len(partitions), found
-
-
-@pytest.mark.skipif(EqualTo is Filter, reason="Spark tells filters since version 4.1")
-def test_filters_of_the_query_leave_splits_and_messages_out(tmp_path):
-    log = LogBuilder()
-    for n in range(10):
-        log.add("ab"[n % 2], stored_at_ms=100 + n)
-    log.write(tmp_path, SIZE)
-    place, moment = ("physicalOffset",), datetime(1970, 1, 1, 0, 0, 0, 105_000, tzinfo=UTC)
-
-    assert filtered(tmp_path, minPartitions="10") == (10, log.starts)
-    assert filtered(tmp_path, EqualTo(place, log.starts[7]), minPartitions="10") == (1, [log.starts[7]])
-    assert filtered(tmp_path, EqualTo(("topic",), "b")) == (1, log.starts[1::2])
-    assert filtered(tmp_path, EqualTo(("topic",), "b"), topic="a") == (1, [])
-    assert filtered(tmp_path, GreaterThanOrEqual(("storeTimestamp",), moment)) == (1, log.starts[5:])
-    assert filtered(tmp_path, LessThan(("storeTimestamp",), moment), startingTimestamp="102") == (1, log.starts[2:5])
-    narrower = {"startingTimestamp": "107", "endingTimestamp": "109"}
-    assert filtered(tmp_path, GreaterThanOrEqual(("storeTimestamp",), moment), **narrower) == (1, log.starts[7:9])
 
 
 def test_half_and_rolled_back_messages_are_in_no_queue(tmp_path):

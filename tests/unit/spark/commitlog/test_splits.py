@@ -31,11 +31,3 @@ def test_more_tasks_are_smaller_ones():
 def test_an_empty_log_has_no_task():
     assert split_log([SegmentFile("0", 0, 1000)], 0, 0, 4) == []
     assert split_log([], 0, 0) == []
-
-
-def test_a_split_holds_the_places_of_its_records():
-    split = Split(SegmentFile("1", 1000, 500), 100, 200, 0)
-
-    assert split.may_hold(None, None)
-    assert (split.may_hold(1199, None), split.may_hold(1200, None)) == (True, False)
-    assert (split.may_hold(None, 1101), split.may_hold(None, 1100)) == (True, False)

@@ -6,7 +6,6 @@ import json
 import pickle
 import socket
 from collections import Counter
-from datetime import UTC, datetime
 
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -18,14 +17,9 @@ from orbitmq.spark.reading import metadata_client, offset_poller
 from orbitmq.spark.reading import readers as source
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.metadata_client import QueuesNotTold
-from orbitmq.spark.reading.readers import BatchReader, FilteringReader, StreamReader, read_schema
+from orbitmq.spark.reading.readers import BatchReader, StreamReader, read_schema
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
 from orbitmq.spark.versions import (
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    LessThan,
     ReadAllAvailable,
     ReadMaxBytes,
     ReadMaxRows,
@@ -731,40 +725,6 @@ def test_a_query_may_name_its_queues(fake):
     options["assign"] = '{"orders":{"fake":[0,7]}}'
     with pytest.raises(ConfigError, match=r"assign.*queue_id=7"):
         BatchReader(spark_schema(["topic"]), parse_read_options(options, streaming=False)).partitions()
-
-
-def filtered(fake, *filters, **options) -> list[int]:
-    """Return the offsets that tasks read when Spark tells these filters."""
-    given = {"nameServer": fake.address, "topic": "orders"} | options
-    reader = FilteringReader(spark_schema(["topic", "queueOffset"]), parse_read_options(given, streaming=False))
-    assert list(reader.pushFilters(list(filters))) == list(filters), "Spark evaluates all of them again"
-    return [n for _, n in rows(reader)]
-
-
-@pytest.mark.skipif(EqualTo is Filter, reason="Spark tells filters since version 4.1")
-def test_filters_shorten_what_is_read(fake):
-    for queue_id in range(3):
-        fake.fill("orders", queue_id, 30, tags="abc")
-
-    assert filtered(fake, EqualTo(("queueId",), 1)) == list(range(30))
-    assert filtered(fake, EqualTo(("queueId",), 1), GreaterThan(("queueOffset",), 27)) == [28, 29]
-    assert filtered(fake, EqualTo(("queueId",), 1), EqualTo(("tags",), "b")) == list(range(1, 30, 3))
-    assert filtered(fake, EqualTo(("queueId",), 1), EqualTo(("tags",), "b"), subscription="a || b") == list(
-        range(1, 30, 3)
-    )
-    assert filtered(fake, EqualTo(("tags",), "b"), subscription="a") == []
-    assert filtered(fake, EqualTo(("queueId",), 1), EqualTo(("tags",), "a b")) == list(range(30))
-    assert filtered(fake, EqualTo(("topic",), "bills")) == []
-
-
-@pytest.mark.skipif(EqualTo is Filter, reason="Spark tells filters since version 4.1")
-def test_filters_of_time_leave_a_margin_for_clocks(fake, monkeypatch):
-    monkeypatch.setattr(source, "CLOCK_MARGIN_MS", 2)
-    fake.fill("orders", 0, 30)  # stored at 0, 1, 2 ... ms
-    since, until = (datetime(1970, 1, 1, 0, 0, 0, ms * 1000, tzinfo=UTC) for ms in (10, 20))
-
-    column = ("storeTimestamp",)
-    assert filtered(fake, GreaterThanOrEqual(column, since), LessThan(column, until)) == list(range(8, 22))
 
 
 def test_a_stream_of_some_queues_passes_over_the_others(fake, stream):
