@@ -73,6 +73,7 @@ READ_OPTIONS = (
     "maxRecordsPerPartition",
     "failOnDataLoss",
     "includeBody",
+    "includeDecodeError",
     "localReads",
     "pullBatchSize",
     "pullOutstanding",
@@ -136,6 +137,7 @@ class ReadOptions:
     partition_record_count_max: int | None = None
     fail_on_data_loss: bool = True
     include_body: bool = True
+    include_decode_error: bool = False
     local_stores: tuple[str, ...] = ()
     pull_count: int = 1024
     pull_outstanding: int = 4
@@ -237,6 +239,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool | None, qu
         partition_record_count_max=given.optional_number("maxRecordsPerPartition", 1, 2**63 - 1),
         fail_on_data_loss=given.boolean("failOnDataLoss", True),
         include_body=given.boolean("includeBody", True),
+        include_decode_error=given.boolean("includeDecodeError", False),
         local_stores=_parse_local_stores(given),
         pull_count=given.number("pullBatchSize", ReadOptions.pull_count, 1, 65_536),
         pull_outstanding=given.number("pullOutstanding", ReadOptions.pull_outstanding, 1, 64),
@@ -377,8 +380,9 @@ def _parse_columns(given: GivenOptions) -> tuple[str, ...] | None:
     """Return the columns that are wanted, by their names; which there are is known to the schema."""
     if "columns" not in given:
         return None
-    if "includeBody" in given:
-        raise ConfigError("includeBody", given["includeBody"], "only one of it and columns")
+    for other in ("includeBody", "includeDecodeError"):
+        if other in given:
+            raise ConfigError(other, given[other], "only one of it and columns")
     names = [name.strip() for name in given["columns"].split(",")]
     if "" in names or len(set(names)) < len(names):
         raise ConfigError("columns", given["columns"], "columns split by commas, each once")

@@ -55,7 +55,9 @@ COLUMNS = (
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
 PHYSICAL_OFFSET = Column("physicalOffset", LongType(), pa.int64())
 """Where the broker's log has the message, in bytes: a column of files, and of topics on request."""
-_BY_NAME = {column.name: column for column in (*COLUMNS, PHYSICAL_OFFSET)}
+DECODE_ERROR = Column("decodeError", StringType(), pa.string())
+"""Why the body is as it was stored and not as it was sent, null where it is: a column on request."""
+_BY_NAME = {column.name: column for column in (*COLUMNS, PHYSICAL_OFFSET, DECODE_ERROR)}
 
 
 def spark_schema(names: Sequence[str]) -> StructType:
@@ -68,6 +70,12 @@ def spark_schema(names: Sequence[str]) -> StructType:
         if name not in _BY_NAME:
             raise ConfigError("columns", name, f"columns out of {', '.join(_BY_NAME)}")
     return StructType([StructField(name, _BY_NAME[name].spark) for name in names])
+
+
+def default_columns(names: Sequence[str], *, include_body: bool, include_decode_error: bool) -> StructType:
+    """Return Spark's schema of `names` without the body, and with the column of its errors, as options say."""
+    chosen = [name for name in names if include_body or name != "body"]
+    return spark_schema([*chosen, DECODE_ERROR.name] if include_decode_error else chosen)
 
 
 def arrow_schema(names: Sequence[str]) -> pa.Schema:

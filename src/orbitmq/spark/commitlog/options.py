@@ -23,6 +23,7 @@ FILE_OPTIONS = (
     "minPartitions",
     "failOnDataLoss",
     "includeBody",
+    "includeDecodeError",
 )
 
 
@@ -43,6 +44,7 @@ class FileOptions:
     partition_count_min: int | None = None
     fail_on_data_loss: bool = True
     include_body: bool = True
+    include_decode_error: bool = False
 
     def wants_topic(self, topic: str) -> bool:
         """Return True if messages of a topic are read."""
@@ -85,6 +87,7 @@ def parse_file_options(options: Mapping[str, str]) -> FileOptions:
         partition_count_min=given.optional_number("minPartitions", 1, 100_000),
         fail_on_data_loss=given.boolean("failOnDataLoss", True),
         include_body=given.boolean("includeBody", True),
+        include_decode_error=given.boolean("includeDecodeError", False),
     )
 
 

@@ -22,7 +22,7 @@ from orbitmq.spark.error_messages import in_sentences
 from orbitmq.spark.gather import Flags
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.record_batches import Records, parse_records
-from orbitmq.spark.schema import COLUMN_NAMES, PHYSICAL_OFFSET, chosen_columns, spark_schema
+from orbitmq.spark.schema import COLUMN_NAMES, PHYSICAL_OFFSET, chosen_columns, default_columns
 from orbitmq.spark.worker import prepare_worker
 from orbitmq.store.inspection.reading import ReadOnlyFile
 from orbitmq.wire.messages.record import parse_record
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 def file_schema(options: FileOptions) -> StructType:
     """Return the columns that a query gets when it does not choose its own."""
     names = [*COLUMN_NAMES, PHYSICAL_OFFSET.name]
-    return spark_schema([name for name in names if options.include_body or name != "body"])
+    return default_columns(names, include_body=options.include_body, include_decode_error=options.include_decode_error)
 
 
 @dataclass
@@ -108,8 +108,9 @@ class SplitReader:
                 records = parse_records(run.raw, run.starts)
             except CorruptRecord:
                 records = parse_records(run.raw, self._valid(run, self._split.segment.base + self._split.segment.size))
+        options = self._options
         yield from records.where(self._wanted(records)).batches(
-            self._names, self._options.broker_name, self._options.tags
+            self._names, options.broker_name, options.tags, fails=options.fail_on_data_loss
         )
 
     def _valid(self, run: RecordBlock, checked_from: int) -> list[int]:

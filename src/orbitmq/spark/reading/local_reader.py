@@ -59,7 +59,12 @@ class LocalReader:
         try:
             files, end = self._find()
             for records in files.records(cursor, end):
-                yield from records.batches(self._names, self._range.queue.broker_name, self._options.tags)
+                yield from records.batches(
+                    self._names,
+                    self._range.queue.broker_name,
+                    self._options.tags,
+                    fails=self._options.fail_on_data_loss,
+                )
                 cursor += len(records)
         except (OSError, ClientError, CorruptRecord, _NotOurs) as reason:
             log.info("%s is pulled from offset %d on: %s", self._range.queue, cursor, reason)

@@ -219,5 +219,8 @@ class RangeReader:
         records = parse_records(self._answers.records).between(self._range.begin, self._range.end)
         if not self._options.is_filtered:
             self._continuity.check(records.queue_offsets)
-        yield from records.batches(self._names, self._range.queue.broker_name, self._options.tags)
+        options = self._options
+        yield from records.batches(
+            self._names, self._range.queue.broker_name, options.tags, fails=options.fail_on_data_loss
+        )
         self._answers.clear()

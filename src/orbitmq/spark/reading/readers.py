@@ -39,7 +39,7 @@ from orbitmq.spark.reading.planning import (
     split,
 )
 from orbitmq.spark.reading.range_reader import RangeReader
-from orbitmq.spark.schema import COLUMN_NAMES, chosen_columns, spark_schema
+from orbitmq.spark.schema import COLUMN_NAMES, chosen_columns, default_columns, spark_schema
 from orbitmq.spark.versions import (
     ReadAllAvailable,
     ReadLimit,
@@ -61,7 +61,9 @@ def read_schema(options: ReadOptions) -> StructType:
     """Return the columns that a query gets when it does not choose its own."""
     if options.columns is not None:
         return spark_schema(options.columns)
-    return spark_schema([name for name in COLUMN_NAMES if options.include_body or name != "body"])
+    return default_columns(
+        COLUMN_NAMES, include_body=options.include_body, include_decode_error=options.include_decode_error
+    )
 
 
 @dataclass

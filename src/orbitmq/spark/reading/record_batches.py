@@ -9,11 +9,13 @@ Source: docs/formats/commit_log.md, orbitmq.wire.messages.record for one record.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from struct import Struct
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -33,12 +35,14 @@ from orbitmq.spark.gather import (
     to_arrow,
     to_text,
 )
+from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.record_columns import Properties, format_hosts, format_mixed_hosts, format_offset_ids
-from orbitmq.spark.schema import TIMESTAMP, arrow_schema
+from orbitmq.spark.schema import DECODE_ERROR, TIMESTAMP, arrow_schema
 from orbitmq.wire.messages.compression import decompress
 from orbitmq.wire.messages.record import (
     BODY_AT,
     BORN_HOST_AT,
+    CRC_MASK,
     HEAD_FIELDS,
     HOST_SIZE_V4,
     HOST_SIZE_V6,
@@ -51,6 +55,8 @@ from orbitmq.wire.messages.record import (
     TAIL_AT,
     TAIL_FIELDS,
 )
+
+log = logging.getLogger(__name__)
 
 DECOMPRESSED_SIZE_MAX = 64 * 1024 * 1024
 """Bytes of decompressed bodies in one batch: a few megabytes of answers may hold gigabytes."""
@@ -82,6 +88,7 @@ def decode_records(
     queue_offset_min: int = 0,
     queue_offset_end: int | None = None,
     tags: frozenset[str] | None = None,
+    fails: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Decode whole records, as pull answers hold them, into batches of the columns called `names`.
 
@@ -92,11 +99,14 @@ def decode_records(
         queue_offset_min: records before it are left out.
         queue_offset_end: records from here on are left out.
         tags: keep only messages with one of these tags: brokers filter by hash, which collides.
+        fails: raise DataLoss for a body that has changed since it was stored; otherwise the row has a `decodeError`.
 
     Raises:
-        CorruptRecord: the bytes are no whole records, or a compressed body does not decompress.
+        CorruptRecord: the bytes are not whole records.
+        DataLoss: a body's checksum is another one, where a column needs the body.
     """
-    yield from parse_records(raw).between(queue_offset_min, queue_offset_end).batches(names, broker_name, tags)
+    records = parse_records(raw).between(queue_offset_min, queue_offset_end)
+    yield from records.batches(names, broker_name, tags, fails=fails)
 
 
 def parse_records(raw: bytes | memoryview, found: Sequence[int] | Positions | None = None) -> Records:
@@ -145,8 +155,8 @@ def parse_records(raw: bytes | memoryview, found: Sequence[int] | Positions | No
 class Records:
     """Where records and their parts lie in `raw`, and their fixed fields; one entry per record everywhere.
 
-    `bodies`, `topics` and `properties` are pairs of rows: where each starts, where each ends. `decompressed` holds bodies
-    by the record's index.
+    `bodies`, `topics` and `properties` are pairs of rows: where each starts, where each ends. `decompressed` holds bodies,
+    `body_errors` why a body could not be decoded, both by the record's index.
     """
 
     raw: pa.Buffer
@@ -157,6 +167,7 @@ class Records:
     topics: Positions
     properties: Positions
     decompressed: Mapping[int, bytes] | None = None
+    body_errors: Mapping[int, str] | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -174,41 +185,92 @@ class Records:
         return self if wanted.all() else self._part(wanted)
 
     def batches(
-        self, names: Sequence[str], broker_name: str | None, tags: frozenset[str] | None
+        self, names: Sequence[str], broker_name: str | None, tags: frozenset[str] | None, *, fails: bool
     ) -> Iterator[pa.RecordBatch]:
         """Yield the columns called `names`; see `decode_records`."""
         schema = arrow_schema(names)
-        for part in self.bounded():
-            batch = pa.RecordBatch.from_arrays([part.column(name, broker_name) for name in names], schema=schema)
-            if tags is not None:
-                found = part.parsed_properties.find(PropertyName.TAGS)
-                batch = batch.filter(pc.is_in(found, value_set=pa.array(sorted(tags), pa.string())))
-            if batch.num_rows:
-                yield batch
+        wanted = self if tags is None else self.tagged(tags)
+        needs_bodies = not {"body", DECODE_ERROR.name}.isdisjoint(names)
+        for part in wanted.with_bodies(broker_name, fails=fails) if needs_bodies else (wanted,):
+            if len(part):
+                yield pa.RecordBatch.from_arrays([part.column(name, broker_name) for name in names], schema=schema)
+
+    def tagged(self, tags: frozenset[str]) -> Records:
+        """Return the records with one of the tags."""
+        found = self.parsed_properties.find(PropertyName.TAGS)
+        is_wanted = pc.is_in(found, value_set=pa.array(sorted(tags), pa.string()))
+        return self.where(is_wanted.to_numpy(zero_copy_only=False))
 
     @property
     def queue_offsets(self) -> Positions:
         """The queue offset of each record."""
         return self.head["queue_offset"].astype(np.int64)
 
-    def bounded(self) -> Iterator[Records]:
-        """Decompress what is compressed, in parts of about DECOMPRESSED_SIZE_MAX."""
-        compressed = np.flatnonzero(self.head["sys_flag"] & SysFlag.COMPRESSED)
-        if not len(compressed):
-            if len(self):
-                yield self
-            return
+    def with_bodies(self, broker_name: str | None, *, fails: bool) -> Iterator[Records]:
+        """Check and decompress the bodies; yield the records in parts of about DECOMPRESSED_SIZE_MAX.
+
+        A body that cannot be decoded stays as it was stored, with its reason in `body_errors`: consumers read it so, too.
+
+        Raises:
+            DataLoss: a body has changed since it was stored, and `fails` is true.
+        """
+        errors = self._changed_bodies(broker_name, fails=fails)
         # Bodies are decompressed here one by one, and before any column is built: a part ends at the body that makes it
         # too large, so that a batch never holds more than the limit and one body.
         first, size = 0, 0
         bodies: dict[int, bytes] = {}
-        for row in compressed.tolist():
+        for row in np.flatnonzero(self.head["sys_flag"] & SysFlag.COMPRESSED).tolist():
             if size > DECOMPRESSED_SIZE_MAX:
-                yield self._part(slice(first, row), bodies)
+                yield self._decoded(first, row, bodies, errors)
                 first, size, bodies = row, 0, {}
-            bodies[row - first] = body = self._decompress(row)
-            size += len(body)
-        yield self._part(slice(first, len(self)), bodies)
+            start, end = self.bodies[:, row]
+            try:
+                body = decompress(self.data[start:end].tobytes(), int(self.head["sys_flag"][row]))
+            except InvalidArgument as error:
+                errors.setdefault(row, str(error))
+            else:
+                bodies[row - first] = body
+                size += len(body)
+        if errors:
+            row, reason = min(errors.items())
+            where = self._place(row, broker_name)
+            log.warning(
+                "bodies that cannot be decoded stay as they were stored: %d, the first one %s: %s",
+                len(errors),
+                where,
+                reason,
+            )
+        yield self._decoded(first, len(self), bodies, errors)
+
+    def _decoded(self, first: int, end: int, bodies: Mapping[int, bytes], errors: Mapping[int, str]) -> Records:
+        """Return the records from `first` to `end` with their decoded bodies, by their index there, and errors."""
+        of_part = {row - first: reason for row, reason in errors.items() if first <= row < end}
+        return self._part(slice(first, end), bodies, of_part)
+
+    def _changed_bodies(self, broker_name: str | None, *, fails: bool) -> dict[int, str]:
+        """Return which bodies are not those that were stored, and why."""
+        view = memoryview(self.data)
+        starts, ends = self.bodies.tolist()
+        found = (
+            np.array([crc32(view[start:end]) for start, end in zip(starts, ends, strict=True)], np.uint32) & CRC_MASK
+        )
+        stored = self.head["body_crc"]
+        errors = {
+            row: f"the body has changed since it was stored: its checksum is {found[row]:#010x}, it was {int(stored[row]):#010x}"
+            for row in np.flatnonzero(found != stored).tolist()
+        }
+        if errors and fails:
+            row, reason = next(iter(errors.items()))
+            raise DataLoss(
+                f"{self._place(row, broker_name)}: {reason}. Set failOnDataLoss to false to read it as it is, with this reason in the "
+                f"column {DECODE_ERROR.name}."
+            )
+        return errors
+
+    def _place(self, row: int, broker_name: str | None) -> str:
+        topic, head = self.topic_names[row].as_py(), self.head[row]
+        queue = f"queue {head['queue_id']} of topic {topic}"
+        return f"offset {head['queue_offset']} of {queue if broker_name is None else f'{queue} on {broker_name}'}"
 
     def column(self, name: str, broker_name: str | None) -> pa.Array:
         """Return the column called `name`."""
@@ -269,6 +331,13 @@ class Records:
         return pc.replace_with_mask(bodies, pa.array(mask), pa.array(self.decompressed.values(), pa.binary()))
 
     @property
+    def decode_errors(self) -> pa.Array:
+        """Why each body could not be decoded, null where it could."""
+        if not self.body_errors:
+            return pa.nulls(len(self), pa.string())
+        return pa.array([self.body_errors.get(row) for row in range(len(self))], pa.string())
+
+    @property
     def message_ids(self) -> pa.Array:
         """The producers' unique keys; the offset message id of a record without one."""
         unique_keys = self.parsed_properties.find(PropertyName.UNIQ_KEY)
@@ -287,7 +356,12 @@ class Records:
         has: Flags = (self.head["sys_flag"] & bit) != 0
         return has
 
-    def _part(self, rows: slice | Flags, decompressed: Mapping[int, bytes] | None = None) -> Records:
+    def _part(
+        self,
+        rows: slice | Flags,
+        decompressed: Mapping[int, bytes] | None = None,
+        body_errors: Mapping[int, str] | None = None,
+    ) -> Records:
         return Records(
             raw=self.raw,
             data=self.data,
@@ -297,14 +371,8 @@ class Records:
             topics=self.topics[:, rows],
             properties=self.properties[:, rows],
             decompressed=decompressed,
+            body_errors=body_errors,
         )
-
-    def _decompress(self, row: int) -> bytes:
-        start, end = self.bodies[:, row]
-        try:
-            return decompress(self.data[start:end].tobytes(), int(self.head["sys_flag"][row]))
-        except InvalidArgument as error:
-            raise CorruptRecord(int(self.head["physical_offset"][row]), str(error)) from error
 
 
 _COLUMNS: Mapping[str, Callable[[Records], pa.Array]] = {
@@ -322,6 +390,7 @@ _COLUMNS: Mapping[str, Callable[[Records], pa.Array]] = {
     "reconsumeTimes": lambda records: to_arrow(records.head["reconsume_times"].astype(np.int32), pa.int32()),
     "bornHost": lambda records: records.born_hosts,
     "storeHost": lambda records: records.store_hosts,
+    DECODE_ERROR.name: lambda records: records.decode_errors,
     "physicalOffset": lambda records: to_arrow(records.head["physical_offset"].astype(np.int64), pa.int64()),
 }
 """How each column but brokerName comes out of the records."""

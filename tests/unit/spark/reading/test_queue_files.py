@@ -15,7 +15,7 @@ COUNT = 2500
 def read(files, begin, end):
     found = []
     for records in files.records(begin, end):
-        for batch in records.batches(("queueOffset", "body"), "b", None):
+        for batch in records.batches(("queueOffset", "body"), "b", None, fails=True):
             found += [(row["queueOffset"], row["body"].decode().rstrip(".")) for row in batch.to_pylist()]
     return found
 

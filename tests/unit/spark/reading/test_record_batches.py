@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import zlib
 from contextlib import suppress
@@ -16,13 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orbitmq.errors import CorruptRecord, InvalidArgument
-from orbitmq.model.message import Host, SysFlag
+from orbitmq.model.message import BODY_SIZE_MAX, Host, SysFlag
 from orbitmq.spark.reading import record_batches as record_columns
+from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.record_batches import decode_records, parse_records
 from orbitmq.spark.schema import COLUMN_NAMES, arrow_schema
 from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.messages.properties import parse_properties
-from orbitmq.wire.messages.record import format_record, iter_records
+from orbitmq.wire.messages.record import BODY_AT, format_record, iter_records
 from orbitmq.wire.messages.stored_messages import to_stored_message
 
 COMPRESSED_ZLIB = 0x301
@@ -149,6 +151,7 @@ def test_what_costs_a_worker_150_ms_is_not_imported():
     raw = b"".join(record(born_host=Host("10.0.0.1", port)) for port in (1, 2))
     program = f"""
 import sys
+from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.record_batches import decode_records
 from orbitmq.spark.schema import COLUMN_NAMES
 (batch,) = decode_records({raw!r}, COLUMN_NAMES, broker_name="b")
@@ -243,12 +246,68 @@ def test_a_length_that_leads_out_of_its_record_is_refused_by_what_it_belongs_to(
         list(decode_records(bytes(raw), COLUMN_NAMES))
 
 
-def test_a_compressed_body_that_is_damaged_is_refused_by_its_place():
-    raw = bytearray(record(zlib.compress(b"hello"), sys_flag=COMPRESSED_ZLIB, physical_offset=777))
-    raw[88] ^= 0xFF
+BODY_AND_ERROR = ["queueOffset", "body", "decodeError"]
 
-    with pytest.raises(CorruptRecord, match="777"):
-        list(decode_records(bytes(raw), ["body"]))
+
+def bomb() -> bytes:
+    return zlib.compress(bytes(BODY_SIZE_MAX + 65 * 1024))
+
+
+@pytest.mark.parametrize(
+    ("stored", "reason"),
+    [(b"not zlib", "ZLIB data"), (zlib.compress(b"cut short")[:-3], "cut short"), (bomb(), "at most .* decompressed")],
+    ids=["garbage", "cut", "bomb"],
+)
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_body_that_cannot_be_decompressed_stays_as_it_was_stored_and_says_why(stored, reason, fails):
+    sent = [(zlib.compress(b"one"), COMPRESSED_ZLIB), (stored, COMPRESSED_ZLIB), (b"three", 0)]
+    raw = b"".join(record(body, sys_flag=flag, queue_offset=n) for n, (body, flag) in enumerate(sent))
+
+    rows = rows_of(list(decode_records(raw, BODY_AND_ERROR, fails=fails)))
+
+    assert [row["body"] for row in rows] == [b"one", stored, b"three"]
+    assert [row["decodeError"] is None for row in rows] == [True, False, True]
+    assert re.search(reason, rows[1]["decodeError"])
+
+
+def test_errors_keep_to_their_rows_where_bodies_come_in_several_batches(monkeypatch):
+    monkeypatch.setattr(record_columns, "DECOMPRESSED_SIZE_MAX", 1000)
+    stored = [zlib.compress(bytes([65 + n]) * 600) if n % 5 else b"?" * n for n in range(20)]
+    raw = b"".join(record(body, sys_flag=COMPRESSED_ZLIB, queue_offset=n) for n, body in enumerate(stored))
+
+    batches = list(decode_records(raw, BODY_AND_ERROR))
+
+    assert len(batches) > 2
+    assert [row["queueOffset"] for row in rows_of(batches) if row["decodeError"]] == [0, 5, 10, 15]
+    assert [row["body"] for row in rows_of(batches) if row["decodeError"]] == [b"?" * n for n in (0, 5, 10, 15)]
+
+
+def with_changed_body(**fields: Any) -> bytes:
+    raw = bytearray(record(b"hello", queue_id=3, queue_offset=77, **fields))
+    raw[BODY_AT] ^= 1
+    return bytes(raw)
+
+
+def test_a_body_that_has_changed_since_it_was_stored_fails_with_its_place():
+    with pytest.raises(DataLoss, match=r"offset 77 of queue 3 of topic orders on b: .*checksum .*failOnDataLoss"):
+        list(decode_records(record() + with_changed_body(), ["body"], broker_name="b", fails=True))
+
+
+def test_a_body_that_has_changed_since_it_was_stored_says_so_in_its_row(caplog):
+    (one, two) = rows_of(list(decode_records(record() + with_changed_body(), BODY_AND_ERROR, broker_name="b")))
+
+    assert (one["body"], one["decodeError"]) == (b"hello", None)
+    assert two["body"] == b"iello"
+    assert "checksum" in two["decodeError"]
+    assert "offset 77 of queue 3 of topic orders on b" in caplog.text
+
+
+def test_a_body_is_not_touched_where_no_column_and_no_tag_needs_it():
+    damaged = with_changed_body() + record(b"not zlib", b"TAGS\x01old\x02", sys_flag=COMPRESSED_ZLIB, queue_offset=78)
+
+    rows = rows_of(list(decode_records(damaged, ["queueOffset", "tags"], fails=True)))
+    assert [row["queueOffset"] for row in rows] == [77, 78]
+    assert rows_of(list(decode_records(with_changed_body(), ["body"], tags=frozenset({"old"}), fails=True))) == []
 
 
 @pytest.mark.parametrize("far", [2**63 - 1, -(2**63), 253_402_300_800_000, -62_135_596_800_001], ids=str)
