@@ -104,6 +104,10 @@ class OlderStreamReader(StreamReader):
         begins = {**end.begins, **self._polled.earliest(recreated | fresh)}
         return StreamPosition({**begin.offsets, **ends}, begins, {**begin.origins, **end.origins}, end.reached_at_ms)
 
+    @property
+    def _must_know(self) -> bool:
+        return True  # Spark does not say whether the run is to end
+
     def _check_missing(self, begin: StreamPosition, missing: Set[MessageQueue]) -> None:
         """Look after queues that were read before and that the end does not name: they stay where they are."""
         absent = self._wait_for_brokers(missing)

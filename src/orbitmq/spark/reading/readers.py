@@ -26,7 +26,7 @@ from orbitmq.spark.options import ReadOptions, is_tag
 from orbitmq.spark.reading.checkpoint import Origin, Origins, StreamPosition, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.local_reader import LocalReader
-from orbitmq.spark.reading.metadata_client import MetadataClient, QueueAddresses
+from orbitmq.spark.reading.metadata_client import MetadataClient, QueueAddresses, QueuesNotTold
 from orbitmq.spark.reading.offset_poller import OffsetPoller, patiently
 from orbitmq.spark.reading.planning import (
     Range,
@@ -228,8 +228,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         gone = sorted(found.queue for found in ranges if found.queue not in queues)
         if gone and self._options.fail_on_data_loss:
             raise DataLoss(
-                f"the micro-batch reads queues that no broker holds now: {gone}. Start their broker, or set failOnDataLoss to "
-                "false to go on without them."
+                f"the micro-batch reads queues that no broker holds now: {gone}. Start their broker, or give the topic its "
+                "read queues back, or set failOnDataLoss to false to go on without them."
             )
         if gone:
             log.warning("no broker holds queues of this micro-batch now, their messages are passed over: %s", gone)
@@ -259,7 +259,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         if self._unchecked is None:
             self._unchecked = set(position.offsets)
             self._check_absent(position)
-        self._unchecked -= self._check_queues(position, self._unchecked - self._polled.queues.keys())
+        self._unchecked |= self._polled.take_removed() & position.offsets.keys()
+        self._unchecked -= self._check_queues(position, self._unchecked - self._polled.readable.keys())
         latest = self._polled.latest
         moved = {queue for queue, end in latest.items() if end != position.offsets.get(queue)}
         origins = self._look_for_origins(position, moved)
@@ -327,24 +328,35 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         """Look after queues that were read before and that no route names any more: the topic may have fewer now.
 
         Returns:
-            Those whose broker has told.
+            Those that need no further look.
 
         Raises:
-            DataLoss: they hold messages that were not read.
+            DataLoss: they hold messages that were not read, or may hold some in a run that is to read everything.
         """
-        ends = self._polled.ends_too(queues) if queues else {}
-        left = {queue: end - position.offsets[queue] for queue, end in ends.items() if end > position.offsets[queue]}
-        if not left:
-            return ends.keys()
-        what = (
-            f"{sum(left.values())} messages are left in queues that their topic's route names no more: {sorted(left)}"
-        )
+        try:
+            ends = self._polled.ends_too(queues, waits=self._must_know) if queues else {}
+        except QueuesNotTold as error:
+            what = f"queues that their topic's route names no more may hold messages that were not read: {error}"
+            told: Set[MessageQueue] = queues
+        else:
+            left = {queue: end - position.offsets[queue] for queue, end in ends.items()}
+            left = {queue: count for queue, count in left.items() if count > 0}
+            if not left:
+                return ends.keys()
+            count = sum(left.values())
+            what = f"{count} messages are left in queues that their topic's route names no more: {sorted(left)}"
+            told = ends.keys()
         if self._options.fail_on_data_loss:
             raise DataLoss(
                 f"{what}. Give the topic its read queues back until they are read, or set failOnDataLoss to false to leave them."
             )
         log.warning("%s; going on without them", what)
-        return ends.keys()
+        return told
+
+    @property
+    def _must_know(self) -> bool:
+        """True where the run ends with what is there: it does not end before brokers have told how much that is."""
+        return self._polled.is_fixed
 
     def _recreated(self, position: StreamPosition, origins: Origins) -> set[MessageQueue]:
         """Return the queues that are others than those of the same name that were read before."""
