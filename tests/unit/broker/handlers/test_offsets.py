@@ -113,7 +113,7 @@ async def test_queues_that_are_not_there_are_refused(harness: Harness) -> None:
 
 async def test_a_queue_that_its_topic_had_before_tells_what_it_holds(harness: Harness) -> None:
     await harness.send(queue_id=3)
-    fewer = {"read_queue_nums": 2, "write_queue_nums": 2, "perm": 6, "topic_filter_type": "SINGLE_TAG"}
+    fewer: dict[str, Any] = {"read_queue_nums": 2, "write_queue_nums": 2, "perm": 6, "topic_filter_type": "SINGLE_TAG"}
     assert await harness.code(CreateTopic(topic="t", default_topic="x", **fewer)) == 0
 
     assert (await harness.answer(GetMaxOffset(topic="t", queue_id=3), OffsetResponse)).offset == 1
