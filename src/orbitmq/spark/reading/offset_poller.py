@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from orbitmq.errors import ClientError, ConnectionFailed, NoNameServer, RemoteRefused, RequestTimeout
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.offsets import Bound, Offsets
+from orbitmq.spark.offsets import Bound, Offsets, queue_names
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import Origin
 from orbitmq.spark.reading.fan_out import Rounds
@@ -159,7 +159,7 @@ class OffsetPoller:
             self.refix(absent)
             absent = self.absent(absent)
         if absent:
-            self._log("no broker holds queues that were read before, they wait", sorted(absent))
+            self._log("no broker holds queues that were read before, they wait", queue_names(absent))
         return absent
 
     def resolve(self, bound: Bound, option: str) -> Offsets:
@@ -265,7 +265,7 @@ class OffsetPoller:
             try:
                 missing -= self.find_queues().keys()
                 if missing:
-                    self._log("no broker holds queues of a batch that was planned", sorted(missing))
+                    self._log("no broker holds queues of a batch that was planned", queue_names(missing))
             except ClientError as error:
                 if is_last:
                     raise

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.offsets import Offsets
+from orbitmq.spark.offsets import Offsets, queue_names
 from orbitmq.spark.reading.checkpoint import Origins, StreamPosition
 
 TASK_COUNT = 64
@@ -134,7 +134,7 @@ def ranges_between(start: StreamPosition, end: StreamPosition) -> list[Range]:
     begins = {**start.offsets, **end.begins}
     unknown = sorted(queue for queue in end.offsets if queue not in begins)
     if unknown:
-        raise InvalidArgument("checkpointed position", unknown, "a start for every queue")
+        raise InvalidArgument("checkpointed position", queue_names(unknown), "a start for every queue")
     ranges = (Range(queue, begins[queue], offset) for queue, offset in sorted(end.offsets.items()))
     return [found for found in ranges if found.count]
 

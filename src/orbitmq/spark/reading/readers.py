@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from orbitmq.clock import now_ms
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.error_messages import in_sentences
-from orbitmq.spark.offsets import Offsets, format_offsets
+from orbitmq.spark.offsets import Offsets, format_offsets, queue_names
 from orbitmq.spark.options import ReadOptions, is_tag
 from orbitmq.spark.reading.checkpoint import Origin, Origins, StreamPosition, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
@@ -225,7 +225,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         ranges = ranges_between(parse_position(start), position)
         # A replay after a restart: the latest offset is not known yet.
         queues = self._polled.wait_for_queues(found.queue for found in ranges)
-        gone = sorted(found.queue for found in ranges if found.queue not in queues)
+        gone = queue_names(found.queue for found in ranges if found.queue not in queues)
         if gone and self._options.fail_on_data_loss:
             raise DataLoss(
                 f"the micro-batch reads queues that no broker holds now: {gone}. Start their broker, or give the topic its "
@@ -316,7 +316,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         absent = self._polled.wait_for_absent(position.offsets)
         if not absent or not self._polled.is_fixed:
             return
-        what = f"no broker holds queues now that were read before: {sorted(absent)}"
+        what = f"no broker holds queues now that were read before: {queue_names(absent)}"
         if self._options.fail_on_data_loss:
             raise DataLoss(
                 f"{what}. Start their broker, or, if it or their topic has gone for good, set failOnDataLoss to false to go on "
@@ -344,7 +344,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             if not left:
                 return ends.keys()
             count = sum(left.values())
-            what = f"{count} messages are left in queues that their topic's route names no more: {sorted(left)}"
+            what = f"{count} messages are left in queues that their topic's route names no more: {queue_names(left)}"
             told = ends.keys()
         if self._options.fail_on_data_loss:
             raise DataLoss(
@@ -365,10 +365,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             return recreated
         if self._options.fail_on_data_loss:
             raise DataLoss(
-                f"queues were recreated, with messages that were stored after those that were read: {sorted(recreated)}. Was the topic "
+                f"queues were recreated, with messages that were stored after those that were read: {queue_names(recreated)}. Was the topic "
                 "deleted and created again? Set failOnDataLoss to false to read them from their beginning."
             )
-        log.warning("queues were recreated, they are read from their beginning: %s", sorted(recreated))
+        log.warning("queues were recreated, they are read from their beginning: %s", queue_names(recreated))
         return recreated
 
     def _wait_for_ends(self, position: StreamPosition, queues: set[MessageQueue]) -> None:
@@ -382,17 +382,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             now = time.monotonic()
             if not self._behind_since:
                 self._behind_since = now
-                log.warning("queues end before what was read already, waiting for them: %s", sorted(behind))
+                log.warning("queues end before what was read already, waiting for them: %s", queue_names(behind))
             elif now - self._behind_since >= timeout_s:
                 if self._options.fail_on_data_loss:
                     raise DataLoss(
-                        f"queues have ended before what was read already for {timeout_s:g} s: {sorted(behind)}. Did a broker "
+                        f"queues have ended before what was read already for {timeout_s:g} s: {queue_names(behind)}. Did a broker "
                         "lose its last messages, or was the topic deleted and created again? Set failOnDataLoss to false to go on "
                         "where they end by then: messages below what was read are passed over."
                     )
                 if not self._has_passed_over:
                     self._has_passed_over = True
-                    log.warning("messages are passed over until queues reach what was read: %s", sorted(behind))
+                    log.warning("messages are passed over until queues reach what was read: %s", queue_names(behind))
                 return
             if not self._polled.is_fixed:
                 return
