@@ -6,6 +6,9 @@ import pytest
 from pyspark.errors import PySparkException
 
 from orbitmq import Message
+from orbitmq.admin.client import AdminClient
+from orbitmq.model.topic import TopicConfig
+from orbitmq.net.loop import run
 
 pytestmark = pytest.mark.spark
 
@@ -60,3 +63,27 @@ def test_traces_can_be_had(spark, read):
         spark.conf.unset("spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled")
 
     assert "Traceback" in told(error)
+
+
+def test_a_run_does_not_end_without_the_messages_of_queues_that_the_topic_lost(
+    spark, rocketmq_session, topic, send, stream
+):
+    def resize(count: int) -> None:
+        async def ask() -> None:
+            config = TopicConfig(topic=topic, read_queue_count=count, write_queue_count=count)
+            async with AdminClient(rocketmq_session.name_servers) as admin:
+                await admin.create_topic(config, broker="broker-a")
+
+        run(ask())
+
+    resize(4)
+    send(Message(topic, b"first") for _ in range(40))
+    stream()
+    send(Message(topic, b"second") for _ in range(40))
+    resize(2)
+    with pytest.raises(
+        PySparkException, match=r"20 messages are left in queues that their topic's route names no more"
+    ):
+        stream()
+    resize(4)
+    assert sum(stream()) == 40

@@ -103,7 +103,9 @@ def check_queues(named: Offsets, found: Iterable[MessageQueue], option: str) -> 
     """Raise InvalidArgument unless a value was named for each queue that was found, and for no other."""
     missing, unknown = sorted(set(found) - named.keys()), sorted(named.keys() - set(found))
     if missing or unknown:
-        reason = f"missing {_names(missing)}" if missing else f"not among the topic's queues: {_names(unknown)}"
+        reason = (
+            f"missing {queue_names(missing)}" if missing else f"not among the topic's queues: {queue_names(unknown)}"
+        )
         raise InvalidArgument(option, format_offsets(named), f"a value for each queue that exists ({reason})")
 
 
@@ -129,5 +131,6 @@ def json_items(what: str, document: Any) -> Iterable[tuple[str, Any]]:
     return document.items()
 
 
-def _names(queues: Iterable[MessageQueue]) -> str:
-    return ", ".join(f"{topic}/{broker_name}/{queue_id}" for topic, broker_name, queue_id in queues)
+def queue_names(queues: Iterable[MessageQueue]) -> str:
+    """Return queues as logs and errors name them: topic/broker/id, sorted."""
+    return ", ".join(f"{topic}/{broker_name}/{queue_id}" for topic, broker_name, queue_id in sorted(queues))

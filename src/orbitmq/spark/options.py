@@ -106,6 +106,7 @@ WRITE_OPTIONS = (
     "markerTopic",
     "markerBroker",
     "commitTimeoutMs",
+    "failOnDataLoss",
 )
 
 
@@ -169,8 +170,8 @@ class WriteOptions:
     """The options of a write.
 
     `topic` is for rows that name none; `row_ids` adds the property that makes repeats recognisable; rows with a
-    higher `delayLevel` than `delay_level_max` are refused. `run_id`, `marker_topic`, `marker_broker` and
-    `commit_timeout_ms` are for `exactly_once`; `run_id` names a batch over all runs of its program. A marker topic that
+    higher `delayLevel` than `delay_level_max` are refused. `run_id`, `marker_topic`, `marker_broker`, `commit_timeout_ms`
+    and `fail_on_data_loss` are for `exactly_once`; `run_id` names a batch over all runs of its program. A marker topic that
     is missing is created on `marker_broker`, if that is named.
     """
 
@@ -189,6 +190,7 @@ class WriteOptions:
     marker_topic: str = DEFAULT_MARKER_TOPIC
     marker_broker: str | None = None
     commit_timeout_ms: int = 600_000
+    fail_on_data_loss: bool = True
 
 
 def parse_read_options(options: Mapping[str, str], *, streaming: bool | None, query_id: str = "") -> ReadOptions:
@@ -279,6 +281,7 @@ def parse_write_options(options: Mapping[str, str], *, streaming: bool | None = 
         marker_topic=_checked_topic("markerTopic", given.get("markerTopic") or DEFAULT_MARKER_TOPIC),
         marker_broker=given.get("markerBroker"),
         commit_timeout_ms=given.number("commitTimeoutMs", WriteOptions.commit_timeout_ms, 1, INT32_MAX),
+        fail_on_data_loss=given.boolean("failOnDataLoss", True),
     )
 
 

@@ -27,6 +27,7 @@ from orbitmq.errors import ConfigError
 from orbitmq.net.loop import run
 from orbitmq.spark.error_messages import in_sentences
 from orbitmq.spark.exactly_once import delivery
+from orbitmq.spark.exactly_once.commit_markers import RUN_PREFIX
 from orbitmq.spark.exactly_once.prepared import Prepared
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.versions import WRITES_STREAMS_BY_ARROW, DataSourceStreamArrowWriter
@@ -38,8 +39,6 @@ log = logging.getLogger(__name__)
 
 _BATCH_ID = "streaming.sql.batchId"
 _QUERY_ID = "sql.streaming.queryId"
-_RUN_PREFIX = "run-"
-"""Before the ids of batches, which share marker topics with streams."""
 
 
 @dataclass
@@ -61,7 +60,7 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
             raise ConfigError("mode", "overwrite", "append: what a topic holds is not replaced")
         check_columns(schema, options)
         self._options = options
-        self._id = uuid4().hex if options.run_id is None else f"{_RUN_PREFIX}{options.run_id}"
+        self._id = uuid4().hex if options.run_id is None else f"{RUN_PREFIX}{options.run_id}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send one task's rows; returns when every one of them is acknowledged."""

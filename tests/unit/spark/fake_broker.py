@@ -85,6 +85,8 @@ class FakeBroker:
         self.is_registered = True
         """Whether it knows a broker, as a NameServer that was started a moment ago does not."""
         self.read_queue_count = 1_000
+        self.knows_removed = True
+        """Whether it says where queues end that its topics had before, as Java's does."""
         self.settings = ""
         """What the broker says of its settings, a line each."""
         self.committed: dict[tuple[str, str, int], int] = {}
@@ -200,6 +202,8 @@ def get_max(fake: FakeBroker, call: Call[GetMaxOffset]) -> Reply | Later:
     fake.note(call)
     if fake.is_silent:
         return LATER
+    if not fake.knows_removed and call.header.queue_id >= fake.read_queue_count:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, f"queueId[{call.header.queue_id}] is illegal")
     return Reply(header=OffsetResponse(offset=queue_of(fake, call.header).end))
 
 
@@ -211,7 +215,7 @@ def get_stats(fake: FakeBroker, call: Call[GetTopicStats]) -> Reply | Later:
     stats = {
         MessageQueue(topic, "fake", queue_id): QueueStats(queue.first, queue.end, 0)
         for (topic, queue_id), queue in fake.queues.items()
-        if topic == call.header.topic
+        if topic == call.header.topic and queue_id < fake.read_queue_count
     }
     return Reply(body=encode_topic_stats(stats))
 

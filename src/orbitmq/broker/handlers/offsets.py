@@ -99,11 +99,17 @@ def update_consumer_offset(tables: OffsetTables, call: Call[UpdateConsumerOffset
     return Reply()
 
 
+def _check_held(tables: OffsetTables, topic: str, queue_id: int) -> None:
+    """Refuse a queue that the topic does not have and that holds no message: one that it had before tells what it holds."""
+    if tables.topics.get(topic) is None or not tables.store.max_offset(topic, queue_id):
+        tables.topics.check_queue(topic, queue_id)
+
+
 @handlers.on(GetMaxOffset)
 @on_logical_queues(ForwardedGetMaxOffset, logical_offsets.max_offset)
 def get_max_offset(tables: OffsetTables, call: Call[GetMaxOffset]) -> Reply:
     """Answer with the offset that the next message will get."""
-    tables.topics.check_queue(call.header.topic, call.header.queue_id)
+    _check_held(tables, call.header.topic, call.header.queue_id)
     return Reply(header=OffsetResponse(offset=tables.store.max_offset(call.header.topic, call.header.queue_id)))
 
 
@@ -111,7 +117,7 @@ def get_max_offset(tables: OffsetTables, call: Call[GetMaxOffset]) -> Reply:
 @on_logical_queues(ForwardedGetMinOffset, logical_offsets.min_offset)
 def get_min_offset(tables: OffsetTables, call: Call[GetMinOffset]) -> Reply:
     """Answer with the offset of the first message that is still there."""
-    tables.topics.check_queue(call.header.topic, call.header.queue_id)
+    _check_held(tables, call.header.topic, call.header.queue_id)
     return Reply(header=OffsetResponse(offset=tables.store.min_offset(call.header.topic, call.header.queue_id)))
 
 
@@ -119,7 +125,7 @@ def get_min_offset(tables: OffsetTables, call: Call[GetMinOffset]) -> Reply:
 @on_logical_queues(ForwardedGetEarliestStoreTime, logical_offsets.earliest_store_time)
 def get_earliest_store_time(tables: OffsetTables, call: Call[GetEarliestStoreTime]) -> Reply:
     """Answer with the time at which the first message that is still there was stored."""
-    tables.topics.check_queue(call.header.topic, call.header.queue_id)
+    _check_held(tables, call.header.topic, call.header.queue_id)
     stored_at_ms = tables.store.earliest_stored_at_ms(call.header.topic, call.header.queue_id)
     return Reply(header=EarliestStoreTimeResponse(timestamp_ms=stored_at_ms))
 

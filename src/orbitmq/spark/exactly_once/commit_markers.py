@@ -103,6 +103,17 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= _NUMBER_LENGTH_MAX
 
 
+RUN_PREFIX = "run-"
+"""Before the ids of batches, which share marker topics with streams."""
+
+
+def batch_name(query: str, batch: int) -> str:
+    """Return what a micro-batch, or the batch of a run, is called in logs and errors."""
+    return (
+        f"run {query.removeprefix(RUN_PREFIX)}" if query.startswith(RUN_PREFIX) else f"batch {batch} of query {query}"
+    )
+
+
 VERSION = 1
 _MARKER, _ABORT = "marker", "abort"
 
@@ -133,6 +144,11 @@ class Marker:
     batch: int
     attempts: Mapping[str, Unverified]
     filled: Mapping[MessageQueue, Filled]
+
+    @property
+    def row_count(self) -> int:
+        """Rows that the batch adds to all queues."""
+        return sum(part.count for part in self.filled.values())
 
     def takes(self, attempt_id: AttemptId) -> bool:
         """Say whether a half message of this batch is to be committed."""

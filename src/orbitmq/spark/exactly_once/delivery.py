@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.errors import ClientError, SendFailed
-from orbitmq.spark.exactly_once.commit_markers import Abort, Marker
+from orbitmq.spark.exactly_once.commit_markers import RUN_PREFIX, Abort, Marker, batch_name
 from orbitmq.spark.exactly_once.end_transactions import TransactionEnder
 from orbitmq.spark.exactly_once.half_sender import HalfSender
 from orbitmq.spark.exactly_once.marker_topic import MarkerTopic
@@ -40,6 +40,7 @@ def prepare(batches: Iterator[pa.RecordBatch], options: WriteOptions, query: str
     prepared = Prepared(query, batch, uuid4().hex[:16], found.begin)
     if found.marker.marker is not None:
         prepared.is_decided = True
+        prepared.unsent_count = sum(rows.num_rows for rows in batches)
         return prepared
     sender = HalfSender(options, prepared)
     try:
@@ -54,7 +55,7 @@ def commit(messages: Sequence[Prepared], options: WriteOptions) -> None:
     """Decide a micro-batch, if it is undecided, and return when all of its rows are in their queues.
 
     Raises:
-        SendFailed: the batch was aborted, or not all of its rows have come in time.
+        SendFailed: the batch was aborted, or not all of its rows have come in time, or it was written before with other rows.
         ClientError, ConfigError: the marker was not written, or that is unknown.
     """
     if not messages:
@@ -74,14 +75,53 @@ def commit(messages: Sequence[Prepared], options: WriteOptions) -> None:
         return  # there are no rows
     marker = found.marker.marker
     if marker is None:
-        raise SendFailed(f"batch {batch} of query {query} was aborted while it ran; it has to run again", [])
+        raise SendFailed(f"{batch_name(query, batch)} was aborted while it ran; it has to run again", [])
     winners = [part for part in messages if part.attempt in marker.attempts]
     losers = [part for part in messages if part.attempt not in marker.attempts and part.count]
     if losers:
-        log.warning("batch %d of query %s was decided by another driver: %d tasks lose", batch, query, len(losers))
+        log.warning("%s was decided by another driver: %d tasks lose", batch_name(query, batch), len(losers))
         ends.tell(losers, Decision.ROLLBACK)
     if ends.tell(winners, Decision.COMMIT) or marker.id != mine:
         settle(options, marker_topic, marker)
+    if marker.id != mine:
+        _check_rows(messages, options, marker, found.last)
+
+
+def _check_rows(messages: Sequence[Prepared], options: WriteOptions, marker: Marker, last: int) -> None:
+    """Compare a batch with what was written of it before, by another driver or by this one.
+
+    A batch that comes again after a failure has the same rows. Others have come since where a checkpoint was restored from an older
+    copy, or a run's id was given to other rows: as none of them is sent, they would be lost.
+
+    Args:
+        last: the last batch of its query that was decided.
+
+    Raises:
+        SendFailed: it has more rows or fewer.
+    """
+    name, count = batch_name(marker.query, marker.batch), sum(part.count + part.unsent_count for part in messages)
+    is_run = marker.query.startswith(RUN_PREFIX)
+    if count != marker.row_count:
+        advice = (
+            "Was its id given to other rows? Give them a runId of their own"
+            if is_run
+            else "Was its checkpoint restored from an older copy, or does the query give other rows when it is repeated? Start it "
+            "with a new checkpointLocation, from where the rows end that were written"
+        )
+        told = (
+            f"{name} was written before, with {marker.row_count} rows, and has {count} rows now: none of them is sent. {advice}, "
+            "or set failOnDataLoss to false to go on without them"
+        )
+        if options.fail_on_data_loss:
+            raise SendFailed(told, [])
+        log.warning("%s", told)
+    elif last > marker.batch:
+        log.warning(
+            "%s was written before, and batch %d, too: was its checkpoint restored from an older copy? The batch has as many rows as "
+            "then; whether they are the same is not known, and none of them is sent",
+            name,
+            last,
+        )
 
 
 def abort(messages: Sequence[Prepared], options: WriteOptions) -> None:
@@ -97,4 +137,4 @@ def abort(messages: Sequence[Prepared], options: WriteOptions) -> None:
         if marker.marker is None:
             TransactionEnder(options).tell([part for part in sent if part.attempt in marker.aborted], Decision.ROLLBACK)
     except ClientError as error:
-        log.warning("the half messages of batch %d of query %s stay open for now: %s", batch, query, error)
+        log.warning("the half messages of %s stay open for now: %s", batch_name(query, batch), error)

@@ -67,7 +67,7 @@ class TransactionEnder:
                 try:
                     open_count += self._tell(place, halves, part.born_at_ms, decision)
                 except ClientError as error:
-                    log.warning("%s half messages of %s: %s", len(halves) // 2, place, error)
+                    log.warning("%s half messages of %s: %s", len(halves) // 2, "/".join(place), error)
                     open_count += len(halves) // 2
         return open_count
 

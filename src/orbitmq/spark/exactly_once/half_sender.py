@@ -30,6 +30,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import (
     ClientError,
     ConnectionFailed,
+    InvalidArgument,
     RemoteRefused,
     RequestTimeout,
     RouteNotFound,
@@ -43,7 +44,7 @@ from orbitmq.spark.exactly_once.prepared import Prepared, PreparedTopic
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.spark.security import read_security
-from orbitmq.spark.writing.messages import MessageBuilder, RowMessage
+from orbitmq.spark.writing.messages import MessageBuilder, RowMessage, of_row
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import GetMaxOffset, OffsetResponse
@@ -161,7 +162,10 @@ class HalfSender:
         self._sent_count = serial + 1
         self._born_at_ms = self._born_at_ms or born_at_ms
         cast(dict[str, str], message.properties)[PROPERTY] = self._attempt_id  # made for this row by MessageBuilder
-        encoded = encode_message(message, message_id, COMPRESS_OVER, half_of=self._options.group)
+        try:
+            encoded = encode_message(message, message_id, COMPRESS_OVER, half_of=self._options.group)
+        except InvalidArgument as error:
+            raise of_row(error, message.row_id) from None
         header = send_header(encoded, self._options.group, queue, born_at_ms, DEFAULT_QUEUE_COUNT)
         opaque = channel.connection.send(header, encoded.body)
         channel.waiting.append(_Waiting(opaque, serial, message, encoded, queue))

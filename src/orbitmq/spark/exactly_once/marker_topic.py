@@ -12,7 +12,7 @@ from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
-from orbitmq.spark.exactly_once.commit_markers import CommitMarker, Entry, format_entry, parse_entry
+from orbitmq.spark.exactly_once.commit_markers import CommitMarker, Entry, Marker, format_entry, parse_entry
 from orbitmq.spark.offsets import Earliest
 from orbitmq.spark.options import ReadOptions, WriteOptions
 from orbitmq.spark.reading.metadata_client import MetadataClient
@@ -31,11 +31,13 @@ class MarkerRecord(NamedTuple):
 class BatchMarkers(NamedTuple):
     """What the marker topic says of one micro-batch.
 
-    Nothing about the batch stands before `begin`: the next read may begin there.
+    Nothing about the batch stands before `begin`: the next read may begin there. `last` is the last batch of its query that has a
+    marker there.
     """
 
     marker: CommitMarker
     begin: int
+    last: int = -1
 
 
 class MarkerTopic:
@@ -58,13 +60,15 @@ class MarkerTopic:
             ConfigError: the topic is none for markers.
             ClientError: it cannot be read now.
         """
-        marker, first, end = CommitMarker(), None, begin
+        marker, first, end, last = CommitMarker(), None, begin, -1
         for line in self.read(begin):
             end = line.offset + 1
+            if isinstance(line.entry, Marker) and line.entry.query == query:
+                last = max(last, line.entry.batch)
             if (line.entry.query, line.entry.batch) == (query, batch):
                 marker.apply(line.entry)
                 first = line.offset if first is None else first
-        return BatchMarkers(marker, end if first is None else first)
+        return BatchMarkers(marker, end if first is None else first, last)
 
     def read(self, begin: int = 0) -> Iterator[MarkerRecord]:
         """Yield every record from an offset on, in order.

@@ -28,6 +28,7 @@ class Prepared(WriterCommitMessage):  # type: ignore[misc]
         attempt: names this run of the task.
         searched: nothing about the batch stands before this offset of the marker topic.
         is_decided: a marker was there already, and nothing was sent.
+        unsent_count: rows of a task that has sent nothing for that reason.
         unverified: serials of half messages that were sent again, because it was unknown whether they had arrived.
         filled: what the rows add to which queues.
         halves: queue offset and physical offset of each half message, one after the other.
@@ -43,6 +44,7 @@ class Prepared(WriterCommitMessage):  # type: ignore[misc]
     filled: dict[MessageQueue, Filled] = field(default_factory=dict)
     halves: dict[PreparedTopic, array[int]] = field(default_factory=dict)
     born_at_ms: int = 0
+    unsent_count: int = 0
 
     @property
     def count(self) -> int:

@@ -8,7 +8,7 @@ import time
 from orbitmq.errors import ClientError, SendFailed
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.exactly_once.answers import Answers, answering
-from orbitmq.spark.exactly_once.commit_markers import AttemptId, Filled, Marker, parse_attempt_id
+from orbitmq.spark.exactly_once.commit_markers import AttemptId, Filled, Marker, batch_name, parse_attempt_id
 from orbitmq.spark.exactly_once.marker_topic import MarkerTopic, read_options
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.reading.metadata_client import MetadataClient
@@ -90,12 +90,13 @@ def settle(options: WriteOptions, marker_topic: MarkerTopic, marker: Marker) -> 
     _look(arrivals)
     if not arrivals.missing:
         return
-    log.warning("%d rows of batch %d are left to their brokers' checks", arrivals.missing, marker.batch)
+    name = batch_name(marker.query, marker.batch)
+    log.warning("%d rows of %s are left to their brokers' checks", arrivals.missing, name)
     with answering(options, Answers(marker_topic), sorted({queue.topic for queue in marker.filled})):
         while arrivals.missing:
             if time.monotonic() > deadline_s:
                 raise SendFailed(
-                    f"{arrivals.missing} rows of batch {marker.batch} of query {marker.query} are decided and have not "
+                    f"{arrivals.missing} rows of {name} are decided and have not "
                     f"come to their queues within {options.commit_timeout_ms} ms: a broker is away, or has given them up "
                     "(then they are in TRANS_CHECK_MAX_TIME_TOPIC). The batch is tried again with the next start",
                     [],

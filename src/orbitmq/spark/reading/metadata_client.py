@@ -38,6 +38,7 @@ from orbitmq.spark.offsets import (
     QueueTimes,
     Timestamp,
     check_queues,
+    queue_names,
     resolve_marks,
 )
 from orbitmq.spark.options import ReadOptions, matches_pattern
@@ -103,7 +104,7 @@ class QueuesNotTold(ClientError):
 
     def __init__(self, queues: Sequence[MessageQueue], error: ClientError) -> None:
         more = f" and {len(queues) - _NAMED_MAX} more" if len(queues) > _NAMED_MAX else ""
-        super().__init__(f"{', '.join(map(str, sorted(queues)[:_NAMED_MAX]))}{more}: {error}")
+        super().__init__(f"{queue_names(sorted(queues)[:_NAMED_MAX])}{more}: {error}")
         self.error = error
 
 
@@ -162,7 +163,7 @@ class MetadataClient:
         found = self.queues_of(options)
         missing = sorted((options.assigned or frozenset()) - found.keys())
         if missing:
-            raise ConfigError("assign", missing, f"queues of the topic's route: {sorted(found)} are")
+            raise ConfigError("assign", queue_names(missing), f"queues of the topic's route: {queue_names(found)}")
         return found
 
     def queues(self, topics: Iterable[str], pattern: str | None = None) -> QueueAddresses:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from orbitmq.errors import ClientError, ConnectionFailed, NoNameServer, RemoteRefused, RequestTimeout
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.offsets import Bound, Offsets
+from orbitmq.spark.offsets import Bound, Offsets, queue_names
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import Origin
 from orbitmq.spark.reading.fan_out import Rounds
@@ -64,6 +64,8 @@ class OffsetPoller:
     def __init__(self, client: MetadataClient, options: ReadOptions) -> None:
         self.queues: QueueAddresses = {}
         """Every queue that was found so far: one that has left its route may come back."""
+        self._left_at: dict[MessageQueue, float] = {}
+        """Those that left their topic's route, which names others of their broker: since when, infinite once `take_removed` told."""
         self._client = client
         self._options = options
         self._latest: Offsets = {}
@@ -100,7 +102,7 @@ class OffsetPoller:
         if now - self._routed_at >= ROUTE_POLL_S:
             self._routed_at = now
             self._look_for_queues(now)
-        latest = self._client.latest(self.queues, unreachable=self._log_unreachable)
+        latest = self._client.latest(self.readable, unreachable=self._log_unreachable)
         self._idle_count = self._idle_count + 1 if latest == self._latest else 0
         self._latest = latest
         self._asked_at = time.monotonic()
@@ -130,8 +132,13 @@ class OffsetPoller:
             RouteNotFound: a topic that was named does not exist; it may be misspelt, and is not waited for.
             ClientError: a server that has to be asked does not answer, and the time is over.
         """
+
+        def ask() -> Offsets:
+            self.find_queues()
+            return self._client.latest(self.readable)
+
         # The run is to read everything that is there now: it needs the word of every broker.
-        self._target = patiently(lambda: self._client.latest(self.find_queues()), self._options, "where the run ends")
+        self._target = patiently(ask, self._options, "where the run ends")
 
     def absent(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
         """Return those of `queues` whose broker holds none of their topic's queues, as far as NameServers have told.
@@ -152,7 +159,7 @@ class OffsetPoller:
             self.refix(absent)
             absent = self.absent(absent)
         if absent:
-            self._log("no broker holds queues that were read before, they wait", sorted(absent))
+            self._log("no broker holds queues that were read before, they wait", queue_names(absent))
         return absent
 
     def resolve(self, bound: Bound, option: str) -> Offsets:
@@ -185,7 +192,7 @@ class OffsetPoller:
         try:
             if not self.queues:
                 self.find_queues()
-            self._client.commit(self.queues, self._options.group, changed)
+            self._client.commit(self.readable, self._options.group, changed)
         except ClientError as error:
             self._log(f"offsets of group {self._options.group} are not committed", error)
             return
@@ -196,11 +203,22 @@ class OffsetPoller:
         wanted = {queue: self.queues[queue] for queue in queues if queue in self.queues}
         return patiently(lambda: self._client.earliest(wanted), self._options, "where queues begin") if wanted else {}
 
-    def ends_too(self, queues: Iterable[MessageQueue]) -> Offsets:
-        """Return where queues end that no route names now, of those whose brokers still hold other queues of their topic."""
+    def ends_too(self, queues: Iterable[MessageQueue], *, waits: bool) -> Offsets:
+        """Return where queues end that no route names now, of those whose brokers still hold other queues of their topic.
+
+        Args:
+            waits: brokers that do not tell are asked until `brokerTimeoutMs` is over; False: their queues are left out.
+
+        Raises:
+            QueuesNotTold: a broker did not tell in that time.
+        """
         brokers = {(queue.topic, queue.broker_name): address for queue, address in self.queues.items()}
         held = {q: brokers[q.topic, q.broker_name] for q in queues if (q.topic, q.broker_name) in brokers}
-        return self._client.latest(held, unreachable=self._log_unreachable) if held else {}
+        if not held:
+            return {}
+        if waits:
+            return patiently(lambda: self._client.latest(held), self._options, "where queues end that left their route")
+        return self._client.latest(held, unreachable=self._log_unreachable)
 
     def origins(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, Origin | None]:
         """Return what those of `queues` hold first that were found and can be asked; None for one that holds nothing."""
@@ -214,8 +232,24 @@ class OffsetPoller:
             RouteNotFound: a topic that was named does not exist.
             NoNameServer: none answered.
         """
-        self.queues = self.queues | self._client.queues_of(self._options)
+        found, now = self._client.queues_of(self._options), time.monotonic()
+        self.queues = self.queues | found
+        held = {(queue.topic, queue.broker_name) for queue in found}
+        left = (q for q in self.queues if q not in found and (q.topic, q.broker_name) in held)
+        self._left_at = {queue: self._left_at.get(queue, now) for queue in left}
         return self.queues
+
+    @property
+    def readable(self) -> QueueAddresses:
+        """The queues that were found, without those that left their topic's route: brokers let nobody read these."""
+        return {queue: address for queue, address in self.queues.items() if queue not in self._left_at}
+
+    def take_removed(self) -> set[MessageQueue]:
+        """Return queues that left their topic's route longer than `brokerTimeoutMs` ago, each once: a route may be out of date."""
+        since = time.monotonic() - self._options.broker_timeout_ms / 1000
+        removed = {queue for queue, left_at in self._left_at.items() if left_at <= since}
+        self._left_at |= dict.fromkeys(removed, float("inf"))
+        return removed
 
     def wait_for_queues(self, wanted: Iterable[MessageQueue]) -> QueueAddresses:
         """Return the queues that were found, once all of `wanted` are among them or the time is over.
@@ -231,7 +265,7 @@ class OffsetPoller:
             try:
                 missing -= self.find_queues().keys()
                 if missing:
-                    self._log("no broker holds queues of a batch that was planned", sorted(missing))
+                    self._log("no broker holds queues of a batch that was planned", queue_names(missing))
             except ClientError as error:
                 if is_last:
                     raise

@@ -13,7 +13,7 @@ from orbitmq.clock import now_ms
 from orbitmq.errors import ConfigError
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.error_messages import in_sentences
-from orbitmq.spark.offsets import Latest
+from orbitmq.spark.offsets import Latest, queue_names
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import StreamPosition, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
@@ -104,6 +104,10 @@ class OlderStreamReader(StreamReader):
         begins = {**end.begins, **self._polled.earliest(recreated | fresh)}
         return StreamPosition({**begin.offsets, **ends}, begins, {**begin.origins, **end.origins}, end.reached_at_ms)
 
+    @property
+    def _must_know(self) -> bool:
+        return True  # Spark does not say whether the run is to end
+
     def _check_missing(self, begin: StreamPosition, missing: Set[MessageQueue]) -> None:
         """Look after queues that were read before and that the end does not name: they stay where they are."""
         absent = self._wait_for_brokers(missing)
@@ -120,9 +124,11 @@ class OlderStreamReader(StreamReader):
             absent = self._polled.absent(absent)
         if absent and self._options.fail_on_data_loss:
             raise DataLoss(
-                f"no broker holds queues now that were read before: {sorted(absent)}. Start their broker, or, if it or their topic "
+                f"no broker holds queues now that were read before: {queue_names(absent)}. Start their broker, or, if it or their topic "
                 "has gone for good, set failOnDataLoss to false to go on without them."
             )
         if absent:
-            log.warning("no broker holds queues now that were read before, going on without them: %s", sorted(absent))
+            log.warning(
+                "no broker holds queues now that were read before, going on without them: %s", queue_names(absent)
+            )
         return absent

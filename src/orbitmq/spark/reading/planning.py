@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.offsets import Offsets
+from orbitmq.spark.offsets import Offsets, queue_names
 from orbitmq.spark.reading.checkpoint import Origins, StreamPosition
 
 TASK_COUNT = 64
@@ -65,17 +65,20 @@ def advance(
 def limit(begins: Offsets, ends: Offsets, count_max: int) -> dict[MessageQueue, int]:
     """Cut `ends` so that at most `count_max` messages lie between: each queue's share follows its backlog.
 
-    No queue with a backlog is left out while there is one message for each, so that none starves behind the long ones.
+    No queue with a backlog is left out while there is one message for each, so that none starves behind the long ones. With
+    fewer messages the queues take turns, one message each: a queue is read before `count_max` of the batches that leave it
+    out add up to the number of all queues.
     """
     backlog = {queue: end - begins.get(queue, 0) for queue, end in ends.items() if end > begins.get(queue, 0)}
     if sum(backlog.values()) <= count_max:
         return dict(ends)
-    # One message for each queue first, then shares of what is left in proportion to what each has left.
-    each = 1 if len(backlog) <= count_max else 0
-    weights = {queue: count - each for queue, count in backlog.items()}
-    shares = _apportion(weights, count_max - each * len(backlog))
+    if len(backlog) > count_max:
+        taken = dict.fromkeys(_turn(begins, ends, backlog, count_max), 1)
+    else:  # one message for each queue first, then shares of what is left in proportion to what each has left
+        shares = _apportion({queue: count - 1 for queue, count in backlog.items()}, count_max - len(backlog))
+        taken = {queue: 1 + share for queue, share in shares.items()}
     return {
-        queue: begins.get(queue, 0) + each + shares[queue] if queue in shares else end for queue, end in ends.items()
+        queue: begins.get(queue, 0) + taken.get(queue, 0) if queue in backlog else end for queue, end in ends.items()
     }
 
 
@@ -131,7 +134,7 @@ def ranges_between(start: StreamPosition, end: StreamPosition) -> list[Range]:
     begins = {**start.offsets, **end.begins}
     unknown = sorted(queue for queue in end.offsets if queue not in begins)
     if unknown:
-        raise InvalidArgument("checkpointed position", unknown, "a start for every queue")
+        raise InvalidArgument("checkpointed position", queue_names(unknown), "a start for every queue")
     ranges = (Range(queue, begins[queue], offset) for queue, offset in sorted(end.offsets.items()))
     return [found for found in ranges if found.count]
 
@@ -186,6 +189,17 @@ def pack(
 
 def _place(part: Range) -> tuple[MessageQueue, int]:
     return part.queue, part.begin
+
+
+def _turn(begins: Offsets, ends: Offsets, backlog: Mapping[MessageQueue, int], count: int) -> list[MessageQueue]:
+    """Return the next `count` queues with a backlog, in the circle of all queues.
+
+    Where to begin follows from the position alone: the sum of its offsets grows by `count` with every batch, so that the next
+    batch begins `count` queues further.
+    """
+    circle = sorted(begins.keys() | ends.keys())
+    first = sum(begins.values()) % len(circle)
+    return [queue for queue in circle[first:] + circle[:first] if queue in backlog][:count]
 
 
 def _apportion(weights: Mapping[MessageQueue, int], total: int) -> dict[MessageQueue, int]:

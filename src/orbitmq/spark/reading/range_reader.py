@@ -14,6 +14,7 @@ from orbitmq.client.routing.route_queues import is_logical
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, RemoteRefused, RequestTimeout
 from orbitmq.net.blocking import BlockingConnection
+from orbitmq.spark.offsets import queue_names
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.answer_buffer import AnswerBuffer
 from orbitmq.spark.reading.blocks import BLOCK_SIZE, Block, Blocks
@@ -166,7 +167,9 @@ class RangeReader:
 
     def _go_on(self, block: Block, cursor: int) -> None:
         if cursor <= block.cursor:
-            raise _TryAgain(f"{self._address} does not get past offset {block.cursor} of {self._range.queue}")
+            raise _TryAgain(
+                f"{self._address} does not get past offset {block.cursor} of {queue_names([self._range.queue])}"
+            )
         block.cursor = cursor
         self._attempt = 0
 
@@ -182,7 +185,9 @@ class RangeReader:
     def _miss(self, block: Block) -> None:
         """Wait for a message that the plan saw and the broker lacks: it may come yet, from a master to its slave."""
         if self._is_patient():
-            raise _TryAgain(f"{self._address} has no message at offset {block.cursor} of {self._range.queue}")
+            raise _TryAgain(
+                f"{self._address} has no message at offset {block.cursor} of {queue_names([self._range.queue])}"
+            )
         self._continuity.lose(block.cursor, block.end)
         block.cursor = block.end
 
@@ -198,7 +203,9 @@ class RangeReader:
         is_patient = self._is_patient()
         self._attempt += 1
         if not is_patient:
-            raise ConnectionFailed(f"{self._range.queue}: gave up after {self._attempt} attempts: {error}") from error
+            raise ConnectionFailed(
+                f"{queue_names([self._range.queue])}: gave up after {self._attempt} attempts: {error}"
+            ) from error
         if self._attempt & (self._attempt - 1) == 0:  # the first, second, fourth, eighth ...
             log.warning("attempt %d, trying again: %s", self._attempt, error)
         time.sleep(min(FIRST_BACKOFF_MS * 2 ** min(self._attempt - 1, 10), BACKOFF_MS_MAX) / 1000)

@@ -21,12 +21,12 @@ from pyspark.sql.types import StructType
 from orbitmq.clock import now_ms
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.error_messages import in_sentences
-from orbitmq.spark.offsets import Offsets, format_offsets
+from orbitmq.spark.offsets import Offsets, format_offsets, queue_names
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import Origin, Origins, StreamPosition, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.local_reader import LocalReader
-from orbitmq.spark.reading.metadata_client import MetadataClient, QueueAddresses
+from orbitmq.spark.reading.metadata_client import MetadataClient, QueueAddresses, QueuesNotTold
 from orbitmq.spark.reading.offset_poller import OffsetPoller, patiently
 from orbitmq.spark.reading.planning import (
     Range,
@@ -208,11 +208,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         ranges = ranges_between(parse_position(start), position)
         # A replay after a restart: the latest offset is not known yet.
         queues = self._polled.wait_for_queues(found.queue for found in ranges)
-        gone = sorted(found.queue for found in ranges if found.queue not in queues)
+        gone = queue_names(found.queue for found in ranges if found.queue not in queues)
         if gone and self._options.fail_on_data_loss:
             raise DataLoss(
-                f"the micro-batch reads queues that no broker holds now: {gone}. Start their broker, or set failOnDataLoss to "
-                "false to go on without them."
+                f"the micro-batch reads queues that no broker holds now: {gone}. Start their broker, or give the topic its "
+                "read queues back, or set failOnDataLoss to false to go on without them."
             )
         if gone:
             log.warning("no broker holds queues of this micro-batch now, their messages are passed over: %s", gone)
@@ -242,7 +242,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         if self._unchecked is None:
             self._unchecked = set(position.offsets)
             self._check_absent(position)
-        self._unchecked -= self._check_queues(position, self._unchecked - self._polled.queues.keys())
+        self._unchecked |= self._polled.take_removed() & position.offsets.keys()
+        self._unchecked -= self._check_queues(position, self._unchecked - self._polled.readable.keys())
         latest = self._polled.latest
         moved = {queue for queue, end in latest.items() if end != position.offsets.get(queue)}
         origins = self._look_for_origins(position, moved)
@@ -298,7 +299,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         absent = self._polled.wait_for_absent(position.offsets)
         if not absent or not self._polled.is_fixed:
             return
-        what = f"no broker holds queues now that were read before: {sorted(absent)}"
+        what = f"no broker holds queues now that were read before: {queue_names(absent)}"
         if self._options.fail_on_data_loss:
             raise DataLoss(
                 f"{what}. Start their broker, or, if it or their topic has gone for good, set failOnDataLoss to false to go on "
@@ -310,24 +311,35 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         """Look after queues that were read before and that no route names any more: the topic may have fewer now.
 
         Returns:
-            Those whose broker has told.
+            Those that need no further look.
 
         Raises:
-            DataLoss: they hold messages that were not read.
+            DataLoss: they hold messages that were not read, or may hold some in a run that is to read everything.
         """
-        ends = self._polled.ends_too(queues) if queues else {}
-        left = {queue: end - position.offsets[queue] for queue, end in ends.items() if end > position.offsets[queue]}
-        if not left:
-            return ends.keys()
-        what = (
-            f"{sum(left.values())} messages are left in queues that their topic's route names no more: {sorted(left)}"
-        )
+        try:
+            ends = self._polled.ends_too(queues, waits=self._must_know) if queues else {}
+        except QueuesNotTold as error:
+            what = f"queues that their topic's route names no more may hold messages that were not read: {error}"
+            told: Set[MessageQueue] = queues
+        else:
+            left = {queue: end - position.offsets[queue] for queue, end in ends.items()}
+            left = {queue: count for queue, count in left.items() if count > 0}
+            if not left:
+                return ends.keys()
+            count = sum(left.values())
+            what = f"{count} messages are left in queues that their topic's route names no more: {queue_names(left)}"
+            told = ends.keys()
         if self._options.fail_on_data_loss:
             raise DataLoss(
                 f"{what}. Give the topic its read queues back until they are read, or set failOnDataLoss to false to leave them."
             )
         log.warning("%s; going on without them", what)
-        return ends.keys()
+        return told
+
+    @property
+    def _must_know(self) -> bool:
+        """True where the run ends with what is there: it does not end before brokers have told how much that is."""
+        return self._polled.is_fixed
 
     def _recreated(self, position: StreamPosition, origins: Origins) -> set[MessageQueue]:
         """Return the queues that are others than those of the same name that were read before."""
@@ -336,10 +348,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             return recreated
         if self._options.fail_on_data_loss:
             raise DataLoss(
-                f"queues were recreated, with messages that were stored after those that were read: {sorted(recreated)}. Was the topic "
+                f"queues were recreated, with messages that were stored after those that were read: {queue_names(recreated)}. Was the topic "
                 "deleted and created again? Set failOnDataLoss to false to read them from their beginning."
             )
-        log.warning("queues were recreated, they are read from their beginning: %s", sorted(recreated))
+        log.warning("queues were recreated, they are read from their beginning: %s", queue_names(recreated))
         return recreated
 
     def _wait_for_ends(self, position: StreamPosition, queues: set[MessageQueue]) -> None:
@@ -353,17 +365,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             now = time.monotonic()
             if not self._behind_since:
                 self._behind_since = now
-                log.warning("queues end before what was read already, waiting for them: %s", sorted(behind))
+                log.warning("queues end before what was read already, waiting for them: %s", queue_names(behind))
             elif now - self._behind_since >= timeout_s:
                 if self._options.fail_on_data_loss:
                     raise DataLoss(
-                        f"queues have ended before what was read already for {timeout_s:g} s: {sorted(behind)}. Did a broker "
+                        f"queues have ended before what was read already for {timeout_s:g} s: {queue_names(behind)}. Did a broker "
                         "lose its last messages, or was the topic deleted and created again? Set failOnDataLoss to false to go on "
                         "where they end by then: messages below what was read are passed over."
                     )
                 if not self._has_passed_over:
                     self._has_passed_over = True
-                    log.warning("messages are passed over until queues reach what was read: %s", sorted(behind))
+                    log.warning("messages are passed over until queues reach what was read: %s", queue_names(behind))
                 return
             if not self._polled.is_fixed:
                 return

@@ -81,6 +81,28 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
         raise ConfigError("topic", None, "a column topic, or the option topic for all rows")
 
 
+_COLUMN_OF = {"tag": "tags", "sharding_key": "shardingKey", "delay_level": "delayLevel", "delay_ms": "delayMs"}
+"""Columns whose field of a message has another name."""
+
+
+def of_row(error: InvalidArgument, row_id: str) -> InvalidArgument:
+    """Return the error about a row's message as one that names the column and the row."""
+    field = _COLUMN_OF.get(error.field, error.field)
+    return InvalidArgument(field, error.value, f"{error.allowed}; row {row_id}")
+
+
+def _check_text(tag: str | None, sharding_key: str | None, properties: Mapping[str, str]) -> None:
+    """Refuse text that properties cannot carry, by its column: the client names them all together."""
+    if tag is not None and "||" in tag:
+        raise InvalidArgument("tags", tag, "one tag, without '||'")
+    for column, text in (("tags", tag), ("shardingKey", sharding_key)):
+        if text is not None and "\x02" in text:
+            raise InvalidArgument(column, text, "text without 0x02, which separates properties")
+    for name, value in properties.items():
+        if "\x02" in value or "\x01" in name or "\x02" in name:
+            raise InvalidArgument("properties", (name, value), "no 0x01 or 0x02 in a name, and no 0x02 in a value")
+
+
 class MessageBuilder:
     """Makes messages of rows, and numbers them.
 
@@ -109,7 +131,7 @@ class MessageBuilder:
             try:
                 message = self._message(row_id, *row)
             except InvalidArgument as error:
-                raise InvalidArgument(error.field, error.value, f"{error.allowed}; row {row_id}") from None
+                raise of_row(error, row_id) from None
             yield message
             self.count += 1
 
@@ -125,7 +147,9 @@ class MessageBuilder:
         if given and self._options.exactly_once:
             raise InvalidArgument(*given.popitem(), "none with exactly-once: transactions are not delayed")
         if len(given) > 1:
-            raise InvalidArgument("deliverAt", given, "one of delayLevel, delayMs and deliverAt")
+            raise InvalidArgument(
+                " and ".join(given), tuple(given.values()), "one of delayLevel, delayMs and deliverAt"
+            )
 
     def _message(
         self,
@@ -156,15 +180,18 @@ class MessageBuilder:
         if self._options.row_ids:
             own[ROW_ID] = row_id
         keys = keys if keys is not None else given.get(PropertyName.KEYS, "")
+        tag = tags if tags is not None else given.get(PropertyName.TAGS)
+        sharding_key = sharding_key if sharding_key is not None else given.get(PropertyName.SHARDING_KEY)
+        _check_text(tag, sharding_key, own)
         return RowMessage(
             topic,
             body.encode() if isinstance(body, str) else body,
-            tag=tags if tags is not None else given.get(PropertyName.TAGS),
+            tag=tag,
             keys=tuple(keys.split() if isinstance(keys, str) else keys),
             properties=own,
             flag=flag or 0,
             delay_level=delay_level or 0,
-            sharding_key=sharding_key if sharding_key is not None else given.get(PropertyName.SHARDING_KEY),
+            sharding_key=sharding_key,
             delay_ms=delay_ms or 0,
             deliver_at=deliver_at,
             queue=None if queue is None else MessageQueue(topic, queue["brokerName"], queue["queueId"]),

@@ -18,12 +18,12 @@ from orbitmq.client.send.batch import EncodedBatch
 from orbitmq.client.send.queue_selector import Target, choose_by_key
 from orbitmq.client.send.result import SendResult, SendStatus
 from orbitmq.clock import now_ms
-from orbitmq.errors import SendFailed
+from orbitmq.errors import InvalidArgument, SendFailed
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.gather import Flags, Positions
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.security import read_security
-from orbitmq.spark.writing.messages import MessageBuilder
+from orbitmq.spark.writing.messages import MessageBuilder, of_row
 from orbitmq.spark.writing.row_encoder import RowEncoder, cut, plain_rows, sharding_keys
 
 PART_COUNT = 10_000
@@ -92,7 +92,11 @@ class RowProducer(Producer):
         for message in self._builder.messages(rows):
             if message.queue is not None:
                 message.check_queue(await self.queues(message.topic))
-            (await self.send_soon(message, queue=message.queue)).add_done_callback(self._note)
+            try:
+                sent = await self.send_soon(message, queue=message.queue)
+            except InvalidArgument as error:
+                raise of_row(error, message.row_id) from None
+            sent.add_done_callback(self._note)
             if self._builder.count % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)  # lets requests leave and answers in while rows are made into messages
 
@@ -169,11 +173,15 @@ async def send_rows(batches: Iterator[pa.RecordBatch], options: WriteOptions, ro
         InvalidArgument: a row cannot be a message.
     """
     failure = FirstFailure()
-    async with RowProducer(options, row_id_prefix, failure.note) as producer:
-        for batch in batches:
-            await producer.send_rows(batch)
-            failure.check()
-        await producer.flush()
+    try:
+        async with RowProducer(options, row_id_prefix, failure.note) as producer:
+            for batch in batches:
+                await producer.send_rows(batch)
+                failure.check()
+            await producer.flush()
+    except SendFailed:  # the producer's words are about messages
+        failure.check()
+        raise
     failure.check()
     return producer.count
 

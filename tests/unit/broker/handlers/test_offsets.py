@@ -14,6 +14,7 @@ from orbitmq.store import Draft, Store
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.bodies.offsets import decode_time_spans
 from orbitmq.wire.headers import (
+    CreateTopic,
     EarliestStoreTimeResponse,
     GetAllConsumerOffsets,
     GetEarliestStoreTime,
@@ -108,6 +109,18 @@ async def test_queues_that_are_not_there_are_refused(harness: Harness) -> None:
     assert await harness.code(commit(1, topic="none")) == 17
     assert await harness.code(commit(1, queue_id=-1)) == 1
     assert await harness.code(commit(1, consumer_group="nobody")) == 26
+
+
+async def test_a_queue_that_its_topic_had_before_tells_what_it_holds(harness: Harness) -> None:
+    await harness.send(queue_id=3)
+    fewer: dict[str, Any] = {"read_queue_nums": 2, "write_queue_nums": 2, "perm": 6, "topic_filter_type": "SINGLE_TAG"}
+    assert await harness.code(CreateTopic(topic="t", default_topic="x", **fewer)) == 0
+
+    assert (await harness.answer(GetMaxOffset(topic="t", queue_id=3), OffsetResponse)).offset == 1
+    assert (await harness.answer(GetMinOffset(topic="t", queue_id=3), OffsetResponse)).offset == 0
+    earliest = await harness.answer(GetEarliestStoreTime(topic="t", queue_id=3), EarliestStoreTimeResponse)
+    assert earliest.timestamp_ms > 0
+    assert await harness.code(GetMaxOffset(topic="t", queue_id=2)) == 1
 
 
 async def test_what_is_not_found_is_said_in_javas_words(harness: Harness) -> None:

@@ -118,10 +118,11 @@ def test_commits_that_never_arrive_are_made_up_for_by_the_brokers_checks(once, m
 
 
 def test_attempts_that_failed_or_were_speculated_are_rolled_back(once):
-    loser = prepare(rows(0, 60), once, "q", 0)
-    commit(two_tasks(once), once)
+    losers = two_tasks(once)
+    living = two_tasks(once)
+    commit(living, once)
 
-    commit([loser], once)
+    commit([losers[0], living[1]], once)
     assert stored(once) == ONCE
 
 
@@ -218,6 +219,36 @@ def test_a_batch_that_is_older_than_the_one_before_is_found(once):
         commit(two_tasks(once, batch), once)
 
     assert stored(once) == Counter(dict.fromkeys(range(100), 2))
+
+
+@pytest.mark.parametrize("count", [0, 60, 140], ids=["none", "fewer", "more"])
+def test_a_batch_that_comes_again_with_other_rows_fails_and_says_how_many_there_were(once, caplog, count):
+    commit(two_tasks(once), once)
+
+    told = rf"batch 0 of query q was written before, with 100 rows, and has {count} rows now.*none of them is sent"
+    with pytest.raises(SendFailed, match=told):
+        commit([prepare(rows(0, count), once, "q", 0)], once)
+    commit([prepare(rows(0, count), once, "q", 0)], replace(once, fail_on_data_loss=False))
+    assert f"and has {count} rows now" in caplog.text
+    assert stored(once) == ONCE
+
+
+def test_a_marker_of_an_older_driver_with_other_rows_is_finished_before_the_batch_fails(once, marker_topic):
+    mark(marker_topic, two_tasks(once))
+
+    with pytest.raises(SendFailed, match="with 100 rows, and has 140 rows now"):
+        commit([prepare(rows(0, 140), once, "q", 0)], once)
+    assert stored(once) == ONCE
+
+
+def test_a_checkpoint_that_was_put_back_is_told_where_the_rows_are_as_many(once, caplog):
+    for batch in (0, 1):
+        commit(two_tasks(once, batch), once)
+    commit(two_tasks(once, 1), once)
+    assert "checkpoint" not in caplog.text, "the last batch comes again whenever a driver was killed"
+
+    commit(two_tasks(once, 0), once)
+    assert "batch 0 of query q was written before, and batch 1, too: was its checkpoint restored" in caplog.text
 
 
 def test_a_marker_topic_has_to_be_there_and_to_have_one_queue(once):

@@ -37,9 +37,9 @@ def test_a_batch_is_found_among_others_and_from_where_it_begins(marker_topic):
     for entry in (marker("x", "other"), marker("y", batch=0), marker("a"), marker("b"), marker("z", "other")):
         marker_topic.append(entry)
 
-    assert marker_topic.find("q", 1) == BatchMarkers(CommitMarker(marker("a")), 2)
-    assert marker_topic.find("q", 1, 2) == BatchMarkers(CommitMarker(marker("a")), 2)
-    assert marker_topic.find("q", 9) == BatchMarkers(CommitMarker(), 5)
+    assert marker_topic.find("q", 1) == BatchMarkers(CommitMarker(marker("a")), 2, 1)
+    assert marker_topic.find("q", 1, 2) == BatchMarkers(CommitMarker(marker("a")), 2, 1)
+    assert marker_topic.find("q", 9) == BatchMarkers(CommitMarker(), 5, 1)
     assert marker_topic.find("q", 9, 5) == BatchMarkers(CommitMarker(), 5)
 
 

@@ -149,7 +149,7 @@ def test_a_broker_that_does_not_answer_is_reported_or_raised(fake, client):
 
     assert client.latest(queues, unreachable=lambda address, _: silent.append(address)) == {queue(0): 3}
     assert silent == [DEAD]
-    with pytest.raises(QueuesNotTold, match=f"queue_id=1.*{DEAD}") as raised:
+    with pytest.raises(QueuesNotTold, match=f"fake/1.*{DEAD}") as raised:
         client.latest(queues)
     assert isinstance(raised.value.error, ConnectionFailed)
 
@@ -229,7 +229,7 @@ def test_a_broker_that_hangs_keeps_no_commit_and_no_size_of_the_others_waiting(f
 def test_a_refusal_says_who_refused(fake, client):
     fake.refuses.add(GetMaxOffset)
 
-    with pytest.raises(QueuesNotTold, match=f"queue_id=0.*{fake.address} answered code 16: not you"):
+    with pytest.raises(QueuesNotTold, match=f"fake/0.*{fake.address} answered code 16: not you"):
         client.latest({queue(0): fake.address})
 
 

@@ -50,7 +50,40 @@ def test_a_short_queue_does_not_starve_behind_a_long_one():
 
 def test_a_limit_of_one_message_for_each_queue_gives_each_its_message():
     assert limit({}, {queue(0): 100, queue(1): 1, queue(2): 1}, 3) == {queue(0): 1, queue(1): 1, queue(2): 1}
-    assert limit({}, {queue(0): 100, queue(1): 1, queue(2): 1}, 2) == {queue(0): 2, queue(1): 0, queue(2): 0}
+    assert limit({}, {queue(0): 100, queue(1): 1, queue(2): 1}, 2) == {queue(0): 1, queue(1): 1, queue(2): 0}
+
+
+@given(
+    st.integers(1, 12),
+    st.lists(
+        st.tuples(st.integers(1, 8), st.lists(st.tuples(st.integers(0, 11), st.integers(1, 30)), max_size=12)),
+        max_size=60,
+    ),
+)
+def test_a_queue_with_a_backlog_advances_before_a_limit_has_let_through_one_message_for_each_queue(
+    queue_count, batches
+):
+    position = StreamPosition({queue(number): number for number in range(queue_count)})
+    latest = dict(position.offsets)
+    let_through = dict.fromkeys(latest, 0)  # messages that limits let through while the queue waited
+    for count_max, refills in batches:
+        for number, count in refills:
+            latest[queue(number % queue_count)] += count
+        end = advance(position, latest, {}, count_max)
+        for found in latest:
+            waits = position.offsets[found] < latest[found] and end.offsets[found] == position.offsets[found]
+            let_through[found] = let_through[found] + count_max if waits else 0
+            assert let_through[found] < queue_count
+        position = end
+
+
+def test_a_short_queue_is_read_though_the_others_are_filled_again_and_the_limit_is_one_message():
+    position = StreamPosition(dict.fromkeys(map(queue, range(4)), 0))
+    latest = {queue(0): 1000, queue(1): 1, queue(2): 1000, queue(3): 1000}
+    for _ in range(4):
+        position = advance(position, latest, {}, 1)
+        latest = {found: end + (found != queue(1)) for found, end in latest.items()}
+    assert position.offsets[queue(1)] == 1
 
 
 def test_a_limited_stream_reads_every_message_once():

@@ -377,7 +377,7 @@ def test_queues_that_the_topic_lost_are_an_error_while_they_hold_unread_messages
     for queue_id in range(4):
         fake.fill("orders", queue_id, 5)
     fake.read_queue_count = 2
-    with pytest.raises(DataLoss, match=r"10 messages are left in queues .*queue_id=2.*queue_id=3"):
+    with pytest.raises(DataLoss, match=r"10 messages are left in queues .*fake/2.*fake/3"):
         stream().latestOffset(start, ALL)
     reader = stream(failOnDataLoss="false")
     end = reader.latestOffset(start, ALL)
@@ -391,6 +391,70 @@ def test_queues_that_the_topic_lost_are_none_of_ours_when_they_are_read(fake, st
     start = stream().initialOffset()
     fake.read_queue_count = 2
     assert stream().latestOffset(start, ALL) is start
+    run = stream()
+    run.prepareForTriggerAvailableNow()
+    assert run.latestOffset(start, ALL) is start
+
+
+@pytest.mark.parametrize("knows_removed", [True, False])
+def test_a_run_with_a_fixed_end_does_not_end_without_the_messages_of_queues_that_the_topic_lost(
+    fake, stream, caplog, knows_removed
+):
+    for queue_id in range(4):
+        fake.fill("orders", queue_id, 10)
+    start = stream().initialOffset()
+    for queue_id in range(4):
+        fake.fill("orders", queue_id, 5)
+    fake.read_queue_count, fake.knows_removed = 2, knows_removed
+    reader = stream(brokerTimeoutMs="0")
+    reader.prepareForTriggerAvailableNow()
+    told = "10 messages are left in queues" if knows_removed else r"may hold messages .*queueId\[[23]\] is illegal"
+    with pytest.raises(DataLoss, match=told):
+        reader.latestOffset(start, ALL)
+    reader = stream(brokerTimeoutMs="0", failOnDataLoss="false")
+    reader.prepareForTriggerAvailableNow()
+    assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (10, 15), 1: (10, 15)}
+    assert "going on without them" in caplog.text
+
+
+@pytest.mark.parametrize("queue_count", [3, 8], ids=["asked for each", "asked for all"])
+def test_a_stream_that_runs_while_its_topic_loses_queues_fails_when_they_stay_away_with_unread_messages(
+    fake, stream, caplog, monkeypatch, queue_count
+):
+    monkeypatch.setattr(offset_poller, "ROUTE_POLL_S", 0)
+    clock = FakeTime()
+    monkeypatch.setattr(offset_poller, "time", clock)
+    for queue_id in range(queue_count):
+        fake.fill("orders", queue_id, 10)
+    reader, start = begun(stream)
+    fake.fill("orders", 0, 5)
+    end = reader.latestOffset(start, ALL)
+    assert taken(reader, start, end) == {0: (10, 15)}
+    for queue_id in range(queue_count):
+        fake.fill("orders", queue_id, 5)
+    fake.read_queue_count = 1
+    position = reader.latestOffset(end, ALL)
+    assert taken(reader, end, position) == {0: (15, 20)}, "no batch is planned that no broker lets read"
+    assert "does not answer" not in caplog.text
+    clock.now += 61
+    with pytest.raises(DataLoss, match=rf"{5 * (queue_count - 1)} messages are left in queues .*fake/1"):
+        reader.latestOffset(position, ALL)
+
+
+def test_a_stream_reads_on_when_the_queues_that_its_topic_lost_come_back(fake, stream, monkeypatch):
+    monkeypatch.setattr(offset_poller, "ROUTE_POLL_S", 0)
+    clock = FakeTime()
+    monkeypatch.setattr(offset_poller, "time", clock)
+    fake.fill("orders", 0, 10)
+    fake.fill("orders", 1, 10)
+    reader, start = begun(stream)
+    assert reader.latestOffset(start, ALL) is start
+    fake.fill("orders", 1, 5)
+    fake.read_queue_count = 1
+    assert reader.latestOffset(start, ALL) is start
+    fake.read_queue_count = 2
+    clock.now += 61
+    assert taken(reader, start, reader.latestOffset(start, ALL)) == {1: (10, 15)}
 
 
 def test_a_query_that_starts_on_a_deleted_topic_waits_and_then_says_so(fake, stream):
@@ -510,7 +574,7 @@ def test_a_run_with_a_fixed_end_waits_for_the_word_of_every_broker(fake, stream,
     reader.prepareForTriggerAvailableNow()
     assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (0, 5)}
     fake.busy.add(GetMaxOffset)
-    with pytest.raises(QueuesNotTold, match=r"queue_id=0.*not now"):
+    with pytest.raises(QueuesNotTold, match=r"fake/0.*not now"):
         stream(brokerTimeoutMs="0").prepareForTriggerAvailableNow()
     fake.refuses.add(GetMaxOffset)
     with pytest.raises(QueuesNotTold, match="not you"):  # an account that may not ask is not waited for
@@ -723,7 +787,7 @@ def test_a_query_may_name_its_queues(fake):
     assert [n for _, n in rows(reader)] == [0, 0, 1, 2]
 
     options["assign"] = '{"orders":{"fake":[0,7]}}'
-    with pytest.raises(ConfigError, match=r"assign.*queue_id=7"):
+    with pytest.raises(ConfigError, match=r"assign.*fake/7"):
         BatchReader(spark_schema(["topic"]), parse_read_options(options, streaming=False)).partitions()
 
 

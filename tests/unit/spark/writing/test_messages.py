@@ -140,8 +140,25 @@ def test_a_row_may_name_its_queue_and_its_time():
     ids=" ".join,
 )
 def test_a_row_has_one_time(named):
-    with pytest.raises(InvalidArgument, match="one of delayLevel, delayMs and deliverAt; row query/7/0/0"):
+    told = rf"^{' and '.join(named)}: .* expected one of delayLevel, delayMs and deliverAt; row query/7/0/0"
+    with pytest.raises(InvalidArgument, match=told):
         messages({"body": [b"x"]} | named)
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ({"topic": ["a b"]}, "^topic: 'a b'"),
+        ({"tags": ["a||b"]}, "^tags: 'a\\|\\|b'"),
+        ({"keys": [["a b"]]}, "^keys: 'a b'"),
+        ({"shardingKey": ["a\x02b"]}, r"^shardingKey: 'a\\x02b'"),
+        ({"tags": ["a\x02b"]}, r"^tags: 'a\\x02b'"),
+        ({"properties": pa.array([[("p", "a\x02b")]], PROPERTIES)}, r"^properties: .*a\\x02b"),
+    ],
+)
+def test_a_value_that_no_message_can_have_is_told_by_its_column_and_row(columns, told):
+    with pytest.raises(InvalidArgument, match=rf"{told}.*; row query/7/0/0$"):
+        messages({"body": [b"x"]} | columns)
 
 
 @pytest.mark.parametrize("named", [{"delayLevel": [1]}, {"delayMs": [1]}, {"deliverAt": [LATER]}], ids=" ".join)

@@ -58,8 +58,27 @@ def test_a_message_that_is_stored_without_its_whole_promise_fails_the_task(fake,
 def test_a_message_that_is_refused_fails_the_task(fake):
     fake.send_faults.append(ResponseCode.MESSAGE_ILLEGAL)
 
-    with pytest.raises(SendFailed, match="as the test wants"):
+    with pytest.raises(SendFailed, match=r"^a row was not sent: .*as the test wants"):
         send(fake, [b"a"])
+
+
+@pytest.mark.parametrize("count", [1, 100], ids=["alone", "together"])
+def test_rows_that_are_refused_when_all_were_given_are_told_of_as_rows(fake, count):
+    fake.send_faults.extend([ResponseCode.MESSAGE_ILLEGAL] * count)
+
+    with pytest.raises(SendFailed, match=r"^a row was not sent: ") as caught:
+        send(fake, [b"a"] * count)
+    assert "send_soon" not in str(caught.value)
+
+
+@pytest.mark.parametrize("count", [1, 100], ids=["alone", "together"])
+def test_a_row_whose_properties_are_too_long_is_named(fake, count):
+    rows = {"body": [b"a"] * count, "tags": [*["a"] * (count - 1), "a" * 40_000]}
+    options = WriteOptions(name_servers=(fake.address,), topic="orders")
+    fake.fill("orders", 0, 0)
+
+    with pytest.raises(InvalidArgument, match=rf"^properties: '400\d\d bytes'.*; row query/0/0/{count - 1}$"):
+        run(send_rows(iter([pa.RecordBatch.from_pydict(rows)]), options, "query/0/0"))
 
 
 def test_of_several_failures_the_first_is_told():
