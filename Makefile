@@ -15,7 +15,7 @@ IN_WORKERS = $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
-.PHONY: help install peers quickstart quick quick-tests test check docs wheel release bench golden proof house clean
+.PHONY: help install peers quickstart quick quick-tests test interop check docs wheel release bench golden proof house clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -40,8 +40,12 @@ quick: $(INSTALLED) ## Tests that need no socket, process or JVM, with format, l
 quick-tests: $(INSTALLED)
 	@ORBITMQ_TIER=quick $(BIN)/python -m pytest -q -m quick -o timeout=60 $(IN_WORKERS) $(ARGS)
 
-test: $(INSTALLED) $(PEERS) ## Every feature once for real, Java peers and Spark included: twelve minutes on two cores; WORKERS=0: one at a time
-	@$(WITH_PEERS) $(BIN)/python -m pytest $(IN_WORKERS) $(ARGS)
+test: $(INSTALLED) ## Every feature once for real, 10 minutes of processor time; WORKERS=0: one at a time
+	@scripts/make-peers || export ORBITMQ_PEERS=missing; export JAVA_HOME="$$(scripts/find-java)"; \
+	ORBITMQ_TIER=test $(BIN)/python -m pytest $(IN_WORKERS) $(ARGS)
+
+interop: $(INSTALLED) $(PEERS) ## Java's RocketMQ on the other end, Spark sessions, long pages: 15 minutes of processor time
+	@$(WITH_PEERS) ORBITMQ_TIER=interop $(BIN)/python -m pytest -m 'interop and not proof' $(IN_WORKERS) $(ARGS)
 
 check: $(INSTALLED) ## Format, lint, types, imports; under a minute
 	@$(BIN)/ruff format --check .
