@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -108,6 +110,32 @@ def test_the_commands_select_by_these_marks() -> None:
 def test_the_kept_runs_are_within_their_limits() -> None:
     kept = durations()["runs"]
     assert {run: kept[run]["seconds"] for run in kept if kept[run]["seconds"] > PROCESSOR_SECONDS_MAX[run]} == {}
+
+
+MAVEN = """#!/bin/sh
+echo "[ERROR] Failed to execute goal: Could not transfer artifact from central: Name or service not known"
+exit 1
+"""
+
+
+@pytest.mark.real
+def test_peers_that_cannot_be_made_are_one_sentence(tmp_path: Path) -> None:
+    peers = tmp_path / "tests" / "interop" / "java"
+    shutil.copytree(FOLDER / "interop" / "java" / "src", peers / "src")
+    shutil.copy(FOLDER / "interop" / "java" / "pom.xml", peers)
+    (tmp_path / "scripts").mkdir()
+    programs = {"scripts/find-java": "#!/bin/sh\necho /a/jdk\n", "scripts/mvn": MAVEN}
+    programs["scripts/make-peers"] = (FOLDER.parent / "scripts" / "make-peers").read_text()
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    called = {**os.environ, "PATH": f"{tmp_path / 'scripts'}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        [tmp_path / "scripts" / "make-peers"], env=called, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "Maven cannot build the Java peers: Could not transfer artifact from central: Name or" in done.stderr
+    assert not (peers / "target" / ".complete").exists()
 
 
 def test_the_longest_lane_comes_first_and_its_files_stay_together() -> None:
