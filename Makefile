@@ -13,9 +13,10 @@ WORKERS := auto
 # Whole lanes of tests/tiers.py. A worker that a hanging test ends cannot tell where it hangs: stacks come before.
 IN_WORKERS = $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -o faulthandler_timeout=290)
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
+WITHOUT_PEERS = no Java peers: the tests that need them are skipped, and named on the last lines (with CI=true they fail)
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
-.PHONY: help install peers quickstart quick quick-tests test check docs wheel release bench golden proof house clean
+.PHONY: help install peers quickstart quick quick-tests test interop check docs wheel release bench golden proof house clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -40,8 +41,13 @@ quick: $(INSTALLED) ## Tests that need no socket, process or JVM, with format, l
 quick-tests: $(INSTALLED)
 	@ORBITMQ_TIER=quick $(BIN)/python -m pytest -q -m quick -o timeout=60 $(IN_WORKERS) $(ARGS)
 
-test: $(INSTALLED) $(PEERS) ## Every feature once for real, Java peers and Spark included: twelve minutes on two cores; WORKERS=0: one at a time
-	@$(WITH_PEERS) $(BIN)/python -m pytest $(IN_WORKERS) $(ARGS)
+test: $(INSTALLED) ## Every feature once for real, 10 minutes of processor time; WORKERS=0: one at a time
+	@scripts/make-peers || { export ORBITMQ_PEERS=missing; echo "$(WITHOUT_PEERS)" >&2; }; \
+	export JAVA_HOME="$$(scripts/find-java 2>/dev/null)"; \
+	ORBITMQ_TIER=test $(BIN)/python -m pytest $(IN_WORKERS) $(ARGS)
+
+interop: $(INSTALLED) $(PEERS) ## Java's RocketMQ on the other end, Spark sessions, long pages: 15 minutes of processor time
+	@$(WITH_PEERS) ORBITMQ_TIER=interop $(BIN)/python -m pytest -m 'interop and not proof' $(IN_WORKERS) $(ARGS)
 
 check: $(INSTALLED) ## Format, lint, types, imports; under a minute
 	@$(BIN)/ruff format --check .

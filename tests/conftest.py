@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AsyncContextDecorator, AsyncExitStack
 from functools import cache
@@ -27,6 +27,7 @@ import seeds
 import tiers
 from leftovers import MARK, Leftovers, WorkerThreads
 from orbitmq.net.loop import run
+from processor_time import Meter, Totals
 
 JAVA_VERSION_MIN = 17
 WORKERS = 2
@@ -46,10 +47,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that keeps the time of each file."""
-    parser.addoption(
-        "--keep-durations", action="store_true", help="keep the seconds of each file in tests/durations.json"
-    )
+    """Add the option that keeps the processor time of each file."""
+    keep = "keep the processor seconds of each file and of the run in tests/durations.json"
+    parser.addoption("--keep-durations", action="store_true", help=keep)
 
 
 def pytest_report_header() -> str:
@@ -58,43 +58,21 @@ def pytest_report_header() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Guard quick tests, watch for what the run leaves behind; measure the time of each file where that is asked for."""
+    """Guard quick tests, measure processor time, watch for what the run leaves behind."""
     config.pluginmanager.register(tiers.GuardOfQuickTests())
+    config.pluginmanager.register(Meter())
     if hasattr(config, "workerinput"):
         config.pluginmanager.register(WorkerThreads())
         return
     if MARK not in os.environ:  # a run that a test starts leaves to its test what is left
         config.pluginmanager.register(Leftovers())
-    if config.option.keep_durations:
-        config.pluginmanager.register(_Durations())
-
-
-class _Durations:
-    """The seconds of each file, added up from the reports of all workers."""
-
-    def __init__(self) -> None:
-        self._files: defaultdict[str, float] = defaultdict(float)
-        self._tiers: defaultdict[str, float] = defaultdict(float)
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._files[_file_of(report.nodeid)] += report.duration
-        self._tiers[next(tier for tier in tiers.TIERS if tier in report.keywords)] += report.duration
-
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Keep what a whole run took: one of some tests of a file, or one that has failed, says too little."""
-        if exitstatus == pytest.ExitCode.OK and _runs_all(session.config):
-            tiers.keep_durations(self._files, self._tiers)
-
-
-def _runs_all(config: pytest.Config) -> bool:
-    """Say whether neither files nor tests are named."""
-    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.keyword
+    config.pluginmanager.register(Totals())
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Answer `-n auto`: who asks for a file, or for tests by name, does not pay for workers."""
-    return WORKERS if _runs_all(config) else 0
+    return WORKERS if tiers.runs_all(config) else 0
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -106,13 +84,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
         """The lanes in the order in which workers have sorted the tests."""
 
         def _split_scope(self, nodeid: str) -> str:
-            return tiers.lane_of(_file_of(nodeid))
+            return tiers.lane_of(tiers.file_of(nodeid))
 
     return Lanes(config, log)
-
-
-def _file_of(nodeid: str) -> str:
-    return nodeid.partition("::")[0].removeprefix("tests/")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -121,9 +95,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         marks = [mark.name for mark in item.iter_markers()]
         item.add_marker(tiers.tier_of(item.path, marks, getattr(item, "fixturenames", ())))
-    files = Counter(_file_of(item.nodeid) for item in items if "proof" not in item.keywords)
-    keys = tiers.longest_first(files, tiers.durations()["files"])
-    items.sort(key=lambda item: keys.get(_file_of(item.nodeid), (0.0, "")))
+    files = Counter(tiers.file_of(item.nodeid) for item in items if "proof" not in item.keywords)
+    keys = tiers.longest_first(files, tiers.kept_files())
+    items.sort(key=lambda item: keys.get(tiers.file_of(item.nodeid), (0.0, "")))
 
 
 def pytest_collection_finish() -> None:

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
+import shutil
 import socket
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from children import environment
 from orbitmq.net.loop import run
-from tiers import FOLDER, REAL_FIXTURES, guard, longest_first, tier_of
+from tiers import (
+    FOLDER,
+    PROCESSOR_SECONDS_MAX,
+    REAL_FIXTURES,
+    SELECTIONS,
+    TIERS,
+    durations,
+    guard,
+    longest_first,
+    tier_in,
+    tier_of,
+)
 
 UNIT = FOLDER / "unit" / "net" / "test_pool.py"
 
@@ -27,10 +42,14 @@ UNIT = FOLDER / "unit" / "net" / "test_pool.py"
         (UNIT, ("parametrize",), ("tmp_path",), "quick"),
         (FOLDER / "test_tiers.py", (), (), "quick"),
         (UNIT, ("real",), (), "real"),
-        (UNIT, ("java",), (), "real"),
+        (UNIT, ("spark",), (), "real"),
+        (UNIT, ("java",), (), "interop"),
+        (UNIT, ("interop", "real"), (), "interop"),
         (UNIT, (), ("tmp_path", min(REAL_FIXTURES)), "real"),
         (FOLDER / "e2e" / "test_cli.py", (), (), "real"),
-        (UNIT, ("proof", "real"), (), "proof"),
+        (FOLDER / "interop" / "test_pop.py", ("java",), (), "interop"),
+        (FOLDER / "interop" / "test_pop.py", ("java", "real"), (), "real"),
+        (UNIT, ("proof", "interop", "real"), (), "proof"),
         (FOLDER / "e2e" / "test_cli.py", ("proof",), (), "proof"),
     ],
 )
@@ -38,6 +57,85 @@ def test_the_tier_of_a_test_follows_from_its_marks_its_fixtures_and_its_folder(
     path: Path, marks: tuple[str, ...], fixtures: tuple[str, ...], tier: str
 ) -> None:
     assert tier_of(path, marks, fixtures) == tier
+
+
+FOLDERS = {
+    "quick": {"unit", "property", "fuzz", "raft", "house"},
+    "real": {
+        "cluster",
+        "crash",
+        "e2e",
+        "failover",
+        "hostile",
+        "memory_proof",
+        "mutants",
+        "proof",
+        "simulation",
+        "spark",
+    },
+    "interop": {"interop", "compat"},
+}
+
+
+def test_every_folder_has_the_tier_of_its_tests_without_a_mark() -> None:
+    found: dict[str, set[str]] = {}
+    for folder in {path.relative_to(FOLDER).parts[0] for path in FOLDER.glob("*/**/test_*.py")}:
+        found.setdefault(tier_of(FOLDER / folder / "test_any.py", (), ()), set()).add(folder)
+    assert found == FOLDERS
+
+
+@pytest.mark.parametrize("marks", [marks for count in range(4) for marks in combinations(TIERS[1:], count)])
+@pytest.mark.parametrize("folder", sorted(set.union(*FOLDERS.values())))
+def test_a_test_is_run_by_one_command_whatever_its_marks(folder: str, marks: tuple[str, ...]) -> None:
+    tier = tier_of(FOLDER / folder / "test_any.py", marks, ())
+    keywords = {*marks, tier}
+    commands = {command for command, marks in SELECTIONS.items() if is_selected(marks, keywords)}
+    assert tier_in(keywords) == tier
+    assert commands == {"quick": {"quick", "test"}, "real": {"test"}}.get(tier, {tier})
+
+
+def is_selected(expression: str, keywords: set[str]) -> bool:
+    """Return what pytest's -m says: its expressions are Python's, and a word is true when it is a mark."""
+    return bool(eval(expression, {tier: tier in keywords for tier in TIERS}))
+
+
+def test_the_commands_select_by_these_marks() -> None:
+    makefile = (FOLDER.parent / "Makefile").read_text()
+    settings = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    assert "-m quick -o timeout=60 $(IN_WORKERS)" in makefile
+    assert f"-m '{SELECTIONS['test']}'" in settings["addopts"]
+    assert f"-m '{SELECTIONS['interop']}' $(IN_WORKERS)" in makefile
+
+
+def test_the_kept_runs_are_within_their_limits() -> None:
+    kept = durations()["runs"]
+    assert {run: kept[run]["seconds"] for run in kept if kept[run]["seconds"] > PROCESSOR_SECONDS_MAX[run]} == {}
+
+
+MAVEN = """#!/bin/sh
+echo "[ERROR] Failed to execute goal: Could not transfer artifact from central: Name or service not known"
+exit 1
+"""
+
+
+@pytest.mark.real
+def test_peers_that_cannot_be_made_are_one_sentence(tmp_path: Path) -> None:
+    peers = tmp_path / "tests" / "interop" / "java"
+    shutil.copytree(FOLDER / "interop" / "java" / "src", peers / "src")
+    shutil.copy(FOLDER / "interop" / "java" / "pom.xml", peers)
+    (tmp_path / "scripts").mkdir()
+    programs = {"scripts/find-java": "#!/bin/sh\necho /a/jdk\n", "scripts/mvn": MAVEN}
+    programs["scripts/make-peers"] = (FOLDER.parent / "scripts" / "make-peers").read_text()
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    called = {**os.environ, "PATH": f"{tmp_path / 'scripts'}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        [tmp_path / "scripts" / "make-peers"], env=called, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "Maven cannot build the Java peers: Could not transfer artifact from central: Name or" in done.stderr
+    assert not (peers / "target" / ".complete").exists()
 
 
 def test_the_longest_lane_comes_first_and_its_files_stay_together() -> None:

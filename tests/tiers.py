@@ -1,17 +1,20 @@
-"""The tier of each test: `make quick`, `make test` or `make proof`, and the lanes in which the two workers of a tier run.
+"""The tier of each test, the command of make that runs it, and the lanes in which the two workers of a tier run.
 
-quick   needs neither a socket nor a process of its own; a guard refuses both
-real    runs a part of the product for real: servers, sockets, processes, JVMs, Spark
-proof   takes minutes, or measures times, which the load of a machine changes
+quick    needs neither a socket nor a process of its own; a guard refuses both: `make quick`, and `make test`
+real     runs a part of the product for real, 15 s at most: servers, sockets, processes, one Spark session, one Java broker: `make test`
+interop  talks with Java's RocketMQ, starts a Spark session of its own, or runs a long page of the documentation: `make interop`
+proof    takes minutes, or measures times, which the load of a machine changes: `make proof`
 
-`@pytest.mark.proof` and `@pytest.mark.real` say so of a test or a module. Tests of a folder outside of `QUICK_FOLDERS`, tests marked
-`java` or `spark`, and tests that use a fixture of `REAL_FIXTURES` are real without it; all others are quick.
+The marks of these names say so of a test or a module; of several the longest tier counts. Without one, tests of `INTEROP_FOLDERS` and
+tests marked `java` are interop; tests of a folder outside of `QUICK_FOLDERS`, tests marked `spark`, and tests that use a fixture of
+`REAL_FIXTURES` are real; all others are quick.
 """
 
 from __future__ import annotations
 
 import json
 import multiprocessing.util
+import os
 import sys
 import threading
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
@@ -26,12 +29,22 @@ from orbitmq.net.loop import loop_factory
 
 FOLDER = Path(__file__).parent
 DURATIONS = FOLDER / "durations.json"
-"""Seconds of each test file and of each tier, measured: `make test ARGS=--keep-durations` writes them."""
+"""Processor seconds of each test file, of the tests of each tier and of each whole run, which `ARGS=--keep-durations` writes."""
 SECONDS_OF_A_TEST = 0.02
 """Of a file that was not measured yet."""
-TIERS = ("quick", "real", "proof")
+TIERS = ("quick", "real", "interop", "proof")
+SELECTIONS = {
+    "quick": "quick",
+    "test": "not (interop or proof)",
+    "interop": "interop and not proof",
+    "proof": "proof",
+}
+"""The marks that each command of make asks for; pyproject.toml has those of `make test`."""
+PROCESSOR_SECONDS_MAX = {"quick": 150, "test": 600, "interop": 900}
+"""Of a whole run of a command of make, on the machine that `DURATIONS` names."""
 SHARED_LANES = {"interop": "java", "compat": "java", "spark": "spark"}
 """Folders whose files share servers that take long to start."""
+INTEROP_FOLDERS = frozenset({"interop", "compat"})
 QUICK_FOLDERS = frozenset({"unit", "property", "fuzz", "raft", "house"})
 REAL_FIXTURES = frozenset(
     {"asking_cluster", "cluster", "fake", "once", "rocketmq", "rocketmq_session", "serve", "served"}
@@ -65,12 +78,19 @@ def tier_of(path: Path, marks: Iterable[str], fixtures: Iterable[str]) -> str:
         fixtures: the names of the fixtures that it uses, those of its fixtures included.
     """
     marks = set(marks)
-    if "proof" in marks:
-        return "proof"
-    is_real = path.relative_to(FOLDER).parts[0] not in QUICK_FOLDERS and path.parent != FOLDER
-    if is_real or marks & {"real", "java", "spark"} or REAL_FIXTURES & set(fixtures):
-        return "real"
-    return "quick"
+    for tier in ("proof", "interop", "real"):
+        if tier in marks:
+            return tier
+    folder = path.relative_to(FOLDER).parts[0]
+    if folder in INTEROP_FOLDERS or "java" in marks:
+        return "interop"
+    is_real = folder not in QUICK_FOLDERS and path.parent != FOLDER
+    return "real" if is_real or "spark" in marks or REAL_FIXTURES & set(fixtures) else "quick"
+
+
+def tier_in(keywords: Collection[str]) -> str:
+    """Return the tier of a collected test: its own marks may name shorter ones, too."""
+    return next(tier for tier in reversed(TIERS) if tier in keywords)
 
 
 def lane_of(file: str) -> str:
@@ -89,7 +109,7 @@ def longest_first(files: Mapping[str, int], durations: Mapping[str, float]) -> d
 
     Args:
         files: how many tests of each are run.
-        durations: seconds of each file that was measured.
+        durations: processor seconds of each file that was measured.
     """
     seconds: dict[str, float] = {}
     for file, count in files.items():
@@ -98,20 +118,56 @@ def longest_first(files: Mapping[str, int], durations: Mapping[str, float]) -> d
     return {file: (-seconds[lane_of(file)], lane_of(file)) for file in files}
 
 
+def run_name() -> str:
+    """Return which command of make this run is: quick, test or interop; nothing for any other."""
+    return os.environ.get("ORBITMQ_TIER", "")
+
+
+def runs_all(config: pytest.Config) -> bool:
+    """Return True if neither files nor tests are named."""
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.keyword
+
+
+def file_of(nodeid: str) -> str:
+    """Return a test's file, below `FOLDER`."""
+    return nodeid.partition("::")[0].removeprefix("tests/")
+
+
 @cache
-def durations() -> dict[str, dict[str, float]]:
-    """Return the kept seconds of `files` and of `tiers`."""
-    return dict(json.loads(DURATIONS.read_text())) if DURATIONS.exists() else {"files": {}, "tiers": {}}
+def durations() -> dict[str, dict[str, Any]]:
+    """Return the kept processor seconds: of the tests of `tiers`, and of whole `runs` with their files."""
+    return dict(json.loads(DURATIONS.read_text())) if DURATIONS.exists() else {"tiers": {}, "runs": {}}
 
 
-def keep_durations(files: Mapping[str, float], tiers: Mapping[str, float]) -> None:
-    """Merge measured seconds into the kept ones; files that are gone go, and those of less than a second."""
-    merged = {**durations()["files"], **files}
+def kept_files() -> dict[str, float]:
+    """Return the kept processor seconds of each test file in this run's command; in `make test` where it is another."""
+    runs = durations()["runs"]
+    return dict(runs.get(run_name() or "test", {}).get("files", {}))
+
+
+def keep_durations(
+    run: str, seconds: float, files: Mapping[str, float], tiers: Mapping[str, float], machine: str
+) -> None:
+    """Keep the measured processor seconds of a run in the place of its last ones; files of less than a second are left out.
+
+    Args:
+        run: its command: quick, test or interop.
+        seconds: all of the run, the start of workers and the collection of tests included.
+        files: of each test file.
+        tiers: of the tests of each tier.
+        machine: on which they were measured, and when.
+    """
+    old = durations()
     kept = {
-        "files": {
-            file: round(merged[file], 1) for file in sorted(merged) if merged[file] >= 1 and (FOLDER / file).exists()
+        "tiers": {tier: round(seconds) for tier, seconds in sorted({**old["tiers"], **tiers}.items())},
+        "runs": {
+            **old["runs"],
+            run: {
+                "measured": machine,
+                "seconds": round(seconds),
+                "files": {file: round(files[file], 1) for file in sorted(files) if files[file] >= 1},
+            },
         },
-        "tiers": {tier: round(seconds) for tier, seconds in sorted({**durations()["tiers"], **tiers}.items())},
     }
     DURATIONS.write_text(json.dumps(kept, indent=1) + "\n")
 

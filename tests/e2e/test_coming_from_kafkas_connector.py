@@ -70,6 +70,7 @@ def test_the_code_of_kafkas_connector_is_python() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.interop
 def test_the_ten_minutes_and_the_code_run(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     with folder.up("orbitmq up"):

@@ -340,6 +340,7 @@ def test_the_notebook_is_kept_without_outputs():
 
 
 @pytest.mark.spark
+@pytest.mark.interop
 def test_the_notebook_draws_the_topic_and_the_lag_of_a_group(rocketmq, tmp_path, monkeypatch):
     monkeypatch.setenv("NAMESRV_ADDR", rocketmq.name_servers)
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"), prepend=os.pathsep)

@@ -45,6 +45,7 @@ def test_the_producer_and_consumer_example_runs(cluster, tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.interop
 def test_the_spark_example_runs(cluster, tmp_path):
     run_example(PYTHON[0], cluster, tmp_path)  # writes what is read here
     done = run_example(PYTHON[1], cluster, tmp_path)

@@ -58,6 +58,7 @@ def test_the_tutorial_has_its_steps() -> None:
     assert [step.splitlines()[0][:2] for step in STEPS] == [f"{number}." for number in range(1, 8)]
 
 
+@pytest.mark.interop
 def test_the_tutorial_runs_from_top_to_end(tmp_path: Path) -> None:
     one, two, three, four, five, six, seven = STEPS
     folder = Folder(tmp_path)

@@ -167,7 +167,7 @@ def tests_by_tier() -> dict[str, int]:
         """Counts what pytest collects."""
 
         def pytest_collection_finish(self, session: pytest.Session) -> None:
-            counts.update(tier for item in session.items for tier in tiers.TIERS if tier in item.keywords)
+            counts.update(tiers.tier_in(item.keywords) for item in session.items)
 
     with redirect_stdout(io.StringIO()):
         pytest.main(

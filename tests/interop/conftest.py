@@ -2,6 +2,7 @@
 
 `ours`          our NameServer and broker
 `java_cluster`  Java's NameServer and broker; the broker is registered with a NameServer of ours as well
+`mixed_cluster` Java's broker in a NameServer of ours: the only Java server of `make test`
 `guest`         a broker of ours that is registered with Java's NameServer
 `java`          a JVM full of Java clients
 """
@@ -38,6 +39,14 @@ class JavaCluster:
     name_server: JavaNameServer
     broker: JavaBroker
     our_name_server: str
+
+
+@dataclass(frozen=True)
+class MixedCluster:
+    """Java's broker, and the address of our NameServer."""
+
+    name_server: str
+    broker: JavaBroker
 
 
 @pytest.fixture(scope="session")
@@ -96,6 +105,17 @@ def java_cluster(
     broker.start()
     yield JavaCluster(java_name_server, broker, our_name_server)
     broker.kill()  # A clean stop takes Java ten seconds; a test that needs one starts its own.
+
+
+@pytest.fixture(scope="session")
+def mixed_cluster(jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MixedCluster]:
+    """Java's broker in a NameServer of ours that knows no other."""
+    with serving(tmp_path_factory.mktemp("nameserver")) as served:
+        home = tmp_path_factory.mktemp("java-broker")
+        broker = JavaBroker(home, served.address, properties={"timerFlushIntervalMs": 60_000})
+        broker.start()
+        yield MixedCluster(served.address, broker)
+        broker.kill()
 
 
 @pytest.fixture(scope="session")

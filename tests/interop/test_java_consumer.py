@@ -15,6 +15,7 @@ def producer(ours):
         yield started
 
 
+@pytest.mark.real
 def test_every_field_of_our_message_arrives_in_java(java, producer, ours, name):
     sent = producer.send(
         Message(name, "Grüße 你好".encode(), tag="red", keys=("k1", "k2"), properties={"colour": "röd"}, flag=-7)
@@ -29,6 +30,7 @@ def test_every_field_of_our_message_arrives_in_java(java, producer, ours, name):
     assert read["message_id"] == sent.message_id
 
 
+@pytest.mark.real
 def test_a_java_consumer_gets_only_the_tags_it_asked_for(java, producer, ours, name):
     for n in range(10):
         for tag in ("red", "blue", "green"):
@@ -39,6 +41,7 @@ def test_a_java_consumer_gets_only_the_tags_it_asked_for(java, producer, ours, n
     assert bodies(read) == sorted(f"{tag}-{n}".encode() for tag in ("red", "green") for n in range(10))
 
 
+@pytest.mark.real
 def test_a_java_consumer_whose_pulls_are_held_gets_new_messages(java, producer, ours, name):
     producer.send(Message(name, b"before"))
     consumer = java.consumer(f"{name}-group", ours.name_servers, name)
@@ -100,6 +103,7 @@ def test_a_broadcasting_java_consumer_gets_everything(java, producer, ours, name
         consumer.stop()
 
 
+@pytest.mark.real
 def test_an_orderly_java_consumer_locks_its_queues_and_keeps_the_order(java, producer, ours, name):
     for n in range(30):
         producer.send(Message(name, b"%02d" % n), key="one customer")

@@ -8,6 +8,8 @@ from orbitmq import Message
 from orbitmq.blocking import Producer, PushConsumer
 from orbitmq.wire.messages.message_id import offset_message_id
 
+pytestmark = pytest.mark.real  # with one JVM full of clients, part of `make test`
+
 
 @pytest.fixture(scope="module")
 def producer(java, ours):

@@ -8,10 +8,12 @@ from orbitmq import Message
 from orbitmq.blocking import Producer, PullConsumer, PushConsumer
 
 
-@pytest.fixture(params=["Java's NameServer", "our NameServer"])
-def to_java_broker(request, java_cluster):
+@pytest.fixture(params=["Java's NameServer", pytest.param("our NameServer", marks=pytest.mark.real)])
+def to_java_broker(request):
     """A NameServer that knows the Java broker."""
-    return java_cluster.name_server.address if "Java" in request.param else java_cluster.our_name_server
+    if request.param == "our NameServer":
+        return request.getfixturevalue("mixed_cluster").name_server
+    return request.getfixturevalue("java_cluster").name_server.address
 
 
 def test_our_client_works_with_a_java_broker(to_java_broker, name):
@@ -54,23 +56,25 @@ def test_our_pull_consumer_pages_a_java_broker(to_java_broker, name):
     assert (ranges.begin, ranges.end) == (0, 10)
 
 
-def test_a_body_that_we_compress_is_read_by_java(java, java_cluster, name):
+@pytest.mark.real
+def test_a_body_that_we_compress_is_read_by_java(java, mixed_cluster, name):
     body = b"the same words again and again, " * 400
-    with Producer("our-producers", java_cluster.our_name_server) as producer:
+    with Producer("our-producers", mixed_cluster.name_server) as producer:
         producer.send(Message(name, body))
-    consumer = java.consumer(f"{name}-group", java_cluster.our_name_server, name)
+    consumer = java.consumer(f"{name}-group", mixed_cluster.name_server, name)
     (read,) = consumer.wait_for_messages(1)
     consumer.stop()
     assert read["body"] == body
     assert read["size"] < len(body)
 
 
-def test_java_clients_find_a_java_broker_through_our_name_server(java, java_cluster, name):
-    producer = java.producer(f"{name}-producers", java_cluster.our_name_server)
+@pytest.mark.real
+def test_java_clients_find_a_java_broker_through_our_name_server(java, mixed_cluster, name):
+    producer = java.producer(f"{name}-producers", mixed_cluster.name_server)
     sent = producer.send(*(message(name, b"%02d" % n) for n in range(10)))
     producer.stop()
-    assert {item["broker"] for item in sent} == {java_cluster.broker.name}
-    consumer = java.consumer(f"{name}-group", java_cluster.our_name_server, name)
+    assert {item["broker"] for item in sent} == {mixed_cluster.broker.name}
+    consumer = java.consumer(f"{name}-group", mixed_cluster.name_server, name)
     assert bodies(consumer.wait_for_messages(10)) == [b"%02d" % n for n in range(10)]
     consumer.stop()
 

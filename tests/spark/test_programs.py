@@ -10,7 +10,7 @@ import pytest
 
 from orbitmq import Message
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.interop]  # Spark sessions of their own
 
 SESSION = """
 from pyspark.sql import SparkSession

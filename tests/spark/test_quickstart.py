@@ -15,7 +15,7 @@ import pytest
 
 from examples.quickstart.flights import find_flights
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.interop]  # a Spark session of its own
 
 ROOT = Path(__file__).resolve().parents[2]
 
