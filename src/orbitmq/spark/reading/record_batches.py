@@ -249,7 +249,7 @@ class Records:
 
     def _changed_bodies(self, broker_name: str | None, *, fails: bool) -> dict[int, str]:
         """Return which bodies are not those that were stored, and why."""
-        view = memoryview(self.data)
+        view = memoryview(self.raw)
         starts, ends = self.bodies.tolist()
         found = (
             np.array([crc32(view[start:end]) for start, end in zip(starts, ends, strict=True)], np.uint32) & CRC_MASK

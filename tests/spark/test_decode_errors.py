@@ -1,0 +1,80 @@
+"""Bodies that cannot be decoded: rows with the stored body and a reason, which stop neither a batch nor a stream."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+
+import pytest
+
+from orbitmq import Message
+from orbitmq.model.message import SysFlag
+from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.wire.headers import SendMessageV2
+
+pytestmark = pytest.mark.spark
+
+
+async def send_undecodable(address: str, topic: str, body: bytes) -> None:
+    """Send a body that is not what its flag says, as no client of ours does."""
+    pool = ConnectionPool()
+    header = SendMessageV2(
+        producer_group="makers", topic=topic, default_topic="TBW102", default_topic_queue_nums=4, queue_id=0,
+        sys_flag=SysFlag.COMPRESSED, born_at_ms=0, flag=0,
+    )  # fmt: skip
+    expect(await pool.request(address, header, body), address)
+    await pool.close()
+
+
+def test_a_body_that_cannot_be_decompressed_stops_neither_batch_nor_stream(
+    spark, rocketmq_session, topic, send, read, stream, tmp_path
+):
+    send([Message(topic, b"before")])
+    (address,) = rocketmq_session.brokers.values()
+    bomb = zlib.compress(bytes(5 * 1024 * 1024))
+    for body in (b"not zlib", bomb):
+        asyncio.run(send_undecodable(address, topic, body))
+    send([Message(topic, b"behind")])
+
+    rows = read(includeDecodeError="true").collect()
+    reasons = {bytes(row.body): row.decodeError for row in rows}
+    assert reasons.keys() == {b"before", b"not zlib", bomb, b"behind"}
+    assert reasons[b"before"] is reasons[b"behind"] is None
+    assert "ZLIB data" in reasons[b"not zlib"]
+    assert "decompressed" in reasons[bomb]
+    assert read(columns="queueId,decodeError").where("decodeError IS NOT NULL").count() == 2
+    assert "decodeError" not in read().columns
+    assert sum(stream()) == 4
+    assert {bytes(row.body) for row in spark.read.parquet(str(tmp_path / "out")).collect()} == reasons.keys()
+
+
+def change_on_disk(store, body: bytes) -> None:
+    """Change one byte of a stored body in the CommitLog's file."""
+    (path,) = [path for path in (store / "commitlog").iterdir() if body in path.read_bytes()]
+    with path.open("r+b") as file:
+        file.seek(path.read_bytes().index(body))
+        file.write(b"X")
+
+
+@pytest.mark.parametrize("source", ["broker", "files"])
+def test_a_body_that_has_changed_on_disk_fails_or_says_so(spark, rocketmq, send, source):
+    from orbitmq.blocking import Producer
+
+    with Producer("spark-tests", rocketmq.name_servers) as producer:
+        for n in range(200):
+            producer.send(Message("orders", b"body %03d." % n))
+    store = rocketmq.data_dir / "broker-a"
+    change_on_disk(store, b"body 077.")
+    options = {"nameServer": rocketmq.name_servers, "topic": "orders"}
+    if source == "files":
+        rocketmq.stop_broker()
+        options = {"commitLogPath": str(store), "topic": "orders"}
+
+    def load(**more: str):
+        return spark.read.format("rocketmq").options(**options, **more).load()
+
+    with pytest.raises(Exception, match=r"offset \d+ of queue \d of topic orders.*checksum.*failOnDataLoss"):
+        load().collect()
+    rows = load(failOnDataLoss="false", includeDecodeError="true").collect()
+    assert len(rows) == 200
+    assert [bytes(row.body) for row in rows if row.decodeError] == [b"Xody 077."]
