@@ -18,7 +18,7 @@ from orbitmq.admin.dead_letters import ORIGIN_TOPIC
 from orbitmq.errors import ClientError, ConfigError, JobFailed, RouteNotFound
 from orbitmq.job_directory import check_claimable, claimed
 from orbitmq.model.check_result import CheckResult
-from orbitmq.model.message import Message, PropertyName
+from orbitmq.model.message import Message, PropertyName, split_keys
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.contracts import REASON as CONTRACT_REASON
@@ -154,7 +154,7 @@ class _LetterFixer:
         letter = DeadLetterRecord(
             bytes(row["body"]),
             row["tags"] or None,
-            tuple((row["keys"] or "").split()),
+            split_keys(row["keys"] or ""),
             row["properties"] or {},
             row["flag"] or 0,
         )

@@ -12,7 +12,7 @@ from orbitmq.admin.dead_letters import own_properties
 from orbitmq.errors import ConfigError
 from orbitmq.job_directory import check_claimable, claimed, held
 from orbitmq.model.check_result import CheckResult
-from orbitmq.model.message import Message, PropertyName
+from orbitmq.model.message import Message, PropertyName, split_keys
 from orbitmq.spark.jobs.archive import check_finished, has_rows
 from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.directories import HadoopDirectory
@@ -112,7 +112,7 @@ def message_again(row: Row, topic: str) -> Message:
         topic,
         bytes(row["body"]),
         row["tags"] or None,
-        tuple((row["keys"] or "").split()),
+        split_keys(row["keys"] or ""),
         own_properties(found),
         row["flag"] or 0,
         sharding_key=found.get(PropertyName.SHARDING_KEY),
