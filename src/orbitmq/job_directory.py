@@ -38,8 +38,28 @@ def claimed(directory: Path, subject: Mapping[str, str]) -> Iterator[None]:
     directory.mkdir(parents=True, exist_ok=True)
     _check_contents(directory)
     with locked(directory / _LOCK, str(directory)):
-        _check(directory, subject)
+        if not _check_note(directory, subject):
+            replace_file(directory / NAME, orjson.dumps(dict(subject)))
         yield
+
+
+def check_claimable(directory: Path, subject: Mapping[str, str]) -> None:
+    """Refuse now what `claimed` would refuse later, as before a job has started Spark; nothing is made.
+
+    Raises: as `claimed`, and ConfigError where the directory cannot be made or written.
+    """
+    found = directory if directory.exists() else next(parent for parent in directory.parents if parent.exists())
+    if not found.is_dir() or not os.access(found, os.W_OK | os.X_OK):
+        raise ConfigError(
+            "directory", str(directory), f"one that can be written: {found} is no directory that this user may write"
+        )
+    if found != directory:
+        return
+    _check_contents(directory)
+    _check_note(directory, subject)
+    if (directory / _LOCK).exists():
+        with locked(directory / _LOCK, str(directory)):
+            pass
 
 
 @contextmanager
@@ -96,13 +116,14 @@ def check_subject(directory: str, content: bytes, subject: Mapping[str, str]) ->
         raise ConfigError("directory", f"{directory}, which is for {found!s:.300}", f"one for {subject}, or a new one")
 
 
-def _check(directory: Path, subject: Mapping[str, str]) -> None:
+def _check_note(directory: Path, subject: Mapping[str, str]) -> bool:
+    """Check what a directory remembers that it is for; return whether it remembers anything."""
     path = directory / NAME
-    if path.exists():
-        with path.open("rb") as file:
-            check_subject(str(directory), file.read(CONTENT_SIZE_MAX), dict(subject))
-        return
-    replace_file(path, orjson.dumps(dict(subject)))
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        check_subject(str(directory), file.read(CONTENT_SIZE_MAX), dict(subject))
+    return True
 
 
 def _check_contents(directory: Path) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from orbitmq.errors import ConfigError, JobFailed
-from orbitmq.job_directory import CONTENT_SIZE_MAX, claimed, held, lock_of, locked
+from orbitmq.job_directory import CONTENT_SIZE_MAX, check_claimable, claimed, held, lock_of, locked
 
 SUBJECT = {"job": "archive", "topic": "t"}
 
@@ -26,6 +26,22 @@ def test_a_directory_with_files_of_others_is_refused_and_left_alone(tmp_path):
     with pytest.raises(ConfigError, match="holds other files"), claimed(tmp_path, SUBJECT):
         pass
     assert [file.name for file in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_what_a_directory_would_be_refused_for_is_known_before_and_nothing_is_made(tmp_path):
+    check_claimable(tmp_path / "new" / "one", SUBJECT)
+    assert list(tmp_path.iterdir()) == []
+    with claimed(tmp_path / "one", SUBJECT), pytest.raises(JobFailed, match="another run is under way"):
+        check_claimable(tmp_path / "one", SUBJECT)
+    check_claimable(tmp_path / "one", SUBJECT)
+    with pytest.raises(ConfigError, match="which is for"):
+        check_claimable(tmp_path / "one", SUBJECT | {"topic": "other"})
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(ConfigError, match="which holds other files"):
+        check_claimable(tmp_path, SUBJECT)
+    for directory in (tmp_path / "letter.txt", tmp_path / "letter.txt" / "below"):
+        with pytest.raises(ConfigError, match=r"letter\.txt is no directory"):
+            check_claimable(directory, SUBJECT)
 
 
 def test_a_run_that_was_killed_while_it_claimed_the_directory_is_no_stranger(tmp_path):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from orbitmq.admin.client import AdminClient
 from orbitmq.errors import ClientError, InvalidArgument
-from orbitmq.model.message import StoredMessage
+from orbitmq.model.message import StoredMessage, split_keys
 from orbitmq.wire.messages.traces import (
     ConsumeReturnType,
     ConsumptionBegun,
@@ -96,7 +96,7 @@ def _told_of(messages: Iterable[StoredMessage], key: str) -> Iterator[_Told]:
     seen: set[Trace] = set()
     for message in messages:
         for trace in decode_traces(message.body):
-            keys = (getattr(trace, "keys", None) or "").split()
+            keys = split_keys(getattr(trace, "keys", None) or "")
             if trace not in seen and (trace.message_id == key or key in keys):
                 seen.add(trace)
                 yield _Told(trace, message.born_host.ip)

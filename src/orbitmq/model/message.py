@@ -128,6 +128,11 @@ class ReplyTo(NamedTuple):
     broker_name: str
 
 
+def split_keys(text: str) -> tuple[str, ...]:
+    """Return the keys of the property KEYS, which blanks separate and no other white space (Java: MessageConst.KEY_SEPARATOR)."""
+    return tuple(filter(None, text.split(" ")))
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """A message to send.
@@ -136,7 +141,7 @@ class Message:
         topic: up to 127 characters of the topic alphabet.
         body: up to 4 MiB.
         tag: one tag; consumers filter on it at the broker.
-        keys: business keys, found again with a query by key; no blanks inside one.
+        keys: business keys, found again with a query by key; no blanks inside one, which separate them.
         properties: the user's own name-value pairs.
         flag: a free 32-bit number.
         delay_level: one of the broker's levels, 0 for no delay. Most have 1 to 18 (1s 5s 10s 30s 1m .. 2h); one above
@@ -203,8 +208,8 @@ class Message:
         if not isinstance(self.keys, tuple | list):
             raise InvalidArgument("keys", self.keys, _KEYS)
         for key in self.keys:
-            if not isinstance(key, str) or not key or " " in key:
-                raise InvalidArgument("keys", key, "strings that are not empty and have no blank inside")
+            if not isinstance(key, str) or not key or " " in key or "\x02" in key:
+                raise InvalidArgument("keys", key, "strings that are not empty and have no blank and no 0x02 inside")
 
     def _check_properties(self) -> None:
         if not isinstance(self.properties, Mapping):
@@ -260,7 +265,7 @@ class StoredMessage:
     @property
     def keys(self) -> tuple[str, ...]:
         """The message's business keys."""
-        return tuple(self.properties.get(PropertyName.KEYS, "").split())
+        return split_keys(self.properties.get(PropertyName.KEYS, ""))
 
     @property
     def message_id(self) -> str:

@@ -33,7 +33,8 @@ def test_a_body_is_bytes_up_to_the_limit(body: bytes) -> None:
         ({"body": bytes(BODY_SIZE_MAX + 1)}, f"{BODY_SIZE_MAX + 1} bytes"),
         ({"keys": "42"}, "a list of strings"),
         ({"keys": [""]}, "not empty"),
-        ({"keys": ["42", "4 2"]}, "no blank inside"),
+        ({"keys": ["42", "4 2"]}, "keys: '4 2' .* no blank"),
+        ({"keys": ["42", "4\x022"]}, r"keys: '4\\x022' .* no 0x02"),
     ],
 )
 def test_a_message_that_no_broker_would_take_is_refused(changed: dict[str, Any], named: str) -> None:
@@ -44,6 +45,12 @@ def test_a_message_that_no_broker_would_take_is_refused(changed: dict[str, Any],
 def test_a_stored_message_reads_tag_keys_and_id_from_its_properties() -> None:
     message = stored(TAGS="new", KEYS="42 43", UNIQ_KEY="0A")
     assert (message.tag, message.keys, message.message_id) == ("new", ("42", "43"), "0A")
+
+
+@pytest.mark.parametrize("key", ["4\n2", "4\t2", "4\u30002", "\r"])
+def test_a_blank_alone_separates_keys_as_it_does_in_java(key: str) -> None:
+    assert Message("t", b"", keys=[key]).keys == [key]
+    assert stored(KEYS=f" {key}  43 ").keys == (key, "43")
 
 
 def test_a_stored_message_without_properties_has_no_tag_no_keys_and_no_id() -> None:

@@ -321,15 +321,21 @@ def test_exactly_once_has_a_group_and_a_marker_topic_of_its_own():
     found = parse_write_options({"nameServer": "h:1", "delivery": "exactly-once"})
 
     assert (found.exactly_once, found.group, found.row_ids) == (True, "orbitmq-spark-exactly-once", False)
-    assert (found.marker_topic, found.commit_timeout_ms) == ("orbitmq-spark-markers", 600_000)
+    assert (found.marker_topic, found.commit_timeout_ms, found.fail_on_data_loss) == (
+        "orbitmq-spark-markers",
+        600_000,
+        True,
+    )
     assert not parse_write_options({"nameServer": "h:1", "delivery": "at-least-once"}).exactly_once
 
 
 def test_the_options_of_exactly_once_can_be_chosen():
     given = {"delivery": "exactly-once", "markerTopic": "m", "commitTimeoutMs": "7", "group": "g", "rowIds": "true"}
+    given["failOnDataLoss"] = "false"
     found = parse_write_options({"nameServer": "h:1", "markerBroker": "a", **given})
 
     assert (found.marker_topic, found.commit_timeout_ms, found.group, found.row_ids) == ("m", 7, "g", True)
+    assert not found.fail_on_data_loss
     assert found.marker_broker == "a"
 
 

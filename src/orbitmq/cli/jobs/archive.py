@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from orbitmq.model.check_result import CheckResult
+    from orbitmq.spark.jobs.archive import ArchivePlan
+    from orbitmq.spark.jobs.cluster import Cluster
     from orbitmq.spark.jobs.screen import Screen
 
 
@@ -74,12 +76,21 @@ def archive(
         told = f"files of {place} are not put together: it may be a store that cannot rename any"
         raise typer.BadParameter(told, param_hint="--merge")
 
-    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+    def planned() -> tuple[Cluster, ArchivePlan]:
         from orbitmq.spark.jobs.archive import ArchivePlan
-        from orbitmq.spark.jobs.archive import archive as run
         from orbitmq.spark.jobs.cluster import Cluster
 
         plan = ArchivePlan(topic, place, start, rows_per_batch, merge is not False)
-        return run(spark, Cluster(name_servers, security), plan, screen)
+        return Cluster(name_servers, security), plan
 
-    run_job("archive", master, output, work, parse_conf(conf))
+    def check() -> None:
+        from orbitmq.spark.jobs.archive import check_plan
+
+        check_plan(*planned())
+
+    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+        from orbitmq.spark.jobs.archive import archive as run
+
+        return run(spark, *planned(), screen)
+
+    run_job("archive", master, output, work, parse_conf(conf), check=check)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from orbitmq.model.check_result import CheckResult
+    from orbitmq.spark.jobs.cluster import Cluster
+    from orbitmq.spark.jobs.contracts import ContractPlan
     from orbitmq.spark.jobs.screen import Screen
 
 
@@ -72,13 +74,23 @@ def contracts(
     no failure.
     """
 
-    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+    def planned() -> tuple[Cluster, ContractPlan]:
         from orbitmq.spark.jobs.cluster import Cluster
         from orbitmq.spark.jobs.contract_checks import load_contract
-        from orbitmq.spark.jobs.contracts import ContractPlan, hold_to_contract
+        from orbitmq.spark.jobs.contracts import ContractPlan
 
         declared = load_contract(contract.resolve())
         plan = ContractPlan(topic, directory, declared, quarantine, start, rows_per_batch)
-        return hold_to_contract(spark, Cluster(name_servers, security), plan, screen)
+        return Cluster(name_servers, security), plan
 
-    run_job("contracts", master, output, work, parse_conf(conf))
+    def check() -> None:
+        from orbitmq.spark.jobs.contracts import check_plan
+
+        check_plan(*planned())
+
+    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+        from orbitmq.spark.jobs.contracts import hold_to_contract
+
+        return hold_to_contract(spark, *planned(), screen)
+
+    run_job("contracts", master, output, work, parse_conf(conf), check=check)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from orbitmq.model.check_result import CheckResult
+    from orbitmq.spark.jobs.cluster import Cluster
+    from orbitmq.spark.jobs.dead_letters import FixPlan
     from orbitmq.spark.jobs.screen import Screen
 
 
@@ -66,8 +68,14 @@ def dead_letters(
 
         return inspect_letters(spark, Cluster(name_servers, security), group, screen)
 
+    def check_letters() -> None:
+        from orbitmq.spark.jobs.cluster import Cluster
+        from orbitmq.spark.jobs.dead_letters import find_letters
+
+        find_letters(Cluster(name_servers, security), group)
+
     if fix is None:
-        run_job("dead-letters", master, output, show, parse_conf(conf))
+        run_job("dead-letters", master, output, show, parse_conf(conf), check=check_letters)
         return
     if directory is None or quarantine is None:
         raise typer.BadParameter("--fix needs a DIRECTORY and --quarantine")
@@ -76,13 +84,23 @@ def dead_letters(
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it
     function = load_fix(fix)
 
-    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+    def planned() -> tuple[Cluster, FixPlan]:
         from orbitmq.spark.jobs.cluster import Cluster
-        from orbitmq.spark.jobs.dead_letters import FixPlan, fix_letters
+        from orbitmq.spark.jobs.dead_letters import FixPlan
 
         plan = FixPlan(
             group, function, fix, quarantine, directory.resolve(), rate, rows_per_checkpoint, quarantine_gone
         )
-        return fix_letters(spark, Cluster(name_servers, security), plan, screen)
+        return Cluster(name_servers, security), plan
 
-    run_job("dead-letters", master, output, work, parse_conf(conf))
+    def check() -> None:
+        from orbitmq.spark.jobs.dead_letters import check_plan
+
+        check_plan(*planned())
+
+    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+        from orbitmq.spark.jobs.dead_letters import fix_letters
+
+        return fix_letters(spark, *planned(), screen)
+
+    run_job("dead-letters", master, output, work, parse_conf(conf), check=check)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from orbitmq.model.check_result import CheckResult
+    from orbitmq.spark.jobs.cluster import Cluster
+    from orbitmq.spark.jobs.replay import ReplayPlan
     from orbitmq.spark.jobs.screen import Screen
 
 
@@ -70,12 +72,21 @@ def replay(
     if isinstance(place, Path) and not place.is_dir():
         raise typer.BadParameter(f"there is no directory {place}", param_hint="SOURCE")
 
-    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+    def planned() -> tuple[Cluster, ReplayPlan]:
         from orbitmq.spark.jobs.cluster import Cluster
         from orbitmq.spark.jobs.replay import ReplayPlan
-        from orbitmq.spark.jobs.replay import replay as run
 
         plan = ReplayPlan(place, topic, from_topic, directory, rate, rows_per_checkpoint, since, until)
-        return run(spark, Cluster(name_servers, security), plan, screen)
+        return Cluster(name_servers, security), plan
 
-    run_job("replay", master, output, work, parse_conf(conf))
+    def check() -> None:
+        from orbitmq.spark.jobs.replay import check_plan
+
+        check_plan(*planned())
+
+    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+        from orbitmq.spark.jobs.replay import replay as run
+
+        return run(spark, *planned(), screen)
+
+    run_job("replay", master, output, work, parse_conf(conf), check=check)

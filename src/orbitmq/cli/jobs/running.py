@@ -146,10 +146,13 @@ def run_job(
     output: Format,
     work: Callable[[SparkSession, Screen], list[CheckResult]],
     settings: Mapping[str, str] | None = None,
+    *,
+    check: Callable[[], None],
 ) -> None:
     """Run a job, and show what it has checked; steps and progress go to stderr.
 
     Args:
+        check: refuses what the job would refuse, such as a topic that does not exist, before the seconds that Spark takes to start.
         settings: of Spark, on top of the usual ones.
 
     Raises:
@@ -161,10 +164,23 @@ def run_job(
     from orbitmq.spark.jobs.screen import Screen
 
     screen = Screen(sys.stderr)
+    check_packages()
+    check()
     screen.step("starting Spark")
     with job_session(name, master, settings) as spark, plain_interrupts():
         results = work(spark, screen)
     show_checks(name, results, output)
+
+
+def check_packages() -> None:
+    """Raise ConfigError where a package that jobs need is missing; it says what to type."""
+    from importlib.util import find_spec
+
+    from orbitmq.errors import ConfigError
+
+    for package in _NEEDED:
+        if find_spec(package) is None:
+            raise ConfigError(package, "not installed", "pip install 'orbitmq[spark]'")
 
 
 @contextmanager
@@ -179,14 +195,11 @@ def job_session(name: str, master: str, settings: Mapping[str, str] | None = Non
         JobFailed: Spark cannot do it; one sentence of what it says.
     """
     import warnings
-    from importlib.util import find_spec
 
-    from orbitmq.errors import ConfigError, JobFailed
+    from orbitmq.errors import JobFailed
     from orbitmq.spark.driver.session import local_session
 
-    for package in _NEEDED:
-        if find_spec(package) is None:
-            raise ConfigError(package, "not installed", "pip install 'orbitmq[spark]'")
+    check_packages()
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from orbitmq.model.check_result import CheckResult
+    from orbitmq.spark.jobs.cluster import Cluster
     from orbitmq.spark.jobs.screen import Screen
+    from orbitmq.spark.jobs.trace import TracePlan
 
 
 def trace(
@@ -64,11 +66,20 @@ def trace(
     """
     since_ms = parse_time(since, "--since") if since else 0
 
-    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+    def planned() -> tuple[Cluster, TracePlan]:
         from orbitmq.spark.jobs.cluster import Cluster
-        from orbitmq.spark.jobs.trace import TracePlan, evaluate_traces
+        from orbitmq.spark.jobs.trace import TracePlan
 
-        plan = TracePlan(topic, directory, start, rows_per_batch, since_ms)
-        return evaluate_traces(spark, Cluster(name_servers, security), plan, screen)
+        return Cluster(name_servers, security), TracePlan(topic, directory, start, rows_per_batch, since_ms)
 
-    run_job("trace", master, output, work, parse_conf(conf))
+    def check() -> None:
+        from orbitmq.spark.jobs.trace import check_plan
+
+        check_plan(*planned())
+
+    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
+        from orbitmq.spark.jobs.trace import evaluate_traces
+
+        return evaluate_traces(spark, *planned(), screen)
+
+    run_job("trace", master, output, work, parse_conf(conf), check=check)

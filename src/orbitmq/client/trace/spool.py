@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from orbitmq.model.message import split_keys
 from orbitmq.wire.messages.traces import Trace, encode_trace
 
 COUNT_MAX = 2_048
@@ -47,7 +48,7 @@ class TraceSpool:
 
     def put(self, trace: Trace) -> bool:
         """Append a trace; False when there is no room for it."""
-        keys = () if not (text := getattr(trace, "keys", None)) else tuple(text.split())
+        keys = () if not (text := getattr(trace, "keys", None)) else split_keys(text)
         waiting = _Waiting(encode_trace(trace), (trace.message_id, *keys))
         if len(self._waiting) >= COUNT_MAX or self._size + waiting.size > SIZE_MAX:
             self.dropped_count += 1

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from orbitmq.errors import ConfigError
+from orbitmq.job_directory import check_claimable
 from orbitmq.model.check_result import CheckResult
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.cluster import Cluster
@@ -37,6 +38,21 @@ class ArchivePlan(NamedTuple):
     rows_per_batch: int
     merges: bool
 
+    @property
+    def subject(self) -> dict[str, str]:
+        """What a directory remembers that it is for."""
+        return {"job": "archive", "topic": self.topic, "start": self.start}
+
+
+def check_plan(cluster: Cluster, plan: ArchivePlan) -> None:
+    """Find out before Spark starts what the job would refuse: a mistyped topic claims no directory.
+
+    Raises: as `archive`.
+    """
+    cluster.topic_stats(plan.topic)
+    if isinstance(plan.directory, Path):
+        check_claimable(plan.directory, plan.subject)
+
 
 def archive(spark: SparkSession, cluster: Cluster, plan: ArchivePlan, screen: Screen) -> list[CheckResult]:
     """Archive what is in a topic now and not in the archive yet; return what the whole archive was checked for.
@@ -46,9 +62,8 @@ def archive(spark: SparkSession, cluster: Cluster, plan: ArchivePlan, screen: Sc
         ConfigError: the directory is for something else.
         ClientError: the cluster cannot be asked.
     """
-    subject = {"job": "archive", "topic": plan.topic, "start": plan.start}
-    cluster.topic_stats(plan.topic)  # it is there: a mistyped topic claims no directory
-    with opened(spark, plan.directory, subject) as directory:
+    check_plan(cluster, plan)
+    with opened(spark, plan.directory, plan.subject) as directory:
         if isinstance(directory, Path):
             finish_merges(directory)
         else:

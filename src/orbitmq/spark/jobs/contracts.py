@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from orbitmq.errors import ConfigError
-from orbitmq.job_directory import claimed
+from orbitmq.job_directory import check_claimable, claimed
 from orbitmq.model.check_result import CheckResult
 from orbitmq.spark.jobs.archive import EARLIEST, check_archive, count_queues, has_rows
 from orbitmq.spark.jobs.cluster import Cluster
@@ -58,6 +58,16 @@ class ContractPlan(NamedTuple):
         return self.directory / "bad"
 
 
+def check_plan(cluster: Cluster, plan: ContractPlan) -> None:
+    """Find out before Spark starts what the job would refuse, but for what Spark says of the contract.
+
+    Raises: as `hold_to_contract`.
+    """
+    _check_quarantine(cluster, plan)
+    cluster.topic_stats(plan.topic)  # it is there: a mistyped topic claims no directory
+    check_claimable(plan.directory, _subject(plan))
+
+
 def hold_to_contract(spark: SparkSession, cluster: Cluster, plan: ContractPlan, screen: Screen) -> list[CheckResult]:
     """Judge what is in a topic now and was not judged yet; return what the whole was checked for.
 
@@ -67,8 +77,7 @@ def hold_to_contract(spark: SparkSession, cluster: Cluster, plan: ContractPlan, 
         ClientError: the cluster cannot be asked.
     """
     check_contract(spark, plan.contract)
-    _check_quarantine(cluster, plan)
-    cluster.topic_stats(plan.topic)  # it is there: a mistyped topic claims no directory
+    check_plan(cluster, plan)
     with claimed(plan.directory, _subject(plan)):
         for table in (plan.good, plan.bad):
             finish_merges(table)

@@ -7,6 +7,7 @@ killed: the checkpoint says how far it is, and topics tell what was sent behind 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,9 +16,10 @@ import orjson
 from orbitmq.admin.dead_letter_client import dead_letter_topic
 from orbitmq.admin.dead_letters import ORIGIN_TOPIC
 from orbitmq.errors import ClientError, ConfigError, JobFailed, RouteNotFound
-from orbitmq.job_directory import claimed
+from orbitmq.job_directory import check_claimable, claimed
 from orbitmq.model.check_result import CheckResult
-from orbitmq.model.message import Message, PropertyName
+from orbitmq.model.message import Message, PropertyName, split_keys
+from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.contracts import REASON as CONTRACT_REASON
 from orbitmq.spark.jobs.fix_functions import REASON, DeadLetterRecord, Fix, fix_letter
@@ -25,6 +27,7 @@ from orbitmq.spark.jobs.resend_positions import PLACE, QUEUE, check_resent
 from orbitmq.spark.jobs.resending import ResendTask, Row, resend
 from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.offsets import format_offsets
+from orbitmq.wire.bodies.topics import QueueStats
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -55,6 +58,21 @@ class FixPlan(NamedTuple):
     rate: int
     rows_per_checkpoint: int
     quarantines_gone: bool = False
+
+    @property
+    def subject(self) -> dict[str, str]:
+        """What a directory remembers that it is for."""
+        return {"job": "dead-letters", "group": self.group, "quarantine": self.quarantine}
+
+
+def check_plan(cluster: Cluster, plan: FixPlan) -> None:
+    """Find out before Spark starts what the job would refuse.
+
+    Raises: as `fix_letters`.
+    """
+    find_letters(cluster, plan.group)
+    _check_quarantine(cluster, plan)
+    check_claimable(plan.directory, plan.subject)
 
 
 def inspect_letters(spark: SparkSession, cluster: Cluster, group: str, screen: Screen) -> list[CheckResult]:
@@ -95,10 +113,9 @@ def fix_letters(spark: SparkSession, cluster: Cluster, plan: FixPlan, screen: Sc
         RouteNotFound: the group has no dead letters.
         ClientError: the cluster cannot be asked.
     """
+    check_plan(cluster, plan)
     letters, _ = _read(spark, cluster, plan.group)
-    _check_quarantine(cluster, plan)
-    subject = {"job": "dead-letters", "group": plan.group, "quarantine": plan.quarantine}
-    with claimed(plan.directory, subject):
+    with claimed(plan.directory, plan.subject):
         screen.step(f"fixing dead letters of {plan.group} by {plan.fix_name}")
         origins = [row[0] for row in letters.select(_origin_topic()).distinct().collect()]
         fixer = _LetterFixer(plan, frozenset(topic for topic in origins if topic and cluster.has_topic(topic)))
@@ -137,7 +154,7 @@ class _LetterFixer:
         letter = DeadLetterRecord(
             bytes(row["body"]),
             row["tags"] or None,
-            tuple((row["keys"] or "").split()),
+            split_keys(row["keys"] or ""),
             row["properties"] or {},
             row["flag"] or 0,
         )
@@ -157,8 +174,13 @@ class _LetterFixer:
         return message
 
 
-def _read(spark: SparkSession, cluster: Cluster, group: str) -> tuple[DataFrame, int]:
-    """Return the letters that there are now, and how many."""
+def find_letters(cluster: Cluster, group: str) -> Mapping[MessageQueue, QueueStats]:
+    """Return where the queues of a group's dead letters begin and end now.
+
+    Raises:
+        RouteNotFound: the group has none.
+        ClientError: the cluster cannot be asked, or the dead letters cannot be read.
+    """
     topic = dead_letter_topic(group)
     try:
         stats = cluster.topic_stats(topic)
@@ -172,12 +194,18 @@ def _read(spark: SparkSession, cluster: Cluster, group: str) -> tuple[DataFrame,
             f"the dead letters in {topic} cannot be read on {', '.join(closed)}: the topic is write-only there (older brokers "
             f"make it so). Make it readable first: `orbitmq topic create '{topic}' --queues 1 --broker {closed[0]}`"
         )
+    return stats
+
+
+def _read(spark: SparkSession, cluster: Cluster, group: str) -> tuple[DataFrame, int]:
+    """Return the letters that there are now, and how many."""
+    stats = find_letters(cluster, group)
     bounds = {
         "startingOffsets": {queue: found.min_offset for queue, found in stats.items()},
         "endingOffsets": {queue: found.max_offset for queue, found in stats.items()},
     }
     options = {name: orjson.dumps(format_offsets(offsets)).decode() for name, offsets in bounds.items()}
-    rows = spark.read.format("rocketmq").options(**cluster.options(topic), **options).load()
+    rows = spark.read.format("rocketmq").options(**cluster.options(dead_letter_topic(group)), **options).load()
     return rows.select(*_COLUMNS), sum(found.max_offset - found.min_offset for found in stats.values())
 
 

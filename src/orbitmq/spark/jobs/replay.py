@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from orbitmq.admin.dead_letters import own_properties
 from orbitmq.errors import ConfigError
-from orbitmq.job_directory import claimed, held
+from orbitmq.job_directory import check_claimable, claimed, held
 from orbitmq.model.check_result import CheckResult
-from orbitmq.model.message import Message, PropertyName
+from orbitmq.model.message import Message, PropertyName, split_keys
 from orbitmq.spark.jobs.archive import check_finished, has_rows
 from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.directories import HadoopDirectory
@@ -64,6 +64,23 @@ class ReplayPlan(NamedTuple):
         }
 
 
+def check_plan(cluster: Cluster, plan: ReplayPlan) -> None:
+    """Find out before Spark starts what the job would refuse, but for files that only Spark can reach.
+
+    Raises: as `replay`.
+    """
+    if plan.begin is not None and plan.end is not None and plan.begin >= plan.end:
+        raise ConfigError("to", plan.end.isoformat(), f"a time behind from, {plan.begin.isoformat()}")
+    if isinstance(plan.source, Path):
+        if _is_log(plan.source):
+            if plan.from_topic is None:
+                raise ConfigError("from-topic", None, "a topic: a CommitLog has those of the whole broker")
+        elif next(plan.source.glob("**/*.parquet"), None) is None:
+            raise ConfigError("source", str(plan.source), "a directory with Parquet files, or with a CommitLog")
+    cluster.topic_stats(plan.topic)  # it is there: a replay makes no topic
+    check_claimable(plan.directory, plan.subject)
+
+
 def replay(spark: SparkSession, cluster: Cluster, plan: ReplayPlan, screen: Screen) -> list[CheckResult]:
     """Send what the files have and was not sent yet; return what was checked.
 
@@ -72,10 +89,8 @@ def replay(spark: SparkSession, cluster: Cluster, plan: ReplayPlan, screen: Scre
         ConfigError: there are no such files, or the directory is for something else.
         ClientError: the cluster cannot be asked.
     """
-    if plan.begin is not None and plan.end is not None and plan.begin >= plan.end:
-        raise ConfigError("to", plan.end.isoformat(), f"a time behind from, {plan.begin.isoformat()}")
+    check_plan(cluster, plan)
     with _opened(spark, plan) as rows, claimed(plan.directory, plan.subject):
-        cluster.topic_stats(plan.topic)  # it is there: a replay makes no topic
         screen.step(f"replaying {plan.source} to {plan.topic}, {plan.rate:,} messages a second")
         work = ResendTask(
             rows,
@@ -97,7 +112,7 @@ def message_again(row: Row, topic: str) -> Message:
         topic,
         bytes(row["body"]),
         row["tags"] or None,
-        tuple((row["keys"] or "").split()),
+        split_keys(row["keys"] or ""),
         own_properties(found),
         row["flag"] or 0,
         sharding_key=found.get(PropertyName.SHARDING_KEY),
@@ -114,17 +129,17 @@ def _opened(spark: SparkSession, plan: ReplayPlan) -> Iterator[DataFrame]:
                 raise ConfigError("source", plan.source, "an archive: Parquet files in date=*/batch=*")
             check_finished(directory)
             yield _rows(spark, plan)
-    elif log_files(plan.source) or log_files(plan.source / "commitlog"):
-        if plan.from_topic is None:
-            raise ConfigError("from-topic", None, "a topic: a CommitLog has those of the whole broker")
-        options = {"commitLogPath": str(plan.source), "topic": plan.from_topic}
+    elif _is_log(plan.source):
+        options = {"commitLogPath": str(plan.source), "topic": str(plan.from_topic)}
         yield _chosen(spark.read.format("rocketmq").options(**options).load(), plan)
-    elif next(plan.source.glob("**/*.parquet"), None) is not None:
+    else:
         with held(plan.source):
             check_finished(plan.source)
             yield _rows(spark, plan)
-    else:
-        raise ConfigError("source", str(plan.source), "a directory with Parquet files, or with a CommitLog")
+
+
+def _is_log(source: Path) -> bool:
+    return bool(log_files(source) or log_files(source / "commitlog"))
 
 
 def _rows(spark: SparkSession, plan: ReplayPlan) -> DataFrame:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from orbitmq.files import replace_file
-from orbitmq.job_directory import claimed
+from orbitmq.job_directory import check_claimable, claimed
 from orbitmq.model.check_result import CheckResult
 from orbitmq.spark.jobs.archive import EARLIEST, check_archive, count_queues, has_rows
 from orbitmq.spark.jobs.cluster import Cluster
@@ -57,6 +57,20 @@ class TracePlan(NamedTuple):
         """The directory of decoded traces."""
         return self.directory / "traces"
 
+    @property
+    def subject(self) -> dict[str, str]:
+        """What a directory remembers that it is for."""
+        return {"job": "trace", "topic": self.topic, "start": self.start}
+
+
+def check_plan(cluster: Cluster, plan: TracePlan) -> None:
+    """Find out before Spark starts what the job would refuse: a mistyped topic claims no directory.
+
+    Raises: as `evaluate_traces`.
+    """
+    cluster.topic_stats(plan.topic)
+    check_claimable(plan.directory, plan.subject)
+
 
 def evaluate_traces(spark: SparkSession, cluster: Cluster, plan: TracePlan, screen: Screen) -> list[CheckResult]:
     """Take in what clients have told since the run before, and find latencies; return what all was checked for.
@@ -66,8 +80,8 @@ def evaluate_traces(spark: SparkSession, cluster: Cluster, plan: TracePlan, scre
         ConfigError: the directory is for something else.
         ClientError: the cluster cannot be asked.
     """
-    cluster.topic_stats(plan.topic)  # it is there: a mistyped topic claims no directory
-    with claimed(plan.directory, {"job": "trace", "topic": plan.topic, "start": plan.start}):
+    check_plan(cluster, plan)
+    with claimed(plan.directory, plan.subject):
         finish_merges(plan.table)
         before = count_queues(spark, plan.table)
         screen.step(

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from orbitmq.errors import ConfigError, InvalidArgument
-from orbitmq.model.message import DELAY_MS_MAX, FLAG_LIMIT, Message, PropertyName, TimerProperty
+from orbitmq.model.message import DELAY_MS_MAX, FLAG_LIMIT, Message, PropertyName, TimerProperty, split_keys
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.schema import COLUMN_NAMES
@@ -187,7 +187,7 @@ class MessageBuilder:
             topic,
             body.encode() if isinstance(body, str) else body,
             tag=tag,
-            keys=tuple(keys.split() if isinstance(keys, str) else keys),
+            keys=split_keys(keys) if isinstance(keys, str) else tuple(keys),
             properties=own,
             flag=flag or 0,
             delay_level=delay_level or 0,

@@ -239,8 +239,8 @@ def _keys(rows: pa.RecordBatch, pairs: _Pairs | None) -> pa.Array | None:
         joined = nothing
     if pairs is not None:
         found = pc.coalesce(found.cast(pa.string()), pairs.of_name(PropertyName.KEYS))
-    split = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(found.cast(pa.string())))
-    return pc.coalesce(joined, pc.binary_join(split, " "))
+    single = pc.replace_substring_regex(pc.utf8_trim(found.cast(pa.string()), " "), pattern=" +", replacement=" ")
+    return pc.coalesce(joined, single)
 
 
 def _tail(prefix: str, first: int, count: int) -> pa.Array:

@@ -21,7 +21,7 @@ def asked(monkeypatch):
     """Return the arguments of the job's function, followed by name, master, output and settings of the job."""
     found: list[tuple] = []
 
-    def run(name, master, output, work, settings=None):
+    def run(name, master, output, work, settings=None, *, check):
         work(None, "screen")
         found.append((name, master, output, settings))
 

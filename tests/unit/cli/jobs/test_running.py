@@ -37,7 +37,7 @@ def run(monkeypatch, capsys):
             screen.step("working")
             return list(results)
 
-        run_job("archive", "local", output, work)
+        run_job("archive", "local", output, work, check=lambda: None)
         return capsys.readouterr()
 
     return call
@@ -229,3 +229,60 @@ def test_spark_is_stopped_however_the_job_ends(monkeypatch):
     assert asked[0][1]["settings"]["spark.jars"] == "a.jar"
     assert asked[0][1]["settings"]["spark.sql.windowExec.buffer.in.memory.threshold"] == "64"
     assert asked[0][1]["java_options"] == "", "jobs run for long: both of Java's compilers are worth their start"
+
+
+@pytest.fixture
+def no_spark(monkeypatch):
+    """Fail where a job starts Spark."""
+    monkeypatch.setattr(module, "job_session", lambda *_: pytest.fail("Spark was started"))
+
+
+JOBS = [
+    ("archive", "no-such-topic", "{new}"),
+    ("trace", "{new}", "--trace-topic", "no-such-topic"),
+    ("contracts", "no-such-topic", "{new}", "--contract", "{file}", "--quarantine", "SELF_TEST_TOPIC"),
+    ("contracts", "TBW102", "{new}", "--contract", "{file}", "--quarantine", "no-such-topic"),
+    ("replay", "{source}", "no-such-topic", "{new}"),
+    ("dead-letters", "no-such-topic", "--inspect"),
+    ("dead-letters", "no-such-topic", "{new}", "--fix", "os.path:join", "--quarantine", "TBW102"),
+]
+
+
+@pytest.fixture
+def words(tmp_path):
+    """Return a function that fills a job's words with places of the test."""
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "part.parquet").touch()
+    (tmp_path / "file").write_text("a int")
+
+    def fill(job):
+        return [word.format(**{name: tmp_path / name for name in ("new", "file", "source", "taken")}) for word in job]
+
+    return fill
+
+
+@pytest.mark.parametrize("job", JOBS, ids=" ".join)
+def test_a_topic_that_does_not_exist_is_told_before_spark_starts(orbitmq, rocketmq_session, no_spark, words, job):
+    told = orbitmq("job", *words(job))
+
+    assert told.code
+    assert "no-such-topic" in told.err
+    assert "starting Spark" not in told.err
+
+
+@pytest.mark.parametrize("job", JOBS, ids=" ".join)
+def test_a_server_that_is_not_there_is_told_before_spark_starts(orbitmq, no_spark, words, job):
+    told = orbitmq("job", *words(job), "-n", "127.0.0.1:1")
+
+    assert told.code
+    assert "127.0.0.1:1" in told.err
+
+
+@pytest.mark.parametrize("job", [JOBS[0], JOBS[1], JOBS[2], JOBS[4]], ids=" ".join)
+def test_a_directory_of_others_is_told_before_spark_starts(orbitmq, rocketmq_session, no_spark, words, tmp_path, job):
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "letter.txt").touch()
+    told = orbitmq("job", *(word.replace("no-such-topic", "TBW102") for word in words(job)))
+
+    assert told.code
+    assert "which holds other files" in told.err

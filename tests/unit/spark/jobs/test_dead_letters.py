@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from orbitmq.errors import ClientError, ConfigError, RouteNotFound
@@ -72,7 +70,7 @@ def fix(plan):
 
 
 def test_a_quarantine_that_does_not_exist_is_told_with_what_to_type(monkeypatch, plan):
-    monkeypatch.setattr(module, "_read", lambda *_: (SimpleNamespace(), 0))
+    monkeypatch.setattr(module, "find_letters", lambda *_: {})
     monkeypatch.setattr(Cluster, "topic_stats", unknown)
     with pytest.raises(ConfigError, match="orbitmq topic create hopeless"):
         fix(plan)

@@ -185,3 +185,16 @@ def test_queues_that_the_topic_lost_are_an_error_while_they_hold_unread_messages
     reader = stream()
     with pytest.raises(DataLoss, match="10 messages are left in queues"):
         taken(reader, start, reader.latestOffset())
+
+
+def test_queues_that_the_topic_lost_are_an_error_while_their_broker_does_not_say_what_they_hold(fake, stream, caplog):
+    for queue_id in range(3):
+        fake.fill("orders", queue_id, 10)
+    start = stream().initialOffset()
+    fake.read_queue_count, fake.knows_removed = 2, False
+    reader = stream(brokerTimeoutMs="0")
+    with pytest.raises(DataLoss, match=r"may hold messages that were not read: orders/fake/2: .*is illegal"):
+        taken(reader, start, reader.latestOffset())
+    reader = stream(brokerTimeoutMs="0", failOnDataLoss="false")
+    assert taken(reader, start, reader.latestOffset()) == {0: (0, 10), 1: (0, 10)}
+    assert "going on without them" in caplog.text

@@ -47,6 +47,13 @@ def test_columns_become_the_parts_of_a_message():
     assert message.properties == {"p": "q", ROW_ID: "query/7/0/0"}
 
 
+@pytest.mark.parametrize("keys", [["a\nb", "c\td"], "a\nb  c\td", " a\nb c\td "])
+def test_a_key_keeps_every_character_but_blanks(keys):
+    (message,) = messages({"body": [b"x"], "keys": [keys]})
+
+    assert tuple(message.keys) == ("a\nb", "c\td")
+
+
 def test_rows_are_numbered_over_all_batches():
     builder = MessageBuilder(OPTIONS, "q/1/2")
     batch = pa.RecordBatch.from_pydict({"body": ["a", "b"]})
@@ -151,6 +158,8 @@ def test_a_row_has_one_time(named):
         ({"topic": ["a b"]}, "^topic: 'a b'"),
         ({"tags": ["a||b"]}, "^tags: 'a\\|\\|b'"),
         ({"keys": [["a b"]]}, "^keys: 'a b'"),
+        ({"keys": [["a\x02b"]]}, r"^keys: 'a\\x02b'"),
+        ({"keys": ["k a\x02b"]}, r"^keys: 'a\\x02b'"),
         ({"shardingKey": ["a\x02b"]}, r"^shardingKey: 'a\\x02b'"),
         ({"tags": ["a\x02b"]}, r"^tags: 'a\\x02b'"),
         ({"properties": pa.array([[("p", "a\x02b")]], PROPERTIES)}, r"^properties: .*a\\x02b"),

@@ -38,7 +38,7 @@ rows_of_all_kinds = st.fixed_dictionaries(
     {
         "body": st.binary(max_size=20),
         "tags": st.none() | texts,
-        "keys": st.none() | st.text(" ab\t\u3000", max_size=6),
+        "keys": st.none() | st.text(" ab\t\n\u3000", max_size=6),
         "properties": st.none()
         | st.dictionaries(names, st.none() | texts, max_size=4).map(lambda each: list(each.items())),
         "shardingKey": st.none() | texts,
