@@ -72,7 +72,8 @@ class Producer(Client):
         group: the producer group.
         name_servers: `["host:port", ...]` or `"host:port;host:port"`.
         send_timeout_ms: for one send, over all its attempts.
-        attempt_timeout_ms: for one attempt; None gives each one all the time that is left, as Java does.
+        attempt_timeout_ms: for one attempt. None gives an attempt half of the send's time while there is another broker to try, so
+            that one that stands still costs no send; else all the time that is left, as Java does.
         retries: attempts after the first one, on another broker where there is one.
         compress_over: bodies of more bytes are compressed (zlib).
         batch_size_max: bytes of one batch request; longer lists of messages travel in several.

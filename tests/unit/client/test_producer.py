@@ -106,6 +106,16 @@ async def test_a_silent_broker_leaves_time_for_another_when_attempts_are_limited
     assert {result.queue.broker_name for result in sent} == {"broker-b"}
 
 
+async def test_a_broker_that_stands_still_costs_no_send_and_no_other_brokers_reputation(cluster):
+    """Of 100 sends at the same time about half went to it; their second attempts had no time left, and the other broker the blame."""
+    cluster.topic("orders", cluster.a, cluster.b, count=4)
+    cluster.b.silent.add(SendMessageV2)
+    async with producer(cluster, send_timeout_ms=1_000) as sender:
+        for _ in range(3):
+            sent = await asyncio.gather(*(sender.send(message) for message in messages(100)))
+            assert {result.queue.broker_name for result in sent} == {"broker-a"}
+
+
 async def test_the_time_out_covers_all_attempts(cluster):
     cluster.topic("orders")
     cluster.a.silent.add(SendMessageV2)

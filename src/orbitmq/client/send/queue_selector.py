@@ -83,6 +83,11 @@ class QueueSelector:
         topic = self._topics.get(target.topic)
         return None if topic is None else self._choose(topic, target, failed)
 
+    def has_other(self, target: Target, failed: frozenset[str]) -> bool:
+        """Return True if messages to `target` may go to a broker that is not among `failed`."""
+        topic = self._topics.get(target.topic)
+        return target.queue is None and target.key is None and topic is not None and not topic.broker_names <= failed
+
     def mark_created(self, topic: str) -> bool:
         """Note that a message has been stored in `topic`; True when it was this message that created the topic."""
         known = self._topics.get(topic)

@@ -24,6 +24,7 @@ from orbitmq.errors import (
     NoMaster,
     OrbitError,
     RemoteRefused,
+    RequestTimeout,
     RouteNotFound,
     SendFailed,
 )
@@ -55,7 +56,8 @@ class Sender:
         selector: chooses the queues; what it knows of brokers that fail is noted here.
         group: the producer group.
         timeout_ms: over all attempts.
-        attempt_timeout_ms: for one attempt, None for all the time that is left.
+        attempt_timeout_ms: for one attempt; None for half of a send's time while there is another broker to try, and for all
+            that is left where there is none.
         sends_max: sends that are under way at the same time; further ones wait for their turn, which is when their time
             begins. Sends that pause before they try an absent broker again are not counted.
         retries: attempts after the first one, of those that count; see `Attempts`.
@@ -138,12 +140,19 @@ class Sender:
                 left_ms = int(attempts.left_s(loop.time()) * 1000)
                 if left_ms <= 0:
                     break
+                attempt_ms = self._attempt_timeout_ms or max(1, limit_ms // 2)
+                has_full_time = left_ms >= attempt_ms
+                if self._attempt_timeout_ms or self._selector.has_other(target, attempts.failed | {queue.broker_name}):
+                    left_ms = min(left_ms, attempt_ms)
                 results = await self._try(encoded, queue, attempts, left_ms)
                 if results is not None:
                     return results
             finally:
                 self._places.leave()
-            if not _misses_client(encoded, attempts.causes[-1]):
+            cause = attempts.causes[-1]
+            # An attempt that the end of the send's time has cut short says nothing about its broker.
+            is_cut_short = isinstance(cause, RequestTimeout) and not has_full_time
+            if not is_cut_short and not _misses_client(encoded, cause):
                 self._note_failure(queue)
         raise _send_failed(encoded, target, attempts.causes, limit_ms)
 
@@ -235,7 +244,7 @@ class Sender:
             ) from None
 
     async def _try(self, batch: Load, queue: MessageQueue, attempts: Attempts, left_ms: int) -> list[SendResult] | None:
-        """Make one attempt; None when it has failed, which is recorded, and another one may succeed."""
+        """Make one attempt of `left_ms` at most; None when it has failed, which is recorded, and another one may succeed."""
         try:
             if queue.broker_name in attempts.cut:
                 left_ms = await self._greet(queue, left_ms)
@@ -259,7 +268,6 @@ class Sender:
         else:
             header = batch_header(first_of(batch).topic, self._group, queue, now_ms(), self._selector.queue_count)
             body = batch_body(batch)
-        timeout_ms = left_ms if self._attempt_timeout_ms is None else min(left_ms, self._attempt_timeout_ms)
         loop = asyncio.get_running_loop()
         began = loop.time()
         broker_name = self._session.routes.broker_of(queue)
@@ -268,7 +276,7 @@ class Sender:
         if self._watch is None:
             self._watch = loop.call_later(_SLOW_MS / 1000, self._chase_slow)
         try:
-            answer = await self._session.call(broker_name, header, body, timeout_ms=timeout_ms, only_this=True)
+            answer = await self._session.call(broker_name, header, body, timeout_ms=left_ms, only_this=True)
         finally:
             del self._waiting[key]
         results = decode_results(batch, queue, answer)

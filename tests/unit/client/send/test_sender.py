@@ -419,6 +419,44 @@ async def test_an_attempt_may_take_its_own_time_or_what_is_left(cluster, monkeyp
     assert [least <= timeout_ms <= most for timeout_ms in allowed] == [True]
 
 
+async def test_an_attempt_has_half_of_the_time_while_another_broker_can_be_tried(cluster, monkeypatch):
+    cluster.topic("orders", cluster.a, cluster.b, count=1)
+    allowed = []
+
+    async def call(session, broker_name, header, body, *, timeout_ms, only_this):
+        allowed.append((broker_name, timeout_ms))
+        raise RequestTimeout("no answer")
+
+    async with sender_of(cluster, retries=1) as parts:
+        monkeypatch.setattr(ClientSession, "call", call)
+        with pytest.raises(SendFailed):
+            await parts.sender.send(encoded(b"x"), ORDERS)
+    (one, first_ms), (other, second_ms) = allowed
+    assert {one, other} == {"broker-a", "broker-b"}
+    assert (first_ms, second_ms > 15_000) == (
+        10_000,
+        True,
+    )  # `call` takes no time: the last attempt may have all that is left
+
+
+@pytest.mark.parametrize(("attempt_timeout_ms", "avoided"), [(None, {"broker-a"}), (15_000, set())])
+async def test_an_attempt_that_the_end_of_the_send_cuts_short_says_nothing_about_its_broker(
+    cluster, monkeypatch, attempt_timeout_ms, avoided
+):
+    """One that had its full time does: half of the send's, where nothing else is set."""
+    cluster.topic("orders", count=1)
+    faults = FaultTolerance()
+
+    async def call(session, broker_name, header, body, *, timeout_ms, only_this):
+        raise RequestTimeout("no answer")
+
+    async with sender_of(cluster, faults=faults, attempt_timeout_ms=attempt_timeout_ms, timeout_ms=10_000) as parts:
+        monkeypatch.setattr(ClientSession, "call", call)
+        with pytest.raises(SendFailed):
+            await parts.sender.send(encoded(b"x"), ORDERS)
+        assert faults.avoided(now_ms()) == avoided
+
+
 async def test_a_route_that_does_not_come_in_time_is_an_error_that_names_who_was_asked(cluster):
     cluster.name_server.is_silent = True
     async with sender_of(cluster) as parts:
