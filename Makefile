@@ -35,7 +35,7 @@ $(PEERS): $(PEER_SOURCES) scripts/make-peers
 quickstart: $(INSTALLED) ## 336,776 flights through NameServer, broker and Spark
 	@$(WITH_JAVA) $(BIN)/python -m examples.quickstart $(ARGS)
 
-quick: $(INSTALLED) ## Tests that need no socket, process or JVM, with format, lint, types and imports: two minutes
+quick: $(INSTALLED) ## Tests that need no socket, process or JVM, with format, lint, types, imports: 150 s of processor time
 	@$(MAKE) --no-print-directory --output-sync=target -j2 check quick-tests
 
 quick-tests: $(INSTALLED)

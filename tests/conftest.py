@@ -100,8 +100,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: keys.get(tiers.file_of(item.nodeid), (0.0, "")))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Collect no garbage while tests are collected: there is none, and looking for it took two fifths of the time."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Keep what was collected out of the garbage collections: looking at 12,000 tests takes each 0.3 s."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

@@ -71,6 +71,11 @@ class Meter:
     """Adds to each report of a phase (set-up, call, teardown) the processor seconds since the report before it."""
 
     def __init__(self) -> None:
+        self._last = 0.0
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self) -> None:
+        """Begin: what the collection took, half a minute in each worker, belongs to no test."""
         self._last = used()
 
     @pytest.hookimpl(wrapper=True)

@@ -19,7 +19,9 @@ from seeds import SEED
 TOPIC = "orders"
 
 
-@pytest.mark.parametrize(("flush", "kills"), [("SYNC_FLUSH", 12), ("ASYNC_FLUSH", 6)])
+@pytest.mark.parametrize(
+    ("flush", "kills"), [pytest.param("SYNC_FLUSH", 12, marks=pytest.mark.proof), ("ASYNC_FLUSH", 6)]
+)
 async def test_no_acknowledged_message_is_lost_or_reordered_by_a_kill(tmp_path: Path, flush: str, kills: int) -> None:
     """The process dies, the machine runs: even ASYNC_FLUSH keeps all, since the kernel has the pages."""
     print(f"ORBITMQ_SEED={SEED}")

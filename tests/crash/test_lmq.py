@@ -25,7 +25,7 @@ LIGHT = [f"%LMQ%{number}" for number in range(5)]
 KILLS = 4
 
 
-@pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
+@pytest.mark.parametrize("flush", ["SYNC_FLUSH", pytest.param("ASYNC_FLUSH", marks=pytest.mark.proof)])
 async def test_every_acknowledged_message_is_in_its_lmqs(tmp_path: Path, flush: str) -> None:
     print(f"ORBITMQ_SEED={SEED}")
     random, numbers = Random(SEED), count()

@@ -53,7 +53,7 @@ async def consume(cluster: LocalCluster, random: Random, ledger: Ledger, wanted:
                 ledger.maybe |= {message.body for message in done} - ledger.acknowledged
 
 
-@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+@pytest.mark.parametrize("flush", [pytest.param("ASYNC_FLUSH", marks=pytest.mark.proof), "SYNC_FLUSH"])
 def test_what_was_acknowledged_never_comes_again_and_nothing_is_lost(tmp_path: Path, flush: str) -> None:
     random = Random(SEED)
 

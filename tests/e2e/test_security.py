@@ -85,6 +85,7 @@ def test_a_broker_and_commands_reach_a_name_server_that_enforces_tls(tmp_path):
         assert run(name_server, "health").returncode == 3
 
 
+@pytest.mark.interop
 def test_every_command_works_where_all_is_encrypted_and_signed(tmp_path):
     commands = [
         (["topic", "create", "orders", "--queues", "1"], "admin"),

@@ -107,7 +107,7 @@ def java_cluster(
     broker.kill()  # A clean stop takes Java ten seconds; a test that needs one starts its own.
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # an idle broker of Java takes a tenth of a core
 def mixed_cluster(jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MixedCluster]:
     """Java's broker in a NameServer of ours that knows no other."""
     with serving(tmp_path_factory.mktemp("nameserver")) as served:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from children import environment
 from seeds import seeds
 
-SEEDS, MUTANT_SEEDS_MAX = 24, 60
+SEEDS, MANY_SEEDS, MUTANT_SEEDS_MAX = 4, 24, 60
 
 
 STALLING_HOST = """
@@ -26,19 +28,22 @@ def simulate(*arguments: str, program: tuple[str, ...] = ("-m", "simulation")) -
     return done.stdout
 
 
-def test_clusters_lose_nothing_and_are_whole_again_when_nothing_fails_any_more() -> None:
-    said = simulate("--seeds", str(SEEDS), "--first", str(seeds(SEEDS).start))
-    assert f"{SEEDS} lives, 0 failed" in said
+@pytest.mark.parametrize("count", [SEEDS, pytest.param(MANY_SEEDS, marks=pytest.mark.proof)])
+def test_clusters_lose_nothing_and_are_whole_again_when_nothing_fails_any_more(count: int) -> None:
+    said = simulate("--seeds", str(count), "--first", str(seeds(count).start))
+    assert f"{count} lives, 0 failed" in said
 
 
 def test_a_seed_is_played_again_bit_for_bit() -> None:
     assert simulate("--seeds", "3", "--first", "20") == simulate("--seeds", "3", "--first", "20")
 
 
+@pytest.mark.proof
 def test_a_host_that_stalls_changes_no_life() -> None:
     stalled = simulate("--seeds", "3", "--first", "20", program=("-c", STALLING_HOST))
     assert stalled == simulate("--seeds", "3", "--first", "20")
 
 
+@pytest.mark.proof
 def test_every_planted_error_is_found() -> None:
     assert "NOT FOUND" not in simulate("--mutants", "--seeds", str(MUTANT_SEEDS_MAX))

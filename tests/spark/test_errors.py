@@ -26,6 +26,7 @@ def test_a_misspelt_option_is_one_sentence(read):
     assert "Traceback" not in told(error)
 
 
+@pytest.mark.interop
 def test_a_nameserver_that_is_not_there_is_one_sentence(read):
     with pytest.raises(PySparkException) as error:
         read(nameServer="127.0.0.1:1").collect()
@@ -34,6 +35,7 @@ def test_a_nameserver_that_is_not_there_is_one_sentence(read):
     assert "Traceback" not in told(error)
 
 
+@pytest.mark.interop
 def test_so_is_what_a_task_finds(spark, rocketmq_session, topic, send):
     send([Message(topic, b"one")])
     frame = spark.createDataFrame([("no-such/topic", b"x")], "topic string, body binary")

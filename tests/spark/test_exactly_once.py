@@ -113,6 +113,7 @@ def test_a_batch_that_fails_for_good_leaves_nothing(spark, options):
     assert not once(options)
 
 
+@pytest.mark.interop
 def test_a_stream_arrives_once(spark, options, topic, tmp_path):
     with Producer("spark-tests", options["nameServer"]) as producer:
         producer.send_all(Message(f"{topic}-in", b"%d" % n) for n in range(400))

@@ -45,6 +45,7 @@ def send(producer: Producer, *numbers: int) -> None:
     producer.send_all(Message(TOPIC, b"%d" % number) for number in range(*numbers))
 
 
+@pytest.mark.interop
 def test_a_name_server_that_is_killed_under_a_query_costs_no_row(spark, tmp_path):
     with LocalCluster.running(processes=True) as cluster, Producer("makers", cluster.name_servers) as producer:
         send(producer, 40)
@@ -66,6 +67,7 @@ def test_a_name_server_that_is_killed_under_a_query_costs_no_row(spark, tmp_path
         assert stream.found() == Counter(range(100))
 
 
+@pytest.mark.interop
 def test_a_run_says_which_queues_of_its_checkpoint_no_route_has_and_reads_them_when_they_are_back(spark, tmp_path):
     with LocalCluster.running(processes=True, brokers=2) as cluster:
         with Producer("makers", cluster.name_servers) as producer:

@@ -11,7 +11,7 @@ import pytest
 from orbitmq import Message
 from orbitmq.spark.versions import LIMITS_STREAMS
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.interop]
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "topic-to-lake.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)

@@ -157,6 +157,7 @@ def test_a_stream_reads_in_limited_batches_until_it_has_caught_up(spark, topic, 
     assert numbers(spark.read.parquet(str(tmp_path / "out"))) == list(range(40))
 
 
+@pytest.mark.interop
 def test_externals_901_a_stream_goes_on_exactly_where_it_stopped(spark, topic, send, stream, tmp_path):
     send(messages(topic, 20))
     stream()

@@ -64,6 +64,7 @@ def test_who_may_not_send_fails_without_showing_a_secret(spark, guarded, role, s
     assert not [secret for secret in SECRETS.values() if secret in shown]
 
 
+@pytest.mark.interop
 def test_who_speaks_no_tls_gets_nothing(spark, guarded):
     given = options(guarded, "reader")
     del given["securityFile"]

@@ -29,6 +29,7 @@ def bodies(frame) -> list[str]:
     return sorted(bytes(row.body).decode() for row in frame.select("body").collect())
 
 
+@pytest.mark.interop
 def test_a_temporary_view_is_read_and_written(spark, send, topic, options, read):
     send([Message(topic, b"one", keys=["k1"]), Message(topic, b"two", keys=["k2"])])
     spark.sql(f"CREATE TEMPORARY VIEW orders_view USING rocketmq {options}")

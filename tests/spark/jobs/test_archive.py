@@ -33,6 +33,7 @@ def start(name_servers: str, plan: ArchivePlan, *options: str) -> subprocess.Pop
 
 
 @is_killed
+@pytest.mark.interop
 def test_every_flight_is_archived_once_though_the_job_is_killed(spark, rocketmq_session, topic, plan, is_killed):
     name_servers = rocketmq_session.name_servers
     assert publish_flights(name_servers, topic, 0, AT_KILLS) == AT_KILLS
@@ -67,6 +68,7 @@ def elsewhere(spark, topic, tmp_path, monkeypatch):
     return f"viewfs://{topic}/lake/orders"
 
 
+@pytest.mark.interop
 def test_an_archive_in_another_file_system_grows_and_is_replayed(spark, rocketmq_session, topic, tmp_path, elsewhere):
     cluster = Cluster(rocketmq_session.name_servers)
     plan = ArchivePlan(topic, elsewhere, "earliest", 100, True)
@@ -128,6 +130,7 @@ def test_a_topic_that_is_not_there_claims_no_directory(spark, rocketmq_session, 
     assert not plan.directory.exists()
 
 
+@pytest.mark.interop
 def test_an_archive_that_is_written_or_unfinished_is_not_replayed(spark, rocketmq_session, topic, tmp_path, elsewhere):
     cluster = Cluster(rocketmq_session.name_servers)
     publish_flights(cluster.name_servers, topic, 0, 50)

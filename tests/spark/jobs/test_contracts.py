@@ -44,6 +44,7 @@ def quarantined(spark, cluster, plan):
 
 
 @is_killed
+@pytest.mark.interop
 def test_flights_that_were_cancelled_go_to_quarantine_once_though_the_job_is_killed(spark, cluster, plan, is_killed):
     publish_flights(cluster.name_servers, plan.topic, 0, FLIGHTS)
     if is_killed:
@@ -65,6 +66,7 @@ def test_flights_that_were_cancelled_go_to_quarantine_once_though_the_job_is_kil
     assert len(quarantined(spark, cluster, plan)) == len(expected)
 
 
+@pytest.mark.interop
 def test_a_batch_that_comes_again_sends_only_what_is_not_in_quarantine_yet(spark, cluster, plan, send, read):
     make_topic(cluster, plan.topic)
     from orbitmq import Message

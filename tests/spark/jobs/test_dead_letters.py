@@ -101,6 +101,7 @@ def all_hold(verdicts):
 
 
 @is_killed
+@pytest.mark.interop
 def test_each_letter_is_sent_again_once_though_the_job_is_killed(
     spark, cluster, topic, rejected, plan, read, tmp_path, is_killed
 ):

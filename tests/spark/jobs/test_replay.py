@@ -103,6 +103,7 @@ def is_again(rows, messages):
 
 
 @is_killed
+@pytest.mark.interop
 def test_each_flight_is_replayed_once_and_in_order_though_the_job_is_killed(
     spark, cluster, topic, flown, plan, read, tmp_path, is_killed
 ):
@@ -128,6 +129,7 @@ def test_each_flight_is_replayed_once_and_in_order_though_the_job_is_killed(
         replay(spark, cluster, plan._replace(from_topic=topic), Screen())
 
 
+@pytest.mark.interop
 def test_a_commit_log_is_replayed_and_what_came_since_by_the_next_run(
     spark, cluster, rocketmq_session, topic, flown, plan, read, send
 ):
@@ -159,6 +161,7 @@ def test_only_messages_of_a_range_of_times_are_replayed(spark, cluster, topic, f
         replay(spark, cluster, plan._replace(begin=first), Screen())
 
 
+@pytest.mark.interop
 def test_what_cannot_be_replayed_is_one_sentence(spark, cluster, rocketmq_session, topic, flown, plan, read, tmp_path):
     log = rocketmq_session.data_dir / "broker-a"
 

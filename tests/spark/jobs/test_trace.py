@@ -67,6 +67,7 @@ def fly(name_servers, topic, trace_topic, first, end):
 
 
 @is_killed
+@pytest.mark.interop
 def test_latencies_are_those_that_python_finds_though_the_job_is_killed(
     spark, rocketmq_session, topic, trace_topic, read, tmp_path, is_killed
 ):
