@@ -413,7 +413,8 @@ def _unregister(broker, call):
 
 @broker_handlers.on(GetConsumerList)
 def _members(broker, call):
-    broker.check(call)
+    if broker.check(call):
+        return LATER
     members = broker.members.get(call.header.consumer_group)
     if not members:
         raise Rejected(ResponseCode.SYSTEM_ERROR, "no consumer for this group")

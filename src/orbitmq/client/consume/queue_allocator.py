@@ -5,8 +5,9 @@ Source: Java RebalanceImpl.rebalanceByTopic, MQClientInstance.findConsumerIdList
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from orbitmq.client.consume.allocation import Strategy, allocate
 from orbitmq.client.routing.route_queues import readable_queues
@@ -21,6 +22,9 @@ from orbitmq.wire.bodies.heartbeat import decode_consumer_list
 from orbitmq.wire.headers import GetConsumerList
 
 log = logging.getLogger(__name__)
+
+OTHERS_MS = 500
+"""For the lists of the other brokers, once the first one has answered."""
 
 
 class QueueAllocator:
@@ -39,40 +43,89 @@ class QueueAllocator:
         self._message_model = message_model
         self._strategy = strategy
         self._missing: set[str] = set()
+        self._silent: set[str] = set()
+        """The brokers without an answer in the last round, which were warned of."""
 
     async def allocate(self, topics: Collection[str]) -> dict[str, list[MessageQueue] | None]:
         """Return the queues to read per topic; None where that cannot be told now and nothing is to change."""
-        return {topic: await self._allocate_topic(topic) for topic in topics}
+        routes = dict(zip(topics, await asyncio.gather(*map(self._route, topics)), strict=True))
+        if self._message_model is MessageModel.BROADCASTING:
+            return {
+                topic: None if route is None else list(readable_queues(topic, route)) for topic, route in routes.items()
+            }
+        names = {broker.broker_name for route in routes.values() if route is not None for broker in route.brokers}
+        members = await self._members(names)
+        unknown = {name for name, found in members.items() if self._session.id not in found}
+        if unknown:  # a broker that was just started waits for our heartbeat
+            await self._session.send_heartbeats()
+            members |= await self._members(unknown)
+        return {topic: self._share(topic, route, members) for topic, route in routes.items()}
 
-    async def _allocate_topic(self, topic: str) -> list[MessageQueue] | None:
+    async def _route(self, topic: str) -> TopicRoute | None:
         try:
-            route = await self._session.routes.find(topic)
-            queues = readable_queues(topic, route)
-            if self._message_model is MessageModel.BROADCASTING:
-                return list(queues)
-            members = await self._members(route)
-            if self._session.id not in members:  # a broker that was just started waits for our heartbeat
-                await self._session.send_heartbeats()
-                members = await self._members(route)
+            return await self._session.routes.find(topic)
         except OrbitError as error:
             self._warn(topic, error)
             return None
-        self._missing.discard(topic)
-        return allocate(queues, members, self._session.id, self._strategy)
 
-    async def _members(self, route: TopicRoute) -> tuple[str, ...]:
-        """Ask the topic's first broker that answers: members that ask the same broker compute from the same list."""
-        error: ClientError = RouteNotFound("the route names no broker")
-        for broker in sorted(route.brokers, key=lambda broker: broker.broker_name):
-            try:
-                answer = await self._session.call(broker.broker_name, GetConsumerList(consumer_group=self._group))
-            except ClientError as failure:
-                error = failure
-                continue
-            if answer.code == ResponseCode.SYSTEM_ERROR:  # how a broker says that the group has no member
-                return ()
-            return decode_consumer_list(expect(answer, broker.broker_name).body)
-        raise error
+    def _share(
+        self, topic: str, route: TopicRoute | None, members: Mapping[str, Collection[str]]
+    ) -> list[MessageQueue] | None:
+        """Return this member's queues of a topic.
+
+        The group's members are those that any of the topic's brokers knows: one that was just started has not heard of all yet.
+        """
+        if route is None:
+            return None
+        if not route.brokers:
+            self._warn(topic, RouteNotFound("the route names no broker"))
+            return None
+        known = {member for broker in route.brokers for member in members.get(broker.broker_name, ())}
+        if self._session.id not in known:
+            return None
+        self._missing.discard(topic)
+        return allocate(readable_queues(topic, route), sorted(known), self._session.id, self._strategy)
+
+    async def _members(self, broker_names: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Ask all brokers at the same time for the group's members; those without an answer are left out, with one warning.
+
+        After the first list the others have `OTHERS_MS`: a broker that stands still keeps no queue of the others waiting.
+        """
+        tasks = {asyncio.ensure_future(self._members_by(name)): name for name in sorted(broker_names)}
+        found: dict[str, tuple[str, ...]] = {}
+        silent: dict[str, str] = {}
+        pending, until_s = set(tasks), None
+        loop = asyncio.get_running_loop()
+        try:
+            while pending:
+                limit_s = None if until_s is None else max(0.0, until_s - loop.time())
+                done, pending = await asyncio.wait(pending, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+                if not done:
+                    break
+                for task in done:
+                    try:
+                        found[tasks[task]] = task.result()
+                    except ClientError as error:
+                        silent[tasks[task]] = str(error)
+                if found and until_s is None:
+                    until_s = loop.time() + OTHERS_MS / 1000
+        finally:
+            for task in pending:
+                task.cancel()
+        silent |= {tasks[task]: f"broker {tasks[task]} has not answered" for task in pending}
+        is_news = not silent.keys() <= self._silent
+        self._silent = set(silent)
+        if silent:
+            text = "group %s: its members are not known by %d of %d brokers now: %s"
+            told = "; ".join(silent[name] for name in sorted(silent))
+            log.log(logging.WARNING if is_news else logging.DEBUG, text, self._group, len(silent), len(tasks), told)
+        return found
+
+    async def _members_by(self, broker_name: str) -> tuple[str, ...]:
+        answer = await self._session.call(broker_name, GetConsumerList(consumer_group=self._group))
+        if answer.code == ResponseCode.SYSTEM_ERROR:  # how a broker says that the group has no member
+            return ()
+        return decode_consumer_list(expect(answer, broker_name).body)
 
     def _warn(self, topic: str, error: OrbitError) -> None:
         """Warn once; a retry topic that does not exist yet is in order."""

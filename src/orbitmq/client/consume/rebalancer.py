@@ -97,14 +97,14 @@ class Rebalancer:
         Raises:
             NoNameServer: none answers.
         """
-        for topic in tuple(self._subscriptions):
-            try:
-                await self._session.routes.find(topic)
-            except RouteNotFound as error:
-                log.debug("topic %s: %s", topic, error)
-            except OrbitError:
-                if raises:
-                    raise
+        found = await asyncio.gather(
+            *map(self._session.routes.find, tuple(self._subscriptions)), return_exceptions=True
+        )
+        for error in found:
+            if isinstance(error, RouteNotFound):
+                log.debug("%s", error)
+            elif isinstance(error, BaseException) and (raises or not isinstance(error, OrbitError)):
+                raise error
 
     async def run(self) -> None:
         """Rebalance for ever."""
@@ -131,10 +131,15 @@ class Rebalancer:
             await self._session.send_heartbeats()
         wanted = await self._allocator.allocate(tuple(self._subscriptions))
         wanted.update((topic, []) for topic in self._assignment.topics - self._subscriptions.keys())
-        self._is_locked_out = False
-        for topic, queues in wanted.items():
-            if queues is not None and not await self._assignment.assign(topic, self._subscriptions.get(topic), queues):
-                self._is_locked_out = True
+        # Together: ending a queue of a broker that stands still takes its time.
+        are_granted = await asyncio.gather(
+            *(
+                self._assignment.assign(topic, self._subscriptions.get(topic), queues)
+                for topic, queues in wanted.items()
+                if queues is not None
+            )
+        )
+        self._is_locked_out = not all(are_granted)
         optional_topic = self._requests.optional_topic
         is_complete = all(queues is not None for topic, queues in wanted.items() if topic != optional_topic)
         if is_complete and wanted.keys() - {optional_topic}:

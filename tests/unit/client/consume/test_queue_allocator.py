@@ -1,5 +1,7 @@
+import asyncio
 import logging
 
+from orbitmq.client.consume import queue_allocator
 from orbitmq.client.consume.allocation import allocate_average
 from orbitmq.client.consume.queue_allocator import QueueAllocator
 from orbitmq.codes import ResponseCode
@@ -78,17 +80,44 @@ async def test_a_member_that_stays_unknown_is_told_nothing_and_nothing_is_to_cha
         assert await allocator(session).allocate(["orders"]) == {"orders": None}
 
 
-async def test_all_members_ask_the_same_broker_while_it_answers_and_then_the_next(cluster):
-    cluster.topic("orders", cluster.b, cluster.a, count=1)
+async def test_members_are_those_that_any_broker_of_the_topic_knows(cluster):
+    """A broker that was just started knows some of them only: its list alone would give queues two readers."""
+    cluster.topic("orders", cluster.a, cluster.b, count=2)
+    async with open_session(cluster, describe=describe) as session:
+        cluster.a.members["g"] = {session.id: None}
+        cluster.b.members["g"] = {session.id: None, "zz@1": None}
+        assert await allocator(session).allocate(["orders"]) == {"orders": queues("orders", "broker-a", 0, 1)}
+
+
+async def test_members_are_asked_for_once_a_round_however_many_topics_there_are(cluster):
+    topics = [f"orders-{number}" for number in range(20)]
+    for topic in topics:
+        cluster.topic(topic, cluster.a, cluster.b, count=1)
     async with open_session(cluster, describe=describe) as session:
         for broker in (cluster.a, cluster.b):
             broker.members["g"] = {session.id: None}
-        await allocator(session).allocate(["orders"])
+        assert None not in (await allocator(session).allocate(topics)).values()
         asked = [[r for r in broker.requests if isinstance(r, GetConsumerList)] for broker in (cluster.a, cluster.b)]
-        assert [len(requests) for requests in asked] == [1, 0]
-        await cluster.a.stop()
-        assert (await allocator(session).allocate(["orders"]))["orders"] is not None
-        assert any(isinstance(request, GetConsumerList) for request in cluster.b.requests)
+    assert [len(requests) for requests in asked] == [1, 1]
+
+
+async def test_a_broker_that_stands_still_keeps_no_topic_without_queues_and_is_warned_of_once(
+    cluster, caplog, monkeypatch
+):
+    """Of 50 topics each waited for the whole time-out of the same broker."""
+    monkeypatch.setattr(queue_allocator, "OTHERS_MS", 10)
+    topics = [f"orders-{number}" for number in range(20)]
+    for topic in topics:
+        cluster.topic(topic, cluster.a, cluster.b, count=1)
+    cluster.a.silent.add(GetConsumerList)
+    async with open_session(cluster, describe=describe) as session:
+        cluster.b.members["g"] = {session.id: None}
+        asker = allocator(session)
+        async with asyncio.timeout(2.5):  # a request's own time-out is 3 s
+            for _ in range(3):
+                assert None not in (await asker.allocate(topics)).values()
+    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert "not known by 1 of 2 brokers now: broker broker-a has not answered" in warning.getMessage()
 
 
 async def test_when_no_broker_answers_nothing_is_to_change_and_the_last_error_is_told(cluster, caplog):
