@@ -161,7 +161,7 @@ class Broker:
         config = self.config
         has_vip, has_ha = config.vip_channel_enable, config.has_slaves and config.ha_listen_port <= 0
         with reserved_port(config.bind_address, config.listen_port, has_vip=has_vip, has_ha=has_ha) as port:
-            running = self._running = await self._open(broker_address(self.config, port))
+            running = self._running = await self._open(await asyncio.to_thread(broker_address, self.config, port))
         await running.others.name_servers.look_up()
         await running.others.registrar.wait_told()
         for warning in self._server_security.warnings:

@@ -162,7 +162,7 @@ class ControlledBroker:
                 # Any will do: slaves ask their master where it is.
                 kept = self._ports.enter_context(kept_port(config.bind_address, 0))
                 self.config = config = replace(config, ha_listen_port=kept.getsockname()[1])
-            self._address = broker_address(config, port)
+            self._address = await asyncio.to_thread(broker_address, config, port)
             await asyncio.to_thread(self._log.start)
             if not self._log.is_complete:
                 await asyncio.to_thread(self._read_log_end)

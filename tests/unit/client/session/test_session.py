@@ -4,6 +4,7 @@ import asyncio
 import gc
 import ipaddress
 import logging
+import socket
 import weakref
 
 import pytest
@@ -113,6 +114,7 @@ async def test_background_work_ends_with_the_session_and_its_errors_are_logged(c
     assert "orbitmq failing ended with an error" in caplog.text
 
 
+@pytest.mark.real
 async def test_a_closed_session_leaves_no_task_behind(monkeypatch):
     async def getaddrinfo(*_, **__):
         await asyncio.Event().wait()
@@ -251,6 +253,20 @@ def test_without_a_peer_that_can_be_reached_it_is_the_loopback():
     assert local_ip() == "127.0.0.1"
     assert local_ip("no address", "127.0.0.1:1") == "127.0.0.1"
     assert ipaddress.ip_address(local_ip("192.0.2.1:9876"))
+
+
+def test_the_address_of_this_machine_is_found_without_a_lookup_of_names(monkeypatch):
+    """A name service that takes seconds stops the loop: each client asks for its address when it is opened."""
+    connected = []
+
+    class Probe(socket.socket):
+        def connect(self, address):
+            connected.append(address[0])
+
+    monkeypatch.setattr(socket, "socket", Probe)
+    for peer in ("nameserver.example:9876", "localhost:9876", "[::1]:9876"):
+        local_ip(peer)
+    assert [str(ipaddress.ip_address(host)) for host in connected] == ["192.0.2.1", "127.0.0.1", "::1"]
 
 
 def test_every_client_object_has_a_name_of_its_own():
