@@ -109,7 +109,8 @@ def test_the_commands_select_by_these_marks() -> None:
 
 def test_the_kept_runs_are_within_their_limits() -> None:
     kept = durations()["runs"]
-    assert {run: kept[run]["seconds"] for run in kept if kept[run]["seconds"] > PROCESSOR_SECONDS_MAX[run]} == {}
+    seconds = {run: kept[run]["seconds"] for run in kept if "seconds" in kept[run]}  # a run that failed has only files
+    assert {run: used for run, used in seconds.items() if used > PROCESSOR_SECONDS_MAX[run]} == {}
 
 
 MAVEN = """#!/bin/sh

@@ -34,6 +34,7 @@ def servers_folder() -> Iterator[None]:
         servers._folders.cache_clear()
 
 
+@pytest.mark.proof
 def test_a_quick_run_measures_every_kind_of_row_with_good_answers_only(capsys):
     assert main(["--quick"]) == 0
 

@@ -197,6 +197,7 @@ async def test_connections_beyond_the_limit_are_refused_and_those_before_are_ser
         assert (await honest.ask(send_frame("honest"))).code == 0
 
 
+@pytest.mark.proof
 def test_the_long_form_measures_and_says_whether_it_reached():
     rows = ("half-frames", "deaf-pullers")
     command = [sys.executable, "-m", "hostile.broker_figures", *rows, "--share", "0.02"]

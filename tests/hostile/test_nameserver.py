@@ -167,6 +167,7 @@ async def test_a_length_that_lies_ends_the_connection_and_allocates_nothing_s2(l
         assert asker.server.server.counters.closed_by_us == {"bad frame": 1}
 
 
+@pytest.mark.proof
 def test_the_long_form_measures_and_says_whether_it_reached(tmp_path: Path):
     rows = ("injured-inputs", "injured-frames", "lying-lengths", "connection-flood", "model-histories")
     written = tmp_path / "rows.json"

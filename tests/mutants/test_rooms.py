@@ -10,12 +10,14 @@ from mutants.order import distance
 from mutants.rooms import ROOT, drawn, equivalents, places, room_of, unit_tests
 
 
+@pytest.mark.proof
 def test_every_room_of_the_source_has_unit_tests() -> None:
     rooms = {place.room for place in places()}
     assert {"wire", "net", "top"} <= rooms
     assert all((ROOT / test).exists() for room in rooms for test in unit_tests(room))
 
 
+@pytest.mark.proof
 def test_a_place_is_a_room_a_package_a_module_or_a_line() -> None:
     module = places(["wire/messages/properties.py"])
     assert {place.module for place in module} == {"wire/messages/properties.py"}
@@ -24,11 +26,13 @@ def test_a_place_is_a_room_a_package_a_module_or_a_line() -> None:
     assert {place.module for place in places(["top"])} >= {"files.py", "address.py"}
 
 
+@pytest.mark.proof
 def test_a_place_without_mutants_is_refused() -> None:
     with pytest.raises(LookupError, match="nowhere"):
         places(["nowhere"])
 
 
+@pytest.mark.proof
 def test_a_seed_draws_the_same_mutants_though_others_came_and_went() -> None:
     everything = places(["wire/bodies", "net"])
     sample = drawn(everything, 40, seed=27)
@@ -50,6 +54,7 @@ def test_the_tests_of_a_module_run_before_all_others() -> None:
     ]
 
 
+@pytest.mark.proof
 def test_every_listed_mutant_is_still_one() -> None:
     found = places()
     stale = [entry for entry in equivalents() if not any(entry.is_of(place) for place in found)]

@@ -77,6 +77,7 @@ def test_rows_of_one_table_do_not_go_back_to_it_by_mistake(spark, send, topic, t
     assert spark.table(table).count() == 1
 
 
+@pytest.mark.interop
 def test_a_table_is_a_stream_and_a_stream_goes_into_a_table(spark, send, topic, table, rocketmq_session, tmp_path):
     send([Message(topic, b"one"), Message(topic, b"two")])
     stream = spark.readStream.option("startingOffsets", "earliest").table(table).select("body")

@@ -103,6 +103,7 @@ def test_rows_of_one_sharding_key_stay_in_order(spark, write, read):
         assert [body.decode() for _, _, body in sorted(found)] == [f"{key}-{n:03}" for n in range(50)]
 
 
+@pytest.mark.interop
 def test_a_task_that_is_run_again_repeats_rows_under_their_ids(spark, rocketmq_session, topic, write, read):
     name_servers = rocketmq_session.name_servers
 

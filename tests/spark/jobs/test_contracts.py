@@ -125,6 +125,7 @@ def test_what_spark_does_not_understand_is_one_sentence(spark, cluster, plan, tm
     assert not plan.directory.exists()
 
 
+@pytest.mark.interop
 def test_the_page_about_decoding_runs(spark, read, send, topic):
     from pyspark.sql.functions import length
 

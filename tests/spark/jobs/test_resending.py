@@ -32,6 +32,7 @@ def largest_part(frame):
     return max(counts)
 
 
+@pytest.mark.interop
 def test_a_part_holds_no_more_rows_of_many_than_of_few(spark, monkeypatch):
     monkeypatch.setattr(resend_positions, "PART_ROWS", 500)
     held = []
