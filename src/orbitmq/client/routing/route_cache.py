@@ -22,6 +22,9 @@ class RouteCache:
         self.leaders: dict[MessageQueue, str] = {}
         """The broker that leads each logical queue of the known static topics; to be read, not changed."""
         self._teachers: dict[str, str] = {}
+        self._naming: dict[str, dict[str, BrokerData]] = {}
+        """What the routes say of each broker name, by topic, the latest last."""
+        self._forgotten: dict[str, TopicRoute] = {}
 
     def teacher(self, broker_name: str) -> str | None:
         """Return the NameServer that named a broker last."""
@@ -31,19 +34,36 @@ class RouteCache:
         """Keep the route that a NameServer told; False when it says what is known already."""
         if is_same_route(self.routes.get(topic), route):
             return False
-        # The latest route moves to the end: where two routes give a broker different addresses, the latest wins below.
-        self.routes.pop(topic, None)
+        self.forget(topic)
+        for forgotten, old in self._forgotten.items():
+            self._drop(forgotten, old)
+        self._forgotten.clear()
         self.routes[topic] = route
-        self.brokers = {broker.broker_name: broker for known in self.routes.values() for broker in known.brokers}
-        self.leaders = {
-            queue: name for each, known in self.routes.items() for queue, name in leaders(each, known).items()
-        }
-        self._teachers.update((broker.broker_name, teacher) for broker in route.brokers)
+        # Where two routes give a broker different addresses, the latest wins.
+        for broker in route.brokers:
+            self._naming.setdefault(broker.broker_name, {})[topic] = broker
+            self.brokers[broker.broker_name] = broker
+            self._teachers[broker.broker_name] = teacher
+        self.leaders |= leaders(topic, route)
         return True
 
     def forget(self, topic: str) -> None:
         """Drop a topic's route. Its brokers stay known until another route changes: requests to them may be under way."""
-        self.routes.pop(topic, None)
+        route = self.routes.pop(topic, None)
+        if route is not None:
+            self._forgotten[topic] = route
+
+    def _drop(self, topic: str, route: TopicRoute) -> None:
+        """Forget what one route says of brokers and leaders; of a broker the latest of the other routes counts."""
+        for name in {broker.broker_name for broker in route.brokers}:
+            naming = self._naming[name]
+            del naming[topic]
+            if naming:
+                self.brokers[name] = next(reversed(naming.values()))
+            else:
+                del self._naming[name], self.brokers[name]
+        for queue in leaders(topic, route):
+            self.leaders.pop(queue, None)
 
 
 def address_of(broker: BrokerData, broker_id: int = MASTER_ID, *, only_this: bool = False) -> str | None:

@@ -28,6 +28,10 @@ FIRST_POLL_MS = 10
 POLL_INTERVAL_MS = 30_000
 MISSING_POLL_MS = 500
 """Watched topics without a route are asked for this often; not retry topics, most of which will never be."""
+TOGETHER = 64
+"""Topics that a poll asks for at the same time: thousands of answers in one turn of the loop would let others wait."""
+FORGET_AFTER_S = 60.0
+"""A topic that a producer sends to is no longer watched when no NameServer has known it for so long."""
 FOLLOW_UP_MS = (1_000, 2_000, 4_000, 8_000)
 """After a change more are likely: a topic that is being created appears on one broker after the other."""
 CHASE_MS = 75
@@ -53,6 +57,9 @@ class Routes:
         self._poll_interval_ms = poll_interval_ms
         self._listeners: list[RouteListener] = []
         self._watched: set[str] = set()
+        self._while_known: set[str] = set()
+        """Watched topics that are forgotten when they are gone."""
+        self._absent_since_s: dict[str, float] = {}
         self._refreshing: dict[str, asyncio.Task[bool]] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
         self._chasing: dict[str, asyncio.Task[None]] = {}
@@ -110,9 +117,18 @@ class Routes:
         """Return the NameServer that named a broker, for error messages."""
         return self.known.teacher(broker_name) or self._list_servers()
 
-    def watch(self, topic: str) -> None:
-        """Refresh `topic` with every poll from now on."""
+    def watch(self, topic: str, *, while_known: bool = False) -> None:
+        """Refresh `topic` with every poll from now on.
+
+        Args:
+            while_known: forget it when no NameServer has known it for `FORGET_AFTER_S`; listeners get an empty route then.
+        """
+        is_new = topic not in self._watched
         self._watched.add(topic)
+        if while_known:
+            self._while_known.add(topic)
+        if is_new and topic in self.known.routes:
+            self._follow_up(topic)
 
     def is_watched(self, topic: str) -> bool:
         """True while `topic` is refreshed with every poll."""
@@ -121,6 +137,8 @@ class Routes:
     def unwatch(self, topic: str) -> None:
         """Refresh `topic` no more, and forget its route."""
         self._watched.discard(topic)
+        self._while_known.discard(topic)
+        self._absent_since_s.pop(topic, None)
         self.known.forget(topic)
 
     async def find(self, topic: str) -> TopicRoute:
@@ -176,7 +194,8 @@ class Routes:
         topics = sorted(self._watched)
         if not topics or not await self._try_refresh(topics[0]):
             return  # when no NameServer answers for one topic, none is asked for the others
-        await asyncio.gather(*map(self._try_refresh, topics[1:]))
+        for first in range(1, len(topics), TOGETHER):
+            await asyncio.gather(*map(self._try_refresh, topics[first : first + TOGETHER]))
 
     async def _refresh_missing(self) -> None:
         """Ask for the watched topics that no NameServer has known yet."""
@@ -194,8 +213,10 @@ class Routes:
             route, teacher = await query_route(self._name_servers, topic)
         except RouteNotFound:
             self._end_outage()
+            self._note_absence(topic)
             raise
         self._end_outage()
+        self._absent_since_s.pop(topic, None)
         if not self.known.learn(topic, route, teacher):
             return False
         log.info("route of topic %s changed (NameServer %s): %s", topic, teacher, _summary(route))
@@ -203,6 +224,16 @@ class Routes:
             listener(topic, route)
         self._follow_up(topic)
         return True
+
+    def _note_absence(self, topic: str) -> None:
+        if topic not in self._while_known:
+            return
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._absent_since_s.setdefault(topic, now_s) >= FORGET_AFTER_S:
+            log.info("topic %s: no NameServer has known it for %g s, it is forgotten", topic, FORGET_AFTER_S)
+            self.unwatch(topic)
+            for listener in tuple(self._listeners):
+                listener(topic, TopicRoute())
 
     async def _try_refresh(self, topic: str) -> bool:
         """Refresh one topic; False when no NameServer answered."""

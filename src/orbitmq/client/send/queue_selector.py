@@ -112,7 +112,6 @@ class QueueSelector:
 
     async def _find(self, topic: str) -> _TopicQueues:
         """Ask for the topic's route, or for the template from which a broker will create the topic."""
-        self._routes.watch(topic)
         try:
             route, is_template = await self._routes.find(topic), False
         except RouteNotFound:
@@ -122,6 +121,7 @@ class QueueSelector:
                 route, is_template = TopicRoute(), True
             if not writable_queues(topic, route):
                 raise
+        self._routes.watch(topic, while_known=True)
         return self._keep(topic, route, is_template)
 
     def _keep(self, topic: str, route: TopicRoute, is_template: bool) -> _TopicQueues:

@@ -1,5 +1,8 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from orbitmq.client.routing import route_cache
 from orbitmq.client.routing.route_cache import RouteCache, address_of, is_same_route
 from orbitmq.model.route import BrokerData, MessageQueue, TopicRoute
 from unit.client.routing.support import broker, queue_data, route
@@ -90,3 +93,42 @@ def test_a_logical_queue_has_the_leader_that_the_latest_route_tells():
     assert cache.leaders == {queue: "b"}
     cache.learn("t", route(queue_data("a")), "ns-1")
     assert cache.leaders == {}
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from("tuvw"),
+        st.one_of(
+            st.none(),
+            st.dictionaries(st.sampled_from("abc"), st.sampled_from(["one:1", "two:2"]), min_size=1, max_size=3),
+        ),
+    ),
+    max_size=20,
+)
+
+
+@given(steps)
+def test_after_each_new_route_brokers_are_those_of_all_routes_the_latest_last(history):
+    cache, routes = RouteCache(), {}
+    for topic, addresses in history:
+        if addresses is None:
+            cache.forget(topic)
+            routes.pop(topic, None)
+            continue
+        new = route(*map(queue_data, addresses), brokers=tuple(broker(name, {0: at}) for name, at in addresses.items()))
+        if cache.learn(topic, new, "ns"):
+            routes.pop(topic, None)
+            routes[topic] = new
+            assert cache.brokers == {one.broker_name: one for known in routes.values() for one in known.brokers}
+        assert cache.routes == routes
+
+
+def test_a_changed_route_costs_the_same_however_many_topics_are_known(monkeypatch):
+    """Of 2,000 topics each change looked at all others: a broker that stopped stopped clients for seconds."""
+    asked = []
+    monkeypatch.setattr(route_cache, "leaders", lambda topic, _route: asked.append(topic) or {})
+    cache = RouteCache()
+    for read_count in (4, 5):
+        for number in range(100):
+            cache.learn(f"t{number}", route(queue_data("a", read=read_count)), "ns")
+    assert len(asked) <= 2 * 200

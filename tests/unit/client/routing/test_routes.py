@@ -220,3 +220,19 @@ async def test_a_topic_is_watched_until_it_is_not(cluster):
         assert routes.is_watched("orders")
         routes.unwatch("orders")
         assert not routes.is_watched("orders")
+
+
+async def test_a_topic_that_is_watched_while_it_is_known_is_forgotten_when_it_is_gone(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.routing.routes.FORGET_AFTER_S", 0.0)
+    cluster.topic("orders")
+    told = []
+    async with routes_of(cluster.name_server) as found:
+        found.add_listener(lambda topic, route: told.append((topic, len(route.queues))))
+        await found.find("orders")
+        found.watch("orders", while_known=True)
+        del cluster.routes["orders"]
+        with pytest.raises(RouteNotFound):
+            await found.refresh("orders")
+        assert not found.is_watched("orders")
+        assert "orders" not in found.known.routes
+    assert told == [("orders", 1), ("orders", 0)]

@@ -231,3 +231,24 @@ def test_round_robin_passes_avoided_brokers_and_goes_on_behind_them():
 def test_round_robin_takes_any_queue_when_all_brokers_are_avoided():
     queues = [queue("a", 0), queue("b", 0)]
     assert RoundRobin(1).choose(queues, {"a", "b"}) == queues[1]
+
+
+async def test_a_topic_that_is_not_there_is_not_watched_after_the_error(cluster):
+    """A client that sent to 500 names which are not there asked for them hundreds of times a second, for ever."""
+    cluster.routes.pop("TBW102", None)
+    async with selector_of(cluster) as (selector, routes):
+        with pytest.raises(RouteNotFound):
+            await selector.choose(Target("nowhere"))
+        assert not routes.is_watched("nowhere")
+
+
+async def test_the_queues_of_a_topic_that_is_gone_are_forgotten(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.routing.routes.FORGET_AFTER_S", 0.0)
+    cluster.topic("orders", count=2)
+    async with selector_of(cluster) as (selector, routes):
+        await selector.choose(ORDERS)
+        assert routes.is_watched("orders")
+        del cluster.routes["orders"]
+        with pytest.raises(RouteNotFound):
+            await routes.refresh("orders")
+        assert selector.choose_now(ORDERS) is None
