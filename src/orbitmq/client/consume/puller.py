@@ -138,11 +138,14 @@ class Puller:
             except OrbitError as error:
                 self.refusal = error if isinstance(error, RemoteRefused | RouteNotFound) else None
                 self._warn(error)
-                if isinstance(error, ConnectionFailed | RequestTimeout):
-                    self._session.routes.chase(self.queue.topic)
+                self._broker_id = MASTER_ID
+                is_away = isinstance(error, ConnectionFailed | RequestTimeout)
+                if is_away:
+                    self._session.routes.chase(self.queue.topic, self._session.routes.broker_of(self.queue))
                 await asyncio.sleep(backoff_ms / 1000)
                 backoff_ms = min(2 * backoff_ms, BACKOFF_MAX_MS)
-                await self._refresh_route()
+                if not is_away:
+                    await self._refresh_route()
             else:
                 backoff_ms = FIRST_BACKOFF_MS
                 self.refusal = None
@@ -215,7 +218,6 @@ class Puller:
         return header.min_offset <= self.window.pull_offset <= header.max_offset
 
     async def _refresh_route(self) -> None:
-        self._broker_id = MASTER_ID
         try:
             await self._session.routes.refresh(self.queue.topic)
         except OrbitError as error:

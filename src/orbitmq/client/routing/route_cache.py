@@ -7,6 +7,8 @@ Source: Java MQClientInstance (topicRouteTable, brokerAddrTable), TopicRouteData
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from orbitmq.client.routing.route_queues import leaders
 from orbitmq.model.route import MASTER_ID, BrokerData, MessageQueue, QueueData, TopicRoute
 
@@ -29,6 +31,10 @@ class RouteCache:
     def teacher(self, broker_name: str) -> str | None:
         """Return the NameServer that named a broker last."""
         return self._teachers.get(broker_name)
+
+    def topics_of(self, broker_name: str) -> Set[str]:
+        """Return the topics whose known routes name a broker."""
+        return self._naming.get(broker_name, {}).keys() & self.routes.keys()
 
     def learn(self, topic: str, route: TopicRoute, teacher: str) -> bool:
         """Keep the route that a NameServer told; False when it says what is known already."""

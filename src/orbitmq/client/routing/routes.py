@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -37,6 +37,8 @@ FOLLOW_UP_MS = (1_000, 2_000, 4_000, 8_000)
 CHASE_MS = 75
 """A topic whose broker has failed is asked for this often, up to `CHASE_COUNT` times: another broker may lead in a moment."""
 CHASE_COUNT = 20
+FIRST_QUIET_S, QUIET_S_MAX = 0.25, 16.0
+"""Between two chases of a broker that brought no change: the first pause, and the longest; each is twice as long as the last."""
 
 RouteListener = Callable[[str, TopicRoute], None]
 """Is called with a topic and its new route."""
@@ -63,6 +65,8 @@ class Routes:
         self._refreshing: dict[str, asyncio.Task[bool]] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
         self._chasing: dict[str, asyncio.Task[None]] = {}
+        self._quiet: dict[str, tuple[float, float]] = {}
+        """Brokers, and topics, that were chased in vain: until when they are not chased, and how long that pause is."""
         self._polling: asyncio.Task[None] | None = None
         self._is_outage = False
 
@@ -172,30 +176,46 @@ class Routes:
             task.add_done_callback(partial(self._end_refreshing, topic))
         return await asyncio.shield(task)
 
-    def chase(self, topic: str) -> None:
-        """Ask for the topic's route again and again for some moments, until it has changed and each broker name has a master."""
-        if topic not in self._chasing:
-            task = asyncio.create_task(self._chase(topic), name=f"orbitmq failover of {topic}")
-            self._chasing[topic] = task
-            task.add_done_callback(lambda _done: self._chasing.pop(topic, None))
+    def chase(self, topic: str, broker_name: str | None = None) -> None:
+        """Ask for the topic's route again and again for some moments, until it has changed and each broker name has a master.
 
-    async def _chase(self, topic: str) -> None:
+        Args:
+            broker_name: the broker that has failed. One topic is asked for on behalf of all that it holds, and they are refreshed
+                after a change; while there is none, it is asked for less and less often.
+        """
+        subject = topic if broker_name is None else broker_name
+        after_s, _ = self._quiet.get(subject, (0.0, 0.0))
+        if subject not in self._chasing and asyncio.get_running_loop().time() >= after_s:
+            task = asyncio.create_task(self._chase(topic, subject), name=f"orbitmq failover of {subject}")
+            self._chasing[subject] = task
+            task.add_done_callback(lambda _done: self._chasing.pop(subject, None))
+
+    async def _chase(self, topic: str, subject: str) -> None:
         is_changed = False
         for _ in range(CHASE_COUNT):
             with suppress(OrbitError):
                 is_changed |= await self.refresh(topic)
             route = self.known.routes.get(topic)
             if is_changed and route is not None and all(MASTER_ID in broker.addresses for broker in route.brokers):
+                self._quiet.pop(subject, None)
+                await self._refresh_topics(self._watched & self.known.topics_of(subject) - {topic})
                 return
             await asyncio.sleep(CHASE_MS / 1000)
+        _, pause_s = self._quiet.get(subject, (0.0, FIRST_QUIET_S / 2))
+        pause_s = min(2 * pause_s, QUIET_S_MAX)
+        self._quiet[subject] = asyncio.get_running_loop().time() + pause_s, pause_s
 
     async def refresh_all(self) -> None:
         """Ask for every watched topic; errors are logged, what is known stays."""
         topics = sorted(self._watched)
         if not topics or not await self._try_refresh(topics[0]):
             return  # when no NameServer answers for one topic, none is asked for the others
-        for first in range(1, len(topics), TOGETHER):
-            await asyncio.gather(*map(self._try_refresh, topics[first : first + TOGETHER]))
+        await self._refresh_topics(topics[1:])
+
+    async def _refresh_topics(self, topics: Iterable[str]) -> None:
+        wanted = sorted(topics)
+        for first in range(0, len(wanted), TOGETHER):
+            await asyncio.gather(*map(self._try_refresh, wanted[first : first + TOGETHER]))
 
     async def _refresh_missing(self) -> None:
         """Ask for the watched topics that no NameServer has known yet."""

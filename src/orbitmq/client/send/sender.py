@@ -85,8 +85,8 @@ class Sender:
         self._retries = retries
         self._on_sent = on_sent
         self._pauses: defaultdict[str, dict[asyncio.Future[None], None]] = defaultdict(dict)
-        self._waiting: dict[object, tuple[str, float]] = {}
-        """Of each request under way, its topic and when it began, the oldest first."""
+        self._waiting: dict[object, tuple[str, str, float]] = {}
+        """Of each request under way, its topic, its broker and when it began, the oldest first."""
         self._watch: asyncio.TimerHandle | None = None
         session.routes.add_listener(self._route_changed)
         session.pool.on_connected(self._connected)
@@ -272,7 +272,7 @@ class Sender:
         began = loop.time()
         broker_name = self._session.routes.broker_of(queue)
         key = object()
-        self._waiting[key] = queue.topic, began
+        self._waiting[key] = queue.topic, broker_name, began
         if self._watch is None:
             self._watch = loop.call_later(_SLOW_MS / 1000, self._chase_slow)
         try:
@@ -300,8 +300,9 @@ class Sender:
         """Look whether another broker leads meanwhile, where a send has waited for long: the session then gives it up."""
         self._watch, loop = None, asyncio.get_running_loop()
         since_s = loop.time() - _SLOW_MS / 1000
-        for topic in {topic for topic, began_s in self._waiting.values() if began_s <= since_s}:
-            self._session.routes.chase(topic)
+        for topic, broker_name, began_s in tuple(self._waiting.values()):
+            if began_s <= since_s:
+                self._session.routes.chase(topic, broker_name)
         if self._waiting:
             self._watch = loop.call_later(_SLOW_MS / 1000, self._chase_slow)
 
@@ -326,7 +327,7 @@ class Sender:
         """Avoid the broker for a while, and see whether the route has changed."""
         if (faults := self._selector.fault_tolerance) is not None:
             faults.record_failure(queue.broker_name, int(asyncio.get_running_loop().time() * 1000))
-        self._session.routes.chase(queue.topic)
+        self._session.routes.chase(queue.topic, self._session.routes.broker_of(queue))
 
     async def _refresh(self, topic: str) -> bool:
         """Ask for the route again; errors do not matter, the known one stays in use."""

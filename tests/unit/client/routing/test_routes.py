@@ -236,3 +236,34 @@ async def test_a_topic_that_is_watched_while_it_is_known_is_forgotten_when_it_is
         assert not found.is_watched("orders")
         assert "orders" not in found.known.routes
     assert told == [("orders", 1), ("orders", 0)]
+
+
+async def test_one_topic_is_asked_for_on_behalf_of_all_that_a_failed_broker_holds(cluster, monkeypatch):
+    """A consumer of 100 topics with one broker away asked its NameServer 425 times a second."""
+    monkeypatch.setattr(routes_module, "CHASE_MS", 1)
+    topics = [f"t{number}" for number in range(20)]
+    for topic in topics:
+        cluster.topic(topic, cluster.a, cluster.b)
+    async with routes_of(cluster.name_server) as routes:
+        for topic in topics:
+            await routes.find(topic)
+            routes.watch(topic)
+        cluster.name_server.asked.clear()
+        for _ in range(3):  # after the first chase that brings no change there is a pause
+            for topic in topics:
+                routes.chase(topic, "broker-b")
+            await until(lambda: not routes._chasing)
+        assert cluster.name_server.asked == ["t0"] * routes_module.CHASE_COUNT
+
+
+async def test_a_change_that_a_chase_finds_refreshes_every_topic_of_the_broker(cluster):
+    topics = [f"t{number}" for number in range(20)]
+    for topic in topics:
+        cluster.topic(topic, cluster.a, cluster.b)
+    async with routes_of(cluster.name_server) as routes:
+        for topic in topics:
+            await routes.find(topic)
+            routes.watch(topic)
+            cluster.topic(topic, cluster.a)
+        routes.chase("t0", "broker-b")
+        await until(lambda: {len(routes.known.routes[topic].brokers) for topic in topics} == {1})
