@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from orbitmq.broker.groups.members import GroupMembers, HeartbeatSource
 from orbitmq.broker.groups.membership import Membership
 from orbitmq.clock import Clock
-from orbitmq.model.group import ConsumerInfo, Heartbeat
+from orbitmq.model.group import ConsumerInfo, Heartbeat, MessageModel
 from orbitmq.wire.headers import NotifyConsumerIdsChanged
 
 from ..parts import FakePeer
@@ -11,9 +13,16 @@ from ..parts import FakePeer
 NOTICE = NotifyConsumerIdsChanged(consumer_group="g")
 
 
-def membership_of(*peers: FakePeer, clock: Clock = lambda: 0, is_notifying: bool = True) -> Membership:
-    """Let each peer be a member of group g since time 0, and forget what they heard."""
-    membership = Membership(GroupMembers(), silence_ms=100, clock=clock, is_notifying=is_notifying)
+def membership_of(
+    *peers: FakePeer,
+    clock: Clock = lambda: 0,
+    is_notifying: bool = True,
+    call_later: Callable[[float, Callable[[], None]], object] = lambda _delay_s, call: call(),
+) -> Membership:
+    """Let each peer be a member of group g since time 0, and forget what they heard; no time passes between two changes."""
+    membership = Membership(
+        GroupMembers(), silence_ms=100, clock=clock, is_notifying=is_notifying, call_later=call_later
+    )
     for number, peer in enumerate(peers):
         beat(membership, f"c{number}", peer)
     for peer in peers:
@@ -65,3 +74,26 @@ def test_no_client_is_notified_where_notices_are_off() -> None:
     membership = membership_of(first, second, is_notifying=False)
     membership.unregister("c0", None, "g", first)
     assert second.heard == []
+
+
+def test_members_of_a_broadcasting_group_are_not_told_of_one_another() -> None:
+    membership, peers = membership_of(), [FakePeer() for _ in range(20)]
+    for number, peer in enumerate(peers):
+        info = ConsumerInfo(group="g", message_model=MessageModel.BROADCASTING)
+        membership.heartbeat(Heartbeat(client_id=f"c{number}", consumers=(info,)), HeartbeatSource(peer))
+    membership.unregister("c0", None, "g", peers[0])
+    assert [notice for peer in peers for notice in peer.heard] == []
+
+
+def test_changes_of_one_interval_are_told_together() -> None:
+    due: list[Callable[[], None]] = []
+    peers = [FakePeer() for _ in range(20)]
+    membership = membership_of(call_later=lambda _delay_s, call: due.append(call))
+    for number, peer in enumerate(peers):
+        beat(membership, f"c{number}", peer)
+    assert sum(len(peer.heard) for peer in peers) == 1
+    due.pop(0)()
+    assert [len(peer.heard) for peer in peers] == [2] + [1] * 19
+    due.pop(0)()
+    assert due == []
+    assert sum(len(peer.heard) for peer in peers) == 21
