@@ -10,6 +10,12 @@ import pytest
 from orbitmq import Message
 from orbitmq.model.message import SysFlag
 from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.spark.jobs.archive import ArchivePlan, archive
+from orbitmq.spark.jobs.cluster import Cluster
+from orbitmq.spark.jobs.contract_checks import load_contract
+from orbitmq.spark.jobs.contracts import REASON, ContractPlan, hold_to_contract
+from orbitmq.spark.jobs.replay import ReplayPlan, replay
+from orbitmq.spark.jobs.screen import Screen
 from orbitmq.wire.headers import SendMessageV2
 
 pytestmark = pytest.mark.spark
@@ -78,3 +84,50 @@ def test_a_body_that_has_changed_on_disk_fails_or_says_so(spark, rocketmq, send,
     rows = load(failOnDataLoss="false", includeDecodeError="true").collect()
     assert len(rows) == 200
     assert [bytes(row.body) for row in rows if row.decodeError] == [b"Xody 077."]
+
+
+class KeepingScreen(Screen):
+    """A screen that keeps its steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[str] = []
+
+    def step(self, text: str) -> None:
+        self.steps.append(text)
+
+
+def test_bodies_that_cannot_be_decoded_are_archived_with_the_reason_and_not_replayed(
+    spark, rocketmq_session, topic, send, read, tmp_path
+):
+    cluster, (address,) = Cluster(rocketmq_session.name_servers), rocketmq_session.brokers.values()
+    send([Message(topic, b"good"), Message(f"{topic}-again", b"first"), Message(f"{topic}-bad", b"first")])
+    asyncio.run(send_undecodable(address, topic, b'{"a":1}'))
+    plan = ArchivePlan(topic, tmp_path / "archive", "earliest", 100, True)
+    assert all(check.holds for check in archive(spark, cluster, plan, Screen()))
+    assert [
+        bytes(row.body) for row in spark.read.parquet(str(plan.directory)).where("decodeError IS NOT NULL").collect()
+    ] == [b'{"a":1}']
+
+    own = tmp_path / "own"  # of a query that did not ask for the column
+    spark.read.parquet(str(plan.directory)).where("decodeError IS NULL").drop("decodeError").write.parquet(str(own))
+    for source, told in ((plan.directory, True), (own, False)):
+        screen = KeepingScreen()
+        again = ReplayPlan(source, f"{topic}-again", None, tmp_path / f"of-{source.name}", 1_000_000, 100)
+        assert all(check.holds for check in replay(spark, cluster, again, screen))
+        assert ("1 messages are left out: their bodies cannot be decoded" in screen.steps) is told
+    assert sorted(bytes(row.body) for row in read(topic=f"{topic}-again").collect()) == [b"first", b"good", b"good"]
+
+
+def test_a_body_that_cannot_be_decoded_keeps_no_contract(spark, rocketmq_session, topic, send, read, tmp_path):
+    cluster, (address,) = Cluster(rocketmq_session.name_servers), rocketmq_session.brokers.values()
+    send([Message(topic, b'{"a":2}'), Message(f"{topic}-bad", b"first")])
+    asyncio.run(send_undecodable(address, topic, b'{"a":1}'))
+    (tmp_path / "a.ddl").write_text("a int")
+    contract = load_contract(tmp_path / "a.ddl")
+    plan = ContractPlan(topic, tmp_path / "judged", contract, f"{topic}-bad", "earliest", 100)
+
+    assert all(check.holds for check in hold_to_contract(spark, cluster, plan, Screen()))
+    assert [row.a for row in spark.read.parquet(str(plan.good)).select("value.a").collect()] == [2]
+    reasons = [row.properties.get(REASON) for row in read(topic=f"{topic}-bad").collect()]
+    assert any(reason and reason.startswith("the body cannot be decoded: ") for reason in reasons)

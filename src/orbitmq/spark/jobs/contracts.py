@@ -115,11 +115,12 @@ class ContractChecker:
 
         may_be_sent = self.first_batch is None  # by the run before, which was killed
         self.first_batch = number if self.first_batch is None else self.first_batch
-        found = checked(rows, self._plan.contract)
-        found = found.persist()
+        judged = checked(rows, self._plan.contract)
+        undecoded = f.concat(f.lit("the body cannot be decoded: "), "decodeError")
+        found = judged.withColumn("reason", f.coalesce(undecoded, "reason")).persist()
         try:
-            write_part(found.where(f.isnull("reason")).drop("body", "reason"), number, self._plan.good)
-            bad = found.where(f.isnotnull("reason")).drop("value")
+            write_part(found.where(f.isnull("reason")).drop("body", "reason", "decodeError"), number, self._plan.good)
+            bad = found.where(f.isnotnull("reason")).drop("value", "decodeError")
             write_part(bad, number, self._plan.bad)
             self._send(bad, may_be_sent)
         finally:

@@ -32,7 +32,7 @@ from orbitmq.wire.bodies.topics import QueueStats
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_COLUMNS = (*PLACE, "storeTimestamp", "body", "properties", "tags", "keys", "flag", "reconsumeTimes")
+_COLUMNS = (*PLACE, "storeTimestamp", "body", "properties", "tags", "keys", "flag", "reconsumeTimes", "decodeError")
 _ROWS_SHOWN = 50
 REASONS_MAX = 1_000
 """Reasons that are counted each by itself: that of an exception may be another one for each letter."""
@@ -157,6 +157,7 @@ class _LetterFixer:
             split_keys(row["keys"] or ""),
             row["properties"] or {},
             row["flag"] or 0,
+            row["decodeError"],
         )
         topic = letter.origin_topic
         if topic is not None and topic not in self._topics and not self._plan.quarantines_gone:
@@ -205,7 +206,8 @@ def _read(spark: SparkSession, cluster: Cluster, group: str) -> tuple[DataFrame,
         "endingOffsets": {queue: found.max_offset for queue, found in stats.items()},
     }
     options = {name: orjson.dumps(format_offsets(offsets)).decode() for name, offsets in bounds.items()}
-    rows = spark.read.format("rocketmq").options(**cluster.options(dead_letter_topic(group)), **options).load()
+    options |= {**cluster.options(dead_letter_topic(group)), "includeDecodeError": "true"}
+    rows = spark.read.format("rocketmq").options(**options).load()
     return rows.select(*_COLUMNS), sum(found.max_offset - found.min_offset for found in stats.values())
 
 

@@ -27,6 +27,7 @@ class DeadLetterRecord(NamedTuple):
     keys: tuple[str, ...]
     properties: Mapping[str, str]
     flag: int
+    decode_error: str | None = None
 
     @property
     def origin_topic(self) -> str | None:
@@ -66,6 +67,8 @@ def fix_letter(letter: DeadLetterRecord, fix: Fix, topics: frozenset[str], quara
         reason = "nothing tells which topic it came from"
     elif topic not in topics:
         reason = f"there is no topic {topic}"
+    elif letter.decode_error is not None:
+        reason = _line(f"the body cannot be decoded: {letter.decode_error}")
     else:
         try:
             body = fix(letter.body, dict(letter.properties))

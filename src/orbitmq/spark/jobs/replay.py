@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 COLUMNS = (*PLACE, "storeTimestamp", "body", "properties", "tags", "keys", "flag")
+_DECODE_ERROR = "decodeError"
 _TYPES = {"queueOffset": "bigint", "storeTimestamp": "timestamp", "body": "binary", "properties": "map<string,string>"}
 
 
@@ -92,6 +93,9 @@ def replay(spark: SparkSession, cluster: Cluster, plan: ReplayPlan, screen: Scre
     check_plan(cluster, plan)
     with _opened(spark, plan) as rows, claimed(plan.directory, plan.subject):
         screen.step(f"replaying {plan.source} to {plan.topic}, {plan.rate:,} messages a second")
+        if left_out := rows.where(f"{_DECODE_ERROR} IS NOT NULL").count():
+            screen.step(f"{left_out:,} messages are left out: their bodies cannot be decoded")
+        rows = rows.where(f"{_DECODE_ERROR} IS NULL").drop(_DECODE_ERROR)
         work = ResendTask(
             rows,
             lambda row: message_again(row, plan.topic),
@@ -130,7 +134,7 @@ def _opened(spark: SparkSession, plan: ReplayPlan) -> Iterator[DataFrame]:
             check_finished(directory)
             yield _rows(spark, plan)
     elif _is_log(plan.source):
-        options = {"commitLogPath": str(plan.source), "topic": str(plan.from_topic)}
+        options = {"commitLogPath": str(plan.source), "topic": str(plan.from_topic), "includeDecodeError": "true"}
         yield _chosen(spark.read.format("rocketmq").options(**options).load(), plan)
     else:
         with held(plan.source):
@@ -143,12 +147,16 @@ def _is_log(source: Path) -> bool:
 
 
 def _rows(spark: SparkSession, plan: ReplayPlan) -> DataFrame:
+    from pyspark.sql import functions as f
+
     rows = spark.read.parquet(str(plan.source))
     found = dict(rows.dtypes)
     if missing := [name for name in COLUMNS if name not in found]:
         raise ConfigError("source", str(plan.source), f"files with the columns {', '.join(missing)}, too")
     if wrong := [f"{name} {kind}, not {found[name]}" for name, kind in _TYPES.items() if found[name] != kind]:
         raise ConfigError("source", str(plan.source), f"files with columns of a topic's types: {'; '.join(wrong)}")
+    if _DECODE_ERROR not in found:  # files of a query that did not ask for it
+        rows = rows.withColumn(_DECODE_ERROR, f.lit(None).cast("string"))
     return _chosen(rows if plan.from_topic is None else rows.where(rows["topic"] == plan.from_topic), plan)
 
 
@@ -158,4 +166,4 @@ def _chosen(rows: DataFrame, plan: ReplayPlan) -> DataFrame:
         rows = rows.where(rows["storeTimestamp"] >= plan.begin)
     if plan.end is not None:
         rows = rows.where(rows["storeTimestamp"] < plan.end)
-    return rows.select(*COLUMNS).fillna({"brokerName": ""})
+    return rows.select(*COLUMNS, _DECODE_ERROR).fillna({"brokerName": ""})

@@ -126,7 +126,7 @@ def write_part(rows: DataFrame, number: int, directory: Path | HadoopDirectory) 
 
 
 def _start(spark: SparkSession, cluster: Cluster, growth: Growth, write: Write) -> StreamingQuery:
-    options = {**cluster.options(growth.topic), "startingOffsets": growth.start}
+    options = {**cluster.options(growth.topic), "startingOffsets": growth.start, "includeDecodeError": "true"}
     if LIMITS_STREAMS:  # without limits a run is one micro-batch
         options["maxOffsetsPerTrigger"] = str(growth.rows_per_batch)
     messages = spark.readStream.format("rocketmq").options(**options).load()

@@ -163,7 +163,8 @@ class MetadataClient:
         found = self.queues_of(options)
         missing = sorted((options.assigned or frozenset()) - found.keys())
         if missing:
-            raise ConfigError("assign", queue_names(missing), f"queues of the topic's route: {queue_names(found)}")
+            known = queue_names(self.queues(options.topics))
+            raise ConfigError("assign", queue_names(missing), f"queues of the topic's route: {known}")
         return found
 
     def queues(self, topics: Iterable[str], pattern: str | None = None) -> QueueAddresses:

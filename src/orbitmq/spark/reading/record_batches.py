@@ -332,10 +332,11 @@ class Records:
 
     @property
     def decode_errors(self) -> pa.Array:
-        """Why each body could not be decoded, null where it could."""
+        """Why each body could not be decoded, by this reader or by the consumer that made a dead letter of it; null where it could."""
+        before = self.parsed_properties.find(PropertyName.DECODE_ERROR)
         if not self.body_errors:
-            return pa.nulls(len(self), pa.string())
-        return pa.array([self.body_errors.get(row) for row in range(len(self))], pa.string())
+            return before
+        return pc.coalesce(pa.array([self.body_errors.get(row) for row in range(len(self))], pa.string()), before)
 
     @property
     def message_ids(self) -> pa.Array:

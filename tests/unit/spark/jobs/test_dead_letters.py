@@ -41,7 +41,7 @@ def test_unreadable_dead_letters_are_told_with_what_to_type(monkeypatch, plan):
 def letter(offset, body=b"body"):
     properties = {"RETRY_TOPIC": "orders"}
     place = {"topic": "%DLQ%billing", "brokerName": "b", "queueId": 0, "queueOffset": offset}
-    return {**place, "body": body, "tags": None, "keys": None, "properties": properties, "flag": 0}
+    return {**place, "body": body, "tags": None, "keys": None, "properties": properties, "flag": 0, "decodeError": None}
 
 
 def refuse(body, properties):

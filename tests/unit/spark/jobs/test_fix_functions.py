@@ -64,6 +64,11 @@ def test_a_letter_that_is_not_fixed_goes_to_quarantine_with_the_reason(fix, reas
     assert message.properties == {"own": "1", "DLQ_ORIGIN_MESSAGE_ID": "7F", REASON: told, TOPIC: "orders"}
 
 
+def test_a_letter_that_cannot_be_decoded_goes_to_quarantine_unseen():
+    message, told = fixed(lambda body, _: body, LETTER._replace(decode_error="cut short"))
+    assert (message.topic, message.body, told) == ("hopeless", b"bad", "the body cannot be decoded: cut short")
+
+
 def test_a_letter_without_a_topic_goes_to_quarantine_unseen():
     message, told = fixed(fails, LETTER._replace(properties={}))
     assert (message.topic, message.properties) == ("hopeless", {REASON: told})

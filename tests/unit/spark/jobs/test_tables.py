@@ -61,7 +61,7 @@ def test_a_table_grows_from_where_it_ends_to_where_the_topic_ends(limits, monkey
     assert grow(spark, Cluster("n:1"), growth, {QUEUE: QueueCount(4, 4, 2, 5)}, write, Screen(stream)) == goal
 
     assert "archived: 9 of 9" in stream.getvalue()
-    options = {"nameServer": "n:1", "topic": "t", "startingOffsets": "earliest"}
+    options = {"nameServer": "n:1", "topic": "t", "startingOffsets": "earliest", "includeDecodeError": "true"}
     if limits:
         options["maxOffsetsPerTrigger"] = "7"
     assert spark.told["options"] == options

@@ -787,7 +787,7 @@ def test_a_query_may_name_its_queues(fake):
     assert [n for _, n in rows(reader)] == [0, 0, 1, 2]
 
     options["assign"] = '{"orders":{"fake":[0,7]}}'
-    with pytest.raises(ConfigError, match=r"assign.*fake/7"):
+    with pytest.raises(ConfigError, match=r"assign.*fake/7.*route: orders/fake/0, orders/fake/1, "):
         BatchReader(spark_schema(["topic"]), parse_read_options(options, streaming=False)).partitions()
 
 

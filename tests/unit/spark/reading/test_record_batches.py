@@ -282,6 +282,14 @@ def test_errors_keep_to_their_rows_where_bodies_come_in_several_batches(monkeypa
     assert [row["body"] for row in rows_of(batches) if row["decodeError"]] == [b"?" * n for n in (0, 5, 10, 15)]
 
 
+def test_the_reason_that_a_consumer_has_put_into_a_dead_letter_is_its_rows():
+    raw = record() + record(properties=b"DECODE_ERROR\x01the body's checksum does not match\x02")
+    assert [row["decodeError"] for row in rows_of(list(decode_records(raw, ["decodeError"])))] == [
+        None,
+        "the body's checksum does not match",
+    ]
+
+
 def with_changed_body(**fields: Any) -> bytes:
     raw = bytearray(record(b"hello", queue_id=3, queue_offset=77, **fields))
     raw[BODY_AT] ^= 1
