@@ -21,6 +21,18 @@ def spark():
     session = local_session("orbitmq-tests")  # local[2,2]: a task that fails is tried once more
     yield session
     session.stop()
+    _end_jvm()
+
+
+def _end_jvm() -> None:
+    """End Spark's JVM and wait for that: left alone, it begins to end when this process has ended."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    SparkContext._gateway = SparkContext._jvm = None
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
 
 
 @pytest.fixture

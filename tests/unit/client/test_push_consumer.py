@@ -416,12 +416,28 @@ async def test_every_broadcasting_consumer_gets_everything_and_keeps_its_own_pla
     ):
         assert sorted(await take(first, 2)) == [b"1", b"2"]
         assert sorted(await take(second, 2)) == [b"1", b"2"]
-    file = tmp_path / "127.0.0.1@x" / "takers.json"
+    file = tmp_path / "x" / "takers.json"
     assert decode_offsets(file.read_bytes()) == {MessageQueue("orders", "broker-a", number): 1 for number in (0, 1)}
     cluster.a.put("orders", 0, b"3")
     async with consumer(cluster, instance="x", **settings) as first:
         assert await take(first, 1) == [b"3"]
     assert cluster.a.offsets == {}
+
+
+async def test_a_broadcasting_consumer_reads_all_of_a_queue_that_comes_while_it_is_open(cluster, tmp_path):
+    """Of a topic that its first send made, and of a broker that was added, everything sent before the next poll was lost."""
+    cluster.topic("bills", cluster.a, count=1)
+    cluster.a.put("bills", 0, b"sent before")
+    async with consumer(
+        cluster, poll_interval_ms=1, message_model=MessageModel.BROADCASTING, offset_dir=tmp_path
+    ) as reader:
+        reader.subscribe("bills")
+        await until(lambda: any(queue.topic == "bills" for queue in reader.assignment))
+        cluster.b.put("bills", 0, b"added")
+        cluster.a.put("orders", 0, b"created")
+        cluster.topic("bills", cluster.a, cluster.b, count=1)
+        cluster.topic("orders", cluster.a, count=1)
+        assert sorted(await take(reader, 2)) == [b"added", b"created"]
 
 
 async def test_a_route_that_grows_brings_its_queues(cluster):

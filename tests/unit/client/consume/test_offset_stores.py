@@ -1,6 +1,7 @@
 """Offsets at the brokers, and the contract of OffsetStore, for everything that keeps it."""
 
 import asyncio
+import os
 import threading
 from contextlib import asynccontextmanager
 
@@ -184,3 +185,19 @@ async def test_a_damaged_file_gives_way_to_the_generation_before(tmp_path, damag
     path.write_bytes(damage)
     assert await opened(tmp_path).load(QUEUE) == 7
     assert "cannot use" in caplog.text
+
+
+async def test_an_instance_goes_on_where_its_latest_client_id_was(tmp_path):
+    """A pod that is started again has another address: its messages came again, or were lost."""
+    for number, client_id in enumerate(("10.0.0.1@me", "10.0.0.2@me", "10.0.0.3@other")):
+        old = LocalOffsets(tmp_path, "g")
+        old.open(client_id)
+        await old.store(QUEUE, number)
+        os.utime(tmp_path / client_id / "g.json", (number, number))
+    offsets = LocalOffsets(tmp_path, "g")
+    offsets.open("me")
+    assert await offsets.load(QUEUE) == 1
+    await offsets.store(QUEUE, 7)
+    again = LocalOffsets(tmp_path, "g")
+    again.open("me")
+    assert await again.load(QUEUE) == 7
