@@ -99,7 +99,7 @@ def decode_records(
         queue_offset_min: records before it are left out.
         queue_offset_end: records from here on are left out.
         tags: keep only messages with one of these tags: brokers filter by hash, which collides.
-        fails: raise DataLoss for a body that has changed since it was stored; otherwise the row has a `decodeError`.
+        fails: raise DataLoss for a body that has changed since it was stored, unless the column `decodeError` is there to say so.
 
     Raises:
         CorruptRecord: the bytes are not whole records.
@@ -191,6 +191,7 @@ class Records:
         schema = arrow_schema(names)
         wanted = self if tags is None else self.tagged(tags)
         needs_bodies = not {"body", DECODE_ERROR.name}.isdisjoint(names)
+        fails = fails and DECODE_ERROR.name not in names
         for part in wanted.with_bodies(broker_name, fails=fails) if needs_bodies else (wanted,):
             if len(part):
                 yield pa.RecordBatch.from_arrays([part.column(name, broker_name) for name in names], schema=schema)
@@ -262,8 +263,8 @@ class Records:
         if errors and fails:
             row, reason = next(iter(errors.items()))
             raise DataLoss(
-                f"{self._place(row, broker_name)}: {reason}. Set failOnDataLoss to false to read it as it is, with this reason in the "
-                f"column {DECODE_ERROR.name}."
+                f"{self._place(row, broker_name)}: {reason}. Set failOnDataLoss to false, or includeDecodeError to true for this reason in "
+                f"the column {DECODE_ERROR.name}, to read it as it is."
             )
         return errors
 

@@ -301,8 +301,10 @@ def test_a_body_that_has_changed_since_it_was_stored_fails_with_its_place():
         list(decode_records(record() + with_changed_body(), ["body"], broker_name="b", fails=True))
 
 
-def test_a_body_that_has_changed_since_it_was_stored_says_so_in_its_row(caplog):
-    (one, two) = rows_of(list(decode_records(record() + with_changed_body(), BODY_AND_ERROR, broker_name="b")))
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_body_that_has_changed_since_it_was_stored_says_so_in_its_row(caplog, fails):
+    raw = record() + with_changed_body()
+    (one, two) = rows_of(list(decode_records(raw, BODY_AND_ERROR, broker_name="b", fails=fails)))
 
     assert (one["body"], one["decodeError"]) == (b"hello", None)
     assert two["body"] == b"iello"
