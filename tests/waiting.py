@@ -1,17 +1,89 @@
-"""Waiting in tests: for what is so, never for a time."""
+"""Waiting in tests: for a condition, never for a time. A wait that a time limit ends names the last value, and since when it was so."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+WAIT_S = 60
+"""Ends a wait in vain, and is not a bound."""
+PAUSE_S = 0.02
+"""Between two polls of a thread."""
+_TURNS = 100
+"""Of the loop, before pauses: what needs neither time nor another process holds by then."""
+_LOOP_PAUSE_S = 0.005
+_SHOWN = 2000
+"""Characters of a value."""
 
 
-async def until(condition: Callable[[], object], pause_s: float = 0) -> None:
-    """Let the loop turn until something is so; the time limit of tests ends one that waits for ever.
+class _Last:
+    """The last value of a condition, and since when it is that."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._since_s = self._began_s = time.monotonic()
+
+    def record(self, value: object) -> None:
+        text = repr(value)[:_SHOWN]
+        if text != self._text:
+            self._text, self._since_s = text, time.monotonic()
+
+    def __str__(self) -> str:
+        now_s = time.monotonic()
+        return f"after {now_s - self._began_s:.1f} s; for the last {now_s - self._since_s:.1f} s it was {self._text}"
+
+
+async def until(condition: Callable[[], T], pause_s: float | None = None) -> T:
+    """Let the loop run until a condition holds, and return what it was then; the time limit of tests ends a wait in vain.
 
     Args:
-        condition: looked at again and again.
-        pause_s: seconds between two looks; 0 is one turn of the loop, for what needs neither time nor another process.
+        condition: polled again and again.
+        pause_s: seconds between two polls; by default turns of the loop at first.
     """
-    while not condition():
-        await asyncio.sleep(pause_s)
+    last, turns = _Last(), 0
+    try:
+        while not (found := condition()):
+            last.record(found)
+            turns += 1
+            await asyncio.sleep(pause_s if pause_s is not None else 0 if turns < _TURNS else _LOOP_PAUSE_S)
+    except asyncio.CancelledError as error:
+        error.add_note(f"waited in vain: {last}")
+        raise
+    return found
+
+
+def wait_for(
+    condition: Callable[[], T],
+    what: str,
+    timeout_s: float = WAIT_S,
+    *,
+    errors: type[Exception] | tuple[type[Exception], ...] = (),
+    pause_s: float = PAUSE_S,
+) -> T:
+    """Wait in this thread until a condition holds, and return what it was then: for other threads and processes.
+
+    Args:
+        condition: polled again and again.
+        what: is waited for.
+        errors: count as not yet: those of a file that another process writes, or of a server that starts.
+
+    Raises:
+        AssertionError: the time is over; names the last value or error.
+    """
+    last, end_s = _Last(), time.monotonic() + timeout_s
+    while True:
+        try:
+            found = condition()
+        except errors as error:
+            last.record(error)
+        else:
+            if found:
+                return found
+            last.record(found)
+        if time.monotonic() > end_s:
+            raise AssertionError(f"{what}: not {last}")
+        time.sleep(pause_s)

@@ -30,6 +30,7 @@ from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.assistants.tools import TOOLS, Toolbox
 from orbitmq.audit import LogOfChanges
 from orbitmq.errors import ConfigError, FrameError
+from orbitmq.net.loop import stopped_on_failure
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 PATH = "/mcp"
@@ -163,12 +164,16 @@ class HttpServer:
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         listener = socket.create_server((self._host, self._port), family=family)
         self.address = format_address(self._host, listener.getsockname()[1])
-        # `serve` would take over the signals, which are the command's.
-        self._serving = asyncio.get_running_loop().create_task(self._server._serve([listener]))
-        while not self._server.started and not self._serving.done():
-            await asyncio.sleep(0.01)
-        if self._serving.done():
-            self._serving.result()
+        self._serving = asyncio.get_running_loop().create_task(self._serve(listener))
+        async with stopped_on_failure(self.stop):
+            while not self._server.started and not self._serving.done():
+                await asyncio.sleep(0.01)
+            if self._serving.done():
+                self._serving.result()
+
+    async def _serve(self, listener: socket.socket) -> None:
+        with listener:
+            await self._server._serve([listener])  # `serve` would take over the signals, which are the command's
 
     async def stop(self) -> None:
         """End the sessions, and listen no more."""

@@ -38,7 +38,7 @@ from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.errors import ConfigError
 from orbitmq.ha.epochs import Epochs
 from orbitmq.net.http import HttpServer
-from orbitmq.net.loop import do_all, failure_of
+from orbitmq.net.loop import do_all, failure_of, stopped_on_failure
 from orbitmq.net.server import Server
 from orbitmq.store import Store
 
@@ -162,8 +162,9 @@ class Broker:
         has_vip, has_ha = config.vip_channel_enable, config.has_slaves and config.ha_listen_port <= 0
         with reserved_port(config.bind_address, config.listen_port, has_vip=has_vip, has_ha=has_ha) as port:
             running = self._running = await self._open(await asyncio.to_thread(broker_address, self.config, port))
-        await running.others.name_servers.look_up()
-        await running.others.registrar.wait_told()
+        async with stopped_on_failure(self.stop):
+            await running.others.name_servers.look_up()
+            await running.others.registrar.wait_told()
         for warning in self._server_security.warnings:
             log.warning("%s", warning)
         log.info(

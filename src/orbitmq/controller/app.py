@@ -20,6 +20,7 @@ from orbitmq.monitoring.pages import server_pages
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits, affordable_connections, descriptor_limit, tell_of_few_descriptors
+from orbitmq.net.loop import do_all, failure_of, stopped_on_failure
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.accounts import AccountRole
 from orbitmq.net.security.client_security import load_security
@@ -110,32 +111,41 @@ class Controller:
             OSError: the address cannot be bound.
         """
         _, port = parse_address(self._config.address)
-        await self.server.start(self._config.bind_address, port)
-        tell_of_few_descriptors(self._config.connections_max, self._limits.connections_max, self._descriptors)
-        await self.consensus.start()
-        self._every(lambda: TICK_MS, self._tick)
-        self._every(lambda: self.service.config.scan_not_active_broker_interval, self._expire)
-        self._every(lambda: self.service.config.scan_inactive_master_interval, self.service.scan)
-        self.monitor.start()
-        await self._start_http()
+        async with stopped_on_failure(self.stop):
+            await self.server.start(self._config.bind_address, port)
+            tell_of_few_descriptors(self._config.connections_max, self._limits.connections_max, self._descriptors)
+            await self.consensus.start()
+            self._every(lambda: TICK_MS, self._tick)
+            self._every(lambda: self.service.config.scan_not_active_broker_interval, self._expire)
+            self._every(lambda: self.service.config.scan_inactive_master_interval, self.service.scan)
+            self.monitor.start()
+            await self._start_http()
         for warning in self._server_security.warnings:
             log.warning("%s", warning)
         log.info("TLS: %s", self._server_security.tls_description)
         log.info("The Controller Server boot success. serializeType=JSON, address %s", self.address)
 
     async def stop(self) -> None:
-        """Stop answering, leave the other controllers, and close every connection."""
+        """Stop answering, leave the other controllers, and close every connection. Safe to call twice.
+
+        Raises:
+            Exception: what the first step that failed has raised; everything is closed all the same.
+            CancelledError: it was cancelled; everything is closed all the same, without waiting.
+        """
         self._is_stopping = True
         while self._timers:
             self._timers.pop().cancel()
-        self.monitor.stop()
-        if self._http is not None:
-            await self._http.close()
-        await self.service.close()
-        await self.consensus.stop()
-        await self._notices.close()
-        await self._pool.close()
-        await self.server.close()
+        failures = await do_all(
+            self.monitor.stop,
+            *([self._http.close] if self._http is not None else []),
+            self.service.close,
+            self.consensus.stop,
+            self._notices.close,
+            self._pool.close,
+            self.server.close,
+        )
+        if failures:
+            raise failure_of(failures)
 
     def health(self) -> dict[str, Any]:
         """Return how it is doing, as a JSON document."""

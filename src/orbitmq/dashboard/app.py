@@ -61,6 +61,7 @@ from orbitmq.dashboard.sessions import Attempts, Role, Session, Sessions
 from orbitmq.dashboard.users import NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX, Logins
 from orbitmq.dashboard.watching import Watch
 from orbitmq.errors import ConfigError, OrbitError
+from orbitmq.net.loop import stopped_on_failure
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
 
 log = logging.getLogger(__name__)
@@ -199,13 +200,17 @@ class Dashboard:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.create_server((host, self._options.port), family=family)
         self.address = format_address(host, listener.getsockname()[1])
-        # `serve` would take over the signals, which are the command's.
-        self._serving = asyncio.get_running_loop().create_task(self._server._serve([listener]))
-        while not self._server.started and not self._serving.done():
-            await asyncio.sleep(0.01)
-        if self._serving.done():
-            self._serving.result()
+        self._serving = asyncio.get_running_loop().create_task(self._serve(listener))
+        async with stopped_on_failure(self.stop):
+            while not self._server.started and not self._serving.done():
+                await asyncio.sleep(0.01)
+            if self._serving.done():
+                self._serving.result()
         self._app.state.watch.start()
+
+    async def _serve(self, listener: socket.socket) -> None:
+        with listener:
+            await self._server._serve([listener])  # `serve` would take over the signals, which are the command's
 
     async def stop(self) -> None:
         """End live tails and sessions, and listen no more."""

@@ -23,7 +23,7 @@ from orbitmq.nameserver.upstream import Upstream
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits, affordable_connections, descriptor_limit, tell_of_few_descriptors
-from orbitmq.net.loop import do_all, failure_of
+from orbitmq.net.loop import do_all, failure_of, stopped_on_failure
 from orbitmq.net.pool import CONNECT_TIMEOUT_MS, ConnectionPool
 from orbitmq.net.security.accounts import AccountRole
 from orbitmq.net.security.client_security import load_security
@@ -119,9 +119,10 @@ class NameServer:
         Raises:
             OSError: the address cannot be bound.
         """
-        for open_part, _ in self._parts():
-            if inspect.isawaitable(opening := open_part()):
-                await opening
+        async with stopped_on_failure(self.stop):
+            for open_part, _ in self._parts():
+                if inspect.isawaitable(opening := open_part()):
+                    await opening
         for warning in self._server_security.warnings:
             log.warning("%s", warning)
         log.info("TLS: %s", self._server_security.tls_description)

@@ -10,6 +10,7 @@ from orbitmq.controller.config import KEYS, ControllerConfig
 from orbitmq.controller.making import make_consensus
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.net.loop import stopped_on_failure
 
 
 def controller_config(config: NameServerConfig, properties: Mapping[str, str]) -> ControllerConfig:
@@ -56,11 +57,8 @@ class NameServerWithController:
             OSError: a port cannot be bound.
         """
         await self.controller.start()
-        try:
+        async with stopped_on_failure(self.controller.stop):
             await self.name_server.start()
-        except BaseException:
-            await self.stop()
-            raise
 
     async def stop(self) -> None:
         """Stop both."""

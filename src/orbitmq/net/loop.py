@@ -7,8 +7,8 @@ import inspect
 import logging
 import threading
 import warnings
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cache
 from typing import Any, TypeVar
 
@@ -116,6 +116,32 @@ async def do_all(*steps: Callable[[], object]) -> list[BaseException]:
             log.exception("a step of a stop has failed")
             failures.append(error)
     return failures
+
+
+@asynccontextmanager
+async def stopped_on_failure(stop: Callable[[], object]) -> AsyncIterator[None]:
+    """Stop a server whose start fails or is cancelled inside: its caller does not have it yet."""
+    try:
+        yield
+    except BaseException:
+        await do_all(stop)
+        raise
+
+
+async def start_together(*starts: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Start servers that wait for each other; where one fails, the starts under way are cancelled and have ended.
+
+    Raises:
+        BaseException: what the first start that failed has raised.
+    """
+    tasks = [asyncio.get_running_loop().create_task(start()) for start in starts]
+    try:
+        await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
 
 
 def failure_of(failures: Sequence[BaseException]) -> BaseException:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import shutil
 import socket
@@ -20,6 +19,7 @@ from orbitmq.client.session.validation import checked
 from orbitmq.errors import InvalidArgument
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.net.loop import start_together
 from orbitmq.settings import fields_by_key, nearest, parse_value
 from orbitmq.testing.blocking_cluster import BlockingCluster
 from orbitmq.testing.processes import ServerNode, ServerProcess, Service
@@ -163,7 +163,7 @@ class LocalCluster:
             return
         for name in self._brokers:
             self._controllers[name] = kept_port(_LOOPBACK, 0)
-        await asyncio.gather(*(node.start() for node in self._brokers.values()))
+        await start_together(*(node.start for node in self._brokers.values()))
 
     def _controllers_of(self, broker_name: str) -> str:
         """Return the controllers of a group as dLegerPeers has them."""

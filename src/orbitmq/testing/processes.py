@@ -147,7 +147,7 @@ class ServerProcess:
         try:
             line = await asyncio.to_thread(process.stdout.readline)
         except BaseException:
-            process.kill()  # no caller knows of it yet
+            await self.kill()  # no caller knows of it yet
             raise
         if not line:
             await self.kill()

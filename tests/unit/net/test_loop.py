@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from orbitmq.net.loop import loop_factory, run
+from orbitmq.net.loop import loop_factory, run, start_together, stopped_on_failure
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.headers import GetRouteInfo, GetTopicsByCluster
 
@@ -152,3 +152,30 @@ def test_a_ctrl_c_while_the_loop_is_made_leaves_no_coroutine_behind(monkeypatch:
     with pytest.raises(KeyboardInterrupt):
         run(coroutine)
     assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
+
+
+async def test_of_starts_together_one_that_fails_ends_the_others_before_it_is_raised() -> None:
+    ended = []
+
+    async def fail() -> None:
+        raise OSError("the port is in use")
+
+    async def hang() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("hang")
+
+    with pytest.raises(OSError, match="in use"):
+        await start_together(hang, fail, hang)
+    assert ended == ["hang", "hang"]
+
+
+async def test_what_a_failed_start_has_raised_is_raised_also_where_the_stop_fails() -> None:
+    def stop() -> None:
+        raise ValueError
+
+    with pytest.raises(OSError, match="in use"):
+        async with stopped_on_failure(stop):
+            raise OSError("the port is in use")

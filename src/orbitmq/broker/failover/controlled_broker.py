@@ -33,6 +33,7 @@ from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, OrbitError, RemoteRefused, StoreError
 from orbitmq.ha.epochs import Epochs, EpochStart, common_end, epoch_at
+from orbitmq.net.loop import do_all, failure_of, stopped_on_failure
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.store import Store
 from orbitmq.wire.bodies.controller import SyncSet, decode_epochs, decode_sync_set, encode_sync_set
@@ -155,7 +156,7 @@ class ControlledBroker:
             OSError: the port cannot be bound.
         """
         config = self.config
-        try:
+        async with stopped_on_failure(self.stop):
             reserved = reserved_port(config.bind_address, config.listen_port, has_vip=config.vip_channel_enable)
             port = self._ports.enter_context(reserved)
             if config.ha_listen_port <= 0:
@@ -171,26 +172,30 @@ class ControlledBroker:
             while not await self._follow_controllers():
                 await asyncio.sleep(_RETRY_S)
             self._tasks.append(asyncio.get_running_loop().create_task(self._run()))
-        except BaseException:
-            await self.stop()
-            raise
 
     async def stop(self) -> None:
         """Leave the group's heartbeats and stop the broker. Safe to call twice. Raises as `Broker.stop`."""
+        failures = await do_all(self._leave_group, self._save, self._pool.close, self._ports.close)
+        if failures:
+            raise failure_of(failures)
+
+    async def _leave_group(self) -> None:
+        """End the tasks, and the connections to the controllers: another member may lead while this one saves."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for address in self.config.controllers:
-            self._pool.close_address(address)  # now, and not when all is saved: another member may lead meanwhile
         try:
-            has_run = self._broker is not None
-            await self._leave()
-            if has_run:
-                await asyncio.to_thread(self._log.stop)
+            await asyncio.gather(*tasks, return_exceptions=True)
         finally:
-            await self._pool.close()
-            self._ports.close()
+            for address in self.config.controllers:
+                self._pool.close_address(address)
+
+    async def _save(self) -> None:
+        """Stop in the role there is, and keep that the log has everything."""
+        has_run = self._broker is not None
+        await self._leave()
+        if has_run:
+            await asyncio.to_thread(self._log.stop)
 
     async def _join(self) -> None:
         """Become a member of the group, and tell the controllers the address. Waits for them."""

@@ -14,6 +14,7 @@ from orbitmq.broker.service import BrokerService
 from orbitmq.controller.app import Controller
 from orbitmq.controller.config import ControllerConfig
 from orbitmq.controller.consensus.node import RaftNode
+from orbitmq.net.loop import stopped_on_failure
 from orbitmq.net.security.server_security import ServerSecuritySettings
 
 
@@ -71,11 +72,8 @@ class BrokerWithController:
             OSError: a port cannot be bound.
         """
         await self.controller.start()
-        try:
+        async with stopped_on_failure(self.controller.stop):
             await self.broker.start()
-        except BaseException:
-            await self.controller.stop()
-            raise
 
     async def stop(self) -> None:
         """Stop the broker, then the controller. Raises as `Broker.stop`."""

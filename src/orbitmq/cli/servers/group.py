@@ -15,6 +15,7 @@ from orbitmq.broker.registration.addresses import kept_port
 from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.net.loop import start_together
 from orbitmq.testing.processes import ServerProcess
 
 _RESTART_S = 5.0
@@ -72,7 +73,7 @@ class Group:
                 d_leger_self_id=f"n{number}",
             )
             self._members[name] = ServerProcess("broker", config.to_properties(), config.store_path_root_dir)
-        await asyncio.gather(*(process.start() for process in self._members.values()))
+        await start_together(*(process.start for process in self._members.values()))
         await self._wait_for_master()
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._keep(name, process)) for name, process in self._members.items()]

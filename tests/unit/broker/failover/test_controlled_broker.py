@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,8 @@ import pytest
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.failover.controlled_broker import ControlledBroker
-from orbitmq.broker.registration.addresses import reserved_port
+from orbitmq.broker.registration.addresses import kept_port, reserved_port
+from orbitmq.broker.registration.registrar import Registrar
 from orbitmq.codes import ResponseCode
 from orbitmq.controller.app import Controller
 from orbitmq.controller.config import ControllerConfig
@@ -25,15 +26,11 @@ from orbitmq.wire.command import Command
 from orbitmq.wire.headers import DeleteTopicInBroker, GetRouteInfo
 from orbitmq.wire.messages.record import iter_records
 from unit.controller.local_consensus import LocalConsensus
+from waiting import until
 
 from ..conftest import pull_header, send_header
 
 pytestmark = pytest.mark.real
-
-
-async def until(is_so: Callable[[], Any]) -> None:
-    while not is_so():
-        await asyncio.sleep(0.01)
 
 
 class Group:
@@ -341,3 +338,20 @@ async def test_name_servers_know_the_topic_at_each_moment_of_a_failover(tmp_path
         await group.settled()
         watching.cancel()
         assert set(codes) == {ResponseCode.SUCCESS}
+
+
+async def test_a_stop_while_the_role_changes_leaves_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x")
+        broker, is_changing = group.brokers["x"], asyncio.Event()
+
+        async def register(registrar: Registrar) -> None:
+            is_changing.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(Registrar, "wait_told", register)
+        broker.role = None  # as it is while the role changes
+        await is_changing.wait()
+        await group.stop("x")
+        host, _, port = broker.address.rpartition(":")
+        kept_port(host, int(port)).close()  # OSError next to a server
