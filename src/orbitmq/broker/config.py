@@ -275,6 +275,8 @@ class BrokerConfig(ServerSecuritySettings):
     to be online, and set them."""
     channel_expired_timeout: int = 120_000
     rebalance_lock_max_live_time: int = 60_000
+    rebalance_lock_grace_time: int = 5_000
+    """Ours: so long the queue locks of a client stay whose connection has closed without an unlock, unless it is back by then."""
 
     # Pulls. Java moves at most 32 messages or 256 KiB per pull; a pull here may fill a few MiB, which costs the
     # same and lets bulk readers run at the disk's speed. A client's own limits (32 messages) always win.
@@ -495,6 +497,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "broker_permission": (0, 6),
     "channel_expired_timeout": (1_000, 3_600_000),
     "rebalance_lock_max_live_time": (1_000, 3_600_000),
+    "rebalance_lock_grace_time": (0, 3_600_000),
     "max_transfer_count_on_message_in_memory": (1, 1_000_000),
     "max_transfer_bytes_on_message_in_memory": (_KIB, 12 * _MIB),
     "short_polling_time_mills": (10, 60_000),

@@ -105,7 +105,7 @@ class FakeBroker(FakeServer):
         self.name = name
         self.queues = defaultdict(list)
         self.log = []
-        self.locks = QueueLocks(60_000)
+        self.locks = QueueLocks(60_000, 5_000)
         self.min_offsets = defaultdict(int)
         self.offsets = {}
         self.heartbeats = []
@@ -123,7 +123,7 @@ class FakeBroker(FakeServer):
 
     async def stop(self):
         await super().stop()
-        self.locks = QueueLocks(60_000)
+        self.locks = QueueLocks(60_000, 5_000)
         self.held.clear()
         self.members.clear()
         self.clients.clear()

@@ -119,6 +119,13 @@ class GroupMembers(Generic[C]):
         self._connections.discard(connection)
         return self._drop(lambda member: member.connection == connection)
 
+    def consumers_on(self, connection: C) -> set[str]:
+        """Return the client ids of the consumers that registered through a connection."""
+        if connection not in self._connections:
+            return set()
+        members = (member for group in self._consumers.values() for member in group.members.values())
+        return {member.client_id for member in members if member.connection == connection}
+
     def expire(self, now_ms: int, timeout_ms: int) -> tuple[str, ...]:
         """Drop clients that were silent for `timeout_ms`; return the consumer groups that must rebalance."""
         return self._drop(lambda member: member.seen_at_ms + timeout_ms <= now_ms)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from orbitmq.broker.groups.members import GroupMembers, HeartbeatOutcome, HeartbeatSource
+from orbitmq.broker.groups.queue_locks import QueueLocks
 from orbitmq.clock import Clock
 from orbitmq.model.group import Heartbeat, MessageModel
 from orbitmq.net.dispatch.peer import Peer
@@ -22,6 +23,7 @@ class Membership:
         silence_ms: a client that sends no heartbeat for so long has left.
         clock: the monotonic one: no client is lost because the wall clock was set.
         is_notifying: False: clients are not told, and find out at their next rebalance.
+        locks: the locks of ordered consumers; those of a client whose connection closes are free after a grace.
         call_later: calls a function after so many seconds; the running loop's.
     """
 
@@ -32,18 +34,21 @@ class Membership:
         silence_ms: int,
         clock: Clock,
         is_notifying: bool,
+        locks: QueueLocks,
         call_later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> None:
         self.members = members
         self._silence_ms = silence_ms
         self._clock = clock
         self._is_notifying = is_notifying
+        self._locks = locks
         self._call_later = call_later or _call_later
         self._has_changed: dict[str, bool] = {}
         """Groups whose members were told a moment ago, and whether they have changed since."""
 
     def heartbeat(self, heartbeat: Heartbeat, source: HeartbeatSource[Peer]) -> HeartbeatOutcome:
         """Insert or renew a client in all its groups."""
+        self._locks.reconnect(heartbeat.client_id)
         outcome = self.members.heartbeat(heartbeat, source, self._clock())
         self._notify(outcome.changed_groups)
         return outcome
@@ -56,6 +61,8 @@ class Membership:
 
     def drop_connection(self, connection: Peer) -> None:
         """A connection closed: its clients are gone."""
+        for client_id in self.members.consumers_on(connection):
+            self._locks.disconnect(client_id, self._clock())
         self._notify(self.members.drop_connection(connection))
 
     def expire(self) -> None:

@@ -15,12 +15,13 @@ class Clients:
 
     def __init__(self, context: BrokerContext, links: BrokerLinks) -> None:
         config = context.config
+        self.locks = QueueLocks(config.rebalance_lock_max_live_time, config.rebalance_lock_grace_time)
         self.membership = Membership(
             GroupMembers(),
             silence_ms=config.channel_expired_timeout,
             clock=context.monotonic,
             is_notifying=config.notify_consumer_ids_changed_enable,
+            locks=self.locks,
         )
         self.queries = ConsumerQueries(self.membership.members)
-        self.locks = QueueLocks(config.rebalance_lock_max_live_time)
         self.routes = RouteLookup(links.ask_route, context.monotonic)

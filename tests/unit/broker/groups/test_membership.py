@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 from orbitmq.broker.groups.members import GroupMembers, HeartbeatSource
 from orbitmq.broker.groups.membership import Membership
+from orbitmq.broker.groups.queue_locks import QueueLocks
 from orbitmq.clock import Clock
 from orbitmq.model.group import ConsumerInfo, Heartbeat, MessageModel
+from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import NotifyConsumerIdsChanged
 
 from ..parts import FakePeer
@@ -17,11 +19,17 @@ def membership_of(
     *peers: FakePeer,
     clock: Clock = lambda: 0,
     is_notifying: bool = True,
+    locks: QueueLocks | None = None,
     call_later: Callable[[float, Callable[[], None]], object] = lambda _delay_s, call: call(),
 ) -> Membership:
     """Let each peer be a member of group g since time 0, and forget what they heard; no time passes between two changes."""
     membership = Membership(
-        GroupMembers(), silence_ms=100, clock=clock, is_notifying=is_notifying, call_later=call_later
+        GroupMembers(),
+        silence_ms=100,
+        clock=clock,
+        is_notifying=is_notifying,
+        locks=locks or QueueLocks(60_000, 5_000),
+        call_later=call_later,
     )
     for number, peer in enumerate(peers):
         beat(membership, f"c{number}", peer)
@@ -97,3 +105,20 @@ def test_changes_of_one_interval_are_told_together() -> None:
     due.pop(0)()
     assert due == []
     assert sum(len(peer.heard) for peer in peers) == 21
+
+
+def test_the_locks_of_a_client_whose_connection_closes_are_free_after_a_grace_that_its_return_ends() -> None:
+    now_ms, locks, queue = 0, QueueLocks(60_000, 5_000), MessageQueue("orders", "a", 0)
+    holder, waiter = FakePeer(), FakePeer()
+    membership = membership_of(holder, waiter, clock=lambda: now_ms, locks=locks)
+    assert locks.lock("g", "c0", [queue], 0) == [queue]
+
+    membership.drop_connection(holder)
+    now_ms = 4_999
+    assert locks.lock("g", "c1", [queue], now_ms) == []
+    beat(membership, "c0", holder)
+    assert locks.lock("g", "c1", [queue], 6_000) == []
+
+    membership.drop_connection(holder)
+    assert locks.lock("g", "c1", [queue], now_ms + 5_000) == [queue]
+    assert locks.lock("g", "c0", [queue], now_ms + 5_001) == []
