@@ -15,7 +15,7 @@ import pytest
 
 MARK = "ORBITMQ_TEST_RUN"
 """A variable of the environment by which all processes of a run are known, whatever their parent is by now."""
-END_TIMEOUT_S = 20
+END_TIMEOUT_S = 60
 """A process that a test has told to end may still be about to."""
 LIBRARIES = ("execnet", "py4j", "pyspark", "pytest_timeout", "xdist")
 """Packages that keep threads to the end of the process."""
@@ -93,9 +93,13 @@ _found = pytest.StashKey[list[str]]()
 
 def _processes_of(run: str) -> list[psutil.Process]:
     found = []
+    this = psutil.Process()
+    children = set(this.children(recursive=True))
     for process in psutil.process_iter():
         try:
-            if process.pid != os.getpid() and process.environ().get(MARK) == run:
+            environment = process.environ()
+            # A child has none for a moment after its start: the system sets it up after Popen has returned.
+            if process != this and (environment.get(MARK) == run or (not environment and process in children)):
                 found.append(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
             continue

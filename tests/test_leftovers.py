@@ -34,6 +34,10 @@ LEAVES = {
         "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)",
         "left behind: process ",
     ),
+    "a process that has no environment yet": (
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True, env={})",
+        "left behind: process ",
+    ),
     "a thread": (
         "threading.Thread(target=threading.Event().wait, daemon=True, name='waits').start()",
         "left behind: thread waits",

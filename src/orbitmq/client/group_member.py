@@ -70,10 +70,11 @@ class GroupMember:
         self.pool = self._make_pool()
         self.local_offsets = _local_offsets(settings) if settings.is_broadcasting else None
         statistics = ConsumeStatistics(time.monotonic())
-        self.assignment = self._make_assignment(statistics)
+        allocator = QueueAllocator(self.session, group, settings.message_model, settings.strategy)
+        self.assignment = self._make_assignment(statistics, allocator)
         self.rebalancer = Rebalancer(
             self.session,
-            QueueAllocator(self.session, group, settings.message_model, settings.strategy),
+            allocator,
             self.assignment,
             self.subscriptions,
             self.rebalance_requests,
@@ -124,7 +125,7 @@ class GroupMember:
             )
         return None
 
-    def _make_assignment(self, statistics: ConsumeStatistics) -> Assignment:
+    def _make_assignment(self, statistics: ConsumeStatistics, allocator: QueueAllocator) -> Assignment:
         session, settings, policy = self.session, self.settings, self.settings.policy
         start, start_ms = settings.consume_from, settings.consume_from_ms
         store = self.local_offsets or BrokerOffsets(
@@ -135,7 +136,14 @@ class GroupMember:
             session,
             settings.group,
             store,
-            StartOffsets(store, QueueOffsets(session), start, start_ms, stores=True),
+            StartOffsets(
+                store,
+                QueueOffsets(session),
+                start,
+                start_ms,
+                stores=True,
+                has_appeared=allocator.has_appeared if settings.is_broadcasting else lambda _queue: False,
+            ),
             Consumption(
                 policy=policy,
                 send_backs=self._send_backs,

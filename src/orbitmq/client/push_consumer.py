@@ -167,7 +167,7 @@ class PushConsumer(Client):
         session.open()
         try:
             if member.local_offsets is not None:
-                member.local_offsets.open(session.id)
+                member.local_offsets.open(member.settings.instance or session.id)
             else:
                 member.subscribe(self._settings.retry_topic)  # where Java members send what they could not do
             await member.rebalancer.find_routes()

@@ -103,7 +103,7 @@ class LocalOffsets:
     """The offset store of broadcasting consumers (OffsetStore).
 
     Args:
-        directory: holds one directory per client id.
+        directory: holds one directory per instance, or per client id where no instance is given.
         group: the consumer group; gives the file its name.
     """
 
@@ -115,10 +115,24 @@ class LocalOffsets:
         self._writing: asyncio.Task[None] | None = None
         self._queued: asyncio.Task[None] | None = None
 
-    def open(self, client_id: str) -> None:
-        """Read what the file of this client holds; a file that cannot be used is logged and counts as empty."""
-        self._path = self._directory / client_id / f"{self._group}.json"
-        self._offsets = _read(self._path)
+    def open(self, name: str) -> None:
+        """Read what the file of this client holds; a file that cannot be used is logged and counts as empty.
+
+        Args:
+            name: the client's instance, or its id where it has none. An instance without a file goes on where the latest client
+                of that instance was, whatever its address: versions before kept offsets by client id.
+        """
+        self._path = self._directory / name / f"{self._group}.json"
+        self._offsets = _read(self._path) or _read(self._file_of_client_id(name))
+
+    def _file_of_client_id(self, instance: str) -> Path:
+        """Return the latest file that a client id of this instance has; the client's own path where there is none."""
+        found = [
+            path / self._path.name
+            for path in self._path.parent.parent.glob("*@*")
+            if path.name.endswith(f"@{instance}")
+        ]
+        return max(filter(Path.exists, found), key=lambda path: path.stat().st_mtime, default=self._path)
 
     async def load(self, queue: MessageQueue) -> int | None:
         """Return the offset in `queue`, None when there is none."""

@@ -43,12 +43,15 @@ class QueueAllocator:
         self._message_model = message_model
         self._strategy = strategy
         self._missing: set[str] = set()
+        self._first: dict[str, frozenset[MessageQueue]] = {}
+        """The queues that each topic had when it was first asked for: none where it did not exist."""
         self._silent: set[str] = set()
         """The brokers without an answer in the last round, which were warned of."""
 
     async def allocate(self, topics: Collection[str]) -> dict[str, list[MessageQueue] | None]:
         """Return the queues to read per topic; None where that cannot be told now and nothing is to change."""
         routes = dict(zip(topics, await asyncio.gather(*map(self._route, topics)), strict=True))
+        self._first = {topic: queues for topic, queues in self._first.items() if topic in routes}
         if self._message_model is MessageModel.BROADCASTING:
             return {
                 topic: None if route is None else list(readable_queues(topic, route)) for topic, route in routes.items()
@@ -63,10 +66,19 @@ class QueueAllocator:
 
     async def _route(self, topic: str) -> TopicRoute | None:
         try:
-            return await self._session.routes.find(topic)
+            route = await self._session.routes.find(topic)
         except OrbitError as error:
+            if isinstance(error, RouteNotFound):
+                self._first.setdefault(topic, frozenset())
             self._warn(topic, error)
             return None
+        if topic not in self._first:
+            self._first[topic] = frozenset(readable_queues(topic, route))
+        return route
+
+    def has_appeared(self, queue: MessageQueue) -> bool:
+        """Return True if a queue came after its topic was first asked for."""
+        return queue not in self._first.get(queue.topic, (queue,))
 
     def _share(
         self, topic: str, route: TopicRoute | None, members: Mapping[str, Collection[str]]

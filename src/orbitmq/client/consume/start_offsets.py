@@ -5,6 +5,7 @@ Source: Java RebalancePushImpl.computePullFromWhereWithException.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from orbitmq.client.consume.offset_stores import OffsetStore
@@ -45,6 +46,8 @@ class StartOffsets:
         consume_from: where a queue begins that has no offset.
         consume_from_ms: for TIMESTAMP, in ms since 1970.
         stores: store what was found, so that the queue's next reader begins there, too.
+        has_appeared: returns True for a queue that came while the consumer was open. It begins at its first message, not at its
+            end: what was sent to it was sent to a group that reads. Brokers see to that for groups whose offsets they keep.
     """
 
     def __init__(
@@ -55,18 +58,22 @@ class StartOffsets:
         consume_from_ms: int | None,
         *,
         stores: bool,
+        has_appeared: Callable[[MessageQueue], bool] = lambda _queue: False,
     ) -> None:
         self._store = store
         self._queue_offsets = queue_offsets
         self._consume_from = consume_from
         self._consume_from_ms = consume_from_ms or 0
         self._stores = stores
+        self._has_appeared = has_appeared
 
     async def find(self, queue: MessageQueue) -> int:
         """Return the offset at which `queue` begins."""
         offset = await self._store.load(queue)
         if offset is None:
-            offset = await self._queue_offsets.start(queue, self._consume_from, self._consume_from_ms)
+            is_new = self._consume_from is ConsumeFrom.LAST and self._has_appeared(queue)
+            start = ConsumeFrom.FIRST if is_new else self._consume_from
+            offset = await self._queue_offsets.start(queue, start, self._consume_from_ms)
             if self._stores:
                 await self._store.store(queue, offset)
         return offset
