@@ -241,7 +241,7 @@ class OffsetPoller:
 
     @property
     def readable(self) -> QueueAddresses:
-        """The queues that were found, without those that left their topic's route: brokers let nobody read these."""
+        """The queues that were found, without those that left their topic's route: brokers refuse reads of these."""
         return {queue: address for queue, address in self.queues.items() if queue not in self._left_at}
 
     def take_removed(self) -> set[MessageQueue]:
