@@ -60,6 +60,7 @@ BAD: dict[str, list[Any]] = {
     "consume_from": ["LAST", 7, []],
     "consume_from_ms": NUMBER,
     "consume_timeout_ms": POSITIVE,
+    "close_timeout_ms": POSITIVE,
     "count_max": POSITIVE,
     "credentials": [*OBJECT, ("key", "secret")],
     "data_dir": [7, b"a"],

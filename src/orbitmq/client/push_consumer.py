@@ -41,7 +41,7 @@ BATCH_COUNT_MAX = 32
 CONCURRENCY = 20
 COMMIT_INTERVAL_MS = 5_000
 CONSUME_TIMEOUT_MS = 15 * 60 * 1_000
-DRAIN_MS = 5_000
+CLOSE_TIMEOUT_MS = 5_000
 """How long closing waits for running handlers."""
 SILENCE_MS = 2_000
 """After so long a consumer without a handler or an iteration is a mistake."""
@@ -80,6 +80,8 @@ class PushConsumer(Client):
             not count the first one.)
         consume_timeout_ms: a handler that takes longer is cancelled and has failed. Without a handler, or once it has
             deferred it, a batch that is not settled by then counts as failed, but not in order.
+        close_timeout_ms: running handlers have so long to end when the consumer is closed; then they are cancelled, with a
+            warning, and their messages come again.
         message_model: divide the queues among the group (CLUSTERING) or read all of them (BROADCASTING).
         consume_from: where a group without an offset begins. As with Java, LAST means the beginning for a queue that
             still holds its very first message, so that nothing sent to a new topic is missed.
@@ -114,6 +116,7 @@ class PushConsumer(Client):
         ordered: bool = False,
         max_attempts: int | None = MAX_ATTEMPTS,
         consume_timeout_ms: int = CONSUME_TIMEOUT_MS,
+        close_timeout_ms: int = CLOSE_TIMEOUT_MS,
         message_model: MessageModel = MessageModel.CLUSTERING,
         consume_from: ConsumeFrom = ConsumeFrom.LAST,
         consume_from_ms: int | None = None,
@@ -139,6 +142,7 @@ class PushConsumer(Client):
         settings = ConsumerSettings(
             group=group, name_servers=name_servers, handler=handler, message_handler=message_handler, key=key,
             ordered=ordered, max_attempts=max_attempts, consume_timeout_ms=consume_timeout_ms,
+            close_timeout_ms=close_timeout_ms,
             message_model=MessageModel(message_model), consume_from=ConsumeFrom(consume_from),
             consume_from_ms=consume_from_ms, batch_count_max=batch_count_max, concurrency=concurrency,
             pull_count_max=pull_count_max, window_count_max=window_count_max, window_size_max=window_size_max,
@@ -187,7 +191,7 @@ class PushConsumer(Client):
             member.pool.start()
 
     async def close(self) -> None:
-        """Let running handlers end (for 5 s at most), store the offsets, leave the group and close the connections.
+        """Let running handlers end (for `close_timeout_ms` at most), store the offsets, leave the group and close the connections.
 
         A second call returns when that is done.
         """
@@ -201,7 +205,7 @@ class PushConsumer(Client):
                 loop.cancel()
             await asyncio.gather(*self._loops, return_exceptions=True)
             if member.pool is not None:
-                await member.pool.drain(DRAIN_MS)
+                await member.pool.drain(self._settings.close_timeout_ms)
             await member.assignment.close()
             if member.tracer is not None:
                 await member.tracer.close()

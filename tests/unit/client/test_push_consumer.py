@@ -696,6 +696,23 @@ async def test_closing_lets_a_running_handler_end(cluster):
     assert cluster.a.offsets["takers", "orders", 0] == 1
 
 
+async def test_closing_cuts_a_handler_off_after_the_time_that_is_given_and_says_so(cluster, caplog):
+    cluster.fill(b"1")
+    begun, is_cut = asyncio.Event(), asyncio.Event()
+
+    async def handle(_batch):
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            is_cut.set()
+
+    async with consumer(cluster, handler=handle, close_timeout_ms=10):
+        await begun.wait()
+    assert is_cut.is_set()
+    assert "1 handlers still run 10 ms after the consumer was closed (close_timeout_ms)" in caplog.text
+
+
 async def test_next_batch_gives_up_after_its_time(cluster):
     cluster.topic("orders", count=1)
     async with consumer(cluster) as reader:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Collection, Hashable
 from dataclasses import replace
 from typing import Generic, TypeVar
 
@@ -49,6 +49,7 @@ class HandlerPool:
         timeout_ms: int,
         tasks: BackgroundTasks,
     ) -> None:
+        self._group = group
         self._failures = FailureLog(group)
         self._ready = ready
         self._handler = handler
@@ -63,8 +64,7 @@ class HandlerPool:
 
     async def drain(self, timeout_ms: int) -> None:
         """Wait until running handlers have ended, `timeout_ms` at most; the queues were closed before."""
-        if self._workers:
-            await asyncio.wait(self._workers, timeout=timeout_ms / 1000)
+        await _drain(self._workers, timeout_ms, self._group)
 
     async def _work(self) -> None:
         while (batch := await self._ready.next_batch()) is not None:
@@ -82,6 +82,20 @@ class HandlerPool:
 
 
 log = logging.getLogger(__name__)
+
+
+async def _drain(workers: Collection[asyncio.Task[None]], timeout_ms: int, group: str) -> None:
+    """Wait until handlers have ended; warn of those that the end of the time cuts off."""
+    if not workers:
+        return
+    _, running = await asyncio.wait(workers, timeout=timeout_ms / 1000)
+    if running:
+        log.warning(
+            "group %s: %d handlers still run %d ms after the consumer was closed (close_timeout_ms); they are cancelled, and their "
+            "messages come again",
+            group, len(running), timeout_ms,
+        )  # fmt: skip
+
 
 MessageHandler = Callable[[StoredMessage], Awaitable[object] | object]
 KeyOf = Callable[[StoredMessage], Hashable]
@@ -150,8 +164,7 @@ class MessagePool:
 
     async def drain(self, timeout_ms: int) -> None:
         """Wait until running handlers have ended, `timeout_ms` at most; the queues were closed before."""
-        if self._workers:
-            await asyncio.wait(self._workers, timeout=timeout_ms / 1000)
+        await _drain(self._workers, timeout_ms, self._group)
 
     async def _feed(self) -> None:
         """Put messages into key queues as they come; the windows of their queues bound how many there are."""

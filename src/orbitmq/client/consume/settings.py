@@ -34,6 +34,7 @@ class ConsumerSettings:
     ordered: bool
     max_attempts: int | None
     consume_timeout_ms: int
+    close_timeout_ms: int
     message_model: MessageModel
     consume_from: ConsumeFrom
     consume_from_ms: int | None

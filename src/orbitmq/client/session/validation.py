@@ -60,6 +60,7 @@ RULES: Mapping[str, Rule] = {
     "check": function,
     "client_id": text,
     "cluster": text,
+    "close_timeout_ms": INTERVAL_MS,
     "commit_interval_ms": INTERVAL_MS,
     "compress_over": whole(0),
     "concurrency": COUNT,
