@@ -41,6 +41,7 @@ BATCH_COUNT_MAX = 32
 CONCURRENCY = 20
 COMMIT_INTERVAL_MS = 5_000
 CONSUME_TIMEOUT_MS = 15 * 60 * 1_000
+STALL_CHECK_MS, STALL_MS = 1_000, 5_000
 CLOSE_TIMEOUT_MS = 5_000
 """How long closing waits for running handlers."""
 SILENCE_MS = 2_000
@@ -182,6 +183,7 @@ class PushConsumer(Client):
             session.tasks.spawn(member.rebalancer.run(), "rebalancer"),
             session.tasks.spawn(self._store_offsets(), "offsets"),
             session.tasks.spawn(self._warn_of_silence(), "warning"),
+            session.tasks.spawn(self._warn_of_stalls(), "stalls"),
         ]
         if member.tracer is not None:
             member.tracer.open()
@@ -328,6 +330,20 @@ class PushConsumer(Client):
         while True:
             await asyncio.sleep(self._settings.commit_interval_ms / 1000)
             await self.commit_offsets()
+
+    async def _warn_of_stalls(self) -> None:
+        """Warn when the event loop stood still: heartbeats stop then, and the group takes this consumer's queues."""
+        loop, handler = asyncio.get_running_loop(), self._settings.handler or self._settings.message_handler
+        while True:
+            began_s = loop.time()
+            await asyncio.sleep(STALL_CHECK_MS / 1000)
+            stood_s = loop.time() - began_s - STALL_CHECK_MS / 1000
+            if stood_s >= STALL_MS / 1000:
+                log.warning(
+                    "group %s: the event loop stood still for %.1f s, no heartbeat left meanwhile. Does %s block it? An async handler "
+                    "awaits; one that blocks is a plain function for the consumer of orbitmq.blocking, or runs in asyncio.to_thread",
+                    self.group, stood_s, "the program" if handler is None else getattr(handler, "__qualname__", repr(handler)),
+                )  # fmt: skip
 
     async def _warn_of_silence(self) -> None:
         """Tell of a consumer that gets nothing because of how it is used."""

@@ -1,5 +1,6 @@
 import asyncio
 import logging
+import time
 
 import pytest
 
@@ -711,6 +712,19 @@ async def test_closing_cuts_a_handler_off_after_the_time_that_is_given_and_says_
         await begun.wait()
     assert is_cut.is_set()
     assert "1 handlers still run 10 ms after the consumer was closed (close_timeout_ms)" in caplog.text
+
+
+async def test_a_handler_that_blocks_the_loop_is_named(cluster, caplog, monkeypatch):
+    """Heartbeats stopped, the group took its queues, and everything was delivered again without a word of why."""
+    monkeypatch.setattr("orbitmq.client.push_consumer.STALL_CHECK_MS", 1)
+    monkeypatch.setattr("orbitmq.client.push_consumer.STALL_MS", 50)
+    cluster.fill(b"1")
+
+    async def slow_handler(_batch):
+        time.sleep(0.1)  # the claim: it blocks
+
+    async with consumer(cluster, handler=slow_handler):
+        await until(lambda: "slow_handler block it" in caplog.text)
 
 
 async def test_next_batch_gives_up_after_its_time(cluster):
