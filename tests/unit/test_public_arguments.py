@@ -134,6 +134,7 @@ BAD: dict[str, list[Any]] = {
     "upto": MESSAGE,
     "window_count_max": POSITIVE,
     "window_size_max": POSITIVE,
+    "windows_size_max": POSITIVE,
     "window_span_max": POSITIVE,
     "with_stacks": FLAG,
     "with_topics": FLAG,

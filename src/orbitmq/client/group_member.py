@@ -158,6 +158,7 @@ class GroupMember:
             ),
             settings=settings.pull_settings,
             commits_with_pulls=not settings.is_broadcasting,
+            windows_size_max=settings.windows_size_max,
             locks=HeldQueueLocks(session, settings.group) if settings.locks_queues else None,
             on_lost=self.rebalance_requests.add,
         )

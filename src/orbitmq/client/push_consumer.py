@@ -21,7 +21,7 @@ from orbitmq.client.consume.pull_request import PULL_COUNT_MAX
 from orbitmq.client.consume.rebalancer import REBALANCE_INTERVAL_MS
 from orbitmq.client.consume.redelivery import MAX_ATTEMPTS, RETRY_DELAY_MS
 from orbitmq.client.consume.settings import ConsumerSettings
-from orbitmq.client.consume.window import COUNT_MAX, SIZE_MAX, SPAN_MAX
+from orbitmq.client.consume.window import COUNT_MAX, SIZE_MAX, SPAN_MAX, WINDOWS_SIZE_MAX
 from orbitmq.client.group_member import GroupMember
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
 from orbitmq.client.send.replies import ConsumerReplies
@@ -94,6 +94,8 @@ class PushConsumer(Client):
         window_size_max: bytes of one queue that may wait here before pulling pauses.
         window_span_max: for `message_handler`: offsets of one queue between the first message that is not done and the
             last one that was pulled, before pulling pauses: so many may come again after a crash.
+        windows_size_max: bytes that may wait here in all queues together, each with the same share, before pulling pauses; what one
+            pull of each brings may come on top.
         retry_delay_ms: before what failed comes again in place; doubles up to half a minute.
         commit_interval_ms: how often offsets are stored; closing stores them, too.
         instance: the second half of the client id. Broadcasting keeps its offsets under it, so give each
@@ -127,6 +129,7 @@ class PushConsumer(Client):
         window_count_max: int = COUNT_MAX,
         window_size_max: int = SIZE_MAX,
         window_span_max: int = SPAN_MAX,
+        windows_size_max: int = WINDOWS_SIZE_MAX,
         retry_delay_ms: int = RETRY_DELAY_MS,
         commit_interval_ms: int = COMMIT_INTERVAL_MS,
         rebalance_interval_ms: int = REBALANCE_INTERVAL_MS,
@@ -147,7 +150,8 @@ class PushConsumer(Client):
             message_model=MessageModel(message_model), consume_from=ConsumeFrom(consume_from),
             consume_from_ms=consume_from_ms, batch_count_max=batch_count_max, concurrency=concurrency,
             pull_count_max=pull_count_max, window_count_max=window_count_max, window_size_max=window_size_max,
-            window_span_max=window_span_max, retry_delay_ms=retry_delay_ms, commit_interval_ms=commit_interval_ms,
+            window_span_max=window_span_max, windows_size_max=windows_size_max,
+            retry_delay_ms=retry_delay_ms, commit_interval_ms=commit_interval_ms,
             rebalance_interval_ms=rebalance_interval_ms, heartbeat_interval_ms=heartbeat_interval_ms,
             poll_interval_ms=poll_interval_ms, instance=instance, offset_dir=offset_dir, strategy=strategy,
             credentials=credentials, tls=tls, trace=trace, trace_topic=trace_topic,

@@ -15,6 +15,7 @@ from orbitmq.client.consume.pull_request import PullSettings
 from orbitmq.client.consume.puller import Puller
 from orbitmq.client.consume.queue_locks import LOCK_INTERVAL_MS, LOCK_RETRY_MS, HeldQueueLocks
 from orbitmq.client.consume.start_offsets import StartOffsets
+from orbitmq.client.consume.window import WINDOWS_SIZE_MAX
 from orbitmq.client.session.session import ClientSession
 from orbitmq.errors import ConnectionFailed, OrbitError, RequestTimeout
 from orbitmq.model.group import Subscription
@@ -40,6 +41,7 @@ class Assignment:
         consumption: how the queues' messages are consumed.
         settings: how queues are pulled.
         commits_with_pulls: let pulls carry offsets, too; not where they are kept elsewhere than at the brokers.
+        windows_size_max: bytes that may wait in all queues together; each has the same share.
         locks: read only queues whose locks this client holds; None where messages are not consumed in order.
         on_lost: is called when queues are to be asked for again: a lock was lost, or a queue is given away at last.
     """
@@ -54,6 +56,7 @@ class Assignment:
         *,
         settings: PullSettings,
         commits_with_pulls: bool,
+        windows_size_max: int = WINDOWS_SIZE_MAX,
         locks: HeldQueueLocks | None = None,
         on_lost: Callable[[], None] = lambda: None,
     ) -> None:
@@ -64,6 +67,7 @@ class Assignment:
         self._consumption = consumption
         self._settings = settings
         self._commits_with_pulls = commits_with_pulls
+        self._windows_size_max = windows_size_max
         self._locks = locks
         self._on_lost = on_lost
         self._assigned: dict[MessageQueue, AssignedQueue] = {}
@@ -158,7 +162,11 @@ class Assignment:
             may_commit=partial(self._may_commit, queue),
             on_reset=on_reset,
             statistics=self._consumption.statistics[queue.topic],
+            share_size=self._share_size,
         )
+
+    def _share_size(self) -> int:
+        return self._windows_size_max // max(1, len(self._assigned))
 
     def _is_held(self, queue: MessageQueue) -> bool:
         return self._locks is None or self._locks.holds(queue)

@@ -51,6 +51,7 @@ class Puller:
             a crash the queue's next reader repeats little.
         on_reset: is called with the offset that was set for the group, which the queue goes on at.
         statistics: pulls are counted here.
+        share_size: returns this queue's share of the bytes that may wait in all queues; None for no such limit.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Puller:
         may_commit: Callable[[], bool] = lambda: False,
         on_reset: Callable[[int], None] = lambda _offset: None,
         statistics: TopicStatistics | None = None,
+        share_size: Callable[[], int] | None = None,
     ) -> None:
         self.queue = queue
         self.window = ProcessQueue(
@@ -73,6 +75,7 @@ class Puller:
             count_max=settings.window_count_max,
             size_max=settings.window_size_max,
             span_max=settings.window_span_max,
+            share_size=share_size,
         )
         self.is_started = False
         """True once the first offset is known."""

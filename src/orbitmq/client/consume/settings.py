@@ -44,6 +44,7 @@ class ConsumerSettings:
     window_count_max: int
     window_size_max: int
     window_span_max: int
+    windows_size_max: int
     retry_delay_ms: int
     commit_interval_ms: int
     rebalance_interval_ms: int

@@ -10,7 +10,7 @@ Source: Java ProcessQueue; limits are DefaultMQPushConsumer's.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,6 +19,8 @@ from orbitmq.model.message import StoredMessage
 COUNT_MAX = 1_000
 SIZE_MAX = 100 * 1024 * 1024
 """A queue with so many messages or bytes waiting is not pulled (pullThresholdForQueue, pullThresholdSizeForQueue)."""
+WINDOWS_SIZE_MAX = 512 * 1024 * 1024
+"""Bytes that may wait in all queues of a consumer together."""
 SPAN_MAX: Final = 2_000
 """A queue is not pulled while one message lies so far behind the last one (Java: consumeConcurrentlyMaxSpan)."""
 
@@ -31,16 +33,24 @@ class ProcessQueue:
         count_max: messages that may wait before pulling pauses.
         size_max: bytes that may wait before pulling pauses.
         span_max: offsets between the first and the last message before pulling pauses; None for any number.
+        share_size: returns how many of the bytes that the queues of a consumer share are this queue's now; None for no such limit.
     """
 
     def __init__(
-        self, pull_offset: int, *, count_max: int = COUNT_MAX, size_max: int = SIZE_MAX, span_max: int | None = None
+        self,
+        pull_offset: int,
+        *,
+        count_max: int = COUNT_MAX,
+        size_max: int = SIZE_MAX,
+        span_max: int | None = None,
+        share_size: Callable[[], int] | None = None,
     ) -> None:
         self.pull_offset = pull_offset
         self.size = 0
         self._count_max = count_max
         self._size_max = size_max
         self._span_max = span_max
+        self._share_size = share_size
         self._waiting: deque[StoredMessage] = deque()
         self._open: dict[int, StoredMessage] = {}
 
@@ -52,7 +62,8 @@ class ProcessQueue:
     @property
     def has_room(self) -> bool:
         """True while pulling may go on."""
-        return self.count < self._count_max and self.size < self._size_max and not self.is_too_wide
+        size_max = self._size_max if self._share_size is None else min(self._size_max, self._share_size())
+        return self.count < self._count_max and self.size < size_max and not self.is_too_wide
 
     @property
     def is_too_wide(self) -> bool:

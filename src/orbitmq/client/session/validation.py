@@ -59,8 +59,8 @@ RULES: Mapping[str, Rule] = {
     "broker": text,
     "check": function,
     "client_id": text,
-    "cluster": text,
     "close_timeout_ms": INTERVAL_MS,
+    "cluster": text,
     "commit_interval_ms": INTERVAL_MS,
     "compress_over": whole(0),
     "concurrency": COUNT,
@@ -127,6 +127,7 @@ RULES: Mapping[str, Rule] = {
     "window_count_max": COUNT,
     "window_size_max": SIZE,
     "window_span_max": COUNT,
+    "windows_size_max": SIZE,
     "with_stacks": flag,
     "with_topics": flag,
 }

@@ -253,3 +253,13 @@ def test_a_window_has_no_room_while_its_first_message_lies_too_far_behind_the_la
     assert window.has_room
     window.settle(others)
     assert window.has_room
+
+
+def test_the_share_of_a_consumers_bytes_limits_a_queue_as_it_is_now():
+    """64 queues of 100 MiB each were 3.2 GiB: there was no limit in all."""
+    share = 100
+    window = ProcessQueue(0, size_max=1_000, share_size=lambda: share)
+    window.add([message(0, size=60)], 1)
+    assert window.has_room
+    share = 50
+    assert not window.has_room
