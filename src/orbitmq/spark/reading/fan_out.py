@@ -16,6 +16,7 @@ class _Query(Generic[T]):
     """One question on its way, in a thread that the process does not wait for."""
 
     def __init__(self, address: str, question: Callable[[], T]) -> None:
+        self.address = address
         self._question = question
         self._done = threading.Event()
         self._outcome: T | Exception | None = None

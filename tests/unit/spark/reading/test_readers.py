@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import socket
 from collections import Counter
 
 import pytest
@@ -13,7 +12,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from orbitmq.clock import now_ms
 from orbitmq.errors import ConfigError, RouteNotFound
 from orbitmq.spark.options import parse_read_options
-from orbitmq.spark.reading import metadata_client, offset_poller
+from orbitmq.spark.reading import offset_poller
 from orbitmq.spark.reading import readers as source
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.metadata_client import QueuesNotTold
@@ -32,6 +31,7 @@ from orbitmq.wire.headers import (
     GetTopicStats,
     UpdateConsumerOffset,
 )
+from unit.spark.conftest import over_for
 from unit.spark.fake_broker import FakeBroker
 from unit.spark.fake_time import FakeTime
 
@@ -550,14 +550,13 @@ def test_an_idle_stream_of_many_queues_asks_a_broker_twice_a_second(fake, stream
     assert clock.now - begin < 1.2  # something came: it looks again as often as it may
 
 
-def test_a_name_server_that_hangs_keeps_no_queue_waiting_and_is_told_of_once(fake, stream, caplog, monkeypatch):
-    monkeypatch.setattr(metadata_client, "ROUND_S", 0.1)
-    monkeypatch.setattr(offset_poller, "ROUND_S", 0.1)
+def test_a_name_server_that_hangs_keeps_no_queue_waiting_and_is_told_of_once(fake, stream, caplog, monkeypatch, hung):
     monkeypatch.setattr(offset_poller, "ROUTE_POLL_S", 0)
+    monkeypatch.setattr(offset_poller, "LOG_EVERY_S", 600)
     fake.fill("orders", 0, 5)
     reader, position = begun(stream, pullTimeoutMs="600000")
-    with socket.create_server(("127.0.0.1", 0)) as hung:
-        reader._polled._client._name_servers.configure([f"127.0.0.1:{hung.getsockname()[1]}"])
+    reader._polled._client._name_servers.configure([hung])
+    with over_for("NameServer"):
         for end in range(6, 9):
             fake.fill("orders", 0, 1)
             start, position = position, reader.latestOffset(position, ALL)
