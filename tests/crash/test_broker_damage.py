@@ -4,6 +4,8 @@ import tempfile
 from itertools import cycle
 from pathlib import Path
 
+import pytest
+
 from crash.broker_damage import DAMAGES, LAST_DAMAGES, Histories
 from crash.damage import Outcome
 from crash.faults import QUICK_DISK
@@ -50,6 +52,7 @@ def wrong(found):
     return {str(case): what for case, what in found.items() if what[0] not in allowed(case.kind, case.damage)}
 
 
+@pytest.mark.proof
 def test_no_damage_of_a_brokers_files_is_a_silent_loss():
     found = run(judged(short))
     expected = {*NEEDED, "consumerOrderInfo.json", "index/*", "indexed", "tables", "timerwheel"} - {LIGHT}

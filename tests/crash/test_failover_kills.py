@@ -13,6 +13,7 @@ from crash.replicas import Lost
 from seeds import SEED
 
 
+@pytest.mark.proof
 async def test_another_member_leads_and_has_what_was_promised(tmp_path: Path) -> None:
     kinds = ("master", "controller", "master")
     kills = Kills(tmp_path, Random(SEED), pace=50, kinds=kinds)

@@ -92,6 +92,7 @@ async def test_deleted_topics_stay_deleted_after_a_crash(tmp_path: Path) -> None
                 assert await wire.read(topic) == []
 
 
+@pytest.mark.proof
 async def test_connections_beyond_the_descriptors_take_no_write_from_another(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, descriptors=256) as broker:
         host, port = broker.address.split(":")
@@ -112,6 +113,7 @@ async def test_connections_beyond_the_descriptors_take_no_write_from_another(tmp
             assert await wire.read("orders") == [b"afterwards"]
 
 
+@pytest.mark.proof
 @pytest.mark.proof
 async def test_delayed_messages_are_not_all_repeated_by_a_crash_under_steady_traffic(tmp_path: Path) -> None:
     """Sixty a second; a crash may repeat what was sent on in its last two seconds."""

@@ -9,6 +9,7 @@ from crash.replica_adversary import forged_reports, old_master, strangers
 from seeds import SEED
 
 
+@pytest.mark.proof
 async def test_no_stranger_on_the_port_of_slaves_counts_as_a_slave(tmp_path: Path) -> None:
     assert "0 of" in await strangers(tmp_path, Random(SEED), 60)
 

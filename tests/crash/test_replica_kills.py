@@ -11,6 +11,7 @@ from crash.replicas import Lost
 from seeds import SEED
 
 
+@pytest.mark.proof
 async def test_a_promoted_slave_keeps_what_its_master_has_promised(tmp_path: Path) -> None:
     load = Kills(tmp_path, Random(SEED), pace=100, long_share=0)
     await load.run(2)

@@ -102,6 +102,7 @@ def has_followed(store: Store, queue_id: int, first: int) -> bool:
     return queue is not None and queue.base_offset + QUEUE_UNITS >= first
 
 
+@pytest.mark.proof
 async def test_over_many_times_what_is_kept_nothing_grows_and_nothing_unexpired_is_lost(tmp_path: Path) -> None:
     clock = FakeClock(1_700_000_000_000)
     broker = Broker(
@@ -189,7 +190,7 @@ def read_whole(store: Store) -> tuple[int, int]:
     return first, at
 
 
-@pytest.mark.parametrize("seed", [1, SEED])
+@pytest.mark.parametrize("seed", [SEED, pytest.param(1, marks=pytest.mark.proof)])
 def test_a_kill_in_the_middle_of_deletions_loses_nothing_that_has_not_expired(tmp_path: Path, seed: int) -> None:
     print(f"seed {seed}")
     random = Random(seed)

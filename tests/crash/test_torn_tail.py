@@ -99,7 +99,7 @@ def test_without_it_a_flipped_bit_ends_the_log_or_hits_a_field_that_nothing_cove
 LAST_ENTRIES = 2 * 20
 
 
-@pytest.mark.parametrize("end", ["kill -9", "a clean stop"])
+@pytest.mark.parametrize("end", ["kill -9", pytest.param("a clean stop", marks=pytest.mark.proof)])
 @pytest.mark.parametrize("is_short", [True, False], ids=["short", "zeros"])
 def test_a_derived_file_cut_at_any_of_its_last_bytes_costs_nothing(end, is_short):
     lost = {}

@@ -24,6 +24,7 @@ def test_every_public_name_is_on_the_page() -> None:
     assert "orbitmq.errors" in shown
 
 
+@pytest.mark.interop
 def test_the_site_has_every_page_and_renders_the_docstrings(tmp_path: Path) -> None:
     assert make_docs(ROOT, tmp_path) == ""
     html = (tmp_path / "site/docs/reference/python/index.html").read_text()
@@ -35,6 +36,7 @@ def test_the_site_has_every_page_and_renders_the_docstrings(tmp_path: Path) -> N
         assert (tmp_path / "site" / folder / "index.html").exists()
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize(
     "link", ["[gone](gone.md)", "[gone](README.md#gone)", "[gone](../gone/file.json)", "![gone](images/gone.png)"]
 )

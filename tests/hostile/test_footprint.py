@@ -23,6 +23,7 @@ HEADER_PADDING = "x" * (200 * KIB)
 BROKERS_HONEST, CLIENTS_HONEST = 1_000, 20_000
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("count", [640])
 def test_route_queries_with_large_headers_are_not_kept(count: int, tmp_path: Path) -> None:
     with serving(tmp_path) as served, served.link() as link:
@@ -54,6 +55,7 @@ def test_answers_that_are_kept_count_by_their_bytes_whatever_keeps_them(tmp_path
             assert kept() < size / 2 or registered.code == 1
 
 
+@pytest.mark.proof
 def test_a_group_that_changes_again_and_again_leaves_no_former_state_behind(tmp_path: Path) -> None:
     """Each slave that joins makes another route; what is kept grows with the slaves, not with their square."""
     count = 200
@@ -69,6 +71,7 @@ def test_a_group_that_changes_again_and_again_leaves_no_former_state_behind(tmp_
     assert grown[1] - grown[0] < 1.5 * grown[0]
 
 
+@pytest.mark.proof
 def test_brokers_that_come_and_go_leave_little_behind_for_each(tmp_path: Path) -> None:
     """An encoder may keep 20,000 brokers' parts of routes, of a hundred bytes each and not of some thousand."""
     count = 400

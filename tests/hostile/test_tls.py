@@ -9,6 +9,7 @@ import ssl
 from pathlib import Path
 
 import psutil
+import pytest
 
 from orbitmq.errors import ConnectionFailed
 from orbitmq.net.pool import ConnectionPool
@@ -23,6 +24,7 @@ WARM_UP = 100
 MEMORY_GROWTH_MAX = 5 * 1024 * 1024
 
 
+@pytest.mark.proof
 async def test_a_thousand_new_certificates_cost_no_memory_and_never_let_plain_text_in_s14(tmp_path: Path):
     authority = Authority(tmp_path)
     names = ("even", "odd")

@@ -55,6 +55,7 @@ def test_the_tests_of_a_module_run_before_all_others() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.proof
 def test_every_listed_mutant_is_still_one() -> None:
     found = places()
     stale = [entry for entry in equivalents() if not any(entry.is_of(place) for place in found)]

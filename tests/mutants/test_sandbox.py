@@ -28,6 +28,7 @@ def test_a_mutant_is_noticed_where_it_is_tested_and_the_next_run_is_clean(sandbo
     assert (ROOT / SOURCE / MODULE).read_bytes() == source
 
 
+@pytest.mark.proof
 def test_a_mutant_that_hangs_is_ended_and_counts_as_noticed(sandbox: Sandbox) -> None:
     end = (ROOT / SOURCE / MODULE).stat().st_size
     endless = Mutant(1, "", "", "", start=end, end=end, replacement="while True: pass\n")

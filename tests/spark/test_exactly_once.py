@@ -61,6 +61,7 @@ def once(options) -> Counter[int]:
     return stored(parse_write_options(options))
 
 
+@pytest.mark.interop
 def test_a_batch_arrives_once_although_its_tasks_fail_at_first(spark, options):
     def fail_once(batches):
         """Fail a task's first attempt when all of its rows have been handed to the sink."""
@@ -78,6 +79,7 @@ def test_a_batch_arrives_once_although_its_tasks_fail_at_first(spark, options):
     assert once(options) == Counter(range(8_000))
 
 
+@pytest.mark.interop
 def test_rows_go_to_the_queue_that_they_name_and_have_no_time(spark, options, topic):
     source = spark.read.format("rocketmq").option("nameServer", options["nameServer"])
     with Producer("spark-tests", options["nameServer"]) as producer:

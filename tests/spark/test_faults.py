@@ -148,4 +148,4 @@ def test_a_broker_that_stays_busy_fails_the_query_with_its_reason(spark, busy, c
         busy.left.update(dict.fromkeys(ASKED if code != RequestCode.PULL_MESSAGE else [code], 10000))
         with pytest.raises(Exception, match="the broker is busy, of purpose") as raised:
             spark.read.format("rocketmq").options(**options).load().count()
-        assert "topic='orders', broker_name='broker-a', queue_id=" in str(raised.value)
+        assert "orders/broker-a/" in str(raised.value)

@@ -146,6 +146,7 @@ def test_a_commit_log_is_replayed_and_what_came_since_by_the_next_run(
     is_again(read(topic=plan.topic).collect(), [*flown, late])
 
 
+@pytest.mark.interop
 def test_only_messages_of_a_range_of_times_are_replayed(spark, cluster, topic, flown, plan, read):
     write_part(read(), 0, plan.source)
     rows = sorted(spark.read.parquet(str(plan.source)).collect(), key=lambda row: row["storeTimestamp"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cache
 from pathlib import Path
 
 import httpx
@@ -29,8 +30,13 @@ ROLES = dict(zip(PASSWORDS, Role, strict=True))
 
 
 def local_logins() -> LocalLogins:
-    lines = [format_user(name, ROLES[name], password).split() for name, password in PASSWORDS.items()]
-    return LocalLogins({name: LocalUser(Role(role), hashed) for name, role, hashed in lines})
+    return LocalLogins({name: LocalUser(Role(role), hashed) for name, role, hashed in _hashed_users()})
+
+
+@cache
+def _hashed_users() -> list[list[str]]:
+    """Hash the passwords, which takes long on purpose."""
+    return [format_user(name, ROLES[name], password).split() for name, password in PASSWORDS.items()]
 
 
 @pytest.fixture
