@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -15,6 +14,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from orbitmq.broker.registration.addresses import kept_port
 
 ROOT = Path(__file__).parents[1]
 START_S = 30
@@ -37,11 +38,8 @@ class EtcdServer:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("127.0.0.1", 0))
-            other.bind(("127.0.0.1", 0))
-            self.endpoint = f"http://127.0.0.1:{one.getsockname()[1]}"
-            self._peer = f"http://127.0.0.1:{other.getsockname()[1]}"
+        self._ports = [kept_port("127.0.0.1", 0) for _ in range(2)]  # other servers are not given them
+        self.endpoint, self._peer = (f"http://127.0.0.1:{port.getsockname()[1]}" for port in self._ports)
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
@@ -72,6 +70,12 @@ class EtcdServer:
             self.process.wait()
             self.process = None
 
+    def close(self) -> None:
+        """Kill it, and give its ports back."""
+        self.kill()
+        for port in self._ports:
+            port.close()
+
     def freeze(self) -> None:
         """Let it stand still: connections are taken, and nothing is answered."""
         assert self.process is not None
@@ -98,4 +102,4 @@ def etcd_server(directory: Path) -> Iterator[EtcdServer]:
         server.start()
         yield server
     finally:
-        server.kill()
+        server.close()

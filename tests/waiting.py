@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -37,23 +38,36 @@ class _Last:
         return f"after {now_s - self._began_s:.1f} s; for the last {now_s - self._since_s:.1f} s it was {self._text}"
 
 
-async def until(condition: Callable[[], T], pause_s: float | None = None) -> T:
+async def until(
+    condition: Callable[[], Any],
+    pause_s: float | None = None,
+    *,
+    errors: type[Exception] | tuple[type[Exception], ...] = (),
+) -> Any:
     """Let the loop run until a condition holds, and return what it was then; the time limit of tests ends a wait in vain.
 
     Args:
-        condition: polled again and again.
+        condition: polled again and again; may return an awaitable.
         pause_s: seconds between two polls; by default turns of the loop at first.
+        errors: count as not yet.
     """
     last, turns = _Last(), 0
     try:
-        while not (found := condition()):
-            last.record(found)
+        while True:
+            try:
+                found = condition()
+                if inspect.isawaitable(found):
+                    found = await found
+                if found:
+                    return found
+                last.record(found)
+            except errors as error:
+                last.record(error)
             turns += 1
             await asyncio.sleep(pause_s if pause_s is not None else 0 if turns < _TURNS else _LOOP_PAUSE_S)
     except asyncio.CancelledError as error:
         error.add_note(f"waited in vain: {last}")
         raise
-    return found
 
 
 def wait_for(

@@ -28,6 +28,7 @@ from orbitmq.wire.headers import (
     GetNextBrokerId,
     GetSyncStates,
 )
+from waiting import until
 
 NAMES = ("n1", "n2", "n3")
 
@@ -188,8 +189,7 @@ async def test_a_master_that_is_killed_is_replaced_and_sends_go_on(tmp_path: Pat
                 done = await asyncio.to_thread(run_command, "send", "orders", text, name_servers=name_servers)
                 return done.returncode
 
-            while not await is_whole():
-                await asyncio.sleep(0.1)
+            await until(is_whole, 0.1)
             assert await send("before") == 0
             state = await group.state("broker-a")
             assert state is not None

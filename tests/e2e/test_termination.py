@@ -20,6 +20,7 @@ from examples.quickstart.embedded import embedded_cluster
 from orbitmq import Message, Producer, blocking
 from orbitmq.admin.client import AdminClient
 from orbitmq.model.topic import TopicConfig
+from waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
 ORBITMQ = (sys.executable, "-m", "orbitmq")
@@ -143,8 +144,12 @@ def test_a_benchmark_leaves_no_server_behind():
     words = (sys.executable, "-m", "benchmarks", "--peers", "ours", "--only", "start-nameserver", "--runs", "1000000")
     with running(*words) as measuring:
         me = psutil.Process(measuring.pid)
-        while not (servers := [child for child in me.children() if "nameserver" in child.cmdline()]):
+
+        def its_servers():
             assert measuring.poll() is None, measuring.communicate()
+            return [child for child in me.children() if "nameserver" in child.cmdline()]
+
+        servers = wait_for(its_servers, "a server of the benchmark", errors=psutil.NoSuchProcess)
         code, _, _ = terminate(measuring)
     assert code == 143
     assert not any(server.is_running() for server in servers)

@@ -17,8 +17,7 @@ import struct
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +36,7 @@ from interop.peers import (
     why_unavailable,
 )
 from orbitmq.codes import RequestCode
+from waiting import wait_for
 
 HERE = Path(__file__).parent
 COMMAND = "PYTHONPATH=tests .venv/bin/python -m golden.capture"
@@ -453,10 +453,10 @@ def lose_a_master(home: Path, serialize_type: str) -> list[Passed]:
         slave.start()
         with JavaBroker(home / "master", address, **group):
             pass  # it comes, and leaves cleanly
-        deadline = time.monotonic() + TIMEOUT_S
-        while not any(b"offlineBrokerAddr" in item.frame for item in passed):
-            assert time.monotonic() < deadline, "the NameServer did not tell the slave that its master has left"
-            time.sleep(0.05)
+        wait_for(
+            lambda: any(b"offlineBrokerAddr" in item.frame for item in passed),
+            "the NameServer to notify the slave that its master has left",
+        )
         slave.kill()
         tap.close()
     return passed
@@ -478,11 +478,15 @@ def ask_a_controller(home: Path) -> list[Passed]:
             broker.start()
         ask(controller.address, 1001, {"brokerName": "broker-c", "masterBrokerId": "2", "masterEpoch": "1", "invokeTime": "1"},
             body=b'{"syncStateSet":[2],"syncStateSetEpoch":1}')  # fmt: skip
-        wait_until(lambda: b'"notInSyncReplicas":[]' in ask(controller.address, 1006, body=b'["broker-c"]')[1])
+        wait_for(
+            lambda: b'"notInSyncReplicas":[]' in ask(controller.address, 1006, body=b'["broker-c"]')[1],
+            "both brokers in the sync set",
+        )
         administrate_controllers(home / "clients", controller.address, name_server.address)
         brokers[0].kill()
-        wait_until(
-            lambda: ask(controller.address, 1004, {"brokerName": "broker-c"})[0]["extFields"]["masterEpoch"] > "1"
+        wait_for(
+            lambda: ask(controller.address, 1004, {"brokerName": "broker-c"})[0]["extFields"]["masterEpoch"] > "1",
+            "another election",
         )
         group_ids = {"clusterName": "GoldenCluster", "brokerName": "broker-c"}
         ask(controller.address, 1002, {**group_ids, "brokerId": "1", "designateElect": "true", "invokeTime": "1"})
@@ -515,14 +519,6 @@ def administrate_controllers(home: Path, controller: str, name_server: str) -> N
     ):
         clients.mqadmin(command, *arguments)
     clients.close()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Ask until it holds."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while not holds():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
 
 
 def ask_by_hand(name_server: str, broker: str) -> None:

@@ -362,14 +362,6 @@ def _giant_body(count: int, version: int) -> bytes:
     return encode_registration(DataVersion(0, 0, version), {topic: TopicConfig(topic=topic) for topic in topics})
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
-
-
 @contextmanager
 def kept_bytes() -> Iterator[Callable[[], int]]:
     """Measure how many bytes of Python's memory are kept more than at the beginning."""

@@ -8,9 +8,10 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from hostile.served import Child, heartbeat_of, until
+from hostile.served import Child, heartbeat_of
 from orbitmq.address import parse_address
 from orbitmq.wire.headers import GetKvConfig, PutKvConfig
+from waiting import wait_for
 
 DESCRIPTORS = 128
 CROWD = 2 * DESCRIPTORS
@@ -44,7 +45,7 @@ def test_more_connections_than_descriptors_keep_no_value_from_being_saved(tmp_pa
             for _ in range(3):
                 assert broker.ask(PUT).code == 0
             assert broker.ask(heartbeat_of("a")).code == 0
-        until(lambda: can_ask(child), "new connections are served again")
+        wait_for(lambda: can_ask(child), "new connections are served again")
     assert "takes 64 connections, not connectionsMax=40000: 128 file descriptors" in (tmp_path / "log").read_text()
 
 
@@ -59,4 +60,4 @@ def test_a_server_that_has_no_descriptor_left_goes_on_and_accepts_again_when_it_
             assert broker.route("T1") is not None
             assert broker.ask(PUT).code in (0, 1)  # told that it is not saved, or saved: the crowd is being refused
         assert broker.ask(PUT).code == 0
-        until(lambda: can_ask(child), "new connections are served again")
+        wait_for(lambda: can_ask(child), "new connections are served again")

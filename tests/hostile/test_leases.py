@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hostile.served import Link, Served, data_version_of, heartbeat_of, leaving_of, serving, until
+from hostile.served import Link, Served, data_version_of, heartbeat_of, leaving_of, serving
 from unit.nameserver.support import address_of, registration
+from waiting import wait_for
 
 STRANGERS = {"322": data_version_of, "904": heartbeat_of}
 
@@ -19,7 +20,7 @@ def hang_up(served: Served, link: Link) -> None:
     """Close a connection, and wait until the server has seen it."""
     count = len(served.server.server.connections)
     link.close()
-    until(lambda: len(served.server.server.connections) < count, "the connection is lost")
+    wait_for(lambda: len(served.server.server.connections) < count, "the connection is lost")
 
 
 @pytest.mark.parametrize("code", STRANGERS)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hostile.served import Child, Heartbeats, data_version_of, serving, until
+from hostile.served import Child, Heartbeats, data_version_of, serving
 from unit.nameserver.support import registration
+from waiting import wait_for
 
 LEASE_MS = 1_000
 SCAN_MS = 50
@@ -66,4 +67,4 @@ def test_a_wall_clock_that_was_put_back_lets_a_silent_broker_leave_with_its_leas
         child.jump(-3_600_000)
         if topics:
             broker.register("a", *topics, version=2, heartbeat_timeout_millis=LEASE_MS)
-        until(lambda: not link.brokers(), "the silent broker leaves")
+        wait_for(lambda: not link.brokers(), "the silent broker leaves")

@@ -15,12 +15,13 @@ from pathlib import Path
 import orjson
 import pytest
 
-from hostile.served import Link, Served, giant, leaving_of, serving, until
+from hostile.served import Link, Served, giant, leaving_of, serving
 from orbitmq.model.route import QueueData, TopicRoute
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.headers import DeleteTopicInNameServer, GetHealth, RegisterTopicInNameServer
 from orbitmq.wire.headers.nameserver import AddWritePerm, WipeWritePerm
 from unit.nameserver.support import registration
+from waiting import wait_for
 
 TOPICS = 60_000
 """Of a giant broker: two thirds of what fits into a frame, as Java writes them."""
@@ -58,7 +59,7 @@ def test_a_giant_broker_leaves_in_slices(how: str, tmp_path: Path) -> None:
         assert broker.ask(*giant("giant", TOPICS)).code == 0
         with served.turns() as turns:
             ENDS[how](served, broker, watcher)
-            until(lambda: "giant" not in watcher.brokers(), "the giant leaves")
+            wait_for(lambda: "giant" not in watcher.brokers(), "the giant leaves")
         assert turns.longest_s < MANY_TIMES * reference_s
 
 
@@ -68,7 +69,7 @@ def test_a_giant_broker_whose_lease_ends_leaves_in_slices(tmp_path: Path) -> Non
         with served.link() as watcher:
             assert broker.ask(*giant("giant", TOPICS, heartbeat_timeout_millis=3_000)).code == 0
             with served.turns() as turns:
-                until(lambda: "giant" not in watcher.brokers(), "the giant leaves")
+                wait_for(lambda: "giant" not in watcher.brokers(), "the giant leaves")
         assert turns.longest_s < MANY_TIMES * reference_s
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from orbitmq import MessageQueue, RouteNotFound
+from orbitmq import RouteNotFound
 from orbitmq.blocking import PullConsumer, PushConsumer
 from orbitmq.model.message import StoredMessage
+from waiting import wait_for
 
 TIMEOUT_S = 60
 
@@ -20,25 +21,16 @@ def read_all(
     A topic that its first message made is waited for: a broker registers it after it has answered.
     """
     found: list[StoredMessage] = []
-    deadline = time.monotonic() + TIMEOUT_S
     with PullConsumer(group, name_servers, **settings) as consumer:
-        while not (queues := _queues(consumer, topic)):
-            assert time.monotonic() < deadline, f"no NameServer knows {topic}"
-            time.sleep(0.02)
+        queues = wait_for(lambda: consumer.queues(topic), f"a route of {topic}", errors=RouteNotFound)
         consumer.assign(queues)
         for queue in queues:
             consumer.seek_to_begin(queue)
+        deadline = time.monotonic() + TIMEOUT_S
         while len(found) < count:
             assert time.monotonic() < deadline, f"{len(found)} of {count} messages came"
             found += consumer.poll(timeout_ms=1000)
     return found
-
-
-def _queues(consumer: PullConsumer, topic: str) -> list[MessageQueue]:
-    try:
-        return consumer.queues(topic)
-    except RouteNotFound:
-        return []
 
 
 def consume(consumer: PushConsumer, count: int) -> list[StoredMessage]:

@@ -19,6 +19,7 @@ from orbitmq.cli.main import main
 from orbitmq.cli.mqadmin.table import SUBCOMMANDS
 from orbitmq.testing import BlockingCluster, LocalCluster
 from unit.broker.access.samples import CLUSTER
+from waiting import wait_for
 
 ROOT, guarded = test_access.ROOT, test_access.guarded
 TIMEOUT_MS = 30_000
@@ -469,17 +470,17 @@ def test_a_command_about_users_and_rules_prints_what_javas_does(
 def test_a_command_about_replication_prints_what_javas_does(java: JavaClients, ours: Any) -> None:
     with LocalCluster.running(replicas=3) as cluster:
         servers = cluster.name_servers
-        members: dict[str, str] = {}
-        while len(members) < 3:
-            _, out, _ = ours(servers, "--output", "json", "clusterList")
-            members = {str(row["id"]): row["address"] for row in json.loads(out)}
-        _, out, _ = ours(servers, "--output", "json", "getBrokerConfig", "-b", members["0"])
-        controllers = json.loads(out)[0]["settings"]["controllerAddr"].split(";")
-        in_sync = 0
-        while in_sync < 3:
-            _, out, _ = ours(servers, "--output", "json", "getSyncStateSet", "-a", controllers[0], "-b", "broker-a")
-            in_sync = len(json.loads(out)[0]["in_sync"])
-        names = {"cluster": "DefaultCluster", "broker": "broker-a", "slave": members["2"], "member": "2"}
+
+        def rows(*words: str) -> list[dict[str, Any]]:
+            return list(json.loads(ours(servers, "--output", "json", *words)[1]))
+
+        wait_for(lambda: len(rows("clusterList")) == 3, "all members at the NameServer")
+        members = {row["id"]: row["address"] for row in rows("clusterList")}
+        controllers = rows("getBrokerConfig", "-b", members[0])[0]["settings"]["controllerAddr"].split(";")
+        state = "getSyncStateSet", "-a", controllers[0], "-b", "broker-a"
+        wait_for(lambda: len(rows(*state)[0]["in_sync"]) == 3, "all members in the sync set")
+        slave = min(id for id in members if id)  # any of the three may lead
+        names = {"cluster": "DefaultCluster", "broker": "broker-a", "slave": members[slave], "member": str(slave)}
         for words in REPLICATED:
             line = [word.format(**names, controller=controllers[0]) for word in words]
             code, out, err = ours(servers, *line)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from orbitmq.broker.persistence import parse_offsets
 from orbitmq.files import read_generations
 from orbitmq.model.message import StoredMessage
 from orbitmq.wire.pop.ordered_batches import parse_ordered_batches
-from waiting import until
+from waiting import wait_for
 
 CLUSTER, NAME = "PopCluster", "popping"
 SEGMENT_SIZE = 1024 * 1024
@@ -33,10 +32,6 @@ def our_broker(store: Path, name_servers: str) -> AbstractContextManager[Broker]
         mapped_file_size_consume_queue=60_000, mapped_file_size_timer_log=SEGMENT_SIZE, max_hash_slot_num=10_000,
         max_index_num=40_000,
     )  # fmt: skip
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    asyncio.run(until(condition, 0.1))
 
 
 class Group:
@@ -118,7 +113,7 @@ def test_popped_messages_go_from_java_to_us_and_back(own_name_server, create_top
     left = kept.half_ack(b"popped at java")
     given = kept.take_in_order([])
     assert [(body, times) for body, times, _ in given] == [(b"0", 0), (b"1", 0), (b"2", 0)]
-    wait_until(lambda: saved(java.store, kept))
+    wait_for(lambda: saved(java.store, kept), "Java to save its files")
     java.kill()
 
     with our_broker(java.store, address):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interop.drain import TIMEOUT_S, bodies, read_all
+from interop.drain import bodies, read_all
 from interop.peers import JavaBroker, JavaNameServer, PeerError, message
 from interop.successor import our_broker_on
 from orbitmq import Message
@@ -23,6 +23,7 @@ from orbitmq.testing import LocalCluster
 from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.recall_handle import format_recall_handle, parse_recall_handle
 from orbitmq.wire.messages.record import Record, parse_record
+from waiting import wait_for
 
 PRECISION_MS = 100
 LEVELS = "1s 0s 1m 1h"
@@ -171,10 +172,7 @@ def test_levels_are_the_same_on_both_brokers_by_the_same_setting(request, java_p
     (root,) = [path.parent for path in store_of(request, is_ours).rglob("consumequeue")]
     expected = {0: [(b"level 1", 1_000)], 1: [(b"level 2", 0)], 2: [(b"level 3", 60_000)]}
     expected[3] = [(b"level 4", 3_600_000), (b"level 99", 3_600_000)]
-    deadline = time.monotonic() + TIMEOUT_S
-    while (found := waiting_delays(root, name)) != expected:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.05)
+    wait_for(lambda: waiting_delays(root, name) == expected, "the delays in the files")
 
 
 def store_of(request, is_ours):
@@ -258,5 +256,8 @@ def wrong_timers(store):
 def wait_until_java_has_saved(store, queue_offset):
     """Wait until Java's checkpoint says that so many messages are in the wheel."""
     path = store / "config" / "timercheck"
-    while not path.exists() or parse_timer_checkpoint(path.read_bytes()).queue_offset < queue_offset:
-        time.sleep(0.05)
+    wait_for(
+        lambda: parse_timer_checkpoint(path.read_bytes()).queue_offset >= queue_offset,
+        "Java to save its timers",
+        errors=FileNotFoundError,
+    )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from orbitmq import Decision, Message, StoredMessage
 from orbitmq.blocking import PullConsumer, TransactionProducer
 from orbitmq.broker.app import Broker
 from orbitmq.testing import BlockingCluster, LocalCluster
-from waiting import until
+from waiting import wait_for
 
 # Fifteen questions are over within seconds at this pace: a test on a slow machine would see its messages given up.
 QUICK: dict[str, Any] = {
@@ -75,10 +74,6 @@ def bodies(name_servers: str, topic: str) -> list[bytes]:
     return [found.body for found in read_all(name_servers, topic, count)]
 
 
-def wait_until(condition: Callable[[], object]) -> None:
-    asyncio.run(until(condition, 0.1))
-
-
 class Orders:
     """What our producer says when a broker asks; a message that is not in `decisions` stays open."""
 
@@ -116,20 +111,20 @@ def test_a_store_with_open_transactions_goes_from_java_to_us_and_back(java_name_
             for text in ("asked at ", "left open by "):
                 with producer.transaction(Message(name, (text + owner).encode())) as transaction:
                     transaction.unknown()
-            wait_until(lambda: f"left open by {owner}".encode() in orders.asked)
+            wait_for(lambda: f"left open by {owner}".encode() in orders.asked, "the check")
             orders.decisions[f"asked at {owner}".encode()] = Decision.COMMIT
-            wait_until(lambda: b"asked at " + owner.encode() in bodies(address, name))
+            wait_for(lambda: b"asked at " + owner.encode() in bodies(address, name), "the check")
 
     work("java")
     java.kill()
     orders.decisions[b"left open by java"] = Decision.COMMIT
     with our_broker(java.store, address):
         work("ours")
-        wait_until(lambda: b"left open by java" in bodies(address, name))
+        wait_for(lambda: b"left open by java" in bodies(address, name), "the check")
     orders.decisions[b"left open by ours"] = Decision.COMMIT
     java.start()
     with TransactionProducer(f"{name}-group", address, check=orders.check, topics=[name]):
-        wait_until(lambda: b"left open by ours" in bodies(address, name))
+        wait_for(lambda: b"left open by ours" in bodies(address, name), "the check")
     found = bodies(address, name)
     java.kill()
     texts = ("committed at", "asked at", "left open by")

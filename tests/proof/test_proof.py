@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from proof.registry import all_rows, pytest_rows
 from proof.results import Result, keep
 from proof.row import Row, Seed, Size, UnknownWord, select
 from proof.tree import changed_files, state_of
+from waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
 NO_GIT = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -327,11 +327,9 @@ time.sleep(60)
 """
 
 
-def wait_for(path):
-    """Wait for a file that a child writes; the time limit of tests ends it."""
-    while not path.exists():
-        time.sleep(0.02)
-    return path.read_text()
+def text_of(path):
+    """Wait for a file that a child writes, and renames when it is whole."""
+    return wait_for(path.read_text, f"the file {path.name}", errors=FileNotFoundError)
 
 
 def is_running(pid):
@@ -342,15 +340,14 @@ def is_running(pid):
 
 
 def wait_for_end(*pids):
-    """Return when the processes have ended: one that was killed takes a moment, and the test's time limit names one that was not."""
-    while any(is_running(pid) for pid in pids):
-        time.sleep(0.01)
+    """Return when the processes have ended: one that was killed takes a moment."""
+    wait_for(lambda: not [pid for pid in pids if is_running(pid)], "the end of the processes")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_whole_group_even_where_sigint_is_ignored(root, number):
     with start(root, ["print('first')", IGNORES_SIGINT, "print('third')"]) as process:
-        pids = [int(pid) for pid in wait_for(root / "pids").split()]
+        pids = [int(pid) for pid in text_of(root / "pids").split()]
         process.send_signal(number)
         printed = process.communicate()[0]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from interop.peers import java_servers
 from orbitmq import Message
 from orbitmq.blocking import Producer
+from waiting import wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -36,13 +35,6 @@ def rows(frame) -> list[tuple]:
     return sorted(tuple(sorted(value.items()) if isinstance(value, dict) else value for value in row) for row in wanted)
 
 
-def wait_for(frame, count: int) -> None:
-    """Return when the broker has confirmed so many messages."""
-    deadline = time.monotonic() + 60
-    while frame().count() < count:
-        assert time.monotonic() < deadline
-
-
 def test_files_have_the_rows_of_the_pull_path_live_and_stopped(spark, rocketmq, files):
     store = rocketmq.data_dir / "broker-a"
     with Producer("spark-tests", rocketmq.name_servers) as producer:
@@ -52,7 +44,7 @@ def test_files_have_the_rows_of_the_pull_path_live_and_stopped(spark, rocketmq, 
     pulled = rows(spark.read.format("rocketmq").options(**options).load())
     assert len(pulled) == 1000
 
-    wait_for(lambda: files(store, topics="orders,bills"), 1000)
+    wait_for(lambda: files(store, topics="orders,bills").count() >= 1000, "all messages in the broker's files")
     assert rows(files(store, topics="orders,bills")) == pulled
     rocketmq.stop_broker()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from interop.peers import java_servers
@@ -14,6 +12,7 @@ from orbitmq.spark.reading import readers as source
 from orbitmq.spark.reading.range_reader import RangeReader
 from orbitmq.spark.reading.readers import BatchReader
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
+from waiting import wait_for
 
 COUNT = 12_000
 NAMES = (*COLUMN_NAMES, "physicalOffset")
@@ -59,9 +58,7 @@ def compare(rows, name_servers, stores):
     assert len(expected) == count == COUNT
 
     # Entries of the last messages come into their files a moment later.
-    deadline = time.monotonic() + 60
-    while rows(name_servers, localReads=stores)[1]:
-        assert time.monotonic() < deadline
+    wait_for(lambda: rows(name_servers, localReads=stores)[1] == 0, "all messages in the broker's files")
     assert rows(name_servers, localReads=stores)[0] == expected
     some = rows(name_servers, localReads=stores, subscription="a || c", maxRecordsPerPartition="700")[0]
     assert some == [row for row in expected if row["tags"] != "b"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -23,6 +22,7 @@ from orbitmq.spark.jobs.resend_positions import RESENT_FROM, load_progress
 from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.jobs.tables import write_part
 from spark.jobs.killing import is_killed, kill_as_soon_as, start_job
+from waiting import wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -75,9 +75,8 @@ def all_hold(verdicts):
 def wait_for_log(spark, plan, count):
     """Return when the broker has confirmed so many messages in its files."""
     options = {"commitLogPath": str(plan.source), "topic": plan.from_topic}
-    deadline = time.monotonic() + 60
-    while spark.read.format("rocketmq").options(**options).load().count() < count:
-        assert time.monotonic() < deadline
+    frame = spark.read.format("rocketmq").options(**options)
+    wait_for(lambda: frame.load().count() >= count, f"{count} messages in the broker's files")
 
 
 def by_key(rows):

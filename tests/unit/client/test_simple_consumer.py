@@ -80,13 +80,11 @@ async def test_what_is_given_back_comes_again():
 async def test_a_waiter_gets_the_first_message_of_any_broker():
     async with harness(brokers=2) as (cluster, producer, reader):
         reader.subscribe("orders")
+        helds = [service_of(cluster, name).delivery.pop.notices.held for name in ("broker-a", "broker-b")]
         found = set()
         for _ in range(4):
             receiving = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
-            while not any(
-                service_of(cluster, name).delivery.pop.notices.held.count for name in ("broker-a", "broker-b")
-            ):
-                await asyncio.sleep(0.001)
+            await until(lambda: any(held.count for held in helds))
             await producer.send(Message("orders", b"x"))
             (message,) = await receiving
             found.add(message.broker_name)
@@ -254,8 +252,7 @@ async def test_in_order_no_consumer_gets_more_of_a_queue_until_all_before_is_ack
             again, third = await other.receive(2, timeout_ms=60_000)
             assert [(message.body, message.reconsume_times) for message in (again, third)] == [(b"1", 1), (b"2", 0)]
             waiting = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
-            while not service_of(cluster).delivery.pop.waiting.held.count:
-                await asyncio.sleep(0.001)
+            await until(lambda: service_of(cluster).delivery.pop.waiting.held.count)
             await other.ack([again, third])
             assert [message.body for message in await waiting] == [b"3"]
 
@@ -264,13 +261,11 @@ async def test_in_order_a_receive_that_got_no_answer_asks_for_the_same_messages_
     async with harness(ordered=True) as (cluster, producer, reader):
         reader.subscribe("orders")
         waiting = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
-        while not service_of(cluster).delivery.pop.waiting.held.count:
-            await asyncio.sleep(0.001)
+        await until(lambda: service_of(cluster).delivery.pop.waiting.held.count)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         await producer.send(Message("orders", b"given to nobody"))
-        while not service_of(cluster).delivery.pop.ordered.count:
-            await asyncio.sleep(0.001)
+        await until(lambda: service_of(cluster).delivery.pop.ordered.count)
         found = await reader.receive(timeout_ms=60_000)
         assert [(message.body, message.reconsume_times) for message in found] == [(b"given to nobody", 0)]
 
@@ -279,8 +274,7 @@ async def test_in_order_receives_at_the_same_time_do_not_get_one_anothers_messag
     async with harness(ordered=True) as (cluster, producer, reader):
         reader.subscribe("orders")
         receiving = [asyncio.ensure_future(reader.receive(1, timeout_ms=60_000)) for _ in range(2)]
-        while service_of(cluster).delivery.pop.waiting.held.count < 2:
-            await asyncio.sleep(0.001)
+        await until(lambda: service_of(cluster).delivery.pop.waiting.held.count == 2)
         await producer.send_batch([Message("orders", b"0"), Message("orders", b"1")])
         bodies = []
         for _ in range(2):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.with_controller import NameServerWithController, controller_config
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.headers import GetAllTopics
+from waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -34,12 +34,12 @@ async def test_both_serve_and_both_stop(tmp_path: Path) -> None:
     assert own.config_store_path == tmp_path / "controller" / "controller.properties"
     pool = ConnectionPool()
     asked = Controllers([own.address], pool)
+
+    async def is_answered() -> bool:
+        return await asked.sync_states(["none"]) == {}
+
     async with asyncio.timeout(30):
-        while True:
-            with suppress(ClientError):
-                assert await asked.sync_states(["none"]) == {}
-                break
-            await asyncio.sleep(0.01)
+        await until(is_answered, errors=ClientError)
         assert (await pool.request(both.address, GetAllTopics())).code == 0
     await both.stop()
     for address in (own.address, both.address):

@@ -13,6 +13,7 @@ from orbitmq.errors import Rejected
 from orbitmq.net.dispatch.handlers import Reply
 from orbitmq.store import Draft, Store
 from orbitmq.wire.command import Command
+from waiting import until
 
 from ..parts import FakePeer, memory_store
 
@@ -84,8 +85,7 @@ async def test_who_finds_nothing_waits_on_for_the_rest_of_its_time(all: Harness)
     all.store.append(Draft("t", 0, b"somebody else took it"))
     await turns()
     assert peer.replies == []
-    while not peer.replies:
-        await asyncio.sleep(0.005)
+    await until(lambda: peer.replies)
     assert peer.replies == [NOTHING]
     assert all.store.on_arrived == []
 

@@ -20,6 +20,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError, ConnectionFailed
 from orbitmq.model.topic import TopicConfig
 from orbitmq.wire.headers import GetReplicationStatus, SendResponse
+from waiting import until
 
 from ..conftest import Harness, send_header
 
@@ -58,11 +59,6 @@ def log_of(harness: Harness) -> dict[str, bytes]:
     path = harness.broker.service.store._config.path / "commitlog"
     files = {file.name: file.read_bytes().rstrip(b"\0") for file in sorted(path.iterdir())}
     return {name: content for name, content in files.items() if content}
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    while not is_so():
-        await asyncio.sleep(0.01)
 
 
 async def reached(copy: Harness, end: int) -> None:

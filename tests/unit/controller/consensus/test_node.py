@@ -22,13 +22,9 @@ from orbitmq.net.pool import ConnectionPool
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import ApplyBrokerId, GetHealth, GetNextBrokerId, GetReplicaInfo
+from waiting import until
 
 pytestmark = pytest.mark.real
-
-
-async def until(is_so: Callable[[], Any]) -> None:
-    while not is_so():
-        await asyncio.sleep(0.01)
 
 
 class Group:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -21,17 +21,13 @@ from orbitmq.controller.etcd.consensus import EtcdConsensus
 from orbitmq.controller.etcd.messages import encode
 from orbitmq.controller.replicas import Replicas
 from orbitmq.errors import EtcdError, EtcdUnreachable, NotLeader, OutcomeUnknown
+from waiting import until
 
 pytestmark = pytest.mark.real
 
 PEERS = "n1-127.0.0.1:19871;n2-127.0.0.1:19872;n3-127.0.0.1:19873"
 LEADER = b"/orbitmq/controllers/leader"
 GROUP = b"/orbitmq/controllers/groups/a"
-
-
-async def until(is_so: Callable[[], Any]) -> None:
-    while not is_so():
-        await asyncio.sleep(0.01)
 
 
 def join(broker_id: int, name: str = "a") -> bytes:

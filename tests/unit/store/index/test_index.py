@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from inspect import signature
 from pathlib import Path
@@ -27,6 +27,7 @@ from orbitmq.store.sync.checkpoint import parse_checkpoint
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.record import iter_records
+from waiting import until
 
 from ..parts import ROOT
 from .parts import ALWAYS, INDEX, SLOTS, indexed, keyed, numbers
@@ -53,11 +54,6 @@ async def ask_later(store: Store, key: str, count_max: int = 64) -> IndexQueryRe
 def numbers_of(found: IndexQueryResult | StoreError) -> list[int]:
     assert isinstance(found, IndexQueryResult), found
     return [int(bytes(record.body)) for record in iter_records(found.body)]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        await asyncio.sleep(0.001)
 
 
 async def test_the_index_is_built_without_being_asked() -> None:
