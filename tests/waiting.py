@@ -19,6 +19,8 @@ _TURNS = 100
 _LOOP_PAUSE_S = 0.005
 _SHOWN = 2000
 """Characters of a value."""
+_sleep = asyncio.sleep
+"""Also where a test replaces it to see the pauses of what it tests."""
 
 
 class _Last:
@@ -64,7 +66,7 @@ async def until(
             except errors as error:
                 last.record(error)
             turns += 1
-            await asyncio.sleep(pause_s if pause_s is not None else 0 if turns < _TURNS else _LOOP_PAUSE_S)
+            await _sleep(pause_s if pause_s is not None else 0 if turns < _TURNS else _LOOP_PAUSE_S)
     except asyncio.CancelledError as error:
         error.add_note(f"waited in vain: {last}")
         raise

@@ -17,6 +17,7 @@ from orbitmq.errors import RouteNotFound
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.wire.bodies.groups import GroupConfig
+from waiting import until
 
 CALLS = {name for name, _ in getmembers(AdminClient, iscoroutinefunction) if not name.startswith("_")}
 TIMEOUT_MS = 30_000
@@ -134,8 +135,7 @@ async def talk_with_a_client(admin: AdminClient, java: JavaCluster, name: str, s
         assert online[f"{name}-producers"][0].address.startswith("127.0.0.1:")
     async with PushConsumer(group, java.name_server.address, message_handler=handle) as consumer:
         consumer.subscribe(name)
-        while len(handled) < 4:
-            await asyncio.sleep(0.05)
+        await until(lambda: len(handled) >= 4)
         (client,) = (await admin.group_status(group)).clients
         info = await admin.client_info(group, client.client_id)
         assert {queue.topic for queue in info.queues} >= {name}

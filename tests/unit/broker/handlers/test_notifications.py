@@ -19,6 +19,7 @@ from orbitmq.wire.messages.record import iter_records
 from unit.broker.conftest import Harness
 from unit.broker.handlers.support import change_header, pop, pop_header
 from unit.broker.parts import Serve
+from waiting import until
 
 
 def notice(**fields: Any) -> PopNotification:
@@ -41,8 +42,7 @@ async def test_a_notification_waits_for_a_message_next_to_the_pops(harness: Harn
     await pop(harness)
     service = harness.broker.service.delivery.pop
     told = asyncio.ensure_future(harness.answer(notice(poll_ms=60_000), PopNotificationResponse))
-    while not service.notices.held.count:
-        await asyncio.sleep(0)
+    await until(lambda: service.notices.held.count)
     await harness.send()
     assert (await told).has_message
 
@@ -59,8 +59,7 @@ async def test_waiting_pops_are_counted(harness: Harness) -> None:
     await harness.send()
     await pop(harness)
     waiting = asyncio.ensure_future(harness.ask(pop_header(poll_ms=60_000)))
-    while not harness.broker.service.delivery.pop.waiting.held.count:
-        await asyncio.sleep(0)
+    await until(lambda: harness.broker.service.delivery.pop.waiting.held.count)
     count = GetPollingCount(consumer_group="g", topic="t", queue_id=-1)
     assert await harness.answer(count, PollingCountResponse) == PollingCountResponse(polling_count=1)
     await harness.send()
@@ -77,8 +76,7 @@ async def test_in_order_a_notification_says_nothing_of_a_queue_that_is_blocked(h
     assert not (await harness.answer(notice(**order), PopNotificationResponse)).has_message
     assert (await harness.answer(notice(**order, attempt_id="a"), PopNotificationResponse)).has_message
     told = asyncio.ensure_future(harness.answer(notice(**order, poll_ms=60_000), PopNotificationResponse))
-    while not harness.broker.service.delivery.pop.notices.held.count:
-        await asyncio.sleep(0)
+    await until(lambda: harness.broker.service.delivery.pop.notices.held.count)
     assert (await harness.ask(change_header(message, 30))).code == 0
     assert (await told).has_message
     assert await harness.code(notice(**order, attempt_id="a" * 257)) == 29

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from orbitmq.wire.headers import PopMessage, PopNotification
+from waiting import until
 
 from ..parts import Serve
 
@@ -18,8 +19,7 @@ async def test_a_stop_answers_all_waiters(serve: Serve) -> None:
         notice = PopNotification(**place, poll_ms=60_000)
         asked = [asyncio.ensure_future(harness.ask(header)) for header in (pop, notice)]
         service = harness.broker.service.delivery.pop
-        while not (service.waiting.held.count and service.notices.held.count):
-            await asyncio.sleep(0)
+        await until(lambda: service.waiting.held.count and service.notices.held.count)
         service.wake_overtaken()
         service.close()
         popped, notified = await asyncio.gather(*asked)

@@ -24,6 +24,7 @@ from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.stats import SlaveStatus
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import ConsumerSendBack, GetReplicationStatus, SendResponse, ViewMessage
+from waiting import until
 
 from ..handlers.support import ack_header, pop
 from ..handlers.test_transactions import HALF, end_header
@@ -192,8 +193,7 @@ async def test_without_slaves_no_send_reports_them(serve: Serve) -> None:
 async def join(harness: Any, offset: int = 0) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Follow, and return when the master knows."""
     reader, writer = await follow(harness, offset)
-    while not harness.broker.service.slave_listener.slaves:
-        await asyncio.sleep(0)
+    await until(lambda: harness.broker.service.slave_listener.slaves)
     return reader, writer
 
 
@@ -353,8 +353,7 @@ async def test_a_pull_says_whom_to_ask_next_if_that_is_enabled(serve: Serve, mon
             end = harness.broker.service.store.max_physical_offset
             _, writer = await asyncio.open_connection(*harness.broker.service.address.replication.split(":"))
             writer.write(REPORT.pack(end))
-            while not harness.broker.service.slave_listener.slaves:
-                await asyncio.sleep(0)
+            await until(lambda: harness.broker.service.slave_listener.slaves)
             assert (await harness.pull(count_max=1))[0].ext_fields["suggestWhichBrokerId"] == suggested
             writer.close()
 

@@ -23,6 +23,7 @@ from orbitmq.store.retention.rules import HOUR_MS, RetentionRules
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 from unit.store.parts import ROOT, draft, store_of
+from waiting import until
 
 ALL_DAY = frozenset(range(24))
 START_MS = 1_700_000_000_000
@@ -451,8 +452,7 @@ async def test_a_request_wakes_the_task_before_its_time():
     while retention.used_ratio is None:  # the first round
         await asyncio.sleep(0)
     retention.delete_soon()
-    while not retention.deleted_segments:
-        await asyncio.sleep(0)
+    await until(lambda: retention.deleted_segments)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -478,8 +478,7 @@ async def test_a_round_that_fails_is_logged_and_the_next_one_comes(caplog):
         await asyncio.sleep(0)
     del cleaned.disk.failures["unlink"]
     cleaned.store.retention.clean_queues_soon()
-    while not cleaned.store.retention.deleted_queue_files:
-        await asyncio.sleep(0)
+    await until(lambda: cleaned.store.retention.deleted_queue_files)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
