@@ -112,7 +112,7 @@ def test_a_message_that_is_gone_is_not_said_to_be_stored(fails: bool, monkeypatc
 def test_the_sending_is_found_behind_the_traces_of_many_consumers() -> None:
     class Admin(FakeAdmin):
         async def messages_by_key(self, topic: str, key: str, *, count_max: int) -> FoundMessages:
-            traces = [SENT, *(BEGUN._replace(request_id=str(number)) for number in range(160))]
+            traces: list[Trace] = [SENT, *(BEGUN._replace(request_id=str(number)) for number in range(160))]
             found = [stored(encode_trace(trace).encode()) for trace in traces]
             return FoundMessages(found[-count_max:], {}, len(found) > count_max)
 

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from orbitmq import Message, Producer
+from orbitmq import Message, Producer, PullConsumer
 from orbitmq.admin import AdminClient
 from orbitmq.cli.main import main
 from orbitmq.model.topic import TopicConfig
@@ -116,6 +116,8 @@ async def test_a_frozen_broker_hides_no_message_of_the_other_one(capfdbinary, mo
             await admin.create_topic(TopicConfig(topic="orders"))
         async with Producer("makers", cluster.name_servers, trace=True) as producer:
             sent = [await producer.send(Message("orders", b"x", keys=["k"])) for _ in range(40)]
+        async with PullConsumer("readers", cluster.name_servers) as consumer:
+            await consumer.commit(dict.fromkeys(await consumer.queues("orders"), 1))
         kept = next(result for result in sent if result.queue.broker_name == "broker-a")
         pid = cluster._broker("broker-b")._service._process.pid
 
@@ -139,15 +141,17 @@ async def test_a_frozen_broker_hides_no_message_of_the_other_one(capfdbinary, mo
                     ("mqadmin", "queryMsgByUniqueKey", "-t", "orders", "-i", kept.message_id),
                     ("mqadmin", "queryMsgById", "-t", "orders", "-i", kept.offset_message_id),
                     ("trace", kept.message_id),
+                    ("group", "lag", "readers"),
                 )
             }
         finally:
             os.kill(pid, signal.SIGCONT)
-    by_key, shown, by_offset, missing, javas_key, javas_id, javas_offset, trace = results.values()
+    by_key, shown, by_offset, missing, javas_key, javas_id, javas_offset, trace, lag = results.values()
     for code, out, err in (by_key, javas_key):
         assert (code, out.count("\n") > 10, "without broker-b" in err) == (1, True, True), (code, out, err)
     assert "broker-a" in by_key[1]
     for code, out, err in (shown, by_offset, javas_id, javas_offset):
         assert (code, kept.offset_message_id in out or kept.message_id in out) == (0, True), (code, out, err)
     assert (missing[0], "without broker-b" in missing[2]) == (1, True), missing
+    assert (lag[0], "broker-a" in lag[1], "without broker-b" in lag[2]) == (1, True, True), lag
     assert (trace[0], "without broker-b" in trace[2]) == (1, True), trace
