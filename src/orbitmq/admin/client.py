@@ -14,11 +14,13 @@ import ssl
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
+import orjson
+
 from orbitmq.admin.cluster_admin import ClusterAdmin
 from orbitmq.admin.each_master import ask_each
 from orbitmq.admin.group_client import GroupAdmin, delete_topics
 from orbitmq.admin.groups import GroupStatus, QueueLag, QueueReset, ResetTo
-from orbitmq.admin.messages import COUNT_MAX, FoundMessages, find_by_id, find_by_key
+from orbitmq.admin.messages import COUNT_MAX, FoundMessages, find_by_id, find_by_key, find_lost
 from orbitmq.admin.one_broker import BrokerAdmin
 from orbitmq.admin.stats import Traffic, find_traffic
 from orbitmq.admin.topics import TopicChange, change_configs, create_header, find_configs
@@ -46,7 +48,12 @@ from orbitmq.wire.headers.admin import (
     ViewBrokerStats,
 )
 from orbitmq.wire.headers.groups import GetAllProducers
-from orbitmq.wire.headers.nameserver import DeleteTopicInNameServer, GetAllTopics, GetTopicsByCluster
+from orbitmq.wire.headers.nameserver import (
+    DeleteTopicInNameServer,
+    GetAllTopics,
+    GetRouteHistory,
+    GetTopicsByCluster,
+)
 from orbitmq.wire.headers.offsets import GetMaxOffset, GetMinOffset, OffsetResponse, QueryConsumeTimeSpan
 from orbitmq.wire.headers.topics import DeleteTopicInBroker, GetTopicStats, QueryTopicConsumers
 from orbitmq.wire.messages.message_id import offset_message_id
@@ -285,7 +292,10 @@ class AdminClient(ClusterAdmin):
             ClientError: no broker answers.
         """
         route = await self.topic_route(topic)
-        return await find_by_key(route, self._tell, topic, key, count_max=count_max, begin_ms=begin_ms, end_ms=end_ms)
+        lost = await self.lost_brokers(topic)
+        return await find_by_key(
+            route, self._tell, topic, key, count_max=count_max, begin_ms=begin_ms, end_ms=end_ms, lost=lost
+        )
 
     async def message_by_id(self, topic: str, message_id: str) -> StoredMessage | None:
         """Return a message by the id that its client gave it, or by its broker's; None when no broker has it.
@@ -294,7 +304,20 @@ class AdminClient(ClusterAdmin):
             RouteNotFound: the NameServer knows no route.
             ClientError: a broker does not answer, and the others do not have it.
         """
-        return await find_by_id(await self.topic_route(topic), self._tell, topic, message_id)
+        route = await self.topic_route(topic)
+        return await find_by_id(route, self._tell, topic, message_id, lost=await self.lost_brokers(topic))
+
+    async def lost_brokers(self, topic: str) -> dict[str, str]:
+        """Return brokers that had queues of a topic and left its route without a good-bye, and why, sorted.
+
+        Only orbitmq NameServers tell, and only of what they remember.
+        """
+        route = await self._routes.find(topic)
+        try:
+            events = orjson.loads((await self._ask(GetRouteHistory(topic=topic))).body)
+        except (ClientError, orjson.JSONDecodeError):
+            return {}
+        return find_lost(events, {broker.broker_name for broker in route.brokers})
 
     async def group_names(self, cluster: str | None = None) -> list[str]:
         """Return the names of the consumer groups that users made, sorted: of thousands, quicker than `groups`."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from orbitmq.admin.each_master import ask_each
 from orbitmq.codes import ResponseCode
@@ -20,6 +21,8 @@ from orbitmq.wire.messages.stored_messages import decode_answer
 COUNT_MAX = 64
 """As many as one answer of a broker has at most, with its defaults (maxMsgsNumBatch)."""
 _TIME_MAX = (1 << 63) - 1
+_LOST_CAUSES = ("connection closed", "lease expired")
+"""Of events of a route history: the broker did not unregister."""
 
 Tell = Callable[[str, object], Awaitable[Command]]
 """Sends a request to an address, and returns the answer of a broker that does not refuse."""
@@ -55,8 +58,12 @@ async def find_by_key(
     begin_ms: int = 0,
     end_ms: int | None = None,
     is_unique: bool = False,
+    lost: Mapping[str, str] = MappingProxyType({}),
 ) -> FoundMessages:
     """Query all brokers of a topic together for the newest messages of a key.
+
+    Args:
+        lost: brokers that may have messages of the topic and are not in its route, and why.
 
     Raises:
         ClientError: no broker answers.
@@ -108,7 +115,7 @@ async def find_by_key(
     cuts, silent = await ask_each(brokers, ask, needs_one=True)
     found.sort(key=lambda message: (message.stored_at_ms, message.broker_name, message.physical_offset))
     skipped = max(0, len(found) - max(0, count_max))
-    return FoundMessages(found[skipped:], silent, skipped > 0 or any(cuts.values()))
+    return FoundMessages(found[skipped:], {**lost, **silent}, skipped > 0 or any(cuts.values()))
 
 
 async def _query(tell: Tell, broker: str, address: str, header: QueryMessage) -> Sequence[StoredMessage]:
@@ -121,7 +128,9 @@ async def _query(tell: Tell, broker: str, address: str, header: QueryMessage) ->
     return decode_answer(answer.body, broker).messages
 
 
-async def find_by_id(route: TopicRoute, tell: Tell, topic: str, message_id: str) -> StoredMessage | None:
+async def find_by_id(
+    route: TopicRoute, tell: Tell, topic: str, message_id: str, *, lost: Mapping[str, str] = MappingProxyType({})
+) -> StoredMessage | None:
     """Return a message by its client's id or by its broker's, None when no broker has it.
 
     Raises:
@@ -139,12 +148,24 @@ async def find_by_id(route: TopicRoute, tell: Tell, topic: str, message_id: str)
             for message in decode_answer(answer.body, names[host]).messages:
                 if message.topic == topic:
                     return message
-    found = await find_by_key(route, tell, topic, message_id, count_max=1, is_unique=True)
+    found = await find_by_key(route, tell, topic, message_id, count_max=1, is_unique=True, lost=lost)
     if found.messages:
         return found.messages[-1]
     if found.silent:
         raise ClientError(f"no broker that answers has the message {message_id}; {'; '.join(found.notices)}")
     return None
+
+
+def find_lost(events: Sequence[Mapping[str, Any]], present: Collection[str]) -> dict[str, str]:
+    """Return the brokers whose last event in a topic's route history, newest first, is that they were lost."""
+    latest: dict[str, Mapping[str, Any]] = {}
+    for event in events:
+        latest.setdefault(event["brokerName"], event)
+    return {
+        name: f"it left the route: {event['cause']}"
+        for name, event in sorted(latest.items())
+        if name not in present and event["cause"] in _LOST_CAUSES
+    }
 
 
 def _addresses(route: TopicRoute) -> dict[str, str]:

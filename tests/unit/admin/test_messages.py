@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from orbitmq.admin.messages import FoundMessages, find_by_id, find_by_key
+from orbitmq.admin.messages import FoundMessages, find_by_id, find_by_key, find_lost
 from orbitmq.errors import ClientError, RemoteRefused, RequestTimeout, RouteNotFound
 from orbitmq.model.message import Host
 from orbitmq.model.route import BrokerData, TopicRoute
@@ -177,3 +177,24 @@ def test_an_id_of_a_broker_is_looked_up_there_and_nowhere_else() -> None:
     stranger = offset_message_id(Host("10.0.0.1", 1001), 500)
     assert run(find_by_id(ROUTE, brokers.tell, "orders", stranger)) is None
     assert {address for address, _ in brokers.asked} == {A, B}
+
+
+def test_a_broker_is_lost_where_its_last_event_says_so_and_it_is_not_back() -> None:
+    def event(name: str, cause: str) -> dict[str, str]:
+        return {"brokerName": name, "cause": cause}
+
+    newest_first = [
+        event("lost", "connection closed"),
+        event("hung", "lease expired"),
+        event("stopped", "unregistration"),
+        event("stopped", "connection closed"),
+        event("back", "lease expired"),
+        event("changed", "topic deletion"),
+    ]
+    assert find_lost(newest_first, {"back"}) == {
+        "hung": "it left the route: lease expired",
+        "lost": "it left the route: connection closed",
+    }
+    lost = find_lost(newest_first, {"back"})
+    found = find(Brokers(a=[one("k", 5)]), lost=lost)
+    assert (stored(found), found.silent) == ([5], lost)

@@ -104,23 +104,27 @@ def _charset(given: Given, name: str) -> str | None:
 
 async def _by_id(clients: ClusterClients, given: Given, message_id: str) -> StoredMessage | None:
     topic = given.text("topic")
-    route = await clients.admin.topic_route(route_topic(topic, given.text("cluster")))
+    parent = route_topic(topic, given.text("cluster"))
+    route = await clients.admin.topic_route(parent)
 
     async def tell(address: str, header: object) -> Command:
         return await ask(clients, address, header)
 
-    return await find_by_id(route, tell, topic, message_id)
+    lost = await clients.admin.lost_brokers(parent)
+    return await find_by_id(route, tell, topic, message_id, lost=lost)
 
 
 async def _by_key(
     clients: ClusterClients, topic: str, key: str, *, cluster: str = "", is_unique: bool = False, **limits: Any
 ) -> FoundMessages:
-    route = await clients.admin.topic_route(route_topic(topic, cluster))
+    parent = route_topic(topic, cluster)
+    route = await clients.admin.topic_route(parent)
 
     async def tell(address: str, header: object) -> Command:
         return await ask(clients, address, header)
 
-    return await find_by_key(route, tell, topic, key, is_unique=is_unique, **limits)
+    lost = await clients.admin.lost_brokers(parent)
+    return await find_by_key(route, tell, topic, key, is_unique=is_unique, lost=lost, **limits)
 
 
 async def _consume_directly(clients: ClusterClients, given: Given, message: StoredMessage) -> Result:

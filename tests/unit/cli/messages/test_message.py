@@ -155,3 +155,32 @@ async def test_a_frozen_broker_hides_no_message_of_the_other_one(capfdbinary, mo
     assert (missing[0], "without broker-b" in missing[2]) == (1, True), missing
     assert (lag[0], "broker-a" in lag[1], "without broker-b" in lag[2]) == (1, True, True), lag
     assert (trace[0], "without broker-b" in trace[2]) == (1, True), trace
+
+
+@pytest.mark.real
+async def test_a_lost_broker_is_named_and_one_that_was_stopped_is_not(capfdbinary):
+    async with LocalCluster(brokers=2, processes=True) as cluster:
+        async with AdminClient(cluster.name_servers) as admin:
+            await admin.create_topic(TopicConfig(topic="orders"))
+        async with Producer("makers", cluster.name_servers) as producer:
+            for _ in range(40):
+                await producer.send(Message("orders", b"x", keys=["k"]))
+
+        async def call(*words):
+            capfdbinary.readouterr()
+            code = await asyncio.to_thread(main, ["message", *words, "-n", cluster.name_servers])
+            return int(code), capfdbinary.readouterr().err.decode()
+
+        assert await call("find", "orders", "k") == (0, "")
+        await cluster.kill_broker("broker-b")
+        for _ in range(50):  # the NameServer sees the connection end
+            found = await call("find", "orders", "k")
+            if "it left the route" in found[1]:
+                break
+            await asyncio.sleep(0.1)
+        assert found == (1, "without broker-b: it left the route: connection closed\n")
+        shown = await call("show", "orders", "0" * 32)
+        assert (shown[0], "without broker-b: it left the route" in shown[1]) == (1, True)
+        await cluster.start_broker("broker-b")
+        await cluster.stop_broker("broker-b")
+        assert await call("find", "orders", "k") == (0, "")
