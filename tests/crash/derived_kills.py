@@ -229,7 +229,7 @@ class Kills:
         async with AdminClient(self._cluster.name_servers) as admin:
             for key, message_id in wanted:
                 found = await self._ask(partial(admin.messages_by_key, KEYED, key))
-                if message_id not in {message.message_id for message in found}:
+                if message_id not in {message.message_id for message in found.messages}:
                     raise Lost(f"message {message_id} is not found by its key {key}")
                 if await self._ask(partial(admin.message_by_id, KEYED, message_id)) is None:
                     raise Lost(f"message {message_id} is not found by its id")

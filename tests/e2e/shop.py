@@ -118,7 +118,7 @@ async def shop(data_dir: Path, brokers: int = 1) -> AsyncIterator[Shop]:
         while not (members := (await admin.group_status("billing")).clients) or len(done) < len(NEW_ORDERS):
             pass
         while {"sent", "stored", "consumed"} - {
-            step.name for step in await find_way(admin, TRACE_TOPIC, sent[3].message_id)
+            step.name for step in (await find_way(admin, TRACE_TOPIC, sent[3].message_id)).steps
         }:
             pass
         dashboard = await stack.enter_async_context(serving_dashboard(servers))

@@ -58,7 +58,7 @@ async def there_and_back(name_servers):
         async with producer.transaction(Message("sixes", b"decided")):
             pass
     async with AdminClient(name_servers) as admin:
-        (found,) = await admin.messages_by_key("sixes", "k")
+        (found,) = (await admin.messages_by_key("sixes", "k")).messages
         assert (await admin.message_by_id("sixes", sent.offset_message_id)).body == found.body == b"one"
 
     seen = []

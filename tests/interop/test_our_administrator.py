@@ -79,7 +79,9 @@ async def look_at_topics(admin: AdminClient, java: JavaCluster, name: str, sent:
     assert [found.max_offset for found in stats.values()] == [3, 0]
     assert await admin.known_topic_stats(name) == (stats, {})
     found = await admin.message_by_id(name, sent)
-    while found is None or len(await admin.messages_by_key(name, "k")) < 3:  # Java's index comes behind the answer
+    while (
+        found is None or len((await admin.messages_by_key(name, "k")).messages) < 3
+    ):  # Java's index comes behind the answer
         await asyncio.sleep(0.05)
         found = await admin.message_by_id(name, sent)
     assert bytes(found.body) == b"0"

@@ -21,7 +21,7 @@ def steps_of(cluster: BlockingCluster, message_id: str) -> list[TraceStep]:
     async def ask() -> list[TraceStep]:
         async with AdminClient(cluster.name_servers) as admin:
             try:
-                return await find_way(admin, TRACE_TOPIC, message_id)
+                return list((await find_way(admin, TRACE_TOPIC, message_id)).steps)
             except RouteNotFound:  # the first trace makes the topic
                 return []
 
@@ -39,7 +39,7 @@ def trace_bodies(cluster: BlockingCluster, key: str) -> list[bytes]:
 
     async def ask() -> list[bytes]:
         async with AdminClient(cluster.name_servers) as admin:
-            return [found.body for found in await admin.messages_by_key(TRACE_TOPIC, key)]
+            return [found.body for found in (await admin.messages_by_key(TRACE_TOPIC, key)).messages]
 
     return asyncio.run(ask())
 

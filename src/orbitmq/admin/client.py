@@ -14,11 +14,13 @@ import ssl
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
+import orjson
+
 from orbitmq.admin.cluster_admin import ClusterAdmin
 from orbitmq.admin.each_master import ask_each
 from orbitmq.admin.group_client import GroupAdmin, delete_topics
 from orbitmq.admin.groups import GroupStatus, QueueLag, QueueReset, ResetTo
-from orbitmq.admin.messages import COUNT_MAX, find_by_id, find_by_key
+from orbitmq.admin.messages import COUNT_MAX, FoundMessages, find_by_id, find_by_key, find_lost
 from orbitmq.admin.one_broker import BrokerAdmin
 from orbitmq.admin.stats import Traffic, find_traffic
 from orbitmq.admin.topics import TopicChange, change_configs, create_header, find_configs
@@ -46,7 +48,12 @@ from orbitmq.wire.headers.admin import (
     ViewBrokerStats,
 )
 from orbitmq.wire.headers.groups import GetAllProducers
-from orbitmq.wire.headers.nameserver import DeleteTopicInNameServer, GetAllTopics, GetTopicsByCluster
+from orbitmq.wire.headers.nameserver import (
+    DeleteTopicInNameServer,
+    GetAllTopics,
+    GetRouteHistory,
+    GetTopicsByCluster,
+)
 from orbitmq.wire.headers.offsets import GetMaxOffset, GetMinOffset, OffsetResponse, QueryConsumeTimeSpan
 from orbitmq.wire.headers.topics import DeleteTopicInBroker, GetTopicStats, QueryTopicConsumers
 from orbitmq.wire.messages.message_id import offset_message_id
@@ -273,26 +280,44 @@ class AdminClient(ClusterAdmin):
 
     async def messages_by_key(
         self, topic: str, key: str, *, count_max: int = COUNT_MAX, begin_ms: int = 0, end_ms: int | None = None
-    ) -> list[StoredMessage]:
-        """Return a key's newest messages that were stored between two times, the oldest of them first.
+    ) -> FoundMessages:
+        """Return a key's newest messages that were stored between two times, and which brokers did not answer.
 
         Args:
             key: one of the message's keys, or its client's id.
-            count_max: a broker gives no more than its `maxMsgsNumBatch`, 64 by default.
+            count_max: brokers are queried again and again until it is reached.
 
         Raises:
             RouteNotFound: the NameServer knows no route.
-            RemoteRefused: a broker has no index, or is building it.
+            ClientError: no broker answers.
         """
         route = await self.topic_route(topic)
-        return await find_by_key(route, self._tell, topic, key, count_max=count_max, begin_ms=begin_ms, end_ms=end_ms)
+        lost = await self.lost_brokers(topic)
+        return await find_by_key(
+            route, self._tell, topic, key, count_max=count_max, begin_ms=begin_ms, end_ms=end_ms, lost=lost
+        )
 
     async def message_by_id(self, topic: str, message_id: str) -> StoredMessage | None:
-        """Return a message by the id that its client gave it, or by its broker's; None when there is none.
+        """Return a message by the id that its client gave it, or by its broker's; None when no broker has it.
 
-        Raises: as `messages_by_key`.
+        Raises:
+            RouteNotFound: the NameServer knows no route.
+            ClientError: a broker does not answer, and the others do not have it.
         """
-        return await find_by_id(await self.topic_route(topic), self._tell, topic, message_id)
+        route = await self.topic_route(topic)
+        return await find_by_id(route, self._tell, topic, message_id, lost=await self.lost_brokers(topic))
+
+    async def lost_brokers(self, topic: str) -> dict[str, str]:
+        """Return brokers that had queues of a topic and left its route without a good-bye, and why, sorted.
+
+        Only orbitmq NameServers tell, and only of what they remember.
+        """
+        route = await self._routes.find(topic)
+        try:
+            events = orjson.loads((await self._ask(GetRouteHistory(topic=topic))).body)
+        except (ClientError, orjson.JSONDecodeError):
+            return {}
+        return find_lost(events, {broker.broker_name for broker in route.brokers})
 
     async def group_names(self, cluster: str | None = None) -> list[str]:
         """Return the names of the consumer groups that users made, sorted: of thousands, quicker than `groups`."""
@@ -387,14 +412,18 @@ class AdminClient(ClusterAdmin):
             await delete_topics(self.delete_topic, group)
         return list(masters.values())
 
-    async def topic_groups(self, topic: str) -> list[str]:
+    async def topic_groups(self, topic: str, *, broker: str | None = None) -> list[str]:
         """Return the groups that have offsets in a topic, or subscribe to it, sorted.
+
+        Args:
+            broker: only those that the broker of this name knows.
 
         Raises:
             RouteNotFound: the NameServer knows no route.
         """
         found: set[str] = set()
-        for address in (await self._find_topic_masters(topic)).values():
+        masters = await self._find_topic_masters(topic)
+        for address in masters.values() if broker is None else filter(None, [masters.get(broker)]):
             found.update(decode_group_list((await self._tell(address, QueryTopicConsumers(topic=topic))).body))
         return sorted(found)
 

@@ -12,22 +12,26 @@ T = TypeVar("T")
 
 
 async def ask_each(
-    masters: Mapping[str, str], ask: Callable[[str, str], Awaitable[T]]
+    masters: Mapping[str, str], ask: Callable[[str, str], Awaitable[T]], *, needs_one: bool = False
 ) -> tuple[dict[str, T], dict[str, str]]:
     """Return the answers by broker name, and what is wrong with each of the other brokers.
 
     Args:
         masters: broker name to address.
         ask: asks the broker of a name at its address.
+        needs_one: without any answer the first broker's error is raised.
     """
     answers: dict[str, T] = {}
-    problems: dict[str, str] = {}
+    errors: dict[str, OrbitError] = {}
 
     async def one(broker: str, address: str) -> None:
         try:
             answers[broker] = await ask(broker, address)
         except OrbitError as error:
-            problems[broker] = str(error)
+            errors[broker] = error
 
     await asyncio.gather(*(one(broker, address) for broker, address in masters.items()))
-    return answers, dict(sorted(problems.items()))
+    problems = dict(sorted(errors.items()))
+    if needs_one and problems and not answers:
+        raise next(iter(problems.values()))
+    return answers, {broker: str(error) for broker, error in problems.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -142,13 +143,18 @@ class GroupAdmin:
         """Return how far a group is in every queue of a topic, or of all that it reads, retries included."""
         check_name("group", group, GROUP_LENGTH_MAX)
         masters = await (self._masters(None) if topic is None else self._topic_masters(topic))
-        found: dict[MessageQueue, QueueProgress] = {}
+        found: dict[MessageQueue, QueueLag] = {}
         for address in masters.values():
-            found |= await self._progress(address, group, topic)
-        return {
-            queue: QueueLag(place.consumer_offset, place.broker_offset, place.consumed_at_ms)
-            for queue, place in sorted(found.items())
-        }
+            places = await self._progress(address, group, topic)
+            behind = {queue.topic for queue, place in places.items() if place.consumer_offset < place.broker_offset}
+            bounds: dict[MessageQueue, QueueStats] = {}
+            for name in sorted(behind):
+                with suppress(RemoteRefused):  # a broker older than the query, or the topic is deleted
+                    bounds |= await self._bounds(address, name)
+            for queue, place in places.items():
+                begin = bounds[queue].min_offset if queue in bounds else 0
+                found[queue] = QueueLag(place.consumer_offset, place.broker_offset, place.consumed_at_ms, begin)
+        return dict(sorted(found.items()))
 
     async def has_committed(self, group: str, queue: MessageQueue) -> bool:
         """Return whether a group has an offset in a queue: a group's lag shows 0 where it has none."""
@@ -163,6 +169,9 @@ class GroupAdmin:
     async def _progress(self, address: str, group: str, topic: str | None) -> dict[MessageQueue, QueueProgress]:
         header = GetConsumeStats(consumer_group=group, topic=topic or "")
         return decode_consume_stats((await self._tell(address, header, b"")).body)
+
+    async def _bounds(self, address: str, topic: str) -> dict[MessageQueue, QueueStats]:
+        return decode_topic_stats((await self._tell(address, GetTopicStats(topic=topic), b"")).body)
 
     async def reset(
         self,
@@ -197,7 +206,7 @@ class GroupAdmin:
         return changes
 
     async def _plan(self, address: str, group: str, topic: str, to: ResetTo, queue_id: int | None) -> list[QueueReset]:
-        bounds = decode_topic_stats((await self._tell(address, GetTopicStats(topic=topic), b"")).body)
+        bounds = await self._bounds(address, topic)
         places = await self._progress(address, group, topic)
         return [
             QueueReset(

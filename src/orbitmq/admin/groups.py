@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from orbitmq.client.session.arguments import LONG_MAX, whole
-from orbitmq.model.group import ConsumerInfo, MessageModel
+from orbitmq.model.group import ConsumerInfo, MessageModel, gone_count, unread_count
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.bodies.groups import ClientConnection, GroupConfig
 from orbitmq.wire.bodies.topics import QueueStats
@@ -64,11 +64,18 @@ class QueueLag(NamedTuple):
     end: int
     consumed_at_ms: int
     """When the last message that it has done was stored; 0: unknown."""
+    begin: int = 0
+    """The queue's first offset; 0 also where the group has read everything."""
 
     @property
     def lag(self) -> int:
         """Messages that are still to come."""
-        return max(0, self.end - self.committed)
+        return unread_count(self.committed, self.begin, self.end)
+
+    @property
+    def gone(self) -> int:
+        """Messages that were deleted before the group read them."""
+        return gone_count(self.committed, self.begin)
 
 
 class _Kind(StrEnum):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
+from orbitmq.admin.each_master import ask_each
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import InvalidArgument, RemoteRefused, RouteNotFound
+from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MASTER_ID, TopicRoute
 from orbitmq.wire.command import Command
@@ -16,11 +19,33 @@ from orbitmq.wire.messages.message_id import parse_offset_message_id
 from orbitmq.wire.messages.stored_messages import decode_answer
 
 COUNT_MAX = 64
-"""As many as a broker gives at most, with its defaults."""
+"""As many as one answer of a broker has at most, with its defaults (maxMsgsNumBatch)."""
 _TIME_MAX = (1 << 63) - 1
+_LOST_CAUSES = ("connection closed", "lease expired")
+"""Of events of a route history: the broker did not unregister."""
 
 Tell = Callable[[str, object], Awaitable[Command]]
 """Sends a request to an address, and returns the answer of a broker that does not refuse."""
+
+
+class FoundMessages(NamedTuple):
+    """What the brokers of a topic answer to a query.
+
+    Args:
+        messages: in the order of their store times.
+        silent: the brokers that did not answer, and why; they may have more.
+        is_cut: there may be older messages at the brokers that answered.
+    """
+
+    messages: Sequence[StoredMessage]
+    silent: Mapping[str, str]
+    is_cut: bool = False
+
+    @property
+    def notices(self) -> list[str]:
+        """What is missing, a line for each reason."""
+        cut = [f"these are the newest {len(self.messages)}: there may be more"] if self.is_cut else []
+        return cut + [f"without {broker}: {reason}" for broker, reason in self.silent.items()]
 
 
 async def find_by_key(
@@ -33,11 +58,15 @@ async def find_by_key(
     begin_ms: int = 0,
     end_ms: int | None = None,
     is_unique: bool = False,
-) -> list[StoredMessage]:
-    """Ask all brokers of a topic for the newest messages of a key; return them in the order of their store times.
+    lost: Mapping[str, str] = MappingProxyType({}),
+) -> FoundMessages:
+    """Query all brokers of a topic together for the newest messages of a key.
+
+    Args:
+        lost: brokers that may have messages of the topic and are not in its route, and why.
 
     Raises:
-        ClientError: a broker cannot be asked, or refuses for another reason than that it has none.
+        ClientError: no broker answers.
     """
     header = QueryMessage(
         topic=topic,
@@ -47,53 +76,96 @@ async def find_by_key(
         end_ms=_TIME_MAX if end_ms is None else end_ms,
         is_unique_key=is_unique,
     )
+    page_size = max(1, min(count_max, COUNT_MAX))
+    found: list[StoredMessage] = []
 
-    async def ask(broker_name: str, address: str) -> list[StoredMessage]:
-        try:
-            answer = await tell(address, header)
-        except RemoteRefused as refusal:
-            if refusal.code == ResponseCode.QUERY_NOT_FOUND:
-                return []
-            raise
-        return decode_answer(answer.body, broker_name).messages
+    def is_wanted(message: StoredMessage) -> bool:
+        # Brokers find by hashes; Java's return messages of other keys with the same hash, too.
+        return message.topic == topic and (message.message_id == key or (not is_unique and key in message.keys))
+
+    async def ask(broker: str, address: str) -> bool:
+        """Collect a broker's messages, page by page backwards in time; return True if it may have more."""
+        seen: set[int] = set()
+        count = largest = 0
+        has_stepped = False
+        question = header
+        while True:
+            page = await _query(tell, broker, address, question)
+            fresh = [message for message in page if message.physical_offset not in seen]
+            if not fresh and (has_stepped or len(page) < max(1, largest)):
+                return False
+            if not fresh and len(page) >= page_size:
+                # A page and more were stored in the same ms (Java's: second): a query cannot reach behind them.
+                return True
+            seen.update(message.physical_offset for message in fresh)
+            largest = max(largest, len(page))
+            wanted = list(filter(is_wanted, fresh))
+            found.extend(wanted)
+            count += len(wanted)
+            if count >= count_max:
+                return True
+            # A page may end between two messages of the same ms: that ms is queried again.
+            has_stepped = not fresh
+            last_ms = min(message.stored_at_ms for message in page) - has_stepped
+            question = replace(header, end_ms=last_ms)
 
     brokers = _addresses(route)
     if not brokers:
         raise RouteNotFound(f"no broker of the topic {topic} is registered with the NameServer")
-    found = await asyncio.gather(*(ask(name, address) for name, address in brokers.items()))
-    # Brokers find by hashes; Java's give what is of another key with the same one, too.
-    wanted = [
-        message
-        for part in found
-        for message in part
-        if message.topic == topic and (message.message_id == key or (not is_unique and key in message.keys))
-    ]
-    return sorted(wanted, key=lambda message: message.stored_at_ms)[-count_max:] if count_max > 0 else []
+    cuts, silent = await ask_each(brokers, ask, needs_one=True)
+    found.sort(key=lambda message: (message.stored_at_ms, message.broker_name, message.physical_offset))
+    skipped = max(0, len(found) - max(0, count_max))
+    return FoundMessages(found[skipped:], {**lost, **silent}, skipped > 0 or any(cuts.values()))
 
 
-async def find_by_id(route: TopicRoute, tell: Tell, topic: str, message_id: str) -> StoredMessage | None:
-    """Return a message by its client's id or by its broker's, None when there is none.
+async def _query(tell: Tell, broker: str, address: str, header: QueryMessage) -> Sequence[StoredMessage]:
+    try:
+        answer = await tell(address, header)
+    except RemoteRefused as refusal:
+        if refusal.code == ResponseCode.QUERY_NOT_FOUND:
+            return ()
+        raise
+    return decode_answer(answer.body, broker).messages
+
+
+async def find_by_id(
+    route: TopicRoute, tell: Tell, topic: str, message_id: str, *, lost: Mapping[str, str] = MappingProxyType({})
+) -> StoredMessage | None:
+    """Return a message by its client's id or by its broker's, None when no broker has it.
 
     Raises:
-        ClientError: a broker cannot be asked.
+        ClientError: a broker does not answer, and the others do not have it.
     """
-    found = await find_by_key(route, tell, topic, message_id, is_unique=True)
-    if found:
-        return found[-1]
-    try:
-        host, offset = parse_offset_message_id(message_id)
-    except InvalidArgument:
-        return None
     names = {address: name for name, address in _addresses(route).items()}
-    # An id may hold any address: only brokers of the topic are asked.
-    if str(host) not in names:
-        return None
-    with suppress(RemoteRefused):
-        answer = await tell(str(host), ViewMessage(physical_offset=offset, topic=topic))
-        for message in decode_answer(answer.body, names[str(host)]).messages:
-            if message.topic == topic:
-                return message
+    host = ""
+    with suppress(InvalidArgument):
+        at, offset = parse_offset_message_id(message_id)
+        host = str(at)
+    # An id may hold any address: only brokers of the topic are queried.
+    if host in names:
+        with suppress(RemoteRefused):
+            answer = await tell(host, ViewMessage(physical_offset=offset, topic=topic))
+            for message in decode_answer(answer.body, names[host]).messages:
+                if message.topic == topic:
+                    return message
+    found = await find_by_key(route, tell, topic, message_id, count_max=1, is_unique=True, lost=lost)
+    if found.messages:
+        return found.messages[-1]
+    if found.silent:
+        raise ClientError(f"no broker that answers has the message {message_id}; {'; '.join(found.notices)}")
     return None
+
+
+def find_lost(events: Sequence[Mapping[str, Any]], present: Collection[str]) -> dict[str, str]:
+    """Return the brokers whose last event in a topic's route history, newest first, is that they were lost."""
+    latest: dict[str, Mapping[str, Any]] = {}
+    for event in events:
+        latest.setdefault(event["brokerName"], event)
+    return {
+        name: f"it left the route: {event['cause']}"
+        for name, event in sorted(latest.items())
+        if name not in present and event["cause"] in _LOST_CAUSES
+    }
 
 
 def _addresses(route: TopicRoute) -> dict[str, str]:

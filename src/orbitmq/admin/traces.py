@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from orbitmq.admin.client import AdminClient
-from orbitmq.errors import ClientError, InvalidArgument
+from orbitmq.errors import ClientError, InvalidArgument, RouteNotFound
 from orbitmq.model.message import StoredMessage, split_keys
 from orbitmq.wire.messages.traces import (
     ConsumeReturnType,
@@ -20,8 +21,8 @@ from orbitmq.wire.messages.traces import (
     decode_traces,
 )
 
-TRACES_MAX = 64
-"""Trace messages that each broker is asked for, the newest; as mqadmin does."""
+TRACES_MAX = 1_024
+"""Trace messages of one id or key that are read, the newest."""
 _SENT = "sent"
 _KINDS = {
     MessageKind.HALF: f"{_SENT}, half of a transaction",
@@ -56,27 +57,48 @@ class TraceStep(NamedTuple):
         return self.name.startswith(_SENT)
 
 
+class MessageWay(NamedTuple):
+    """What is told of the messages of an id or key.
+
+    Args:
+        steps: oldest first.
+        notices: what is missing, and why.
+        is_partial: servers did not answer; there may be more steps.
+    """
+
+    steps: Sequence[TraceStep]
+    notices: Sequence[str] = ()
+    is_partial: bool = False
+
+
 class _Told(NamedTuple):
     trace: Trace
     client: str
 
 
-async def find_way(admin: AdminClient, trace_topic: str, key: str) -> list[TraceStep]:
-    """Return what is told of the messages of an id or key, oldest first.
+async def find_way(admin: AdminClient, trace_topic: str, key: str) -> MessageWay:
+    """Return what is told of the messages of an id or key.
 
     Raises:
         RouteNotFound: there is no such trace topic.
+        ClientError: no broker of the trace topic answers.
     """
     found = await admin.messages_by_key(trace_topic, key, count_max=TRACES_MAX)
-    told = list(_told_of(found, key))
-    steps = list(way_of(told))
-    for published in {
-        told.trace.offset_message_id: told.trace for told in told if isinstance(told.trace, Published)
-    }.values():
-        stored = await _stored(admin, published)
-        if stored is not None:
-            steps.append(stored)
-    return in_order(steps)
+    told = list(_told_of(found.messages, key))
+    steps, silent = list(way_of(told)), dict(found.silent)
+    published = {told.trace.offset_message_id: told.trace for told in told if isinstance(told.trace, Published)}
+
+    async def find_stored(trace: Published) -> None:
+        try:
+            steps.extend(await _stored(admin, trace))
+        except ClientError as error:
+            silent[f"the broker at {trace.broker}"] = str(error)
+
+    await asyncio.gather(*map(find_stored, published.values()))
+    notices = [f"without {broker}: {reason}" for broker, reason in silent.items()]
+    if found.is_cut:
+        notices.append(f"these are the newest {len(found.messages):,} traces: earlier steps may be missing")
+    return MessageWay(in_order(steps), notices, bool(silent))
 
 
 def in_order(steps: Iterable[TraceStep]) -> list[TraceStep]:
@@ -151,15 +173,16 @@ def _outcome(code: int) -> str:
     return "failed" if code == ConsumeReturnType.FAILED else f"failed: {name.lower().replace('_', ' ')}"
 
 
-async def _stored(admin: AdminClient, published: Published) -> TraceStep | None:
-    """Return where a message lies, by its broker's own clock; None when it is gone, or the broker does not say."""
+async def _stored(admin: AdminClient, published: Published) -> Sequence[TraceStep]:
+    """Return where a message lies, by its broker's own clock; nothing when it is gone."""
     try:
         message = await admin.message_by_id(published.topic, published.offset_message_id)
-    except (ClientError, InvalidArgument):
-        return None
+    except (InvalidArgument, RouteNotFound):
+        return ()
     if message is None:
-        return None
+        return ()
     status = f"{message.broker_name} queue {message.queue_id} offset {message.queue_offset}"
-    return TraceStep(
+    step = TraceStep(
         "stored", message.stored_at_ms, None, None, published.broker, status, published.message_id, published.topic
     )
+    return (step,)

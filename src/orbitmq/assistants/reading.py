@@ -109,7 +109,10 @@ async def groups(
 
 
 async def group(clients: ClusterClients, group: Group, start: Start = 0, count: Count = 100) -> Answer:
-    """Show one consumer group: its members, subscriptions, settings, and its offset and lag in each queue."""
+    """Show one consumer group: its members, subscriptions, settings, and its offset and lag in each queue.
+
+    `gone` are messages that were deleted before the group read them: they are not part of its lag.
+    """
     status = await clients.admin.group_status(group)
     values: dict[str, Any] = {
         "group": group,
@@ -119,9 +122,10 @@ async def group(clients: ClusterClients, group: Group, start: Start = 0, count: 
     try:
         for queue, found in (await clients.admin.group_lag(group)).items():
             place = {"topic": queue.topic, "broker": queue.broker_name, "queue_id": queue.queue_id}
-            offsets = {"committed": found.committed, "end": found.end, "lag": found.lag}
+            offsets = {"committed": found.committed, "end": found.end, "lag": found.lag, "gone": found.gone}
             queues.append({**place, **offsets, "consumed_at": time_text(found.consumed_at_ms)})
         values["lag"] = sum(row["lag"] for row in queues)
+        values["gone"] = sum(row["gone"] for row in queues)
     except ClientError as error:
         values |= {"lag": None, "lag_problem": str(error)}
     subscriptions = [{"topic": name, "expression": text} for name, text in sorted(status.subscriptions.items())]

@@ -147,7 +147,10 @@ def lag(
 
 async def _show_lag(access: Access, group: str, topic: str | None, output: Format) -> None:
     async with access.admin() as admin:
-        found = await admin.group_lag(group, topic)
+        groups, problems = await admin.groups_that_answer()
+        found = await groups.lag(group, topic)
+    for broker, problem in problems.items():
+        say(printable(f"without {broker}: {problem}"))
     rows: list[Row] = [
         {
             "topic": queue.topic,
@@ -156,6 +159,7 @@ async def _show_lag(access: Access, group: str, topic: str | None, output: Forma
             "committed": place.committed,
             "end": place.end,
             "lag": place.lag,
+            "gone": place.gone,
             "consumed": format_time(place.consumed_at_ms),
         }
         for queue, place in found.items()
@@ -165,9 +169,13 @@ async def _show_lag(access: Access, group: str, topic: str | None, output: Forma
         say(
             f"orbitmq: no broker knows where group {printable(group)} is: there is none, or it has consumed nothing yet"
         )
-        raise typer.Exit(ExitCode.NO)
+        raise typer.Exit(ExitCode.UNREACHABLE if problems else ExitCode.NO)
     if output is Format.TABLE:
         say(f"{sum(row['lag'] for row in rows)} messages in {len(rows)} queues are still to come")
+    if gone := sum(row["gone"] for row in rows):
+        say(f"{gone} messages were deleted before the group read them")
+    if problems:
+        raise typer.Exit(ExitCode.NO)
 
 
 async def _show_all_lags(access: Access, topic: str | None, output: Format) -> None:

@@ -79,6 +79,7 @@ async def group(request: Request, clients: ClusterClients) -> Page:
             "broker": queue.broker_name,
             "queue_id": queue.queue_id,
             "lag": found.lag,
+            "gone": found.gone,
             **found._asdict(),
             **_span(spans.get(queue)),
         }
@@ -103,6 +104,7 @@ async def group(request: Request, clients: ClusterClients) -> Page:
         "message_model": None if status.message_model is None else str(status.message_model),
         "queues": queues,
         "lag": sum(queue["lag"] for queue in queues),
+        "gone": sum(queue["gone"] for queue in queues),
         "problem": problem,
         "history": samples,
         "chart": chart_points(samples),

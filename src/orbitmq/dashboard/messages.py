@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -12,10 +13,11 @@ from orbitmq.admin import AdminClient
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.dead_letters import DeadLetter
 from orbitmq.admin.message_ranges import ranges_of_time, read_ranges
-from orbitmq.admin.traces import find_way
+from orbitmq.admin.messages import FoundMessages
+from orbitmq.admin.traces import MessageWay, find_way
 from orbitmq.client.consume.start_offsets import OffsetRange
 from orbitmq.client.send.result import SendResult
-from orbitmq.dashboard.answers import Page, link
+from orbitmq.dashboard.answers import Page, link, missing
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import summary
@@ -32,6 +34,8 @@ _GROUPS_MAX = 20
 """Groups of a topic whose clients can be asked to consume a message."""
 RANGE_COUNT_MAX = 100
 """Messages of a time, or from an offset on, that one page shows."""
+KEY_COUNT_MAX = 64
+"""Messages of a key that one page shows."""
 DELAY_S_MAX = 40 * 86_400
 
 
@@ -44,11 +48,14 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
     topic, wanted = form.text("topic", ""), form.text("q", "")
     begin, queue = form.text("begin", ""), form.text("queue", "")
     found: list[dict[str, Any]] = []
+    notices: Sequence[str] = ()
     is_complete = True
     if topic and wanted:
-        one = await _by_id(clients.admin, topic, wanted)
-        messages = [one] if one is not None else await clients.admin.messages_by_key(topic, wanted)
-        found = [summary(message) for message in messages]
+        one, by_key = await asyncio.gather(
+            _by_id(clients.admin, topic, wanted), clients.admin.messages_by_key(topic, wanted, count_max=KEY_COUNT_MAX)
+        )
+        answer = by_key if one is None else FoundMessages([one], {})
+        found, notices = [summary(message) for message in answer.messages], answer.notices
     elif topic and (begin or queue):
         found, is_complete = await _in_range(form, clients, topic)
     values = {
@@ -60,7 +67,8 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
         "queue": queue,
         "offset": form.text("offset", ""),
         "is_asked": bool(topic and (wanted or begin or queue)),
-        "is_cut": len(found) >= RANGE_COUNT_MAX or not is_complete,
+        "is_cut": not wanted and (len(found) >= RANGE_COUNT_MAX or not is_complete),
+        "missing": notices,
         "messages": found,
     }
     return Page("messages.html", "Messages", values)
@@ -108,19 +116,29 @@ async def message(request: Request, clients: ClusterClients) -> Page:
     found = await admin.message_by_id(topic, wanted)
     if found is None:
         return Page("error.html", "No message", {"error": f"{topic} has no message {wanted}"}, 404)
-    values = {"message": _document(found), "way": await _way(admin, wanted), "groups": await _groups(clients, topic)}
+    way, (groups, problem) = await asyncio.gather(_way(admin, wanted), _groups(clients, found))
+    values = {
+        "message": _document(found),
+        "way": _steps(way),
+        "missing": [*way.notices, *filter(None, [problem])],
+        "groups": groups,
+    }
     return Page("message.html", wanted, values)
 
 
-async def _groups(clients: ClusterClients, topic: str) -> dict[str, list[str]]:
-    """Return the groups that read a topic and are online, with their clients."""
+async def _groups(clients: ClusterClients, message: StoredMessage) -> tuple[dict[str, list[str]], str | None]:
+    """Return the groups that read a message's topic and are online, with their clients, and what is missing of them."""
     found: dict[str, list[str]] = {}
-    with suppress(OrbitError):
-        for group in (await clients.admin.topic_groups(topic))[:_GROUPS_MAX]:
-            status = await clients.admin.group_status(group)
+    try:
+        names = (await clients.admin.topic_groups(message.topic, broker=message.broker_name))[:_GROUPS_MAX]
+        admin, problems = await clients.admin.groups_that_answer()
+        for group in names:
+            status = await admin.status(group)
             if status.clients:
                 found[group] = [client.client_id for client in status.clients]
-    return found
+    except OrbitError as error:
+        return found, str(error)
+    return found, missing(problems)
 
 
 def _document(found: StoredMessage) -> dict[str, Any]:
@@ -164,12 +182,17 @@ def _hex(body: bytes) -> str:
     return "\n".join(lines)
 
 
-async def _way(admin: AdminClient, message_id: str) -> list[dict[str, Any]]:
-    """Return the steps that clients have traced, none where no client does."""
+async def _way(admin: AdminClient, message_id: str) -> MessageWay:
+    """Return what clients have traced, nothing where no client does."""
     try:
-        steps = await find_way(admin, TRACE_TOPIC, message_id)
-    except OrbitError:
-        return []
+        return await find_way(admin, TRACE_TOPIC, message_id)
+    except RouteNotFound:
+        return MessageWay(())
+    except OrbitError as error:
+        return MessageWay((), [f"without traces: {error}"])
+
+
+def _steps(way: MessageWay) -> list[dict[str, Any]]:
     return [
         {
             "step": step.name,
@@ -179,7 +202,7 @@ async def _way(admin: AdminClient, message_id: str) -> list[dict[str, Any]]:
             "status": step.status,
             "place": step.place,
         }
-        for step in steps
+        for step in way.steps
     ]
 
 

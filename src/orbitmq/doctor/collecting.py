@@ -22,6 +22,7 @@ from orbitmq.admin.route_comparison import snapshot_of
 from orbitmq.codes import ResponseCode
 from orbitmq.doctor.snapshot import BrokerFacts, GroupFacts, NameServerFacts, Snapshot
 from orbitmq.errors import ConnectionFailed, HeaderError, OrbitError, RequestTimeout
+from orbitmq.model.group import unread_count
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.net.address_map import reachable
 from orbitmq.net.pool import ConnectionPool, expect
@@ -380,7 +381,11 @@ def _parse_settings(body: bytes) -> dict[str, str]:
 
 
 def _lag(places: Mapping[MessageQueue, int], queues: Mapping[MessageQueue, QueueStats]) -> int:
-    return sum(max(0, queues[queue].max_offset - offset) for queue, offset in places.items() if queue in queues)
+    return sum(
+        unread_count(offset, queues[queue].min_offset, queues[queue].max_offset)
+        for queue, offset in places.items()
+        if queue in queues
+    )
 
 
 def _now_ms() -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from orbitmq.doctor.issues import Issue, Severity, command, listed
 from orbitmq.doctor.snapshot import GroupFacts, Snapshot
-from orbitmq.model.group import MessageModel
+from orbitmq.model.group import MessageModel, gone_count
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, Perm
 from orbitmq.wire.bodies.consumer_info import RunningInfo
@@ -33,8 +33,8 @@ def unread_deleted(snapshot: Snapshot) -> Iterator[Issue]:
         lost: dict[str, int] = {}
         for queue, offset in places.items():
             stats = snapshot.queues.get(queue)
-            if stats is not None and 0 < offset < stats.min_offset:
-                lost[queue.topic] = lost.get(queue.topic, 0) + stats.min_offset - offset
+            if stats is not None and (gone := gone_count(offset, stats.min_offset)):
+                lost[queue.topic] = lost.get(queue.topic, 0) + gone
         for topic, count in sorted(lost.items()):
             text = f"{count:,} messages of {topic} were deleted before it read them"
             yield Issue(ERROR, "unread-deleted", f"group {group}", text, command("group", "lag", group))

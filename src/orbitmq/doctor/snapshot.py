@@ -8,7 +8,7 @@ from typing import Any
 
 from orbitmq.admin.groups import GroupStatus
 from orbitmq.admin.route_comparison import RouteFacts
-from orbitmq.model.group import MessageModel
+from orbitmq.model.group import MessageModel, unread_count
 from orbitmq.model.route import ClusterInfo, MessageQueue, TopicRoute
 from orbitmq.model.topic import RETRY_PREFIX, TopicConfig, kind_of, topics_named_after
 from orbitmq.wire.bodies.consumer_info import RunningInfo
@@ -162,7 +162,7 @@ class Snapshot:
     def lag(self, group: str) -> int:
         """Return how many messages a group has still to read; those that are deleted do not count."""
         return sum(
-            max(0, stats.max_offset - max(offset, stats.min_offset))
+            unread_count(offset, stats.min_offset, stats.max_offset)
             for queue, offset in self.used_offsets(group).items()
             if (stats := self.queues.get(queue)) is not None
         )

@@ -108,6 +108,8 @@ class _Questions:
         self.groups_of: dict[BrokerKey, Iterable[str]] = {}
         self.topics: dict[TopicKey, TopicValues] = {}
         self.readers: dict[ReaderKey, ReaderValues] = {}
+        self._begins: dict[MessageQueue, int] = {}
+        """First offsets of queues, where they are not 0."""
         self._clients: dict[str, dict[str, ClientConnection]] = {}
         self._models: dict[str, MessageModel] = {}
         self._timeouts: Counter[str] = Counter()
@@ -156,6 +158,7 @@ class _Questions:
         queues = await self._ask("topic", key, lambda: broker.topic_stats(topic))
         if queues is None:
             return
+        self._begins.update((queue, found.min_offset) for queue, found in queues.items() if found.min_offset)
         is_sent_to = not topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
         self.topics[TopicKey(key.cluster, key.broker, topic)] = TopicValues(
             begin=sum(queue.min_offset for queue in queues.values()),
@@ -179,11 +182,17 @@ class _Questions:
             by_topic.setdefault(queue.topic, {})[queue] = place
         for topic, queues in by_topic.items():
             pair = f"{topic}@{group}"
+            starts = {queue: max(place.consumer_offset, self._begins.get(queue, 0)) for queue, place in queues.items()}
             self.readers[ReaderKey(key.cluster, key.broker, topic, group)] = ReaderValues(
                 end=sum(place.broker_offset for place in queues.values()),
                 committed=sum(place.consumer_offset for place in queues.values()),
-                pulled=sum(max(place.consumer_offset, place.pull_offset) for place in queues.values()),
-                waiting_since_ms=await self._waiting_since_ms(key, broker, queues),
+                pulled=sum(max(starts[queue], place.pull_offset) for queue, place in queues.items()),
+                gone=sum(starts[queue] - place.consumer_offset for queue, place in queues.items()),
+                waiting_since_ms=await self._waiting_since_ms(
+                    key,
+                    broker,
+                    {queue: start for queue, start in starts.items() if start < queues[queue].broker_offset},
+                ),
                 got=await self._minute(key, broker, "GROUP_GET_NUMS", pair),
                 got_size=await self._minute(key, broker, "GROUP_GET_SIZE", pair),
                 sent_back=await self._minute(key, broker, "SNDBCK_PUT_NUMS", pair),
@@ -200,13 +209,8 @@ class _Questions:
         }
 
     async def _waiting_since_ms(
-        self, key: BrokerKey, broker: BrokerAdmin, queues: dict[MessageQueue, QueueProgress]
+        self, key: BrokerKey, broker: BrokerAdmin, behind: dict[MessageQueue, int]
     ) -> int | None:
-        behind = {
-            queue: place.consumer_offset
-            for queue, place in queues.items()
-            if place.broker_offset > place.consumer_offset
-        }
         if not behind:
             return 0
         if not self._with_ages:

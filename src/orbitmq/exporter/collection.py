@@ -89,6 +89,7 @@ class ReaderValues:
         end: behind the last messages.
         committed: up to where the group has consumed.
         pulled: up to where its consumers have got messages.
+        gone: messages behind the committed offsets that are deleted.
         waiting_since_ms: when the first message was stored that waits to be consumed; 0: none waits; None: it was not found.
         got: messages that the group got in the last minute; None: none were counted.
         got_size: bytes of them.
@@ -98,6 +99,7 @@ class ReaderValues:
     end: int
     committed: int
     pulled: int
+    gone: int = 0
     waiting_since_ms: int | None = 0
     got: BrokerStatsItem | None = None
     got_size: BrokerStatsItem | None = None
@@ -106,12 +108,12 @@ class ReaderValues:
     @property
     def lag(self) -> int:
         """Messages that are not consumed yet."""
-        return max(0, self.end - self.committed)
+        return max(0, self.end - self.committed - self.gone)
 
     @property
     def in_flight(self) -> int:
         """Messages of the lag that consumers have got."""
-        return max(0, min(self.end, self.pulled) - self.committed)
+        return max(0, min(self.end, self.pulled) - self.committed - self.gone)
 
 
 class GroupValues(NamedTuple):

@@ -15,6 +15,22 @@ def is_tag_type(expression_type: str | None) -> bool:
     return not expression_type or expression_type == TAG
 
 
+def unread_count(committed: int, begin: int, end: int) -> int:
+    """Return how many messages of a queue are still to come for a group: its lag; deleted ones do not come.
+
+    Args:
+        committed: the group's offset.
+        begin: the queue's first offset.
+        end: the offset behind its last message.
+    """
+    return max(0, end - max(committed, begin))
+
+
+def gone_count(committed: int, begin: int) -> int:
+    """Return how many messages of a queue were deleted before a group read them; a group without an offset lost none."""
+    return begin - committed if 0 < committed < begin else 0
+
+
 class MessageModel(StrEnum):
     """CLUSTERING shares a group's queues, BROADCASTING gives all of them to every consumer."""
 

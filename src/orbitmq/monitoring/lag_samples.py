@@ -15,6 +15,7 @@ import orjson
 
 from orbitmq.errors import JobFailed
 from orbitmq.model.check_result import CheckResult
+from orbitmq.model.group import unread_count
 from orbitmq.model.route import MessageQueue
 
 
@@ -23,17 +24,19 @@ class GroupPosition(NamedTuple):
 
     Args:
         committed: None also where the group has not committed any offset.
+        begin: the queue's first offset.
     """
 
     committed: int | None
     end: int | None
+    begin: int = 0
 
     @property
     def lag(self) -> int | None:
         """Messages that are still to come; unknown where one of the two is."""
         if self.committed is None or self.end is None:
             return None
-        return max(0, self.end - self.committed)
+        return unread_count(self.committed, self.begin, self.end)
 
 
 LINE_START = b'{"at_ms":'

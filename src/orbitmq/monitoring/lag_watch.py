@@ -85,7 +85,7 @@ async def take_sample(admin: AdminClient, group: str, topic: str | None, known: 
             raise
         return LagSample(at_ms, dict.fromkeys(known, UNKNOWN), str(error))
     found = {
-        queue: GroupPosition(committed.get(queue), stats.max_offset)
+        queue: GroupPosition(committed.get(queue), stats.max_offset, stats.min_offset)
         for of_topic in ends
         for queue, stats in of_topic.items()
     }

@@ -274,7 +274,7 @@ async def test_a_message_is_found_by_its_id_and_by_its_key():
         found = await admin.message_by_id("orders", sent.message_id)
         assert found is not None
         assert found.body == b"x"
-        assert [message.body for message in await admin.messages_by_key("orders", "k")] == [b"x"]
+        assert [message.body for message in (await admin.messages_by_key("orders", "k")).messages] == [b"x"]
 
 
 async def test_a_brokers_settings_are_shown_and_changed_and_its_figures_are_told():

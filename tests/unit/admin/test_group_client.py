@@ -19,9 +19,9 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.groups import GroupConfig
-from orbitmq.wire.bodies.topics import QueueProgress, encode_consume_stats
+from orbitmq.wire.bodies.topics import QueueProgress, QueueStats, encode_consume_stats, encode_topic_stats
 from orbitmq.wire.command import Command
-from orbitmq.wire.headers import GetConsumeStats, ResetGroupOffset
+from orbitmq.wire.headers import GetConsumeStats, GetTopicStats, ResetGroupOffset
 from waiting import until
 
 pytestmark = pytest.mark.real
@@ -201,6 +201,8 @@ async def test_a_queue_whose_broker_has_no_master_is_named_before_anything_is_se
     place = {MessageQueue("t", "broker-b", 0): QueueProgress(8, 5, 0)}
 
     async def tell(_address: str, header: object, _body: bytes) -> Command:
+        if isinstance(header, GetTopicStats):
+            raise RemoteRefused(ResponseCode.TOPIC_NOT_EXIST, "no topic", "10.0.0.1:10911")
         assert isinstance(header, GetConsumeStats), "something was changed"
         return Command(ResponseCode.SUCCESS, 1, body=encode_consume_stats(place, 0.0))
 
@@ -212,3 +214,22 @@ async def test_a_queue_whose_broker_has_no_master_is_named_before_anything_is_se
 
     with pytest.raises(ClientError, match=r"broker-b .* no master"):
         await GroupAdmin(tell, masters, topic_masters).clone("g", "h", "t")
+
+
+async def test_messages_that_retention_took_are_gone_and_do_not_lag() -> None:
+    behind, done = MessageQueue("t", "broker-a", 0), MessageQueue("u", "broker-a", 0)
+    asked: list[object] = []
+
+    async def tell(_address: str, header: object, _body: bytes) -> Command:
+        asked.append(header)
+        if isinstance(header, GetConsumeStats):
+            places = {behind: QueueProgress(405, 5, 5), done: QueueProgress(9, 9, 9)}
+            return Command(ResponseCode.SUCCESS, 1, body=encode_consume_stats(places, 0.0))
+        return Command(ResponseCode.SUCCESS, 1, body=encode_topic_stats({behind: QueueStats(185, 405)}))
+
+    async def masters(_cluster: str | None) -> dict[str, str]:
+        return {"broker-a": "10.0.0.1:10911"}
+
+    lags = await GroupAdmin(tell, masters, lambda _topic: masters(None)).lag("g")
+    assert [(lag.lag, lag.gone) for lag in lags.values()] == [(220, 180), (0, 0)]
+    assert asked[1:] == [GetTopicStats(topic="t")], "where nothing waits, no bounds are asked for"

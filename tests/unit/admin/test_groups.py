@@ -49,3 +49,6 @@ def test_a_change_says_what_comes_again_and_what_is_skipped() -> None:
     assert (forth.again_count, forth.skipped_count) == (0, 20)
     assert QueueLag(7, 9, 0).lag == 2
     assert QueueLag(9, 7, 0).lag == 0
+    assert (QueueLag(5, 405, 0, 185).lag, QueueLag(5, 405, 0, 185).gone) == (220, 180)
+    assert (QueueLag(0, 405, 0, 185).lag, QueueLag(0, 405, 0, 185).gone) == (220, 0), "it has no offset: it lost none"
+    assert QueueLag(200, 405, 0, 185).gone == 0

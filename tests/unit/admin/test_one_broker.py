@@ -60,7 +60,7 @@ async def test_a_message_at_a_queue_offset_has_its_store_time_and_one_behind_the
         async with Producer("makers", cluster.name_servers) as producer:
             sent = await producer.send(Message("orders", b"{}"))
         broker = await admin.broker(cluster.brokers["broker-a"])
-        (message,) = await admin.messages_by_key("orders", sent.message_id)
+        (message,) = (await admin.messages_by_key("orders", sent.message_id)).messages
         assert await broker.stored_at_ms(sent.queue, sent.queue_offset) == message.stored_at_ms
         assert await broker.stored_at_ms(sent.queue, sent.queue_offset + 1) is None
         assert "orders" in await broker.topics()

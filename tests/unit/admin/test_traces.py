@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from orbitmq.admin import traces
+from orbitmq.admin.messages import FoundMessages
 from orbitmq.admin.traces import TraceStep, find_way, in_order, way_of
-from orbitmq.errors import InvalidArgument
+from orbitmq.errors import InvalidArgument, RequestTimeout
 from orbitmq.model.message import Host, StoredMessage
 from orbitmq.net.loop import run
 from orbitmq.wire.messages.traces import (
@@ -38,12 +40,16 @@ def stored(body: bytes = b"", *, stored_at_ms: int = 0) -> StoredMessage:
 class FakeAdmin:
     """Has trace messages, and one stored message, or none."""
 
+    silent: Mapping[str, str] = {}
+    is_cut = False
+
     def __init__(self, *told: Trace, message: StoredMessage | None = None) -> None:
         self._told = told
         self._message = message
 
-    async def messages_by_key(self, topic: str, key: str, *, count_max: int) -> list[StoredMessage]:
-        return [stored("".join(map(encode_trace, self._told)).encode())]
+    async def messages_by_key(self, topic: str, key: str, *, count_max: int) -> FoundMessages:
+        found = [stored("".join(map(encode_trace, self._told)).encode())]
+        return FoundMessages(found, self.silent, self.is_cut)
 
     async def message_by_id(self, topic: str, message_id: str) -> StoredMessage | None:
         assert (topic, message_id) == ("orders", "OFF")
@@ -51,7 +57,7 @@ class FakeAdmin:
 
 
 def way(admin: Any, key: str = "ID") -> list[tuple[str, int, int | None, str]]:
-    return [(step.name, step.at_ms, step.cost_ms, step.status) for step in run(find_way(admin, "traces", key))]
+    return [(step.name, step.at_ms, step.cost_ms, step.status) for step in run(find_way(admin, "traces", key)).steps]
 
 
 def test_a_way_has_its_steps_in_order_each_once() -> None:
@@ -101,6 +107,36 @@ def test_a_message_that_is_gone_is_not_said_to_be_stored(fails: bool, monkeypatc
     if fails:
         monkeypatch.setattr(FakeAdmin, "message_by_id", refuse)
     assert way(FakeAdmin(SENT)) == [("sent", 1_000, 3, "success")]
+
+
+def test_the_sending_is_found_behind_the_traces_of_many_consumers() -> None:
+    class Admin(FakeAdmin):
+        async def messages_by_key(self, topic: str, key: str, *, count_max: int) -> FoundMessages:
+            traces: list[Trace] = [SENT, *(BEGUN._replace(request_id=str(number)) for number in range(160))]
+            found = [stored(encode_trace(trace).encode()) for trace in traces]
+            return FoundMessages(found[-count_max:], {}, len(found) > count_max)
+
+    found = run(find_way(Admin(message=stored(stored_at_ms=1_001)), "traces", "ID"))  # type: ignore[arg-type]
+    assert [step.name for step in found.steps[:3]] == ["sent", "stored", "consumed"]
+    assert (len(found.steps), found.notices) == (162, [])
+
+
+def test_what_is_missing_of_a_way_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    admin: Any = FakeAdmin(SENT)
+    admin.silent, admin.is_cut = {"broker-b": "no answer"}, True
+
+    async def time_out(*_: Any) -> None:
+        raise RequestTimeout("no answer either")
+
+    monkeypatch.setattr(FakeAdmin, "message_by_id", time_out)
+    found = run(find_way(admin, "traces", "ID"))
+    assert [step.name for step in found.steps] == ["sent"]
+    assert found.is_partial
+    assert found.notices == [
+        "without broker-b: no answer",
+        "without the broker at b:1: no answer either",
+        "these are the newest 1 traces: earlier steps may be missing",
+    ]
 
 
 CASES: list[tuple[Trace, tuple[str, str]]] = [

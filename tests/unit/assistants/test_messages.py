@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
+
 import pytest
 
 from orbitmq import Message, Producer
-from orbitmq.assistants.answers import time_text
+from orbitmq.admin.messages import FoundMessages
+from orbitmq.assistants.answers import encode, time_text
+from orbitmq.assistants.messages import messages_by_key
 from orbitmq.model.topic import DLQ_PREFIX, TopicConfig
 
 from .conftest import Assistant
+from .test_message_rows import stored
 from .test_reading import create, send
 
 pytestmark = pytest.mark.real
@@ -40,6 +46,17 @@ async def test_more_messages_of_a_key_than_asked_for_are_said(assistant: Assista
     assert (answer["cut"], answer["total"]) == (False, {"messages": 3})
     answer = await assistant.ask("messages_by_key", topic="orders", key="k", count=2)
     assert (answer["cut"], answer["total"], len(answer["messages"])) == (True, {"messages": None}, 2)
+
+
+async def test_a_silent_broker_is_named_and_the_others_messages_are_given() -> None:
+    class Admin:
+        async def messages_by_key(self, *_: object, **__: object) -> FoundMessages:
+            return FoundMessages([stored(b"x")], {"broker-b": "no answer"})
+
+    answer = await messages_by_key(SimpleNamespace(admin=Admin()), "orders", "k")  # type: ignore[arg-type]
+    document = json.loads(encode(answer))
+    assert (len(document["messages"]), document["silent"]) == (1, {"broker-b": "no answer"})
+    assert (document["cut"], document["total"]) == (True, {"messages": None})
 
 
 async def test_messages_of_a_time_come_oldest_first_and_go_on_where_they_were_cut(assistant: Assistant) -> None:

@@ -147,6 +147,24 @@ async def test_a_topic_is_shown_without_the_broker_that_is_silent(half_silent: B
     assert "without broker-silent" in await half_silent.html("/topics/orders")
 
 
+async def test_messages_are_found_without_the_broker_that_is_silent(half_silent: Browser) -> None:
+    async with AdminClient(half_silent.cluster.name_servers) as admin:
+        await admin.create_topic(TopicConfig(topic="orders"), broker="broker-a")
+    async with Producer("makers", half_silent.cluster.name_servers) as producer:
+        queues = [queue for queue in await producer.queues("orders") if queue.broker_name == "broker-a"]
+        message = Message("orders", b"x", keys=["k"])
+        sent = [await producer.send(message, queue=queues[0]) for _ in range(70)][-1]
+
+    found = await half_silent.json("/messages", topic="orders", q="k")
+    one = await half_silent.json(f"/topics/orders/messages/{sent.message_id}")
+
+    assert len(found["messages"]) == 64
+    assert found["missing"][0] == "these are the newest 64: there may be more"
+    for notices in (found["missing"][1:], one["missing"]):
+        assert any(notice.startswith("without broker-silent: ") for notice in notices)
+    assert "without broker-silent" in await half_silent.html("/messages", topic="orders", q="k")
+
+
 async def test_groups_are_shown_without_the_broker_that_is_silent(half_silent: Browser) -> None:
     async with AdminClient(half_silent.cluster.name_servers) as admin:
         await admin.create_group(GroupConfig(group="billing"), broker="broker-a")

@@ -19,6 +19,7 @@ from orbitmq.model.route import BrokerData, ClusterInfo, MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.groups import GroupConfig
+from orbitmq.wire.bodies.topics import QueueProgress, QueueStats
 
 TOPICS = [f"topic-{number}" for number in range(50)]
 
@@ -91,6 +92,20 @@ async def test_a_question_that_is_refused_stops_no_other() -> None:
     assert (values.runtime, values.topic_count, values.producers) == ({}, len(TOPICS), {})
     assert found.groups.keys() == {"billing"}
     assert collector.errors["topic", "refusing"] == len(TOPICS)
+
+
+async def test_messages_that_retention_took_do_not_lag() -> None:
+    class Behind(Broker):
+        async def topic_stats(self, topic: str) -> dict[MessageQueue, QueueStats]:
+            return {MessageQueue(topic, "a", queue_id): QueueStats(185, 405) for queue_id in range(2)}
+
+        async def progress(self, _group: str) -> dict[MessageQueue, QueueProgress]:
+            places = QueueProgress(405, 5, 190), QueueProgress(405, 400, 400)
+            return {MessageQueue(TOPICS[0], "a", queue_id): place for queue_id, place in enumerate(places)}
+
+    found = await Collector(admin_of(a=Behind(nothing))).collect()
+    (reader,) = found.readers.values()
+    assert (reader.committed, reader.lag, reader.in_flight) == (405, 225, 5)
 
 
 async def test_without_a_name_server_there_is_no_collection() -> None:

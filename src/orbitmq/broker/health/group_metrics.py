@@ -171,12 +171,13 @@ class GroupMetrics:
         ready_since: list[int] = []
         for queue_id, committed in offsets.items():
             end = store.max_offset(topic, queue_id)
-            got = min(end, max(committed, pulled.get((topic, group, queue_id), 0)))
+            start = max(committed, store.min_offset(topic, queue_id))
+            got = min(end, max(start, pulled.get((topic, group, queue_id), 0)))
             out = popped.get((topic, group, queue_id), 0)
-            lag += max(0, end - committed) + out
-            in_flight += max(0, got - committed) + out
+            lag += max(0, end - start) + out
+            in_flight += max(0, got - start) + out
             ready += max(0, end - got)
-            if committed < end or out:
+            if start < end or out:
                 lag_since.append(self._stored_at_ms(topic, queue_id, committed - out, stored))
             if got < end:
                 ready_since.append(self._stored_at_ms(topic, queue_id, got, stored))

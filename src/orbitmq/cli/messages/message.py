@@ -17,6 +17,8 @@ from orbitmq.cli.terminal.printable import printable
 from orbitmq.cli.terminal.times import TIME_HELP, parse_time
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from orbitmq.model.message import StoredMessage
 
 app = typer.Typer(
@@ -36,9 +38,7 @@ async def find(
     access: Access,
     topic: TopicArgument,
     key: Annotated[str, typer.Argument(metavar="KEY", help="One of the message's keys, or its id.")],
-    count: Annotated[
-        int, typer.Option("--count", "-c", min=1, help="At most so many of each broker, the newest.")
-    ] = 64,
+    count: Annotated[int, typer.Option("--count", "-c", min=1, help="At most so many in all, the newest.")] = 64,
     begin: Annotated[
         str, typer.Option("--from", metavar="TIME", help=f"Stored at this time or later: {TIME_HELP}")
     ] = "0",
@@ -47,13 +47,17 @@ async def find(
     ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Find the messages of a key. Exit code 1 when there is none."""
+    """Find the messages of a key. Exit code 1 when there is none, or a broker did not answer: the others' are shown."""
     begin_ms = parse_time(begin, "--from")
     end_ms = None if end is None else parse_time(end, "--to")
 
     async with access.admin() as admin:
         found = await admin.messages_by_key(topic, key, count_max=count, begin_ms=begin_ms, end_ms=end_ms)
-    _show(found, output)
+    for notice in found.notices:
+        say(printable(notice))
+    _show(found.messages, output)
+    if found.silent:
+        raise typer.Exit(ExitCode.NO)
 
 
 @command(app, "get")
@@ -112,7 +116,7 @@ async def recall(
     print(printable(message_id))
 
 
-def _show(messages: list[StoredMessage], output: Format) -> None:
+def _show(messages: Sequence[StoredMessage], output: Format) -> None:
     if output is Format.JSON:
         from orbitmq.cli.messages.message_format import format_json_line
 

@@ -31,22 +31,25 @@ async def trace(
     ] = "RMQ_SYS_TRACE_TOPIC",
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show a message's way through clients that trace. Exit code 1 when none has told of it."""
+    """Show a message's way through clients that trace. Exit code 1 when none has told of it, or a broker did not answer."""
     from orbitmq.admin.traces import find_way
     from orbitmq.errors import RouteNotFound
 
     try:
         async with access.admin() as admin:
-            steps = await find_way(admin, topic, message_id)
+            steps, notices, is_partial = await find_way(admin, topic, message_id)
     except RouteNotFound:
         say(f"no client traces here: there is no topic {printable(topic)}. {_HOW_TO_TRACE}")
         raise typer.Exit(ExitCode.NO) from None
+    for notice in notices:
+        say(printable(notice))
     if output is Format.JSON:
         show_json([_document(step) for step in steps])
     elif steps:
         show_rows([_row(step) for step in steps], _COLUMNS, output)
     if not steps:
         say(f"no client has told of such a message. {_HOW_TO_TRACE}")
+    if is_partial or not steps:
         raise typer.Exit(ExitCode.NO)
 
 

@@ -94,6 +94,8 @@ def _show(result: Result, is_json: bool) -> None:
     else:
         for line in result.lines:
             print("\t".join(map(printable, line.split("\t"))))
+    for notice in result.notices:
+        say(printable(notice))
     for problem in result.problems:
         say(f"orbitmq: {printable(problem)}")
 

@@ -68,8 +68,10 @@ class Progress(NamedTuple):
     rate: float
 
 
-async def find_progress(clients: ClusterClients, group: str, topic: str = "", cluster: str = "") -> Progress:
-    """Ask each broker of a group how far it is.
+async def find_progress(
+    clients: ClusterClients, group: str, topic: str = "", cluster: str = "", *, broker: str = ""
+) -> Progress:
+    """Ask each broker of a group, or the one of a name, how far it is.
 
     Raises:
         ClientError: no broker knows the group, or one does not answer.
@@ -77,7 +79,9 @@ async def find_progress(clients: ClusterClients, group: str, topic: str = "", cl
     route = await group_route(clients, group, topic, cluster)
     queues: dict[MessageQueue, QueueProgress] = {}
     rate = 0.0
-    for address in addresses_of(route).values():
+    for name, address in addresses_of(route).items():
+        if broker not in ("", name):
+            continue
         header = GetConsumeStats(consumer_group=group, topic=topic)
         body = (await ask(clients, address, header, timeout_ms=3 * clients.timeout_ms)).body
         queues |= decode_consume_stats(body)

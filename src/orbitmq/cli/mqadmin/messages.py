@@ -9,6 +9,7 @@ Source: Java org.apache.rocketmq.tools.command.message and QueryConsumeQueueComm
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tempfile
 import time
@@ -21,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from orbitmq.admin.cluster_clients import READER_GROUP, ClusterClients
-from orbitmq.admin.messages import find_by_id, find_by_key
+from orbitmq.admin.messages import FoundMessages, find_by_id, find_by_key
+from orbitmq.admin.traces import TRACES_MAX
 from orbitmq.cli.mqadmin.consumers import find_connections, find_progress, running_info
 from orbitmq.cli.mqadmin.files import file_name, write_file
 from orbitmq.cli.mqadmin.offsets import time_ms
@@ -67,7 +69,11 @@ async def query_msg_by_id(clients: ClusterClients, given: Given) -> Result:
     rows: list[Any] = []
     problems: list[str] = []
     for message_id in filter(None, (part.strip() for part in given.text("msgId").split(","))):
-        message = await _by_id(clients, given, message_id)
+        try:
+            message = await _by_id(clients, given, message_id)
+        except ClientError as error:
+            problems.append(str(error))
+            continue
         if message is None:
             problems.append(f"no message of the topic {given.text('topic')} has the id {message_id}")
         elif "consumerGroup" in given and "clientId" in given:
@@ -98,23 +104,27 @@ def _charset(given: Given, name: str) -> str | None:
 
 async def _by_id(clients: ClusterClients, given: Given, message_id: str) -> StoredMessage | None:
     topic = given.text("topic")
-    route = await clients.admin.topic_route(route_topic(topic, given.text("cluster")))
+    parent = route_topic(topic, given.text("cluster"))
+    route = await clients.admin.topic_route(parent)
 
     async def tell(address: str, header: object) -> Command:
         return await ask(clients, address, header)
 
-    return await find_by_id(route, tell, topic, message_id)
+    lost = await clients.admin.lost_brokers(parent)
+    return await find_by_id(route, tell, topic, message_id, lost=lost)
 
 
 async def _by_key(
     clients: ClusterClients, topic: str, key: str, *, cluster: str = "", is_unique: bool = False, **limits: Any
-) -> list[StoredMessage]:
-    route = await clients.admin.topic_route(route_topic(topic, cluster))
+) -> FoundMessages:
+    parent = route_topic(topic, cluster)
+    route = await clients.admin.topic_route(parent)
 
     async def tell(address: str, header: object) -> Command:
         return await ask(clients, address, header)
 
-    return await find_by_key(route, tell, topic, key, is_unique=is_unique, **limits)
+    lost = await clients.admin.lost_brokers(parent)
+    return await find_by_key(route, tell, topic, key, is_unique=is_unique, lost=lost, **limits)
 
 
 async def _consume_directly(clients: ClusterClients, given: Given, message: StoredMessage) -> Result:
@@ -220,9 +230,9 @@ def _track_text(track: Mapping[str, Any]) -> str:
 
 
 async def _tracks(clients: ClusterClients, message: StoredMessage) -> list[dict[str, Any]]:
-    """Return what each group of a message's topic has done with it."""
-    tracks = []
-    for group in await clients.admin.topic_groups(message.topic):
+    """Return what each group of a message's topic has done with it, as its broker tells."""
+
+    async def find(group: str) -> dict[str, Any]:
         kind, error = _TrackType.UNKNOWN, None
         try:
             kind = await _track(clients, message, group)
@@ -232,8 +242,10 @@ async def _tracks(clients: ClusterClients, message: StoredMessage) -> list[dict[
                 kind = _TrackType.NOT_ONLINE
         except OrbitError as failure:
             error = str(failure)
-        tracks.append({"group": group, "type": kind, "error": error})
-    return tracks
+        return {"group": group, "type": kind, "error": error}
+
+    groups = await clients.admin.topic_groups(message.topic, broker=message.broker_name)
+    return list(await asyncio.gather(*map(find, groups)))
 
 
 async def _track(clients: ClusterClients, message: StoredMessage, group: str) -> _TrackType:
@@ -242,7 +254,7 @@ async def _track(clients: ClusterClients, message: StoredMessage, group: str) ->
         return _TrackType.PULL
     if info.consume_type is not ConsumeType.PUSH:
         return _TrackType.UNKNOWN
-    progress = await find_progress(clients, group)
+    progress = await find_progress(clients, group, broker=message.broker_name)
     if not progress.queues and info.message_model is MessageModel.BROADCASTING:
         return _TrackType.BROADCASTING
     place = progress.queues.get(MessageQueue(message.topic, message.broker_name, message.queue_id))
@@ -268,9 +280,17 @@ async def query_msg_by_key(clients: ClusterClients, given: Given) -> Result:
         end_ms=given.number("endTimestamp", (1 << 63) - 1),
     )
     lines = [f"{cell(-50, '#Message ID')} {cell(4, '#QID')} {cell(40, '#Offset')}"]
-    lines += [f"{cell(-50, one.message_id)} {one.queue_id:4d} {one.queue_offset:40d}" for one in found]
-    rows = [{"id": one.message_id, "queue": one.queue_id, "offset": one.queue_offset} for one in found]
-    return Result(lines, rows, [] if found else [f"no message of the topic {topic} has the key {key}"])
+    lines += [f"{cell(-50, one.message_id)} {one.queue_id:4d} {one.queue_offset:40d}" for one in found.messages]
+    rows = [{"id": one.message_id, "queue": one.queue_id, "offset": one.queue_offset} for one in found.messages]
+    return _result(found, lines, rows, f"no message of the topic {topic} has the key {key}")
+
+
+def _result(found: FoundMessages, lines: Sequence[str], rows: Sequence[Any], nothing: str) -> Result:
+    """Return a result that says what is missing; of messages that are only cut it is no problem."""
+    problems = [nothing] * (not rows)
+    if found.silent:
+        return Result(lines, rows, [*problems, *found.notices])
+    return Result(lines, rows, problems, found.notices)
 
 
 async def query_msg_by_unique_key(clients: ClusterClients, given: Given) -> Result:
@@ -279,16 +299,17 @@ async def query_msg_by_unique_key(clients: ClusterClients, given: Given) -> Resu
     found = await _by_key(
         clients, topic, message_id, cluster=given.text("cluster"), is_unique=True, count_max=_COPIES_MAX
     )
-    if not found:
-        raise ClientError(f"no message of the topic {topic} has the id {message_id}")
+    nothing = f"no message of the topic {topic} has the id {message_id}"
+    if not found.messages:
+        raise ClientError("; ".join((nothing, *found.notices)))
     if "consumerGroup" in given and "clientId" in given:
-        return await _consume_directly(clients, given, found[0])
+        return await _consume_directly(clients, given, found.messages[0])
     lines: list[str] = []
     rows: list[Any] = []
-    for index, message in enumerate(found if "showAll" in given else found[:1]):
+    for index, message in enumerate(found.messages if "showAll" in given else found.messages[:1]):
         shown = await _show(clients, message, None, has_offset_id=False, index=index)
         lines, rows = [*lines, *shown.lines], [*rows, shown.rows]
-    return Result(lines, rows)
+    return _result(found, lines, rows, nothing) if "showAll" in given else Result(lines, rows)
 
 
 class _Status(StrEnum):
@@ -404,7 +425,7 @@ async def query_msg_trace_by_id(clients: ClusterClients, given: Given) -> Result
         clients,
         topic,
         message_id,
-        count_max=given.number("maxNum", _COUNT_MAX),
+        count_max=given.number("maxNum", TRACES_MAX),
         begin_ms=given.number("beginTimestamp", 0),
         end_ms=given.number("endTimestamp", (1 << 63) - 1),
     )
@@ -416,7 +437,7 @@ async def query_msg_trace_by_id(clients: ClusterClients, given: Given) -> Result
     lines: list[str] = []
     rows: list[dict[str, Any]] = []
     by_group: dict[str, list[str]] = {}
-    for told in found:
+    for told in found.messages:
         for trace in decode_traces(told.body):
             if trace.message_id != message_id or not isinstance(trace, Published | ConsumptionEnded):
                 continue
@@ -436,7 +457,7 @@ async def query_msg_trace_by_id(clients: ClusterClients, given: Given) -> Result
             rows.append(row | {"cost_ms": trace.cost_ms, "status": status})
     for texts in by_group.values():
         lines += [line("#Type", "#ConsumerGroup", "#ClientHost", "#ConsumerTime", "#CostTimes", "#Status"), *texts, ""]
-    return Result(lines, rows, [] if rows else [f"the topic {topic} has no trace of {message_id}"])
+    return _result(found, lines, rows, f"the topic {topic} has no trace of {message_id}")
 
 
 async def print_msg(clients: ClusterClients, given: Given) -> Result:

@@ -15,11 +15,13 @@ class Result:
         lines: as Java prints them, without their ends.
         rows: for `--output json`; one object where it is a mapping.
         problems: said on stderr; the exit code is 1 where there are some.
+        notices: said on stderr.
     """
 
     lines: Sequence[str] = ()
     rows: Sequence[Mapping[str, Any]] | Mapping[str, Any] = ()
     problems: Sequence[str] = field(default_factory=tuple)
+    notices: Sequence[str] = ()
 
 
 def row(widths: Iterable[tuple[int, object]]) -> str:

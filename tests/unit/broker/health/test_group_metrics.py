@@ -74,10 +74,13 @@ class World:
         for _ in range(count):
             self.store.append(Draft("t", 0, b"x"))
             self.clock.advance(1_000)
+        self.begin = 0
         self.looks: list[tuple[str, int, int]] = []
         service: Any = SimpleNamespace(
             store=SimpleNamespace(
-                max_offset=self.store.max_offset, min_offset=self.store.min_offset, stored_at_ms=self._look
+                max_offset=self.store.max_offset,
+                min_offset=lambda topic, queue_id: max(self.begin, self.store.min_offset(topic, queue_id)),
+                stored_at_ms=self._look,
             ),
             tables=SimpleNamespace(offsets=self.offsets),
             monitoring=SimpleNamespace(stats=self.stats),
@@ -158,6 +161,15 @@ def test_the_oldest_message_of_all_queues_counts_and_an_empty_queue_does_not() -
     world.commit(0, queue_id=5)
     assert world.figures()["lag_messages"] == 2
     assert world.figures()["lag_latency_milliseconds"] == 1_500
+
+
+def test_messages_that_retention_took_do_not_lag(world: World) -> None:
+    world.commit(2)
+    world.begin = 6
+    found = world.figures()
+    assert (found["lag_messages"], found["inflight_messages"], found["ready_messages"]) == (4, 0, 4)
+    world.stats.pulled_to("t", "g", 0, 7)
+    assert (world.figures()["inflight_messages"], world.figures()["ready_messages"]) == (1, 3)
 
 
 def test_an_offset_that_was_set_back_does_not_make_a_reader_of_what_is_behind_it(world: World) -> None:

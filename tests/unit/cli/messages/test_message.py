@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
+
 import pytest
 
+from orbitmq import Message, Producer, PullConsumer
+from orbitmq.admin import AdminClient
+from orbitmq.cli.main import main
+from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
 
 
@@ -80,3 +88,99 @@ def test_a_message_is_sent_again_as_a_new_one(orbitmq, topic):
     assert (got["body"], got["keys"]) == ("once more", ["k"])
     assert len(orbitmq("message", "find", topic, "k").rows) == 2
     assert orbitmq("message", "resend", topic, "0" * 32).code == 1
+
+
+def test_as_many_messages_of_a_key_are_found_as_are_asked_for(orbitmq, topic, rocketmq_session):
+    async def send_all():
+        async with Producer("makers", rocketmq_session.name_servers) as producer:
+            for number in range(150):
+                await producer.send(Message(topic, b"%d" % number, keys=["k"]))
+
+    asyncio.run(send_all())
+    some = orbitmq("message", "find", topic, "k", "-o", "json")
+    assert (some.code, len(some.json_lines)) == (0, 64)
+    assert "these are the newest 64: there may be more" in some.err
+    found = orbitmq("message", "find", topic, "k", "--count", 200, "-o", "json")
+    assert [int(message["body"]) for message in found.json_lines] == list(range(150))
+    assert "newest" not in found.err
+    javas = orbitmq("mqadmin", "queryMsgByKey", "-t", topic, "-k", "k")
+    assert (javas.code, "there may be more" in javas.err) == (0, True)
+
+
+@pytest.mark.real
+async def test_a_frozen_broker_hides_no_message_of_the_other_one(capfdbinary, monkeypatch, tmp_path):
+    monkeypatch.setattr("orbitmq.cli.mqadmin.app.TIMEOUT_MS", 500)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # bodies are written there
+    async with LocalCluster(brokers=2, processes=True, settings={"trace_topic_enable": True}) as cluster:
+        async with AdminClient(cluster.name_servers) as admin:
+            await admin.create_topic(TopicConfig(topic="orders"))
+        async with Producer("makers", cluster.name_servers, trace=True) as producer:
+            sent = [await producer.send(Message("orders", b"x", keys=["k"])) for _ in range(40)]
+        async with PullConsumer("readers", cluster.name_servers) as consumer:
+            await consumer.commit(dict.fromkeys(await consumer.queues("orders"), 1))
+        kept = next(result for result in sent if result.queue.broker_name == "broker-a")
+        pid = cluster._broker("broker-b")._service._process.pid
+
+        async def call(*words):
+            capfdbinary.readouterr()
+            options = "-n", cluster.name_servers, "--timeout-ms", "500"
+            code = await asyncio.to_thread(main, [*words, *(options if words[0] != "mqadmin" else options[:2])])
+            out, err = capfdbinary.readouterr()
+            return int(code), out.decode(), err.decode()
+
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            results = {
+                words: await call(*words)
+                for words in (
+                    ("message", "find", "orders", "k"),
+                    ("message", "show", "orders", kept.message_id),
+                    ("message", "show", "orders", kept.offset_message_id),
+                    ("message", "show", "orders", "0" * 32),
+                    ("mqadmin", "queryMsgByKey", "-t", "orders", "-k", "k"),
+                    ("mqadmin", "queryMsgByUniqueKey", "-t", "orders", "-i", kept.message_id),
+                    ("mqadmin", "queryMsgById", "-t", "orders", "-i", kept.offset_message_id),
+                    ("trace", kept.message_id),
+                    ("group", "lag", "readers"),
+                )
+            }
+        finally:
+            os.kill(pid, signal.SIGCONT)
+    by_key, shown, by_offset, missing, javas_key, javas_id, javas_offset, trace, lag = results.values()
+    for code, out, err in (by_key, javas_key):
+        assert (code, out.count("\n") > 10, "without broker-b" in err) == (1, True, True), (code, out, err)
+    assert "broker-a" in by_key[1]
+    for code, out, err in (shown, by_offset, javas_id, javas_offset):
+        assert (code, kept.offset_message_id in out or kept.message_id in out) == (0, True), (code, out, err)
+    assert (missing[0], "without broker-b" in missing[2]) == (1, True), missing
+    assert (lag[0], "broker-a" in lag[1], "without broker-b" in lag[2]) == (1, True, True), lag
+    assert (trace[0], "without broker-b" in trace[2]) == (1, True), trace
+
+
+@pytest.mark.real
+async def test_a_lost_broker_is_named_and_one_that_was_stopped_is_not(capfdbinary):
+    async with LocalCluster(brokers=2, processes=True) as cluster:
+        async with AdminClient(cluster.name_servers) as admin:
+            await admin.create_topic(TopicConfig(topic="orders"))
+        async with Producer("makers", cluster.name_servers) as producer:
+            for _ in range(40):
+                await producer.send(Message("orders", b"x", keys=["k"]))
+
+        async def call(*words):
+            capfdbinary.readouterr()
+            code = await asyncio.to_thread(main, ["message", *words, "-n", cluster.name_servers])
+            return int(code), capfdbinary.readouterr().err.decode()
+
+        assert await call("find", "orders", "k") == (0, "")
+        await cluster.kill_broker("broker-b")
+        for _ in range(50):  # the NameServer sees the connection end
+            found = await call("find", "orders", "k")
+            if "it left the route" in found[1]:
+                break
+            await asyncio.sleep(0.1)
+        assert found == (1, "without broker-b: it left the route: connection closed\n")
+        shown = await call("show", "orders", "0" * 32)
+        assert (shown[0], "without broker-b: it left the route" in shown[1]) == (1, True)
+        await cluster.start_broker("broker-b")
+        await cluster.stop_broker("broker-b")
+        assert await call("find", "orders", "k") == (0, "")
