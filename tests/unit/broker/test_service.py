@@ -206,15 +206,16 @@ async def arrive(harness: Harness) -> None:
 
 
 @pytest.mark.parametrize("is_notifying", [True, False])
-def test_members_hear_of_others_unless_that_is_off(tmp_path: Path, is_notifying: bool) -> None:
+async def test_members_hear_of_others_unless_that_is_off(tmp_path: Path, is_notifying: bool) -> None:
     harness, first = Harness(tmp_path, notify_consumer_ids_changed_enable=is_notifying), FakePeer()
     harness.join("c1", first)
     first.heard.clear()
     harness.join("c2", FakePeer())
+    await until(lambda: bool(first.heard) or not is_notifying)
     assert len(first.heard) == int(is_notifying)
 
 
-def test_a_client_leaves_after_the_silence_and_its_locks_after_the_time_of_the_settings(tmp_path: Path) -> None:
+async def test_a_client_leaves_after_the_silence_and_its_locks_after_the_time_of_the_settings(tmp_path: Path) -> None:
     harness = Harness(tmp_path, channel_expired_timeout=5_000, rebalance_lock_max_live_time=2_000)
     service, queue = harness.service, MessageQueue("t", "a", 0)
     harness.join("c1", FakePeer())
@@ -229,7 +230,7 @@ def test_a_client_leaves_after_the_silence_and_its_locks_after_the_time_of_the_s
     assert service.clients.membership.members.consumer_ids("g") == []
 
 
-def test_no_client_leaves_and_no_lock_ends_because_the_wall_clock_is_set(tmp_path: Path) -> None:
+async def test_no_client_leaves_and_no_lock_ends_because_the_wall_clock_is_set(tmp_path: Path) -> None:
     harness, locks = Harness(tmp_path), []
     harness.join("c1", FakePeer())
     queue = MessageQueue("t", "a", 0)
@@ -341,7 +342,7 @@ async def test_the_task_does_turn_after_turn(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(housekeeping, "TURN_MS", 1)
     done: list[int] = []
     task = asyncio.create_task(Housekeeping([PeriodicJob(2, lambda: done.append(1))]).run())
-    await until(lambda: len(done) == 3)
+    await until(lambda: len(done) >= 3)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
