@@ -14,9 +14,6 @@ WAIT_S = 60
 """Ends a wait in vain, and is not a bound."""
 PAUSE_S = 0.02
 """Between two polls of a thread."""
-_TURNS = 100
-"""Of the loop, before pauses: what needs neither time nor another process holds by then."""
-_LOOP_PAUSE_S = 0.005
 _SHOWN = 2000
 """Characters of a value."""
 _sleep = asyncio.sleep
@@ -42,7 +39,7 @@ class _Last:
 
 async def until(
     condition: Callable[[], Any],
-    pause_s: float | None = None,
+    pause_s: float = 0,
     *,
     errors: type[Exception] | tuple[type[Exception], ...] = (),
 ) -> Any:
@@ -50,10 +47,10 @@ async def until(
 
     Args:
         condition: polled again and again; may return an awaitable.
-        pause_s: seconds between two polls; by default turns of the loop at first.
+        pause_s: seconds between two polls; by default one turn of the loop, so that no value of a counter that goes on is missed.
         errors: count as not yet.
     """
-    last, turns = _Last(), 0
+    last = _Last()
     try:
         while True:
             try:
@@ -65,8 +62,7 @@ async def until(
                 last.record(found)
             except errors as error:
                 last.record(error)
-            turns += 1
-            await _sleep(pause_s if pause_s is not None else 0 if turns < _TURNS else _LOOP_PAUSE_S)
+            await _sleep(pause_s)
     except asyncio.CancelledError as error:
         error.add_note(f"waited in vain: {last}")
         raise
