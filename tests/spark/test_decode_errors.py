@@ -98,6 +98,7 @@ class KeepingScreen(Screen):
         self.steps.append(text)
 
 
+@pytest.mark.interop
 def test_bodies_that_cannot_be_decoded_are_archived_with_the_reason_and_not_replayed(
     spark, rocketmq_session, topic, send, read, tmp_path
 ):
@@ -120,6 +121,7 @@ def test_bodies_that_cannot_be_decoded_are_archived_with_the_reason_and_not_repl
     assert sorted(bytes(row.body) for row in read(topic=f"{topic}-again").collect()) == [b"first", b"good", b"good"]
 
 
+@pytest.mark.interop
 def test_a_body_that_cannot_be_decoded_keeps_no_contract(spark, rocketmq_session, topic, send, read, tmp_path):
     cluster, (address,) = Cluster(rocketmq_session.name_servers), rocketmq_session.brokers.values()
     send([Message(topic, b'{"a":2}'), Message(f"{topic}-bad", b"first")])
