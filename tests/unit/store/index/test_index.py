@@ -186,8 +186,8 @@ async def test_files_go_with_the_messages_they_lead_to() -> None:
             segment.close()
             disk.remove(segment.path)
         await until(lambda: index.file_count < before // 2)
-        names = [path.name for path in disk.files if path.parent == INDEX]
-        await until(lambda: len([path for path in disk.files if path.parent == INDEX]) == index.file_count)
+        names = [path.name for path in list(disk.files) if path.parent == INDEX]
+        await until(lambda: len([path for path in list(disk.files) if path.parent == INDEX]) == index.file_count)
         assert names
         assert numbers(store, "k")[-1] == 99
 
@@ -208,7 +208,7 @@ def damaged_disk(which: slice = slice(1, None)) -> FakeDisk:
     for number in range(50):
         store.append(keyed(number, "k"))
     store.close()
-    for path in sorted(path for path in disk.files if path.parent == INDEX)[which]:
+    for path in sorted(path for path in list(disk.files) if path.parent == INDEX)[which]:
         disk.files[path].buffer[40 : 40 + 4 * SLOTS] = bytes(4 * SLOTS)
     return disk
 
