@@ -81,10 +81,16 @@ class Running:
         )
 
     def saves(self) -> Sequence[Callable[[], object]]:
-        """Return the steps behind the store's: what says how far its messages were consumed and delivered."""
+        """Return the steps behind the store's: what says how far its messages were consumed and delivered.
+
+        A slave has delivered nothing: what it knows of that from its time as the master is older than what it took over.
+        """
         service = self.service
+        if service.config.is_slave:
+            return (self.offset_file.save_now,)
         return (
             service.sends.transaction_service.save,
+            service.delivery.pop.revive_log.commit,
             service.delivery.pop.batch_file.save_now,
             self.offset_file.save_now,
             service.sends.delays.save,

@@ -143,7 +143,9 @@ class DelayQueues:
         """
         taken = {level: min(offset, self._end(level)) for level, offset in offsets.items() if level in self._offsets}
         ahead = {level: offset for level, offset in taken.items() if offset > self._offsets[level]}
-        self._offsets |= ahead
+        if ahead:
+            self._offsets |= ahead
+            self._delivered.clear()  # what was to be kept of this broker's own deliveries is behind
         self.version = version
         return bool(ahead)
 

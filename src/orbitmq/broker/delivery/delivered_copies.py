@@ -64,6 +64,19 @@ def note_delivered_since(path: Path, place: int) -> None:
     replace_file(path, b"%d" % place)
 
 
+def begin_to_follow(path: Path, log_end: int) -> None:
+    """Keep where the log of a broker ends that becomes a slave: what lies behind it, it has not delivered itself.
+
+    A place that it has as a slave from before stays: no progress was taken over since. Raises OSError.
+    """
+    try:
+        found = read_generations(path, _parse)
+    except StoreError:
+        found = None
+    if found is None or len(found) == 2:
+        note_delivered_since(path, log_end)
+
+
 def find_delivered_copies(store: Store, path: Path) -> DeliveredCopies:
     """Return what a former master has delivered last, as far as this log has it.
 

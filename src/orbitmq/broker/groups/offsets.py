@@ -112,6 +112,11 @@ class GroupOffsets:
         self.change_count += 1
         return True
 
+    @property
+    def groups(self) -> frozenset[str]:
+        """All groups that have an offset."""
+        return frozenset(_split(key)[1] for key in self._offsets)
+
     def groups_of(self, topic: str) -> list[str]:
         """Return the groups that have committed offsets for `topic`."""
         return [group for name, group in map(_split, self._offsets) if name == topic]

@@ -6,7 +6,7 @@ import logging
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.delivery.delay_service import open_delays
-from orbitmq.broker.delivery.delivered_copies import DeliveredCopies, find_delivered_copies
+from orbitmq.broker.delivery.delivered_copies import DeliveredCopies, begin_to_follow, find_delivered_copies
 from orbitmq.broker.monitoring.half_counts import HalfCounts, parse_counts
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.parts.clients import Clients
@@ -49,8 +49,10 @@ class Sends:
         self._clients = clients
         self._stats = stats
         self._listener = listener
-        copies = DeliveredCopies()
-        if not config.is_slave:
+        if config.is_slave:
+            copies = DeliveredCopies()
+            begin_to_follow(files.delivered_since_path, context.store.max_physical_offset)
+        else:
             copies = find_delivered_copies(context.store, files.delivered_since_path)
         self.delays = open_delays(
             context.store, tables.topics, files, config.delay_levels, copies, context.clock, context.monotonic

@@ -144,10 +144,9 @@ class PopService:
         self.notices.drop_connection(connection)
 
     def close(self) -> None:
-        """Answer the waiting pops, and note how far the revive topic has been worked through."""
+        """Answer the waiting pops."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
         self.waiting.close()
         self.notices.close()
-        self.revive_log.commit()

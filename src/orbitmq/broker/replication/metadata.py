@@ -47,6 +47,8 @@ _LOOK_S = 1.0
 """How often it is asked how far the master has delivered: a promotion repeats at most that much."""
 _TRIES_PER_LOOK = 10
 _ENDS_MAX = 60
+_SEARCHED_MAX = 16 * 1024 * 1024
+"""Bytes of the log, after which the place of a slave without waiting messages is kept again: a promotion searches from there."""
 
 T = TypeVar("T")
 AskMaster = Callable[[str, object], Awaitable[bytes]]
@@ -87,6 +89,7 @@ class MasterProgress:
         self._ends: deque[tuple[int, int]] = deque(maxlen=_ENDS_MAX)
         """Where the log ended, look by look, and when the message before that was stored."""
         self._seen: tuple[int, int, bytes, TimerCheckpoint] | None = None
+        self._since = 0
 
     async def look(self, master: str) -> None:
         """Ask a master how far it is.
@@ -115,10 +118,11 @@ class MasterProgress:
             return False
         _, since, delays, timers = self._seen
         self._seen = None
-        has_delays = await self._delays.take_over(delays)
-        if await self._timers.take_over(timers) or has_delays:
+        has_waiting = any([await self._delays.take_over(delays), await self._timers.take_over(timers)])
+        if has_waiting or since - self._since >= _SEARCHED_MAX:
             # Last: from an earlier place on the same copies are found, and others that count already.
             await asyncio.to_thread(note_delivered_since, self._since_path, since)
+            self._since = since
         return True
 
 
@@ -130,7 +134,7 @@ class MasterTables:
         master: returns the address where the master serves clients; empty: not known yet.
         offset_max: returns a queue's end here: what is committed beyond waits for the log.
         period_s: how often all of them are asked for.
-        drops_missing: forget topics that the master has no more.
+        drops_missing: forget topics, groups and committed offsets that the master has no more.
     """
 
     def __init__(
@@ -211,6 +215,9 @@ class MasterTables:
             known = self._groups.configs.get
             changed = [config for config in groups.groups.values() if known(config.group) != config]
             self._take(changed, lambda configs: self._groups.update_all(configs, self._clock()))
+            if self._drops_missing:
+                for group in self._groups.configs.all.keys() - groups.groups.keys():
+                    self._groups.delete(group, self._clock())
             self._seen["groups"] = groups.data_version
         told = parse_offsets(await self._ask(master, GetAllConsumerOffsets()))
         self._waiting = {}
@@ -218,6 +225,9 @@ class MasterTables:
             topic, _, group = key.partition(SEPARATOR)
             for queue_id, offset in queues.items():
                 self._waiting[group, topic, queue_id] = offset
+        if self._drops_missing:
+            for group in self._offsets.groups - told.groups:
+                self._offsets.forget_group(group)
         self.take_over_waiting()
         # Pops that the master has answered since are made good from the log when this broker becomes the master.
         self._offsets.note_copied(told.version)

@@ -80,6 +80,7 @@ class TimerService:
         self._snapshot: tuple[TimerSnapshot, int] | None = None
         self._saving: asyncio.Task[None] | None = None
         self._is_fenced = False
+        self._is_taken_over = False
 
     @property
     def warnings(self) -> list[str]:
@@ -116,6 +117,7 @@ class TimerService:
         own = self._files.checkpoint
         queue_offset = max(checkpoint.queue_offset, checkpoint.master_queue_offset)
         taken = own._replace(read_ms=checkpoint.read_ms, master_queue_offset=queue_offset, version=checkpoint.version)
+        self._is_taken_over = True
         if taken != own:
             await asyncio.to_thread(self._files.write_checkpoint, taken)
             self._files.checkpoint_written(taken)
@@ -216,9 +218,13 @@ class TimerService:
                 await asyncio.wait((self._saving,))
 
     def close(self) -> None:
-        """Keep how far everything is; the store is closed, and what it could sync is on the disk."""
+        """Keep how far everything is; the store is closed, and what it could sync is on the disk.
+
+        A slave keeps what it took over.
+        """
         if (
-            not self._is_fenced
+            not self._is_taken_over
+            and not self._is_fenced
             and self.timers.is_changed
             and self._store.durable_offset >= self._store.max_physical_offset
         ):

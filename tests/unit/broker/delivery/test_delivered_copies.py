@@ -4,7 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from orbitmq.broker.delivery.delivered_copies import DeliveredCopies, find_delivered_copies, note_delivered_since
+from orbitmq.broker.delivery.delivered_copies import (
+    DeliveredCopies,
+    begin_to_follow,
+    find_delivered_copies,
+    note_delivered_since,
+)
 from orbitmq.store import Draft, Store
 
 from ..parts import memory_store
@@ -75,3 +80,16 @@ def test_a_damaged_file_repeats_messages_and_stops_no_start(
     (tmp_path / "deliveredSince").write_bytes(content)
     assert not find_delivered_copies(memory_store(), tmp_path / "deliveredSince")
     assert "comes again" in caplog.text
+
+
+def test_a_slave_that_is_promoted_before_it_took_over_anything_passes_over_what_came_since_it_followed(
+    tmp_path: Path,
+) -> None:
+    store, path = memory_store(), tmp_path / "deliveredSince"
+    for _ in range(2):  # a master again after the first time
+        copy(store, "its own")
+        begin_to_follow(path, store.max_physical_offset)
+        copy(store, "another's")
+        begin_to_follow(path, store.max_physical_offset)  # it restarts, and is a slave still
+        found = find_delivered_copies(store, path)
+        assert (len(found), found.take(b"another's", "t", 0)) == (1, True)

@@ -14,6 +14,7 @@ import pytest
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.failover.controlled_broker import ControlledBroker
+from orbitmq.broker.groups.offsets import UNKNOWN
 from orbitmq.broker.registration.addresses import kept_port, reserved_port
 from orbitmq.broker.registration.registrar import Registrar
 from orbitmq.codes import ResponseCode
@@ -22,8 +23,15 @@ from orbitmq.controller.config import ControllerConfig
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.net.pool import ConnectionPool
+from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
 from orbitmq.wire.command import Command
-from orbitmq.wire.headers import DeleteTopicInBroker, GetRouteInfo
+from orbitmq.wire.headers import (
+    DeleteSubscriptionGroup,
+    DeleteTopicInBroker,
+    GetRouteInfo,
+    UpdateConsumerOffset,
+    UpdateSubscriptionGroup,
+)
 from orbitmq.wire.messages.record import iter_records
 from unit.controller.local_consensus import LocalConsensus
 from waiting import until
@@ -84,9 +92,9 @@ class Group:
         assert self.master is not None
         return self.master
 
-    async def send(self, body: bytes, name: str = "") -> Command:
+    async def send(self, body: bytes, name: str = "", *, properties: str = "") -> Command:
         address = self.brokers[name or self.master or ""].address
-        return await self.pool.request(address, send_header(), body, timeout_ms=20_000)
+        return await self.pool.request(address, send_header(properties=properties), body, timeout_ms=20_000)
 
     async def bodies(self, name: str) -> list[bytes]:
         answer = await self.pool.request(self.brokers[name].address, pull_header(), timeout_ms=20_000)
@@ -318,6 +326,74 @@ async def test_a_topic_that_was_deleted_and_made_again_has_its_new_messages_afte
         await group.stop("x")
         await until(lambda: group.master == "y")
         assert await group.bodies("y") == [b"again"]
+
+
+async def test_a_group_that_was_deleted_while_a_member_was_away_does_not_return_with_it(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y")
+        await group.settled()
+        assert (await group.send(b"1")).code == ResponseCode.SUCCESS
+
+        async def ask(header: object, body: bytes = b"") -> int:
+            address = group.brokers[group.master or ""].address
+            return (await group.pool.request(address, header, body, timeout_ms=20_000)).code
+
+        assert await ask(UpdateSubscriptionGroup(), encode_group_config(GroupConfig(group="g"))) == 0
+        offset = UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1)
+        assert await ask(offset) == 0
+        tables = group.brokers["y"].service.tables
+        await until(lambda: tables.groups.configs.get("g") and tables.offsets.query("g", "t", 0) == 1)
+        await group.stop("y")
+        await until(lambda: group.sync_set() == {1})
+        assert await ask(DeleteSubscriptionGroup(group_name="g", clean_offset=True)) == 0
+        await group.start("y")
+        await group.settled()
+        await group.stop("x")
+        await until(lambda: group.master == "y")
+        tables = group.brokers["y"].service.tables
+        assert (tables.groups.configs.get("g"), tables.offsets.query("g", "t", 0)) == (None, UNKNOWN)
+
+
+@pytest.mark.parametrize("waits", ["DELAY\x011\x02", "TIMER_DELAY_MS\x01300\x02"], ids=["delay level", "timer"])
+async def test_a_killed_master_that_leads_again_delivers_no_waiting_message_twice(tmp_path: Path, waits: str) -> None:
+    async with controlled_group(tmp_path) as group:
+
+        async def deliver(count: int, *, first: int) -> None:
+            for number in range(first, first + count):
+                answer = await group.send(b"%d" % number, properties=f"UNIQ_KEY\x01{number:032}\x02{waits}")
+                assert answer.code == ResponseCode.SUCCESS
+            assert group.master is not None
+            delivered = group.brokers[group.master].service.store
+            await until(lambda: delivered.max_offset("t", 0) >= first + count)
+
+        settings = {"timer_precision_ms": 100}
+        await group.start("x", "y", **settings)
+        assert await group.settled() == "x"
+        await deliver(3, first=0)
+        shutil.copytree(tmp_path / "x", tmp_path / "killed x")
+        (tmp_path / "killed x" / "config" / "delayOffset.json").unlink(
+            missing_ok=True
+        )  # the kill came before its write
+        await group.stop("x")
+        await until(lambda: group.master == "y")
+        shutil.rmtree(tmp_path / "x")
+        (tmp_path / "killed x").rename(tmp_path / "x")
+        await deliver(4, first=3)
+        assert sorted(await group.bodies("y")) == [b"%d" % number for number in range(7)]
+        await group.start("x", **settings)
+        assert await group.settled() == "y"
+        slave = group.brokers["x"].service
+        delays, timers = slave.sends.delays, slave.sends.timers
+        master = group.brokers["y"].service.sends
+        read_ms = master.timers.timers.read_ms
+        is_timer = "TIMER" in waits
+        await until(
+            lambda: timers.checkpoint.read_ms >= read_ms if is_timer else delays.progress() == master.delays.progress()
+        )
+        await group.stop("y")
+        await until(lambda: group.master == "x")
+        await deliver(1, first=7)
+        assert sorted(await group.bodies("x")) == [b"%d" % number for number in range(8)]
 
 
 async def test_name_servers_know_the_topic_at_each_moment_of_a_failover(tmp_path: Path) -> None:

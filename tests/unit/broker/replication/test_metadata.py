@@ -11,9 +11,10 @@ from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.persistence import format_offsets
 from orbitmq.broker.replication import metadata
 from orbitmq.broker.replication.metadata import MasterProgress, MasterTables
+from orbitmq.broker.transactions.recovery import TRANS_GROUP
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed, Rejected
-from orbitmq.model.topic import DataVersion, TopicConfig
+from orbitmq.model.topic import HALF_TOPIC, DataVersion, TopicConfig
 from orbitmq.store.timers.checkpoint import TimerCheckpoint, format_timer_checkpoint
 from orbitmq.wire.bodies.groups import GroupConfig, GroupTable, encode_group_table
 from orbitmq.wire.bodies.stats import encode_replication_status
@@ -26,6 +27,10 @@ from orbitmq.wire.headers import (
     GetReplicationStatus,
     GetTimerCheckpoint,
 )
+from orbitmq.wire.pop.revive_log import REVIVE_GROUP
+
+from ..handlers.support import pop
+from ..parts import Serve
 
 
 class Registry:
@@ -193,7 +198,7 @@ def test_copies_are_looked_for_from_where_no_progress_tells_of_them(tmp_path: Pa
     assert (tmp_path / "since").read_bytes() == since
 
 
-def test_a_slave_without_delayed_messages_keeps_no_place(tmp_path: Path) -> None:
+def test_a_slave_without_waiting_messages_seldom_writes_its_place(tmp_path: Path) -> None:
     async def ask(address: str, header: object) -> bytes:
         if isinstance(header, GetTimerCheckpoint):
             return format_timer_checkpoint(TimerCheckpoint())
@@ -201,10 +206,16 @@ def test_a_slave_without_delayed_messages_keeps_no_place(tmp_path: Path) -> None
 
     delays: Any = Kept(is_used=False)
     timers: Any = Kept(is_used=False)
-    progress = MasterProgress(ask, lambda: (0, 0), delays, timers, tmp_path / "since")
-    asyncio.run(progress.look("m:1"))
-    assert asyncio.run(progress.take_over())
-    assert not (tmp_path / "since").exists()
+    mib = 1024 * 1024
+    log_end = 15 * mib
+    progress = MasterProgress(ask, lambda: (log_end, -1), delays, timers, tmp_path / "since")
+    written = []
+    for end in (15 * mib, 16 * mib, 31 * mib, 32 * mib):
+        log_end = end
+        asyncio.run(progress.look("m:1"))
+        assert asyncio.run(progress.take_over())
+        written.append((tmp_path / "since").exists() and int((tmp_path / "since").read_bytes()) // mib)
+    assert written == [False, 16, 16, 32]
 
 
 async def test_a_failure_that_repeats_is_said_once(
@@ -229,3 +240,24 @@ async def test_a_failure_that_repeats_is_said_once(
         await asyncio.sleep(0)
     running.cancel()
     assert caplog.text.count("cannot be taken over") == 1
+
+
+@pytest.mark.real
+async def test_a_slaves_stop_keeps_the_offsets_that_it_took_over(serve: Serve) -> None:
+    async with serve() as former_master:
+        assert (await former_master.send(properties="TRAN_MSG\x01true\x02PGROUP\x01p\x02", sys_flag=4)).code == 0
+        assert (await former_master.send()).code == 0
+        await former_master.make_group()
+        await pop(former_master)
+        store = former_master.broker.service.store
+        topic = "rmq_sys_REVIVE_LOG_DefaultCluster"
+        (queue_id,) = store.queue_ids(topic)
+        ends = {(TRANS_GROUP, HALF_TOPIC, 0): 1, (REVIVE_GROUP, topic, queue_id): store.max_offset(topic, queue_id)}
+    for _ in range(2):
+        async with serve(broker_role="SLAVE", broker_id=1) as slave:
+            offsets = slave.broker.service.tables.offsets
+            for queue, end in ends.items():
+                offsets.commit(*queue, end, offset_max=end)
+    async with serve(broker_role="SLAVE", broker_id=1) as slave:
+        offsets = slave.broker.service.tables.offsets
+        assert {queue: offsets.query(*queue) for queue in ends} == ends
