@@ -109,20 +109,21 @@ class Controllers:
         found, _ = await self.ask(header, ElectMasterResponse)
         return found.master_epoch or 0
 
-    async def beat(self, heartbeat: Callable[[], BrokerHeartbeat], interval_s: float) -> None:
-        """Tell every controller that this broker lives, again and again, until it is cancelled.
+    async def beat(self, heartbeat: Callable[[], BrokerHeartbeat | None], interval_s: float) -> None:
+        """Tell every controller that this broker lives, again and again, until it is cancelled; None: not this time.
 
         Each knows the living members, so that one that begins to lead need not wait to know them. One that does not answer keeps
         none of the others waiting.
         """
         await asyncio.gather(*(self._beat(address, heartbeat, interval_s) for address in self._addresses))
 
-    async def _beat(self, address: str, heartbeat: Callable[[], BrokerHeartbeat], interval_s: float) -> None:
+    async def _beat(self, address: str, heartbeat: Callable[[], BrokerHeartbeat | None], interval_s: float) -> None:
         loop = asyncio.get_running_loop()
         while True:
             due_s = loop.time() + interval_s
-            with suppress(ClientError):
-                await self._pool.request(address, heartbeat(), timeout_ms=TIMEOUT_MS)
+            if (header := heartbeat()) is not None:
+                with suppress(ClientError):
+                    await self._pool.request(address, header, timeout_ms=TIMEOUT_MS)
             await asyncio.sleep(due_s - loop.time())
 
     async def _find_leader(self) -> str:

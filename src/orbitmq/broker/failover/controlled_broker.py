@@ -25,6 +25,8 @@ from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.failover.complete_log import CompleteLog, boot_id
 from orbitmq.broker.failover.identity import IdentityFiles, obtain_id
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
+from orbitmq.broker.parts.tables import StoredTables
+from orbitmq.broker.persistence import ConfigFiles, TableNotes
 from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, kept_port, reserved_port
 from orbitmq.broker.replication.role import ControlledRole, EpochFile
 from orbitmq.broker.service import BrokerService
@@ -54,6 +56,8 @@ from orbitmq.wire.headers import (
 log = logging.getLogger(__name__)
 
 _BEATS_PER_TIMEOUT = 5
+_SILENT_TIMEOUTS = 3
+"""Of heartbeats: so long a member that could not begin to lead waits for another one, and then tries again."""
 _POLL_S = 0.5
 """How often controllers are asked for the role where no notice comes."""
 _RETRY_S = 0.05
@@ -123,6 +127,8 @@ class ControlledBroker:
         self._log_end = 0
         self._unanswered_ms = -_SETTLED_MS
         self._tasks: list[asyncio.Task[None]] = []
+        self._silent_until_ms = self._monotonic()
+        """After a failed start as the master this member sends no heartbeats, so that controllers elect another one."""
         self._failure = RepeatedFailure(log, "the role of this broker is not known, it is asked again")
 
     @property
@@ -165,8 +171,7 @@ class ControlledBroker:
                 self.config = config = replace(config, ha_listen_port=kept.getsockname()[1])
             self._address = await asyncio.to_thread(broker_address, config, port)
             await asyncio.to_thread(self._log.start)
-            if not self._log.is_complete:
-                await asyncio.to_thread(self._read_log_end)
+            await asyncio.to_thread(self._check_store)
             await self._join()
             self._tasks = [asyncio.get_running_loop().create_task(self._beat())]
             while not await self._follow_controllers():
@@ -221,8 +226,10 @@ class ControlledBroker:
         timeout_ms = self.config.controller_heart_beat_timeout_mills
         await self._controllers.beat(lambda: self._heartbeat(timeout_ms), timeout_ms / _BEATS_PER_TIMEOUT / 1000)
 
-    def _heartbeat(self, timeout_ms: int) -> BrokerHeartbeat:
+    def _heartbeat(self, timeout_ms: int) -> BrokerHeartbeat | None:
         config, role = self.config, self.role
+        if self._monotonic() < self._silent_until_ms:
+            return None
         if self._broker is not None and role is not None:
             self._log_end = self._broker.service.store.max_physical_offset
         return BrokerHeartbeat(
@@ -309,9 +316,14 @@ class ControlledBroker:
             propose=self._propose_in_role,
             changed=self._wake.set,
         )
+        told_set = role.sync_set
         if not role.is_master:
             role = await self._as_slave(role)
-        elif role.sync_set.ids != {self.broker_id}:
+        elif told_set.ids != {self.broker_id}:
+            if self._monotonic() < self._silent_until_ms:
+                raise ConnectionFailed(
+                    self.config.broker_name, "this member could not begin to lead, others are waited for"
+                )
             role = await self._alone(role)
         await self._leave()
         config = replace(
@@ -321,15 +333,29 @@ class ControlledBroker:
             broker_id=0 if role.is_master else self.broker_id,
         )
         broker = Broker(config, clock=self._clock, monotonic=self._monotonic, random=self._random, role=role)
-        await broker.start()
-        self._broker, self.role = broker, role
+        try:
+            await broker.start()
+        except (StoreError, OSError):
+            if role.is_master:
+                await self._give_up_lead(role, told_set)
+            raise
+        self._broker, self.role, self._silent_until_ms = broker, role, self._monotonic()
         what = "leads" if role.is_master else f"follows {role.master_address}"
         log.info("member %d of %s %s in epoch %d", self.broker_id, config.broker_name, what, role.epoch)
 
-    def _read_log_end(self) -> None:
-        """Look up where the log ends, and in which epoch. Raises StoreError, OSError."""
+    def _check_store(self) -> None:
+        """Recover the store, and find where the log ends, and in which epoch.
+
+        A member whose store cannot be opened must not be elected, nor leave others out of the sync set: it asks no controller.
+
+        Raises:
+            StoreError, OSError: the store or its tables cannot be opened.
+        """
         assert self._address is not None
-        store = Store.open(store_config(self.config), store_host=self._address.host, clock=self._clock)
+        config, tables = self.config, self.config.store_path_root_dir / "config"
+        TableNotes(tables).check()
+        StoredTables.load(ConfigFiles(tables, has_lmq=config.enable_lmq), config)
+        store = Store.open(store_config(config), store_host=self._address.host, clock=self._clock)
         try:
             self._log_end = store.max_physical_offset
         finally:
@@ -366,6 +392,15 @@ class ControlledBroker:
         if sync_set.ids != {self.broker_id}:
             raise ConnectionFailed(self.config.broker_name, f"the sync set is {sorted(sync_set.ids)} meanwhile")
         return replace(role, sync_set=sync_set)
+
+    async def _give_up_lead(self, role: ControlledRole, former: SyncSet) -> None:
+        """Bring back the sync set, whose members have what this one has, and send no heartbeats until one of them leads."""
+        self._silent_until_ms = self._monotonic() + _SILENT_TIMEOUTS * self.config.controller_heart_beat_timeout_mills
+        log.error("member %d of %s was elected, and cannot begin to lead", self.broker_id, self.config.broker_name)
+        sync_set = role.sync_set
+        for member in sorted(former.ids - sync_set.ids):  # one by one: a set with a member that is gone is refused
+            with suppress(ClientError):
+                sync_set = await self._propose(SyncSet(sync_set.ids | {member}, sync_set.epoch), role)
 
     async def _as_slave(self, role: ControlledRole) -> ControlledRole:
         """Compare the log with the master's, by epochs; return the role with what a slave needs.

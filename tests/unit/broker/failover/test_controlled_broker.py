@@ -7,11 +7,13 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.failover.controlled_broker import ControlledBroker
 from orbitmq.broker.groups.offsets import UNKNOWN
@@ -20,6 +22,7 @@ from orbitmq.broker.registration.registrar import Registrar
 from orbitmq.codes import ResponseCode
 from orbitmq.controller.app import Controller
 from orbitmq.controller.config import ControllerConfig
+from orbitmq.errors import StoreError
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.net.pool import ConnectionPool
@@ -286,6 +289,48 @@ async def test_a_master_whose_machine_stopped_leads_alone_when_the_others_were_w
         assert group.master == "x"
         assert group.controller.replicas.groups["a"].master_epoch > epoch
         assert await group.bodies("x") == [b"1"]
+
+
+@pytest.mark.parametrize("missing", ["commitlog", "config"])
+async def test_a_member_that_cannot_open_its_store_leaves_the_lead_to_the_others(tmp_path: Path, missing: str) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y")
+        assert await group.settled() == "x"
+        assert (await group.send(b"1")).code == ResponseCode.SUCCESS
+        assert (await group.send(b"2", properties="DELAY\x011\x02")).code == ResponseCode.SUCCESS
+        await asyncio.gather(group.stop("y"), group.stop("x"))
+        assert group.sync_set() == {1, 2}
+        shutil.rmtree(tmp_path / "x" / missing)
+        with pytest.raises(StoreError, match="missing"):
+            await group.start("x")
+        del group.brokers["x"]
+        assert group.sync_set() == {1, 2}
+        await group.start("y")
+        assert group.master == "y"
+        assert await group.bodies("y") == [b"1"]
+
+
+async def test_a_member_that_is_elected_and_cannot_open_its_store_makes_way_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed: set[int] = set()
+    start = Broker.start
+
+    async def fail_once_elected(broker: Broker) -> None:
+        number = broker.config.listen_port
+        if len(group.brokers) == 2 and not broker.config.is_slave and (not failed or number in failed):
+            failed.add(number)
+            raise OSError(ENOSPC, "no space left on device")
+        await start(broker)
+
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y", "z", controller_heart_beat_timeout_mills=1_000)
+        assert await group.settled() == "x"
+        assert (await group.send(b"1")).code == ResponseCode.SUCCESS
+        monkeypatch.setattr(Broker, "start", fail_once_elected)
+        await group.stop("x")
+        await until(lambda: group.master and failed)
+        assert await group.bodies(group.master or "") == [b"1"]
 
 
 async def test_with_fewer_copies_than_asked_for_messages_are_refused_and_not_read(tmp_path: Path) -> None:
