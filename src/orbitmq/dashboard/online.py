@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.codes import Version
-from orbitmq.dashboard.answers import Column, Page, Section
+from orbitmq.dashboard.answers import Column, Page, Section, missing
 from orbitmq.dashboard.watching import Watch
 from orbitmq.errors import OrbitError
 
@@ -55,7 +55,9 @@ async def clients(request: Request, cluster: ClusterClients) -> Page:
     problem = None
     producers: list[dict[str, Any]] = []
     try:
-        for group, infos in (await cluster.admin.producers()).items():
+        found, problems = await cluster.admin.known_producers()
+        problem = missing(problems)
+        for group, infos in found.items():
             producers += [{"group": group, **info._asdict(), "version": _version(info.version)} for info in infos]
     except OrbitError as error:
         problem = str(error)
@@ -78,7 +80,7 @@ def _section(
 ) -> Section:
     found = [row for row in rows if wanted in " ".join(map(str, row.values())).lower()]
     if len(found) > SHOWN_MAX:
-        note = f"{SHOWN_MAX} of {len(found)} are shown: search for fewer"
+        note = "; ".join(filter(None, [note, f"{SHOWN_MAX} of {len(found)} are shown: search for fewer"]))
     return Section(name=name, title=title, columns=columns, rows=found[:SHOWN_MAX], empty="None is online.", note=note)
 
 
