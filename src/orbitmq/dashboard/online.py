@@ -72,7 +72,8 @@ async def clients(request: Request, cluster: ClusterClients) -> Page:
         _section("producers", "Producers", _PRODUCERS, producers, wanted, problem),
         _section("consumers", "Consumers", _CONSUMERS, consumers, wanted, None),
     ]
-    return Page("clients.html", "Clients", {"q": request.query_params.get("q", "")}, sections=sections)
+    values = {"q": request.query_params.get("q", ""), "problem": problem}
+    return Page("clients.html", "Clients", values, sections=sections)
 
 
 def _section(

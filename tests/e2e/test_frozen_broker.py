@@ -1,0 +1,139 @@
+"""One of two brokers is frozen: it takes connections and answers nothing. Every question to both gives what the other one has."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from orbitmq import Message, Producer, PullConsumer
+from orbitmq.admin import AdminClient
+from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.assistants.tools import Toolbox
+from orbitmq.audit import AuditRecord
+from orbitmq.cli.main import main
+from orbitmq.client.session.session import ClientSession
+from orbitmq.dashboard.app import DashboardOptions, make_app
+from orbitmq.model.topic import TopicConfig
+from orbitmq.testing import LocalCluster
+
+TIMEOUT_MS = 400
+COMMANDS = {
+    ("group", "list"): "readers",
+    ("group", "status", "readers"): "CLIENT_ID",
+    ("group", "lag"): "readers",
+    ("group", "lag", "--topic", "orders"): "readers",
+    ("group", "lag", "readers"): "broker-a",
+    ("group", "lag", "readers", "--watch", "--count", "1"): "broker-a",
+    ("group", "lag", "readers", "--topic", "orders", "--watch", "--count", "1"): "broker-a",
+    ("topic", "status", "orders"): "broker-a",
+    ("topic", "list", "--verbose"): "orders",
+    ("topic", "config", "show", "orders"): "broker-a",
+    ("stats",): "TOPIC",
+    ("mqadmin", "consumerProgress"): "readers",
+    ("mqadmin", "consumerProgress", "-g", "readers"): "broker-a",
+    ("mqadmin", "printMsg", "-t", "orders"): "MSGID",
+    ("mqadmin", "consumeMessage", "-t", "orders"): "MSGID",
+    ("mqadmin", "topicStatus", "-t", "orders"): "broker-a",
+    ("mqadmin", "topicList", "-c"): "readers",
+    ("mqadmin", "statsAll"): "readers",
+}
+"""Commands, and what each prints of broker-a."""
+TOOLS: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("topics", {}, "topics"),
+    ("topic", {"topic": "orders"}, "queues"),
+    ("groups", {}, "groups"),
+    ("group", {"group": "readers"}, "queues"),
+    ("messages_by_key", {"topic": "orders", "key": "k"}, "messages"),
+    ("messages_by_time", {"topic": "orders", "begin": 0}, "messages"),
+)
+PAGES = (
+    ("/topics", {}, "topics"),
+    ("/topics/orders", {}, "queues"),
+    ("/topics/orders", {}, "groups"),
+    ("/topics/orders", {}, "messages"),
+    ("/topics/orders", {}, "settings"),
+    ("/messages", {"topic": "orders", "begin": "2020-01-01T00:00"}, "messages"),
+    ("/groups", {}, "groups"),
+    ("/groups/readers", {}, "queues"),
+    ("/clients", {}, "producers"),
+)
+
+
+class Unkept:
+    """An audit log that keeps nothing."""
+
+    def write(self, record: AuditRecord) -> None:
+        pass
+
+
+@asynccontextmanager
+async def half_frozen() -> AsyncIterator[tuple[LocalCluster, str]]:
+    """Run two brokers with messages of a topic, and a group that has read one of each queue; freeze broker-b."""
+    async with LocalCluster(brokers=2, processes=True) as cluster:
+        async with AdminClient(cluster.name_servers) as admin:
+            for topic in ("orders", "%RETRY%readers"):  # mqadmin finds groups by the topics of their retries
+                await admin.create_topic(TopicConfig(topic=topic, read_queue_count=2, write_queue_count=2))
+        async with Producer("makers", cluster.name_servers) as producer:
+            sent = [await producer.send(Message("orders", b"x", keys=["k"])) for _ in range(8)]
+        async with PullConsumer("readers", cluster.name_servers) as consumer:
+            await consumer.commit(dict.fromkeys(await consumer.queues("orders"), 1))
+        pid = cluster._broker("broker-b")._service._process.pid  # type: ignore[union-attr]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield cluster, next(result.message_id for result in sent if result.queue.broker_name == "broker-a")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
+@pytest.fixture(autouse=True)
+def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orbitmq.cli.mqadmin.app.TIMEOUT_MS", TIMEOUT_MS)
+    for call in (ClientSession.call, ClientSession.call_queue):
+        monkeypatch.setitem(call.__kwdefaults__, "timeout_ms", TIMEOUT_MS)
+
+
+async def test_commands_show_what_the_other_broker_has(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    async with half_frozen() as (cluster, _):
+        for words, shown in COMMANDS.items():
+            capfdbinary.readouterr()
+            options = ("-n", cluster.name_servers, *(("--timeout-ms", str(TIMEOUT_MS)) * (words[0] != "mqadmin")))
+            code = await asyncio.to_thread(main, [*words, *options])
+            out, err = (text.decode() for text in capfdbinary.readouterr())
+            assert (int(code), shown in out, "without broker-b" in err) == (1, True, True), (words, code, out, err)
+
+
+async def test_tools_and_pages_show_what_the_other_broker_has() -> None:
+    async with half_frozen() as (cluster, message_id):
+        clients = ClusterClients(cluster.name_servers, timeout_ms=TIMEOUT_MS)
+        try:
+            await check_tools(Toolbox(clients, Unkept()), message_id)
+            await check_pages(httpx.ASGITransport(make_app(clients, DashboardOptions(audit=Unkept()))))
+        finally:
+            await clients.close()
+
+
+async def check_tools(tools: Toolbox, message_id: str) -> None:
+    for tool, arguments, table in TOOLS:
+        result = await tools.call(tool, arguments, "ann, by a test")
+        document = json.loads(result.text) if not result.is_error else {}
+        assert document.get(table), (tool, result.text)
+        assert list(document["silent"]) == ["broker-b"], (tool, result.text)
+    found = await tools.call("message", {"topic": "orders", "message_id": message_id}, "ann, by a test")
+    assert not found.is_error, found.text
+
+
+async def check_pages(transport: httpx.ASGITransport) -> None:
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080") as browser:
+        for path, query, table in PAGES:
+            answer = await browser.get(path, params=query, headers={"accept": "application/json"})
+            assert answer.status_code == 200, (path, answer.text)
+            assert answer.json()[table] or table == "producers", (path, table, answer.text)
+            assert "without broker-b" in answer.text, (path, answer.text)
