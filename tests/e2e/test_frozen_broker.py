@@ -85,7 +85,7 @@ async def half_frozen() -> AsyncIterator[tuple[LocalCluster, str]]:
             sent = [await producer.send(Message("orders", b"x", keys=["k"])) for _ in range(8)]
         async with PullConsumer("readers", cluster.name_servers) as consumer:
             await consumer.commit(dict.fromkeys(await consumer.queues("orders"), 1))
-        pid = cluster._broker("broker-b")._service._process.pid  # type: ignore[union-attr]
+        pid = cluster._broker("broker-b")._service._process.pid
         os.kill(pid, signal.SIGSTOP)
         try:
             yield cluster, next(result.message_id for result in sent if result.queue.broker_name == "broker-a")
@@ -97,7 +97,7 @@ async def half_frozen() -> AsyncIterator[tuple[LocalCluster, str]]:
 def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orbitmq.cli.mqadmin.app.TIMEOUT_MS", TIMEOUT_MS)
     for call in (ClientSession.call, ClientSession.call_queue):
-        monkeypatch.setitem(call.__kwdefaults__, "timeout_ms", TIMEOUT_MS)
+        monkeypatch.setitem(call.__kwdefaults__ or {}, "timeout_ms", TIMEOUT_MS)
 
 
 async def test_commands_show_what_the_other_broker_has(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from orbitmq.client.consume.allocation import Strategy, allocate
 from orbitmq.client.routing.route_queues import readable_queues
-from orbitmq.client.session.session import ClientSession
+from orbitmq.client.session.session import OTHERS_MS, ClientSession
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, OrbitError, RouteNotFound
 from orbitmq.model.group import MessageModel
@@ -22,9 +22,6 @@ from orbitmq.wire.bodies.heartbeat import decode_consumer_list
 from orbitmq.wire.headers import GetConsumerList
 
 log = logging.getLogger(__name__)
-
-OTHERS_MS = 500
-"""For the lists of the other brokers, once the first one has answered."""
 
 
 class QueueAllocator:

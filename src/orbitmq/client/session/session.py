@@ -28,6 +28,8 @@ from orbitmq.wire.signature import Credentials
 log = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_MS = 3_000
+OTHERS_MS = 500
+"""For the answers of the other brokers, once the first one has answered."""
 
 
 class ClientSession:
@@ -250,6 +252,9 @@ class ClientSession:
         return self._heartbeats is None or await self._heartbeats.ensure_again(REQUEST_TIMEOUT_MS)
 
     async def send_heartbeats(self) -> None:
-        """Send a heartbeat to every broker now, so that the group knows this client before it is asked for members."""
+        """Send a heartbeat to every broker now, so that the group knows this client before it is asked for members.
+
+        A broker that stands still keeps no other one waiting for longer than `OTHERS_MS`.
+        """
         if self._heartbeats is not None:
-            await self._heartbeats.send_to_all()
+            await self._heartbeats.send_to_most(OTHERS_MS)
