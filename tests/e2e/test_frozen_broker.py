@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import sys
+import time
+from asyncio.subprocess import DEVNULL
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import httpx
 import pytest
 
-from orbitmq import Message, Producer, PullConsumer
+from orbitmq import Message, Producer, PullConsumer, PushConsumer
 from orbitmq.admin import AdminClient
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.assistants.tools import Toolbox
@@ -21,8 +25,10 @@ from orbitmq.audit import AuditRecord
 from orbitmq.cli.main import main
 from orbitmq.client.session.session import ClientSession
 from orbitmq.dashboard.app import DashboardOptions, make_app
+from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
+from waiting import until
 
 TIMEOUT_MS = 400
 COMMANDS = {
@@ -85,21 +91,29 @@ async def half_frozen() -> AsyncIterator[tuple[LocalCluster, str]]:
             sent = [await producer.send(Message("orders", b"x", keys=["k"])) for _ in range(8)]
         async with PullConsumer("readers", cluster.name_servers) as consumer:
             await consumer.commit(dict.fromkeys(await consumer.queues("orders"), 1))
-        pid = cluster._broker("broker-b")._service._process.pid
-        os.kill(pid, signal.SIGSTOP)
-        try:
+        with frozen(cluster, "broker-b"):
             yield cluster, next(result.message_id for result in sent if result.queue.broker_name == "broker-a")
-        finally:
-            os.kill(pid, signal.SIGCONT)
 
 
-@pytest.fixture(autouse=True)
+@contextmanager
+def frozen(cluster: LocalCluster, broker: str) -> Iterator[None]:
+    """Stop a broker's process (SIGSTOP), and let it go on at the end."""
+    pid = cluster._broker(broker)._service._process.pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.fixture
 def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orbitmq.cli.mqadmin.app.TIMEOUT_MS", TIMEOUT_MS)
     for call in (ClientSession.call, ClientSession.call_queue):
         monkeypatch.setitem(call.__kwdefaults__ or {}, "timeout_ms", TIMEOUT_MS)
 
 
+@pytest.mark.usefixtures("_short_timeouts")
 async def test_commands_show_what_the_other_broker_has(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     async with half_frozen() as (cluster, _):
         for words, shown in COMMANDS.items():
@@ -110,6 +124,7 @@ async def test_commands_show_what_the_other_broker_has(capfdbinary: pytest.Captu
             assert (int(code), shown in out, "without broker-b" in err) == (1, True, True), (words, code, out, err)
 
 
+@pytest.mark.usefixtures("_short_timeouts")
 async def test_tools_and_pages_show_what_the_other_broker_has() -> None:
     async with half_frozen() as (cluster, message_id):
         clients = ClusterClients(cluster.name_servers, timeout_ms=TIMEOUT_MS)
@@ -137,3 +152,75 @@ async def check_pages(transport: httpx.ASGITransport) -> None:
             assert answer.status_code == 200, (path, answer.text)
             assert answer.json()[table] or table == "producers", (path, table, answer.text)
             assert "without broker-b" in answer.text, (path, answer.text)
+
+
+@pytest.mark.proof
+async def test_commands_and_pages_need_four_seconds_at_most() -> None:
+    async with half_frozen() as (cluster, _):
+        clients = ClusterClients(cluster.name_servers)
+        transport = httpx.ASGITransport(make_app(clients, DashboardOptions(audit=Unkept())))
+        took_s = {}
+        for words in COMMANDS:
+            begun = time.monotonic()
+            command = (sys.executable, "-m", "orbitmq", *words, "-n", cluster.name_servers)
+            process = await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=DEVNULL)
+            assert await process.wait() == 1, words
+            took_s[" ".join(words)] = time.monotonic() - begun
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080", timeout=30) as browser:
+            for path, query, _table in PAGES:
+                begun = time.monotonic()
+                await browser.get(path, params=query)
+                took_s[path] = time.monotonic() - begun
+        await clients.close()
+    print("\n".join(f"{seconds:.2f} s {what}" for what, seconds in took_s.items()))
+    assert {what: seconds for what, seconds in took_s.items() if seconds > 4} == {}
+
+
+@pytest.mark.proof
+async def test_a_producer_sends_everything_while_one_of_two_brokers_is_frozen() -> None:
+    async with half_frozen() as (cluster, _), Producer("makers", cluster.name_servers) as producer:
+        for number in range(1, 4):
+            begun = time.monotonic()
+            sends = (producer.send(Message("orders", b"x")) for _ in range(100))
+            results = await asyncio.gather(*sends, return_exceptions=True)
+            failed = [error for error in results if isinstance(error, BaseException)]
+            print(f"round {number}: {100 - len(failed)} of 100 in {time.monotonic() - begun:.2f} s")
+            assert not failed, failed[0]
+
+
+@pytest.mark.proof
+async def test_a_member_that_joins_gets_the_queues_of_the_broker_that_answers(caplog: pytest.LogCaptureFixture) -> None:
+    topics, got = [f"topic-{number}" for number in range(50)], set[MessageQueue]()
+
+    def handle(batch: Any) -> None:
+        got.update(MessageQueue(one.topic, one.broker_name, one.queue_id) for one in batch)
+
+    def member() -> PushConsumer:
+        consumer = PushConsumer("members", cluster.name_servers, handler=handle)
+        for topic in topics:
+            consumer.subscribe(topic)
+        return consumer
+
+    async with LocalCluster(brokers=2, processes=True) as cluster:
+        async with AdminClient(cluster.name_servers) as admin:
+            for topic in topics:
+                await admin.create_topic(TopicConfig(topic=topic, read_queue_count=4, write_queue_count=4))
+        async with member() as first, Producer("makers", cluster.name_servers) as producer:
+            queues = [queue for topic in topics for queue in await producer.queues(topic)]
+            await asyncio.gather(*(producer.send(Message(queue.topic, b"x"), queue=queue) for queue in queues))
+            await until(lambda: len(got) == len(queues) == 400)
+            wanted = {queue for queue in queues if queue.broker_name == "broker-b"}
+            second = member()
+            with frozen(cluster, "broker-a"), caplog.at_level(logging.WARNING, "orbitmq"):
+                caplog.clear()
+                begun = time.monotonic()
+                await second.open()
+                await until(lambda: second.assignment and wanted <= first.assignment | second.assignment)
+                took_s = time.monotonic() - begun
+                await asyncio.sleep(4 - took_s)  # warnings of the whole time count
+                warnings = [record.getMessage() for record in caplog.records]
+            await second.close()
+    print(f"assigned after {took_s:.2f} s; {warnings}")
+    assert took_s < 4
+    assert len(warnings) <= 2  # one of each member
+    assert len(set(warnings)) <= 1

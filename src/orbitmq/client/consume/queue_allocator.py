@@ -124,6 +124,10 @@ class QueueAllocator:
         silent |= {tasks[task]: f"broker {tasks[task]} has not answered" for task in pending}
         is_news = not silent.keys() <= self._silent
         self._silent = set(silent)
+        for name in {tasks[task] for task in pending}:
+            self._session.note_silence(name)  # the warning below is enough for its pulls, too
+        for name in found:
+            self._session.note_return(name)
         if silent:
             text = "group %s: its members are not known by %d of %d brokers now: %s"
             told = "; ".join(silent[name] for name in sorted(silent))

@@ -200,15 +200,23 @@ class ClientSession:
 
     def note_failure(self, broker_name: str, error: ClientError) -> None:
         """Warn that a broker does not answer: once, however many queues wait for it."""
+        log.log(logging.WARNING if self.note_silence(broker_name) else logging.DEBUG, "%s", error)
+
+    def note_silence(self, broker_name: str) -> bool:
+        """Remember that a broker does not answer; return True if that is news, which one warning says."""
         is_news = broker_name not in self._unreachable
         self._unreachable.add(broker_name)
-        log.log(logging.WARNING if is_news else logging.DEBUG, "%s", error)
+        return is_news
 
-    def note_answer(self, broker_name: str, broker_id: int = MASTER_ID) -> None:
-        """Make sure that a broker that has answered knows this client: after a restart it waits for a heartbeat."""
+    def note_return(self, broker_name: str) -> None:
+        """Remember that a broker answers."""
         if broker_name in self._unreachable:
             self._unreachable.discard(broker_name)
             log.info("broker %s answers again", broker_name)
+
+    def note_answer(self, broker_name: str, broker_id: int = MASTER_ID) -> None:
+        """Make sure that a broker that has answered knows this client: after a restart it waits for a heartbeat."""
+        self.note_return(broker_name)
         if self._heartbeats is None or not self.is_open:
             return
         address = self.routes.address(broker_name, broker_id)
