@@ -7,9 +7,7 @@ import json
 import logging
 import os
 import signal
-import sys
 import time
-from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -155,16 +153,15 @@ async def check_pages(transport: httpx.ASGITransport) -> None:
 
 
 @pytest.mark.proof
-async def test_commands_and_pages_need_four_seconds_at_most() -> None:
+async def test_commands_and_pages_wait_four_seconds_at_most() -> None:
     async with half_frozen() as (cluster, _):
         clients = ClusterClients(cluster.name_servers)
         transport = httpx.ASGITransport(make_app(clients, DashboardOptions(audit=Unkept())))
         took_s = {}
         for words in COMMANDS:
             begun = time.monotonic()
-            command = (sys.executable, "-m", "orbitmq", *words, "-n", cluster.name_servers)
-            process = await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=DEVNULL)
-            assert await process.wait() == 1, words
+            code = await asyncio.to_thread(main, [*words, "-n", cluster.name_servers])
+            assert code == 1, words
             took_s[" ".join(words)] = time.monotonic() - begun
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080", timeout=30) as browser:
             for path, query, _table in PAGES:
