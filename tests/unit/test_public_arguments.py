@@ -119,6 +119,7 @@ BAD: dict[str, list[Any]] = {
     "soon_count_max": POSITIVE,
     "soon_size_max": POSITIVE,
     "source": NAME,
+    "silent": [7, "a", {"a": 1}, {1: "a"}],
     "sql": [7, b"a", "", "price >"],
     "strategy": FUNCTION,
     "tag": [7, b"a", ["a"]],

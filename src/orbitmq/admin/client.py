@@ -13,17 +13,18 @@ from __future__ import annotations
 import ssl
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 
 import orjson
 
 from orbitmq.admin.cluster_admin import ClusterAdmin
-from orbitmq.admin.each_master import ask_each
+from orbitmq.admin.each_master import ask_all, ask_each
 from orbitmq.admin.group_client import GroupAdmin, delete_topics
 from orbitmq.admin.groups import GroupStatus, QueueLag, QueueReset, ResetTo
 from orbitmq.admin.messages import COUNT_MAX, FoundMessages, find_by_id, find_by_key, find_lost
 from orbitmq.admin.one_broker import BrokerAdmin
-from orbitmq.admin.stats import Traffic, find_traffic
-from orbitmq.admin.topics import TopicChange, change_configs, create_header, find_configs
+from orbitmq.admin.stats import Traffic, find_known_traffic, find_traffic
+from orbitmq.admin.topics import TopicChange, change_configs, create_header, find_configs, find_known_configs
 from orbitmq.client.routing.routes import Routes
 from orbitmq.client.session.arguments import each, instance, text, texts
 from orbitmq.client.session.validation import INTERVAL_MS, checked
@@ -34,8 +35,8 @@ from orbitmq.model.route import MASTER_ID, MessageQueue, TopicRoute
 from orbitmq.model.topic import TopicConfig, check_name
 from orbitmq.net.pool import expect
 from orbitmq.wire.bodies.consumer_info import DirectResult, RunningInfo, decode_direct_result, decode_running_info
-from orbitmq.wire.bodies.groups import GroupConfig, ProducerInfo, decode_group_list, decode_producer_table
-from orbitmq.wire.bodies.offsets import QueueTimeSpan, decode_time_spans
+from orbitmq.wire.bodies.groups import GroupConfig, ProducerInfo, decode_producer_table
+from orbitmq.wire.bodies.offsets import QueueTimeSpan
 from orbitmq.wire.bodies.stats import BrokerStatsData, decode_stats
 from orbitmq.wire.bodies.topics import QueueStats, decode_topic_list, decode_topic_stats
 from orbitmq.wire.command import Command
@@ -54,8 +55,8 @@ from orbitmq.wire.headers.nameserver import (
     GetRouteHistory,
     GetTopicsByCluster,
 )
-from orbitmq.wire.headers.offsets import GetMaxOffset, GetMinOffset, OffsetResponse, QueryConsumeTimeSpan
-from orbitmq.wire.headers.topics import DeleteTopicInBroker, GetTopicStats, QueryTopicConsumers
+from orbitmq.wire.headers.offsets import GetMaxOffset, GetMinOffset, OffsetResponse
+from orbitmq.wire.headers.topics import DeleteTopicInBroker, GetTopicStats
 from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.signature import Credentials
 
@@ -139,6 +140,18 @@ class AdminClient(ClusterAdmin):
             RouteNotFound: none of the masters has the topic.
         """
         return await find_configs(self._tell, await self.masters(cluster=cluster, broker=broker), topic)
+
+    async def known_topic_configs(
+        self, topic: str, *, cluster: str | None = None, broker: str | None = None
+    ) -> tuple[dict[str, TopicConfig], dict[str, str]]:
+        """Return a topic's settings on the masters that answer, and what is wrong with each other one.
+
+        Raises:
+            InvalidArgument: no master is called so.
+            RouteNotFound: all masters answer, and none of them has the topic.
+            ClientError: no master answers.
+        """
+        return await find_known_configs(self._tell, await self.masters(cluster=cluster, broker=broker), topic)
 
     async def change_topic(
         self, topic: str, change: TopicChange, *, cluster: str | None = None, broker: str | None = None
@@ -234,19 +247,23 @@ class AdminClient(ClusterAdmin):
         """
         return await find_traffic(self._tell, await self.masters(cluster=cluster, broker=broker), topic, group)
 
-    async def topic_stats(self, topic: str) -> dict[MessageQueue, QueueStats]:
-        """Return where each queue of a topic begins and ends, in queue order.
+    async def known_traffic(
+        self,
+        topic: str | None = None,
+        group: str | None = None,
+        *,
+        cluster: str | None = None,
+        broker: str | None = None,
+    ) -> tuple[list[Traffic], dict[str, str]]:
+        """Return what `traffic` does, of the masters that answer, and what is wrong with each other one.
 
         Raises:
-            RouteNotFound: the NameServer knows no route.
+            ClientError: no master answers.
         """
-        found: dict[MessageQueue, QueueStats] = {}
-        for broker_name, address in _topic_masters(await self.topic_route(topic)).items():
-            found |= await self._broker_topic_stats(broker_name, address, topic)
-        return dict(sorted(found.items()))
+        return await find_known_traffic(self._tell, await self.masters(cluster=cluster, broker=broker), topic, group)
 
-    async def known_topic_stats(self, topic: str) -> tuple[dict[MessageQueue, QueueStats], dict[str, str]]:
-        """Return where a topic's queues begin and end on the brokers that answer, and what is wrong with each other one.
+    async def topic_stats(self, topic: str) -> dict[MessageQueue, QueueStats]:
+        """Return where each queue of a topic begins and ends, in queue order.
 
         Raises:
             RouteNotFound: the NameServer knows no route.
@@ -255,17 +272,51 @@ class AdminClient(ClusterAdmin):
         async def ask(broker_name: str, address: str) -> dict[MessageQueue, QueueStats]:
             return await self._broker_topic_stats(broker_name, address, topic)
 
-        answers, problems = await ask_each(await self._find_topic_masters(topic), ask)
+        answers = await ask_all(await self._find_topic_masters(topic), ask)
+        return dict(sorted(item for stats in answers.values() for item in stats.items()))
+
+    async def known_topic_stats(
+        self, topic: str, *, silent: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[dict[MessageQueue, QueueStats], dict[str, str]]:
+        """Return where a topic's queues begin and end on the brokers that answer, and what is wrong with each other one.
+
+        Args:
+            silent: brokers that are not asked, as `silent_masters` returns them: for questions about many topics.
+
+        Raises:
+            RouteNotFound: the NameServer knows no route.
+            ClientError: no broker of the topic answers.
+        """
+
+        async def ask(broker_name: str, address: str) -> dict[MessageQueue, QueueStats]:
+            if broker_name in silent:
+                raise ClientError(silent[broker_name])
+            return await self._broker_topic_stats(broker_name, address, topic)
+
+        answers, problems = await ask_each(await self._find_topic_masters(topic), ask, needs_one=True)
         return dict(sorted(item for stats in answers.values() for item in stats.items())), problems
 
-    async def groups_that_answer(self) -> tuple[GroupAdmin, dict[str, str]]:
-        """Return calls about groups to the masters that answer now, and what is wrong with each other one."""
+    async def silent_masters(self) -> dict[str, str]:
+        """Return the names of the masters that do not answer now, and what is wrong with each, sorted.
+
+        Raises:
+            ClientError: no master answers.
+        """
 
         async def ask(_broker_name: str, address: str) -> None:
             with suppress(RemoteRefused):  # one that refuses answers
                 await self.broker_runtime_info(address)
 
-        _, problems = await ask_each(await self.masters(), ask)
+        _, problems = await ask_each(await self.masters(), ask, needs_one=True)
+        return problems
+
+    async def groups_that_answer(self) -> tuple[GroupAdmin, dict[str, str]]:
+        """Return calls about groups to the masters that answer now, and what is wrong with each other one.
+
+        Raises:
+            ClientError: no master answers.
+        """
+        problems = await self.silent_masters()
 
         def answering(masters: Mapping[str, str]) -> Mapping[str, str]:
             return {name: address for name, address in masters.items() if name not in problems}
@@ -421,11 +472,7 @@ class AdminClient(ClusterAdmin):
         Raises:
             RouteNotFound: the NameServer knows no route.
         """
-        found: set[str] = set()
-        masters = await self._find_topic_masters(topic)
-        for address in masters.values() if broker is None else filter(None, [masters.get(broker)]):
-            found.update(decode_group_list((await self._tell(address, QueryTopicConsumers(topic=topic))).body))
-        return sorted(found)
+        return await self._groups.of_topic(topic, broker=broker)
 
     async def group_time_spans(self, group: str, topic: str) -> list[QueueTimeSpan]:
         """Return of each queue of a topic from when its messages are, and where a group stands in them.
@@ -433,19 +480,23 @@ class AdminClient(ClusterAdmin):
         Raises:
             RouteNotFound: the NameServer knows no route.
         """
-        found: list[QueueTimeSpan] = []
-        for address in (await self._find_topic_masters(topic)).values():
-            header = QueryConsumeTimeSpan(topic=topic, group=group)
-            found += decode_time_spans((await self._tell(address, header)).body)
-        return sorted(found)
+        return await self._groups.time_spans(group, topic)
 
     async def producers(self) -> dict[str, list[ProducerInfo]]:
         """Return the producers that are online at any master, by group."""
-        found: dict[str, dict[str, ProducerInfo]] = {}
-        for address in (await self.masters()).values():
-            for group, infos in decode_producer_table((await self._tell(address, GetAllProducers())).body).items():
-                found.setdefault(group, {}).update((info.client_id, info) for info in infos)
-        return {group: sorted(infos.values()) for group, infos in sorted(found.items())}
+        return _merged_producers((await ask_all(await self.masters(), self._broker_producers)).values())
+
+    async def known_producers(self) -> tuple[dict[str, list[ProducerInfo]], dict[str, str]]:
+        """Return the producers that are online at the masters that answer, and what is wrong with each other one.
+
+        Raises:
+            ClientError: no master answers.
+        """
+        answers, problems = await ask_each(await self.masters(), self._broker_producers, needs_one=True)
+        return _merged_producers(answers.values()), problems
+
+    async def _broker_producers(self, _broker_name: str, address: str) -> Mapping[str, Iterable[ProducerInfo]]:
+        return decode_producer_table((await self._tell(address, GetAllProducers())).body)
 
     async def client_info(self, group: str, client_id: str, *, with_stacks: bool = False) -> RunningInfo:
         """Return what a group's client says of itself: settings, queues, figures, and the stacks of its threads.
@@ -509,6 +560,15 @@ class AdminClient(ClusterAdmin):
         return QueueStats(
             decode_header(OffsetResponse, low.ext_fields).offset, decode_header(OffsetResponse, high.ext_fields).offset
         )
+
+
+def _merged_producers(answers: Iterable[Mapping[str, Iterable[ProducerInfo]]]) -> dict[str, list[ProducerInfo]]:
+    """Return the producers of each group, each once."""
+    found: dict[str, dict[str, ProducerInfo]] = {}
+    for answer in answers:
+        for group, infos in answer.items():
+            found.setdefault(group, {}).update((info.client_id, info) for info in infos)
+    return {group: sorted(infos.values()) for group, infos in sorted(found.items())}
 
 
 def _topic_masters(route: TopicRoute) -> dict[str, str]:

@@ -21,6 +21,33 @@ async def ask_each(
         ask: asks the broker of a name at its address.
         needs_one: without any answer the first broker's error is raised.
     """
+    answers, errors = await _ask(masters, ask)
+    problems = dict(sorted(errors.items()))
+    if needs_one and problems and not answers:
+        raise next(iter(problems.values()))
+    return answers, {broker: str(error) for broker, error in problems.items()}
+
+
+async def ask_all(masters: Mapping[str, str], ask: Callable[[str, str], Awaitable[T]]) -> dict[str, T]:
+    """Return the answers of all by broker name, in the masters' order.
+
+    Args:
+        masters: broker name to address.
+        ask: asks the broker of a name at its address.
+
+    Raises:
+        OrbitError: of the first broker without an answer, in the masters' order, when all have ended.
+    """
+    answers, errors = await _ask(masters, ask)
+    for broker in masters:
+        if broker in errors:
+            raise errors[broker]
+    return answers
+
+
+async def _ask(
+    masters: Mapping[str, str], ask: Callable[[str, str], Awaitable[T]]
+) -> tuple[dict[str, T], dict[str, OrbitError]]:
     answers: dict[str, T] = {}
     errors: dict[str, OrbitError] = {}
 
@@ -31,7 +58,9 @@ async def ask_each(
             errors[broker] = error
 
     await asyncio.gather(*(one(broker, address) for broker, address in masters.items()))
-    problems = dict(sorted(errors.items()))
-    if needs_one and problems and not answers:
-        raise next(iter(problems.values()))
-    return answers, {broker: str(error) for broker, error in problems.items()}
+    return {broker: answers[broker] for broker in masters if broker in answers}, errors
+
+
+def notices_of(problems: Mapping[str, str]) -> list[str]:
+    """Return a line for each broker whose part of an answer is missing: its name, and what is wrong there."""
+    return [f"without {broker}: {problem}" for broker, problem in problems.items()]

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from orbitmq.admin.each_master import ask_all
 from orbitmq.admin.groups import Connections, GroupStatus, QueueLag, QueueReset, ResetTo, merged_status
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, OffsetsNotSet, OrbitError, RemoteRefused, RouteNotFound
@@ -17,9 +18,11 @@ from orbitmq.model.topic import DLQ_PREFIX, GROUP_LENGTH_MAX, RETRY_PREFIX, chec
 from orbitmq.wire.bodies.groups import (
     GroupConfig,
     decode_consumer_connections,
+    decode_group_list,
     decode_group_table,
     encode_group_config,
 )
+from orbitmq.wire.bodies.offsets import QueueTimeSpan, decode_time_spans
 from orbitmq.wire.bodies.topics import QueueProgress, QueueStats, decode_consume_stats, decode_topic_stats
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
@@ -33,11 +36,12 @@ from orbitmq.wire.headers.groups import (
 from orbitmq.wire.headers.offsets import (
     OffsetResponse,
     QueryConsumerOffset,
+    QueryConsumeTimeSpan,
     ResetGroupOffset,
     SearchOffset,
     UpdateConsumerOffset,
 )
-from orbitmq.wire.headers.topics import GetTopicStats
+from orbitmq.wire.headers.topics import GetTopicStats, QueryTopicConsumers
 
 SYSTEM_GROUPS = frozenset(
     (
@@ -83,9 +87,8 @@ class GroupAdmin:
 
     async def _all_settings(self, masters: Mapping[str, str]) -> dict[str, dict[str, GroupConfig]]:
         settings: dict[str, dict[str, GroupConfig]] = {}
-        for broker, address in masters.items():
-            answer = await self._tell(address, GetAllSubscriptionGroups(), b"")
-            for group, config in decode_group_table(answer.body).groups.items():
+        for broker, table in (await ask_all(masters, self._table)).items():
+            for group, config in table.items():
                 if group not in SYSTEM_GROUPS:
                     settings.setdefault(group, {})[broker] = config
         return settings
@@ -112,23 +115,25 @@ class GroupAdmin:
         """
         check_name("group", group, GROUP_LENGTH_MAX)
         masters = await self._masters(None)
-        settings = {
-            broker: config
-            for broker, address in masters.items()
-            if (config := await self._settings(address, group)) is not None
-        }
+        tables = await ask_all(masters, self._table)
+        settings = {broker: table[group] for broker, table in tables.items() if group in table}
         found = await self._status(group, settings, masters)
         if not settings and not found.clients:
             raise ClientError(f"no broker knows the group {group}")
         return found
 
-    async def _settings(self, address: str, group: str) -> GroupConfig | None:
+    async def _table(self, _broker: str, address: str) -> Mapping[str, GroupConfig]:
         # 201 and not 352: a Java broker makes a group whose settings are asked for.
-        return decode_group_table((await self._tell(address, GetAllSubscriptionGroups(), b"")).body).groups.get(group)
+        return decode_group_table((await self._tell(address, GetAllSubscriptionGroups(), b"")).body).groups
+
+    async def _settings(self, address: str, group: str) -> GroupConfig | None:
+        return (await self._table("", address)).get(group)
 
     async def _status(self, group: str, settings: Mapping[str, GroupConfig], masters: Mapping[str, str]) -> GroupStatus:
-        found = await asyncio.gather(*(self._connections(address, group) for address in masters.values()))
-        return merged_status(group, settings, found)
+        async def ask(_broker: str, address: str) -> Connections | None:
+            return await self._connections(address, group)
+
+        return merged_status(group, settings, (await ask_all(masters, ask)).values())
 
     async def _connections(self, address: str, group: str) -> Connections | None:
         try:
@@ -143,18 +148,52 @@ class GroupAdmin:
         """Return how far a group is in every queue of a topic, or of all that it reads, retries included."""
         check_name("group", group, GROUP_LENGTH_MAX)
         masters = await (self._masters(None) if topic is None else self._topic_masters(topic))
-        found: dict[MessageQueue, QueueLag] = {}
-        for address in masters.values():
-            places = await self._progress(address, group, topic)
-            behind = {queue.topic for queue, place in places.items() if place.consumer_offset < place.broker_offset}
-            bounds: dict[MessageQueue, QueueStats] = {}
-            for name in sorted(behind):
-                with suppress(RemoteRefused):  # a broker older than the query, or the topic is deleted
-                    bounds |= await self._bounds(address, name)
-            for queue, place in places.items():
-                begin = bounds[queue].min_offset if queue in bounds else 0
-                found[queue] = QueueLag(place.consumer_offset, place.broker_offset, place.consumed_at_ms, begin)
-        return dict(sorted(found.items()))
+
+        async def ask(_broker: str, address: str) -> dict[MessageQueue, QueueLag]:
+            return await self._broker_lag(address, group, topic)
+
+        answers = (await ask_all(masters, ask)).values()
+        return dict(sorted(item for found in answers for item in found.items()))
+
+    async def _broker_lag(self, address: str, group: str, topic: str | None) -> dict[MessageQueue, QueueLag]:
+        places = await self._progress(address, group, topic)
+        behind = {queue.topic for queue, place in places.items() if place.consumer_offset < place.broker_offset}
+        bounds: dict[MessageQueue, QueueStats] = {}
+        for name in sorted(behind):
+            with suppress(RemoteRefused):  # a broker older than the query, or the topic is deleted
+                bounds |= await self._bounds(address, name)
+        return {
+            queue: QueueLag(
+                place.consumer_offset,
+                place.broker_offset,
+                place.consumed_at_ms,
+                bounds[queue].min_offset if queue in bounds else 0,
+            )
+            for queue, place in places.items()
+        }
+
+    async def of_topic(self, topic: str, *, broker: str | None = None) -> list[str]:
+        """Return the groups that have offsets in a topic, or subscribe to it, sorted.
+
+        Args:
+            broker: only those that the broker of this name knows.
+        """
+
+        async def ask(_broker: str, address: str) -> Sequence[str]:
+            return decode_group_list((await self._tell(address, QueryTopicConsumers(topic=topic), b"")).body)
+
+        masters = {name: at for name, at in (await self._topic_masters(topic)).items() if broker in (None, name)}
+        return sorted({group for groups in (await ask_all(masters, ask)).values() for group in groups})
+
+    async def time_spans(self, group: str, topic: str) -> list[QueueTimeSpan]:
+        """Return of each queue of a topic from when its messages are, and where a group stands in them."""
+
+        async def ask(_broker: str, address: str) -> Sequence[QueueTimeSpan]:
+            header = QueryConsumeTimeSpan(topic=topic, group=group)
+            return decode_time_spans((await self._tell(address, header, b"")).body)
+
+        answers = await ask_all(await self._topic_masters(topic), ask)
+        return sorted(span for spans in answers.values() for span in spans)
 
     async def has_committed(self, group: str, queue: MessageQueue) -> bool:
         """Return whether a group has an offset in a queue: a group's lag shows 0 where it has none."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from orbitmq.admin.each_master import ask_each
 from orbitmq.client.consume.start_offsets import OffsetRange
 from orbitmq.client.pull_consumer import PullConsumer
 from orbitmq.model.message import StoredMessage
@@ -28,23 +29,75 @@ class Place(NamedTuple):
     queue_offset: int
 
 
+class FoundRanges(NamedTuple):
+    """What queues hold.
+
+    Args:
+        ranges: by queue.
+        silent: the brokers that did not answer, and why; they may have more.
+    """
+
+    ranges: Mapping[MessageQueue, OffsetRange]
+    silent: Mapping[str, str]
+
+
 async def ranges_of_time(
     reader: PullConsumer, queues: Sequence[MessageQueue], begin_ms: int, end_ms: int
-) -> dict[MessageQueue, OffsetRange]:
+) -> FoundRanges:
     """Return what each queue holds of a time, its end included; queues without any are left out.
 
     Raises:
-        ClientError: a broker cannot be asked.
+        ClientError: no broker answers.
     """
-    bounds = await reader.offsets(queues)
-    begins = await asyncio.gather(*(reader.offset_at(queue, begin_ms) for queue in queues))
-    ends = await asyncio.gather(*(reader.offset_at(queue, end_ms + 1) for queue in queues))
-    found = {}
-    for queue, begin, end in zip(queues, begins, ends, strict=True):
-        first, last = max(begin, bounds[queue].begin), min(end, bounds[queue].end)
-        if first < last:
-            found[queue] = OffsetRange(first, last)
-    return found
+
+    async def find(queues: Sequence[MessageQueue]) -> dict[MessageQueue, OffsetRange]:
+        bounds = await reader.offsets(queues)
+        begins = await asyncio.gather(*(reader.offset_at(queue, begin_ms) for queue in queues))
+        ends = await asyncio.gather(*(reader.offset_at(queue, end_ms + 1) for queue in queues))
+        return {
+            queue: OffsetRange(max(begin, bounds[queue].begin), min(end, bounds[queue].end))
+            for queue, begin, end in zip(queues, begins, ends, strict=True)
+        }
+
+    return _filled(await _find_ranges(queues, find))
+
+
+async def ranges_from(reader: PullConsumer, queues: Sequence[MessageQueue], queue_offset: int = 0) -> FoundRanges:
+    """Return what each queue holds from an offset on; queues without any are left out.
+
+    Raises:
+        ClientError: no broker answers.
+    """
+    bounds, silent = await known_offsets(reader, queues)
+    cut = {queue: OffsetRange(max(queue_offset, found.begin), found.end) for queue, found in bounds.items()}
+    return _filled(FoundRanges(cut, silent))
+
+
+async def known_offsets(reader: PullConsumer, queues: Sequence[MessageQueue]) -> FoundRanges:
+    """Return where each queue begins and ends now.
+
+    Raises:
+        ClientError: no broker answers.
+    """
+    return await _find_ranges(queues, reader.offsets)
+
+
+def _filled(found: FoundRanges) -> FoundRanges:
+    return found._replace(ranges={queue: at for queue, at in found.ranges.items() if at.begin < at.end})
+
+
+async def _find_ranges(
+    queues: Sequence[MessageQueue],
+    find: Callable[[Sequence[MessageQueue]], Awaitable[Mapping[MessageQueue, OffsetRange]]],
+) -> FoundRanges:
+    """Ask all brokers together, each for its queues."""
+
+    async def ask(broker: str, _broker: str) -> Mapping[MessageQueue, OffsetRange]:
+        return await find([queue for queue in queues if queue.broker_name == broker])
+
+    brokers = sorted({queue.broker_name for queue in queues})
+    answers, silent = await ask_each(dict(zip(brokers, brokers, strict=True)), ask, needs_one=True)
+    return FoundRanges({queue: at for found in answers.values() for queue, at in found.items()}, silent)
 
 
 async def read_ranges(

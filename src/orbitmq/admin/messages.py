@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from orbitmq.admin.each_master import ask_each
+from orbitmq.admin.each_master import ask_each, notices_of
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.message import StoredMessage
@@ -45,7 +45,7 @@ class FoundMessages(NamedTuple):
     def notices(self) -> list[str]:
         """What is missing, a line for each reason."""
         cut = [f"these are the newest {len(self.messages)}: there may be more"] if self.is_cut else []
-        return cut + [f"without {broker}: {reason}" for broker, reason in self.silent.items()]
+        return cut + notices_of(self.silent)
 
 
 async def find_by_key(

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from orbitmq.admin.each_master import ask_all, ask_each
 from orbitmq.admin.messages import Tell
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import RemoteRefused
@@ -40,10 +41,28 @@ async def find_traffic(
         topic: only of this topic.
         group: only what this group got.
     """
-    found: list[Traffic] = []
-    for broker, address in sorted(masters.items()):
-        found += await _BrokerTraffic(tell, broker, address).find(topic, group)
-    return found
+
+    async def ask(broker: str, address: str) -> list[Traffic]:
+        return await _BrokerTraffic(tell, broker, address).find(topic, group)
+
+    answers = await ask_all(dict(sorted(masters.items())), ask)
+    return [traffic for found in answers.values() for traffic in found]
+
+
+async def find_known_traffic(
+    tell: Tell, masters: Mapping[str, str], topic: str | None = None, group: str | None = None
+) -> tuple[list[Traffic], dict[str, str]]:
+    """Return what `find_traffic` does, of the brokers that answer, and what is wrong with each other one.
+
+    Raises:
+        ClientError: no broker answers.
+    """
+
+    async def ask(broker: str, address: str) -> list[Traffic]:
+        return await _BrokerTraffic(tell, broker, address).find(topic, group)
+
+    answers, problems = await ask_each(dict(sorted(masters.items())), ask, needs_one=True)
+    return [traffic for found in answers.values() for traffic in found], problems
 
 
 class _BrokerTraffic:

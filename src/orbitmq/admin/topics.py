@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from orbitmq.admin.each_master import ask_all, ask_each
 from orbitmq.admin.messages import Tell
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, RemoteRefused, RouteNotFound
@@ -82,16 +83,48 @@ async def find_configs(tell: Tell, masters: Mapping[str, str], topic: str) -> di
     Raises:
         RouteNotFound: none of these brokers has the topic.
     """
-    found = {}
-    for broker, address in sorted(masters.items()):
-        try:
-            found[broker] = decode_topic_config((await tell(address, GetTopicConfig(topic=topic))).body)
-        except RemoteRefused as refusal:
-            if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
-                raise
+
+    async def ask(_broker: str, address: str) -> TopicConfig | None:
+        return await _find_config(tell, address, topic)
+
+    answers = await ask_all(dict(sorted(masters.items())), ask)
+    found = {broker: config for broker, config in answers.items() if config is not None}
     if not found:
-        raise RouteNotFound(f"the topic {topic} is on none of the brokers {', '.join(sorted(masters))}")
+        raise _not_there(topic, masters)
     return found
+
+
+async def find_known_configs(
+    tell: Tell, masters: Mapping[str, str], topic: str
+) -> tuple[dict[str, TopicConfig], dict[str, str]]:
+    """Return a topic's settings on the brokers that answer, and what is wrong with each other one.
+
+    Raises:
+        RouteNotFound: all brokers answer, and none of them has the topic.
+        ClientError: no broker answers.
+    """
+
+    async def ask(_broker: str, address: str) -> TopicConfig | None:
+        return await _find_config(tell, address, topic)
+
+    answers, problems = await ask_each(dict(sorted(masters.items())), ask, needs_one=True)
+    found = {broker: config for broker, config in answers.items() if config is not None}
+    if not found and not problems:
+        raise _not_there(topic, masters)
+    return found, problems
+
+
+async def _find_config(tell: Tell, address: str, topic: str) -> TopicConfig | None:
+    try:
+        return decode_topic_config((await tell(address, GetTopicConfig(topic=topic))).body)
+    except RemoteRefused as refusal:
+        if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
+            raise
+        return None
+
+
+def _not_there(topic: str, masters: Mapping[str, str]) -> RouteNotFound:
+    return RouteNotFound(f"the topic {topic} is on none of the brokers {', '.join(sorted(masters))}")
 
 
 async def change_configs(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from orbitmq.admin.client import AdminClient
+from orbitmq.admin.each_master import notices_of
 from orbitmq.errors import ClientError, InvalidArgument, RouteNotFound
 from orbitmq.model.message import StoredMessage, split_keys
 from orbitmq.wire.messages.traces import (
@@ -95,7 +96,7 @@ async def find_way(admin: AdminClient, trace_topic: str, key: str) -> MessageWay
             silent[f"the broker at {trace.broker}"] = str(error)
 
     await asyncio.gather(*map(find_stored, published.values()))
-    notices = [f"without {broker}: {reason}" for broker, reason in silent.items()]
+    notices = notices_of(silent)
     if found.is_cut:
         notices.append(f"these are the newest {len(found.messages):,} traces: earlier steps may be missing")
     return MessageWay(in_order(steps), notices, bool(silent))

@@ -87,7 +87,8 @@ async def messages_by_time(
 ) -> Answer:
     """List the messages of a topic that were stored from `begin` to `end` (without it: now), the oldest first.
 
-    `total` is what the queues hold of that time. Ask on with `next_begin` as `begin` and `next_start` as `start`.
+    `total` is what the queues hold of that time; null where brokers did not answer: `silent` names them, theirs are missing.
+    Ask on with `next_begin` as `begin` and `next_start` as `start`.
     """
     begin_ms, end_ms = to_ms(begin), now_ms() if end is None else to_ms(end)
     if end_ms < begin_ms:
@@ -100,7 +101,7 @@ async def messages_by_time(
         ]
         if not queues:
             raise ClientError(f"the topic {topic} has no such queue")
-        ranges = await ranges_of_time(reader, queues, begin_ms, end_ms)
+        ranges, silent = await ranges_of_time(reader, queues, begin_ms, end_ms)
         total = sum(found.end - found.begin for found in ranges.values())
         each = start + count
         firsts = {queue: OffsetRange(at.begin, min(at.end, at.begin + each)) for queue, at in ranges.items()}
@@ -113,8 +114,11 @@ async def messages_by_time(
         skip = sum(at_ms == last_ms for at_ms, _ in found[:shown]) + (start if last_ms == begin_ms else 0)
         return {"next_begin": time_text(last_ms) or last_ms, "next_start": skip}
 
-    table = Table([row for _, row in found], max(total, start + len(found)), start, go_on=go_on)
-    return Answer({"notice": NOTICE, "is_complete": is_complete}, {"messages": table})
+    known = max(total, start + len(found))
+    has_more = known > start + len(found)
+    table = Table([row for _, row in found], None if silent else known, start, has_more, go_on)
+    values = {"notice": NOTICE, "is_complete": is_complete and not silent, "silent": silent}
+    return Answer(values, {"messages": table})
 
 
 async def journey(clients: ClusterClients, message_id: MessageId, trace_topic: Topic = "RMQ_SYS_TRACE_TOPIC") -> Answer:

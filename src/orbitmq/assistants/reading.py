@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
 from orbitmq.address import parse_name_servers
 from orbitmq.admin.brokers import find_brokers
 from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.admin.each_master import notices_of
+from orbitmq.admin.group_client import GroupAdmin
 from orbitmq.admin.groups import GroupStatus
 from orbitmq.assistants.answers import Answer, Table, page, paged, time_text
 from orbitmq.assistants.arguments import Count, Group, Kind, Search, Severities, Start, Topic
@@ -34,7 +36,10 @@ async def clusters(clients: ClusterClients, start: Start = 0, count: Count = 100
 async def topics(
     clients: ClusterClients, search: Search = "", kind: Kind = "user", start: Start = 0, count: Count = _TOPICS_COUNT
 ) -> Answer:
-    """List topics by a part of their names and their kind, with their queues and how many messages they hold."""
+    """List topics by a part of their names and their kind, with their queues and how many messages they hold.
+
+    `silent` are brokers that did not answer: theirs are missing.
+    """
     own = await clients.admin.own_topics()
     names = [
         name
@@ -42,15 +47,23 @@ async def topics(
         if search.lower() in name.lower() and kind in ("all", kind_of(name, own))
     ]
 
-    async def row(name: str) -> dict[str, Any]:
-        return {"topic": name, "kind": kind_of(name, own), **await _sums(clients, name)}
+    silent = await clients.admin.silent_masters() if names else {}
 
-    return Answer({}, {"topics": paged(await _each(row, names[start : start + count]), len(names), start)})
+    async def row(name: str) -> dict[str, Any]:
+        return {"topic": name, "kind": kind_of(name, own), **await _sums(clients, name, silent)}
+
+    rows = await _each(row, names[start : start + count])
+    return Answer({"silent": silent}, {"topics": paged(rows, len(names), start)})
 
 
 async def topic(clients: ClusterClients, topic: Topic, start: Start = 0, count: Count = 100) -> Answer:
-    """Show one topic: its settings on each broker, and where each of its queues begins and ends."""
-    stats = await clients.admin.topic_stats(topic)
+    """Show one topic: its settings on each broker, and where each of its queues begins and ends.
+
+    `silent` are brokers that did not answer: theirs are missing.
+    """
+    (stats, silent), (configs, problem) = await asyncio.gather(
+        clients.admin.known_topic_stats(topic), _configs(clients, topic)
+    )
     queues = [
         {
             "broker": queue.broker_name,
@@ -64,12 +77,20 @@ async def topic(clients: ClusterClients, topic: Topic, start: Start = 0, count: 
     ]
     values: dict[str, Any] = {"topic": topic, "kind": kind_of(topic, await clients.admin.own_topics())}
     values["messages"] = sum(found.max_offset - found.min_offset for found in stats.values())
-    try:
-        configs = await clients.admin.topic_configs(topic)
-    except ClientError as error:  # brokers before 4.9 do not know the request
-        configs, values["settings_problem"] = {}, str(error)
+    values["silent"] = silent
+    if problem is not None:
+        values["settings_problem"] = problem
     settings = list(map(setting_row, configs.items()))
     return Answer(values, {"settings": _whole(settings), "queues": page(queues, start, count)})
+
+
+async def _configs(clients: ClusterClients, topic: str) -> tuple[dict[str, TopicConfig], str | None]:
+    """Return a topic's settings by broker, and what is missing of them."""
+    try:
+        configs, problems = await clients.admin.known_topic_configs(topic)
+    except ClientError as error:  # brokers before 4.9 do not know the request
+        return {}, str(error)
+    return configs, "; ".join(notices_of(problems)) or None
 
 
 async def route(clients: ClusterClients, topic: Topic) -> Answer:
@@ -93,34 +114,44 @@ async def route(clients: ClusterClients, topic: Topic) -> Answer:
 async def groups(
     clients: ClusterClients, search: Search = "", start: Start = 0, count: Count = _TOPICS_COUNT
 ) -> Answer:
-    """List consumer groups by a part of their names, with members, topics and lag (messages still to come)."""
-    names = [name for name in await clients.admin.group_names() if search.lower() in name.lower()]
+    """List consumer groups by a part of their names, with members, topics and lag (messages still to come).
+
+    `silent` are brokers that did not answer: theirs are missing.
+    """
+    admin, silent = await clients.admin.groups_that_answer()
+    names = [name for name in await admin.names() if search.lower() in name.lower()]
 
     async def row(status: GroupStatus) -> dict[str, Any]:
         return {
             "group": status.group,
             "members": len(status.clients),
             "topics": sorted(status.subscriptions),
-            **await _lag(clients, status.group),
+            **await _lag(admin, status.group),
         }
 
-    found = await clients.admin.groups(names=names[start : start + count])
-    return Answer({}, {"groups": paged(await _each(row, found), len(names), start)})
+    found = await admin.groups(names=names[start : start + count])
+    return Answer({"silent": silent}, {"groups": paged(await _each(row, found), len(names), start)})
 
 
 async def group(clients: ClusterClients, group: Group, start: Start = 0, count: Count = 100) -> Answer:
     """Show one consumer group: its members, subscriptions, settings, and its offset and lag in each queue.
 
-    `gone` are messages that were deleted before the group read them: they are not part of its lag.
+    `gone` are messages that were deleted before the group read them: they are not part of its lag. `silent` are brokers that
+    did not answer: theirs are missing.
     """
-    status = await clients.admin.group_status(group)
+    admin, silent = await clients.admin.groups_that_answer()
+    try:
+        status = await admin.status(group)
+    except ClientError as error:
+        raise ClientError("; ".join((str(error), *notices_of(silent)))) from error
     values: dict[str, Any] = {
         "group": group,
+        "silent": silent,
         "message_model": None if status.message_model is None else str(status.message_model),
     }
     queues: list[dict[str, Any]] = []
     try:
-        for queue, found in (await clients.admin.group_lag(group)).items():
+        for queue, found in (await admin.lag(group)).items():
             place = {"topic": queue.topic, "broker": queue.broker_name, "queue_id": queue.queue_id}
             offsets = {"committed": found.committed, "end": found.end, "lag": found.lag, "gone": found.gone}
             queues.append({**place, **offsets, "consumed_at": time_text(found.consumed_at_ms)})
@@ -199,9 +230,9 @@ async def _each(ask: Callable[[T], Awaitable[U]], asked: Iterable[T]) -> list[U]
     return list(await asyncio.gather(*map(one, asked)))
 
 
-async def _sums(clients: ClusterClients, topic: str) -> dict[str, Any]:
+async def _sums(clients: ClusterClients, topic: str, silent: Mapping[str, str]) -> dict[str, Any]:
     try:
-        stats = await clients.admin.topic_stats(topic)
+        stats, problems = await clients.admin.known_topic_stats(topic, silent=silent)
     except ClientError as error:
         return {"queues": None, "brokers": None, "messages": None, "updated_at": None, "problem": str(error)}
     return {
@@ -209,12 +240,13 @@ async def _sums(clients: ClusterClients, topic: str) -> dict[str, Any]:
         "brokers": len({queue.broker_name for queue in stats}),
         "messages": sum(found.max_offset - found.min_offset for found in stats.values()),
         "updated_at": time_text(max((found.updated_at_ms for found in stats.values()), default=0)),
+        **({"problem": "; ".join(notices_of(problems))} if problems else {}),
     }
 
 
-async def _lag(clients: ClusterClients, group: str) -> dict[str, Any]:
+async def _lag(admin: GroupAdmin, group: str) -> dict[str, Any]:
     try:
-        queues = (await clients.admin.group_lag(group)).values()
+        queues = (await admin.lag(group)).values()
     except ClientError as error:
         return {"lag": None, "consumed_at": None, "problem": str(error)}
     consumed_at_ms = max((queue.consumed_at_ms for queue in queues), default=0)

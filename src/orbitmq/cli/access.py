@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
 
+from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     DEFAULT_TIMEOUT_MS,
@@ -136,6 +137,23 @@ async def check_one_cluster(admin: AdminClient, cluster: str | None, broker: str
         clusters = sorted((await admin.cluster_info()).clusters)
         if len(clusters) > 1:
             raise typer.BadParameter(f"of {', '.join(map(printable, clusters))}, say which", param_hint="--cluster")
+
+
+def end_partial(problems: Mapping[str, str]) -> None:
+    """Name the brokers that did not answer on stderr, when what the others have was shown.
+
+    Args:
+        problems: what is wrong with each; without any nothing is done.
+
+    Raises:
+        typer.Exit: with exit code 1, where there are some.
+    """
+    from orbitmq.admin.each_master import notices_of
+
+    for notice in notices_of(problems):
+        say(printable(notice))
+    if problems:
+        raise typer.Exit(ExitCode.NO)
 
 
 def ask_each(

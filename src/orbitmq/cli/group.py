@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, check_one_cluster, command
+from orbitmq.cli.access import Access, check_one_cluster, command, end_partial
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     BrokerOption,
@@ -22,7 +22,8 @@ from orbitmq.cli.terminal.printable import printable
 from orbitmq.cli.terminal.times import TIME_HELP, parse_time
 
 if TYPE_CHECKING:
-    from orbitmq.admin import AdminClient, GroupStatus, QueueReset, ResetTo
+    from orbitmq.admin import GroupStatus, QueueReset, ResetTo
+    from orbitmq.admin.group_client import GroupAdmin
 
 app = typer.Typer(
     help="List consumer groups, show how far they are, set where they go on.",
@@ -43,10 +44,14 @@ async def list_groups(
     cluster: ClusterOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """List consumer groups, with the number of clients that are online, and their lag."""
+    """List consumer groups, with the number of clients that are online, and their lag.
+
+    Exit code 1 when a broker did not answer: what the others have is shown.
+    """
     async with access.admin() as admin:
-        groups = await admin.groups(cluster)
-        lags = await _lags(admin, [found.group for found in groups])
+        answering, problems = await admin.groups_that_answer()
+        groups = await answering.groups(cluster)
+        lags = await _lags(answering, [found.group for found in groups])
     rows: list[Row] = [
         {
             "group": found.group,
@@ -59,9 +64,10 @@ async def list_groups(
         for found in groups
     ]
     show_rows(rows, ("group", "clients", "lag", "model", "topics"), output)
+    end_partial(problems)
 
 
-async def _lags(admin: AdminClient, groups: Iterable[str]) -> dict[str, int | None]:
+async def _lags(admin: GroupAdmin, groups: Iterable[str], topic: str | None = None) -> dict[str, int | None]:
     """Return how many messages each group has still to do; None: brokers do not tell, or it has consumed nothing."""
     import asyncio
 
@@ -73,7 +79,7 @@ async def _lags(admin: AdminClient, groups: Iterable[str]) -> dict[str, int | No
     async def ask(group: str) -> None:
         async with permits:
             try:
-                found = await admin.group_lag(group)
+                found = await admin.lag(group, topic)
             except ClientError:
                 found = {}
             lags[group] = sum(place.lag for place in found.values()) if found else None
@@ -88,22 +94,34 @@ async def status(
     group: GroupArgument,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show a group's clients, what they subscribe to, and its settings (with -o json)."""
+    """Show a group's clients, what they subscribe to, and its settings (with -o json).
+
+    Exit code 1 when a broker did not answer: what the others have is shown.
+    """
     from dataclasses import asdict
 
+    from orbitmq.errors import ClientError
+
     async with access.admin() as admin:
-        found = await admin.group_status(group)
+        answering, problems = await admin.groups_that_answer()
+        try:
+            found = await answering.status(group)
+        except ClientError:
+            end_partial(problems)
+            raise
     clients = [client._asdict() for client in found.clients]
     if output is Format.JSON:
         settings = {broker: asdict(config) for broker, config in found.settings.items()}
         document = {"group": group, "model": _model(found), "clients": clients, "settings": settings}
         show_json({**document, "subscriptions": dict(found.subscriptions)})
+        end_partial(problems)
         return
     rows = [{name: printable(str(value)) for name, value in client.items()} for client in clients]
     show_rows(rows, ("client_id", "address", "language", "version"), output)
     for topic, expression in sorted(found.subscriptions.items()):
         say(f"subscribes to {printable(topic)}: {printable(expression)}")
     say(f"{len(clients)} clients online")
+    end_partial(problems)
 
 
 @command(app, "lag")
@@ -128,7 +146,8 @@ def lag(
     """Show how many messages a group has still to do, queue by queue; without a group those of all groups, the most first.
 
     With --watch again and again: what is unknown stays unknown, as a queue without a committed offset. With --to the samples
-    are kept, also over a kill, and checked at the end. Exit code 1 when the group has been nowhere, or a check fails.
+    are kept, also over a kill, and checked at the end. Exit code 1 when the group has been nowhere, a check fails, or a
+    broker did not answer: what the others have is shown.
     """
     from orbitmq.net.loop import run
 
@@ -149,8 +168,6 @@ async def _show_lag(access: Access, group: str, topic: str | None, output: Forma
     async with access.admin() as admin:
         groups, problems = await admin.groups_that_answer()
         found = await groups.lag(group, topic)
-    for broker, problem in problems.items():
-        say(printable(f"without {broker}: {problem}"))
     rows: list[Row] = [
         {
             "topic": queue.topic,
@@ -169,24 +186,24 @@ async def _show_lag(access: Access, group: str, topic: str | None, output: Forma
         say(
             f"orbitmq: no broker knows where group {printable(group)} is: there is none, or it has consumed nothing yet"
         )
-        raise typer.Exit(ExitCode.UNREACHABLE if problems else ExitCode.NO)
+        end_partial(problems)
+        raise typer.Exit(ExitCode.NO)
     if output is Format.TABLE:
         say(f"{sum(row['lag'] for row in rows)} messages in {len(rows)} queues are still to come")
     if gone := sum(row["gone"] for row in rows):
         say(f"{gone} messages were deleted before the group read them")
-    if problems:
-        raise typer.Exit(ExitCode.NO)
+    end_partial(problems)
 
 
 async def _show_all_lags(access: Access, topic: str | None, output: Format) -> None:
     async with access.admin() as admin:
-        names = await admin.group_names() if topic is None else await admin.topic_groups(topic)
-        lags = await _lags(admin, names) if topic is None else {}
-        for name in names if topic is not None else ():
-            lags[name] = sum(place.lag for place in (await admin.group_lag(name, topic)).values())
+        answering, problems = await admin.groups_that_answer()
+        names = await answering.names() if topic is None else await answering.of_topic(topic)
+        lags = await _lags(answering, names, topic)
     rows: list[Row] = [{"group": name, "lag": lags[name]} for name in names]
     rows.sort(key=lambda row: (-(row["lag"] or 0), row["group"]))
     show_rows(rows, ("group", "lag"), output)
+    end_partial(problems)
 
 
 @command(app, "reset")

@@ -44,13 +44,15 @@ def watch(access: Access, plan: LagPlan, directory: Path | None, output: Format)
     """Watch a group's lag; with a directory keep it there, and show at the end all samples that it has.
 
     Raises:
-        typer.Exit: a check of the samples does not hold, or no broker knows where the group is.
+        typer.Exit: a check of the samples does not hold, no broker knows where the group is, or something of the last
+            moment is not known.
         ConfigError: the directory is for something else, or matplotlib is missing.
         JobFailed: another run is under way in the directory.
         ClientError: the cluster cannot be asked at the first moment.
     """
     if directory is None:
-        _sample(access, plan, None, output)
+        if _sample(access, plan, None, output) is not None:
+            raise typer.Exit(ExitCode.NO)
         return
     from importlib.util import find_spec
 
@@ -64,21 +66,25 @@ def watch(access: Access, plan: LagPlan, directory: Path | None, output: Format)
     with kept_lag(directory.resolve(), plan.group, plan.topic) as kept:
         if kept.moments:
             say(f"{kept.moments:,} moments are there already")
-        _sample(access, plan, kept, output)
+        issue = _sample(access, plan, kept, output)
         queues, results = kept.finish()
     if output is Format.TABLE:
         show_rows([_shown(queue._asdict()) for queue in queues], _SUMMARY, output)
     show_checks("lag", results, output, is_line=True)
+    if issue is not None:
+        raise typer.Exit(ExitCode.NO)
 
 
-def _sample(access: Access, plan: LagPlan, kept: LagDirectory | None, output: Format) -> None:
+def _sample(access: Access, plan: LagPlan, kept: LagDirectory | None, output: Format) -> str | None:
     from orbitmq.net.loop import run
 
     with suppress(KeyboardInterrupt), _screen(output) as show:
-        run(_watch(access, plan, kept, show))
+        return run(_watch(access, plan, kept, show))
+    return None
 
 
-async def _watch(access: Access, plan: LagPlan, kept: LagDirectory | None, show: Show) -> None:
+async def _watch(access: Access, plan: LagPlan, kept: LagDirectory | None, show: Show) -> str | None:
+    """Show samples; return why something is not known of the last one, where the plan says how many there are."""
     from contextlib import aclosing
 
     from orbitmq.monitoring.lag_watch import watch_lag
@@ -89,6 +95,8 @@ async def _watch(access: Access, plan: LagPlan, kept: LagDirectory | None, show:
         async with aclosing(found) as samples:
             async for sample in samples:
                 if not sample.positions:
+                    if sample.issue is not None:
+                        say(f"unknown: {printable(sample.issue)}")
                     say(f"orbitmq: no broker knows where group {printable(plan.group)} is")
                     raise typer.Exit(ExitCode.NO)
                 if kept is not None:
@@ -99,7 +107,8 @@ async def _watch(access: Access, plan: LagPlan, kept: LagDirectory | None, show:
                 show(sample)
                 count += 1
                 if count == plan.moments:
-                    return
+                    return issue
+    return None
 
 
 @contextmanager

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, check_one_cluster, command
+from orbitmq.cli.access import Access, check_one_cluster, command, end_partial
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     BrokerOption,
@@ -42,14 +43,17 @@ async def list_topics(
     ] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """List topics."""
+    """List topics. With -v exit code 1 when a broker did not answer: what the others have is shown."""
     from orbitmq.model.topic import kind_of
 
+    silent: Mapping[str, str] = {}
     async with access.admin() as admin:
         own = await admin.own_topics()
         names = [name for name in await admin.topic_list(cluster) if show_all or kind_of(name, own) == "user"]
-        rows = await _details(admin, names) if verbose else [{"topic": name} for name in names]
+        silent = await admin.silent_masters() if verbose and names else {}
+        rows = await _details(admin, names, silent) if verbose else [{"topic": name} for name in names]
     show_rows(rows, _DETAILS if verbose else ("topic",), output)
+    end_partial(silent)
 
 
 @command(app, "create")
@@ -105,9 +109,9 @@ async def status(
     topic: TopicArgument,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show where each queue begins and ends."""
+    """Show where each queue begins and ends. Exit code 1 when a broker did not answer: what the others have is shown."""
     async with access.admin() as admin:
-        stats = await admin.topic_stats(topic)
+        stats, problems = await admin.known_topic_stats(topic)
     rows: list[Row] = [
         {
             "broker": queue.broker_name,
@@ -122,6 +126,7 @@ async def status(
     show_rows(rows, ("broker", "queue", "min_offset", "max_offset", "messages", "updated"), output)
     if output is Format.TABLE:
         say(f"{sum(row['messages'] for row in rows)} messages in {len(rows)} queues")
+    end_partial(problems)
 
 
 @command(app, "route")
@@ -159,10 +164,15 @@ def _route_document(topic: str, route: object) -> dict[str, object]:
     return {"topic": topic, **asdict(route)}  # type: ignore[call-overload]
 
 
-async def _details(admin: AdminClient, names: list[str]) -> list[Row]:
-    """Return of each topic what its route and its queues say; of one that does not tell, its problem."""
+async def _details(admin: AdminClient, names: list[str], silent: Mapping[str, str]) -> list[Row]:
+    """Return of each topic what its route and its queues say; of one that does not tell, its problem.
+
+    Args:
+        silent: brokers that are not asked.
+    """
     import asyncio
 
+    from orbitmq.admin.each_master import notices_of
     from orbitmq.errors import ClientError
 
     permits = asyncio.Semaphore(_AT_A_TIME)
@@ -171,9 +181,10 @@ async def _details(admin: AdminClient, names: list[str]) -> list[Row]:
         async with permits:
             try:
                 route = await admin.topic_route(name)
-                stats = (await admin.topic_stats(name)).values()
+                known, problems = await admin.known_topic_stats(name, silent=silent)
             except ClientError as error:
                 return {"topic": name, "problem": printable(str(error))}
+        stats, problem = known.values(), {"problem": printable("; ".join(notices_of(problems)))} if problems else {}
         return {
             "topic": name,
             "brokers": len(route.queues),
@@ -181,6 +192,7 @@ async def _details(admin: AdminClient, names: list[str]) -> list[Row]:
             "permission": "/".join(sorted({permission_word(data.perm) for data in route.queues})),
             "messages": sum(found.max_offset - found.min_offset for found in stats),
             "last_message": format_time(max((found.updated_at_ms for found in stats), default=0)),
+            **problem,
         }
 
     return list(await asyncio.gather(*map(row, names)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from orbitmq.cli.access import Access, command
+from orbitmq.cli.access import Access, command, end_partial
 from orbitmq.cli.terminal.options import (
     BrokerOption,
     ClusterOption,
@@ -53,10 +53,14 @@ async def show(
     broker: BrokerOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show a topic's settings on every broker that has it."""
+    """Show a topic's settings on every broker that has it.
+
+    Exit code 1 when a broker did not answer: what the others have is shown.
+    """
     async with access.admin() as admin:
-        found = await admin.topic_configs(topic, cluster=cluster, broker=broker)
+        found, problems = await admin.known_topic_configs(topic, cluster=cluster, broker=broker)
     _show(found, output)
+    end_partial(problems)
 
 
 @command(app, "set")

@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.admin.each_master import notices_of
 from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
 
 HEADERS = {
@@ -198,7 +199,7 @@ async def answer_page(request: Request, show: Show) -> Response:
 
 def missing(problems: Mapping[str, str]) -> str | None:
     """Return whose part a page does not show, by broker name and what is wrong there; None: it shows all."""
-    return "; ".join(f"without {broker}: {problem}" for broker, problem in problems.items()) or None
+    return "; ".join(notices_of(problems)) or None
 
 
 def paged(request: Request, rows: Sequence[Any]) -> tuple[Sequence[Any], dict[str, int]]:

@@ -71,8 +71,8 @@ async def group(request: Request, clients: ClusterClients) -> Page:
     try:
         lags = await admin.lag(name)
     except OrbitError as error:
-        problem = str(error)
-    spans = await _spans(clients, name, sorted({queue.topic for queue in lags}))
+        problem = "; ".join(filter(None, [problem, str(error)]))
+    spans = await _spans(admin, name, sorted({queue.topic for queue in lags}))
     queues = [
         {
             "topic": queue.topic,
@@ -113,13 +113,13 @@ async def group(request: Request, clients: ClusterClients) -> Page:
     return Page("group.html", name, values)
 
 
-async def _spans(clients: ClusterClients, group: str, topics: Sequence[str]) -> dict[MessageQueue, QueueTimeSpan]:
+async def _spans(admin: GroupAdmin, group: str, topics: Sequence[str]) -> dict[MessageQueue, QueueTimeSpan]:
     """Return from when the messages of each queue are, and how old the next one for the group is."""
     found: dict[MessageQueue, QueueTimeSpan] = {}
 
     async def add(topic: str) -> None:
         with suppress(OrbitError):
-            found.update((span.queue, span) for span in await clients.admin.group_time_spans(group, topic))
+            found.update((span.queue, span) for span in await admin.time_spans(group, topic))
 
     await asyncio.gather(*map(add, topics[:_TOPICS_MAX]))
     return found

@@ -12,7 +12,8 @@ from starlette.requests import Request
 from orbitmq.admin import AdminClient
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.dead_letters import DeadLetter
-from orbitmq.admin.message_ranges import ranges_of_time, read_ranges
+from orbitmq.admin.each_master import notices_of
+from orbitmq.admin.message_ranges import ranges_from, ranges_of_time, read_ranges
 from orbitmq.admin.messages import FoundMessages
 from orbitmq.admin.traces import MessageWay, find_way
 from orbitmq.client.consume.start_offsets import OffsetRange
@@ -57,7 +58,7 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
         answer = by_key if one is None else FoundMessages([one], {})
         found, notices = [summary(message) for message in answer.messages], answer.notices
     elif topic and (begin or queue):
-        found, is_complete = await _in_range(form, clients, topic)
+        found, is_complete, notices = await _in_range(form, clients, topic)
     values = {
         "topic": topic,
         "q": wanted,
@@ -74,8 +75,8 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
     return Page("messages.html", "Messages", values)
 
 
-async def _in_range(form: Form, clients: ClusterClients, topic: str) -> tuple[list[dict[str, Any]], bool]:
-    """Return the oldest messages of a time, or of a queue from an offset on, and whether all of them were read."""
+async def _in_range(form: Form, clients: ClusterClients, topic: str) -> tuple[list[dict[str, Any]], bool, list[str]]:
+    """Return the oldest messages of a time, or of a queue from an offset on, whether all of them were read, and what is missing."""
     broker, queue_id = form.text("broker", "") or None, form.number("queue", 0, 2**31 - 1, -1)
     async with clients.careful_reader() as reader:
         queues = [
@@ -87,19 +88,14 @@ async def _in_range(form: Form, clients: ClusterClients, topic: str) -> tuple[li
             raise InvalidArgument("queue", form.raw("queue"), f"a queue of {topic}")
         if form.text("begin", ""):
             begin_ms, end_ms = form.time_ms("begin", 0), form.time_ms("end", 2**53)
-            ranges = await ranges_of_time(reader, queues, begin_ms, end_ms)
+            ranges, silent = await ranges_of_time(reader, queues, begin_ms, end_ms)
         else:
             begin_ms, end_ms = 0, 2**53
-            start = form.number("offset", 0, 2**63 - 1, 0)
-            bounds = await reader.offsets(queues)
-            ranges = {
-                queue: OffsetRange(max(start, found.begin), found.end)
-                for queue, found in bounds.items()
-                if max(start, found.begin) < found.end
-            }
+            ranges, silent = await ranges_from(reader, queues, form.number("offset", 0, 2**63 - 1, 0))
         firsts = {queue: OffsetRange(at.begin, min(at.end, at.begin + RANGE_COUNT_MAX)) for queue, at in ranges.items()}
         read, is_complete = await read_ranges(reader, firsts, RANGE_COUNT_MAX, summary)
-    return [row for at, row in read if begin_ms <= at.stored_at_ms <= end_ms], is_complete
+    found = [row for at, row in read if begin_ms <= at.stored_at_ms <= end_ms]
+    return found, is_complete, notices_of(silent)
 
 
 async def _by_id(admin: AdminClient, topic: str, wanted: str) -> StoredMessage | None:
@@ -130,12 +126,11 @@ async def _groups(clients: ClusterClients, message: StoredMessage) -> tuple[dict
     """Return the groups that read a message's topic and are online, with their clients, and what is missing of them."""
     found: dict[str, list[str]] = {}
     try:
-        names = (await clients.admin.topic_groups(message.topic, broker=message.broker_name))[:_GROUPS_MAX]
         admin, problems = await clients.admin.groups_that_answer()
-        for group in names:
-            status = await admin.status(group)
+        names = (await admin.of_topic(message.topic, broker=message.broker_name))[:_GROUPS_MAX]
+        for status in await asyncio.gather(*map(admin.status, names)):
             if status.clients:
-                found[group] = [client.client_id for client in status.clients]
+                found[status.group] = [client.client_id for client in status.clients]
     except OrbitError as error:
         return found, str(error)
     return found, missing(problems)

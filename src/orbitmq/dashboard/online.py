@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.codes import Version
-from orbitmq.dashboard.answers import Column, Page, Section
+from orbitmq.dashboard.answers import Column, Page, Section, missing
 from orbitmq.dashboard.watching import Watch
 from orbitmq.errors import OrbitError
 
@@ -55,7 +55,9 @@ async def clients(request: Request, cluster: ClusterClients) -> Page:
     problem = None
     producers: list[dict[str, Any]] = []
     try:
-        for group, infos in (await cluster.admin.producers()).items():
+        found, problems = await cluster.admin.known_producers()
+        problem = missing(problems)
+        for group, infos in found.items():
             producers += [{"group": group, **info._asdict(), "version": _version(info.version)} for info in infos]
     except OrbitError as error:
         problem = str(error)
@@ -70,7 +72,8 @@ async def clients(request: Request, cluster: ClusterClients) -> Page:
         _section("producers", "Producers", _PRODUCERS, producers, wanted, problem),
         _section("consumers", "Consumers", _CONSUMERS, consumers, wanted, None),
     ]
-    return Page("clients.html", "Clients", {"q": request.query_params.get("q", "")}, sections=sections)
+    values = {"q": request.query_params.get("q", ""), "problem": problem}
+    return Page("clients.html", "Clients", values, sections=sections)
 
 
 def _section(
@@ -78,7 +81,7 @@ def _section(
 ) -> Section:
     found = [row for row in rows if wanted in " ".join(map(str, row.values())).lower()]
     if len(found) > SHOWN_MAX:
-        note = f"{SHOWN_MAX} of {len(found)} are shown: search for fewer"
+        note = "; ".join(filter(None, [note, f"{SHOWN_MAX} of {len(found)} are shown: search for fewer"]))
     return Section(name=name, title=title, columns=columns, rows=found[:SHOWN_MAX], empty="None is online.", note=note)
 
 

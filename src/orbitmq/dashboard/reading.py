@@ -6,10 +6,12 @@ Nothing is committed, and readers join no other consumer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.admin.each_master import notices_of
+from orbitmq.admin.message_ranges import known_offsets, ranges_from
 from orbitmq.model.message import StoredMessage
 
 _POLL_MS = 500
@@ -39,18 +41,16 @@ def summary(message: StoredMessage) -> dict[str, Any]:
     }
 
 
-async def latest(clients: ClusterClients, topic: str, count: int) -> list[dict[str, Any]]:
-    """Return the latest messages of a topic's queues, the newest first.
+async def latest(clients: ClusterClients, topic: str, count: int) -> tuple[list[dict[str, Any]], Mapping[str, str]]:
+    """Return the latest messages of a topic's queues, the newest first, and what is wrong with brokers that do not answer.
 
     Raises:
-        ClientError: the topic has no route, or its brokers do not answer.
+        ClientError: the topic has no route, or none of its brokers answers.
     """
     async with clients.reader() as reader:
-        queues = await reader.queues(topic)
-        ranges = await reader.offsets(queues)
-        filled = {queue: found for queue, found in ranges.items() if found.end > found.begin}
+        filled, silent = await ranges_from(reader, await reader.queues(topic))
         if not filled:
-            return []
+            return [], silent
         each = -(-count // len(filled))
         reader.assign(list(filled))
         for queue, found in filled.items():
@@ -62,13 +62,15 @@ async def latest(clients: ClusterClients, topic: str, count: int) -> list[dict[s
             if len(messages) >= expected:
                 break
     messages.sort(key=lambda message: message.stored_at_ms, reverse=True)
-    return [summary(message) for message in messages[:count]]
+    return [summary(message) for message in messages[:count]], silent
 
 
 async def tail(
     clients: ClusterClients, topic: str, *, tag: str = "", sql: str = ""
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Yield twice a second what comes to a topic from now on: some messages, how many more were left out, and whether others were skipped.
+
+    Queues whose broker does not answer at the beginning are left out; `missing` says so.
 
     Args:
         tag: only messages with one of these tags, as `A || B`.
@@ -80,10 +82,11 @@ async def tail(
     loop = asyncio.get_running_loop()
     options = {"sql": sql} if sql else {"tag": tag or "*"}
     async with clients.reader(**options) as reader:
-        queues = await reader.queues(topic)
+        ranges, silent = await known_offsets(reader, await reader.queues(topic))
+        queues = list(ranges)
         reader.assign(queues)
-        for queue in queues:
-            await reader.seek_to_end(queue)
+        for queue, found in ranges.items():
+            reader.seek(queue, found.end)
         while True:
             due_s = loop.time() + TAIL_EVERY_S
             messages = await reader.poll(_POLL_MS, TAIL_READ_MAX)
@@ -95,5 +98,6 @@ async def tail(
                 "messages": [summary(message) for message in shown],
                 "left_out": len(messages) - len(shown),
                 "is_behind": is_behind,
+                "missing": notices_of(silent),
             }
             await asyncio.sleep(due_s - loop.time())

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
 
 from orbitmq.admin import AdminClient
 from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.admin.group_client import GroupAdmin
 from orbitmq.admin.topics import TopicChange
 from orbitmq.dashboard.answers import Page, link, missing, paged
 from orbitmq.dashboard.changes import Change, Done, Question
@@ -39,9 +39,11 @@ async def topics(request: Request, clients: ClusterClients) -> Page:
     shown, page = paged(request, names)
     places = asyncio.Semaphore(_AT_A_TIME)
 
+    silent = await admin.silent_masters() if shown else {}
+
     async def row(topic: str) -> dict[str, Any]:
         async with places:
-            return {"topic": topic, "kind": kind_of(topic, own), **await _sums(admin, topic)}
+            return {"topic": topic, "kind": kind_of(topic, own), **await _sums(admin, topic, silent)}
 
     rows = await asyncio.gather(*map(row, shown))
     return Page(
@@ -51,9 +53,9 @@ async def topics(request: Request, clients: ClusterClients) -> Page:
     )
 
 
-async def _sums(admin: AdminClient, topic: str) -> dict[str, Any]:
+async def _sums(admin: AdminClient, topic: str, silent: Mapping[str, str]) -> dict[str, Any]:
     try:
-        stats, problems = await admin.known_topic_stats(topic)
+        stats, problems = await admin.known_topic_stats(topic, silent=silent)
     except OrbitError as error:
         return {"queues": None, "brokers": None, "messages": None, "updated_at_ms": None, "problem": str(error)}
     return {
@@ -69,7 +71,15 @@ async def topic(request: Request, clients: ClusterClients) -> Page:
     """Show one topic: its queues, where they begin and end, and the latest messages."""
     admin = clients.admin
     name = request.path_params["topic"]
-    stats, problems = await admin.known_topic_stats(name)
+    # Together: a broker that does not answer takes its time of each of them.
+    (
+        (stats, problems),
+        (settings, settings_problem),
+        (groups, groups_problem),
+        (messages, problem),
+    ) = await asyncio.gather(
+        admin.known_topic_stats(name), _settings(clients, name), _groups(clients, name), _latest(clients, name)
+    )
     queues = [
         {
             "broker": queue.broker_name,
@@ -79,17 +89,13 @@ async def topic(request: Request, clients: ClusterClients) -> Page:
         }
         for queue, found in stats.items()
     ]
-    settings: list[dict[str, Any]] = []
-    with suppress(OrbitError):
-        settings = [{"broker": broker, **found} for broker, found in (await _present(clients, name)).items()]
-    groups, groups_problem = await _groups(clients, name)
-    messages, problem = await _latest(clients, name)
     values = {
         "topic": name,
         "kind": kind_of(name, await admin.own_topics()),
         "queues": queues,
         "queues_problem": missing(problems),
         "settings": settings,
+        "settings_problem": settings_problem,
         "messages": messages,
         "problem": problem,
         "groups": groups,
@@ -98,23 +104,38 @@ async def topic(request: Request, clients: ClusterClients) -> Page:
     return Page("topic.html", name, values)
 
 
-async def _groups(clients: ClusterClients, name: str) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the groups that have read a topic or subscribe to it, with their lag in it."""
-    rows = []
+async def _settings(clients: ClusterClients, name: str) -> tuple[list[dict[str, Any]], str | None]:
+    """Return a topic's settings by broker, and what is missing of them."""
     try:
-        for group in (await clients.admin.topic_groups(name))[:_GROUPS_MAX]:
-            lags = await clients.admin.group_lag(group, name)
-            rows.append({"group": group, "lag": sum(queue.lag for queue in lags.values())})
+        configs, problems = await clients.admin.known_topic_configs(name)
     except OrbitError as error:
-        return rows, str(error)
-    return rows, None
+        return [], str(error)
+    return [{"broker": broker, **found} for broker, found in _setting_rows(configs).items()], missing(problems)
+
+
+async def _groups(clients: ClusterClients, name: str) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the groups that have read a topic or subscribe to it, with their lag in it, and what is missing of them."""
+    places = asyncio.Semaphore(_AT_A_TIME)
+
+    async def row(admin: GroupAdmin, group: str) -> dict[str, Any]:
+        async with places:
+            return {"group": group, "lag": sum(queue.lag for queue in (await admin.lag(group, name)).values())}
+
+    try:
+        admin, problems = await clients.admin.groups_that_answer()
+        names = (await admin.of_topic(name))[:_GROUPS_MAX]
+        return list(await asyncio.gather(*(row(admin, group) for group in names))), missing(problems)
+    except OrbitError as error:
+        return [], str(error)
 
 
 async def _latest(clients: ClusterClients, name: str) -> tuple[Sequence[dict[str, Any]], str | None]:
+    """Return a topic's latest messages, and what is missing of them."""
     try:
-        return await latest(clients, name, _LATEST_COUNT), None
+        found, problems = await latest(clients, name, _LATEST_COUNT)
     except OrbitError as error:
         return (), str(error)
+    return found, missing(problems)
 
 
 async def _create(form: Form, clients: ClusterClients) -> Done:
@@ -214,6 +235,10 @@ async def _present(clients: ClusterClients, topic: str) -> dict[str, dict[str, A
         configs = await clients.admin.topic_configs(topic)
     except RouteNotFound:
         return {}
+    return _setting_rows(configs)
+
+
+def _setting_rows(configs: Mapping[str, TopicConfig]) -> dict[str, dict[str, Any]]:
     return {
         broker: {
             "read": config.read_queue_count,

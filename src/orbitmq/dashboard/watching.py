@@ -63,7 +63,8 @@ class Watch:
                 self.problem = str(error)
                 return
             self.issues = await asyncio.to_thread(examine, snapshot)
-            self.lags.add(snapshot.taken_at_ms, {group: snapshot.lag(group) for group in snapshot.groups})
+            if not snapshot.silent:  # a lag without a broker's part is no sample
+                self.lags.add(snapshot.taken_at_ms, {group: snapshot.lag(group) for group in snapshot.groups})
             self.snapshot, self.problem = snapshot, None
 
     async def _run(self) -> None:

@@ -121,7 +121,11 @@ class _Collection:
             groups=groups,
             committed=self._committed,
             left_out=self._left_out,
+            silent=sorted({broker.name for broker in brokers if self._is_silent(broker)}),
         )
+
+    def _is_silent(self, broker: BrokerFacts) -> bool:
+        return broker.is_master and (broker.problem is not None or self._failures[broker.address] > 0)
 
     async def _name_server(self, address: str) -> tuple[NameServerFacts, Mapping[str, TopicRoute]]:
         try:

@@ -104,6 +104,7 @@ class Snapshot:
         queues: where each queue begins and ends.
         committed: what each group has committed.
         left_out: what was not asked, because there is too much of it.
+        silent: names of masters that left a question unanswered, sorted: lags are without their part.
     """
 
     taken_at_ms: int
@@ -114,6 +115,7 @@ class Snapshot:
     groups: Mapping[str, GroupFacts] = field(default_factory=dict)
     committed: Mapping[str, Mapping[MessageQueue, int]] = field(default_factory=dict)
     left_out: Sequence[str] = ()
+    silent: Sequence[str] = ()
 
     def masters(self) -> Iterator[BrokerFacts]:
         """Yield the masters that answered."""

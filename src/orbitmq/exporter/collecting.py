@@ -94,6 +94,7 @@ class Collector:
             topics=asked.topics,
             readers=asked.readers,
             groups=asked.group_values(),
+            silent=frozenset(filter(asked.is_silent, known)),
         )
 
 
@@ -128,6 +129,10 @@ class _Questions:
 
         # As many tasks as questions: one for each topic of a large cluster would stop the loop while they are made.
         await asyncio.gather(*(take() for _ in range(self._in_flight_max)))
+
+    def is_silent(self, key: BrokerKey) -> bool:
+        """Return True for a master that left a question unanswered."""
+        return key.is_master and self._timeouts[key.address] > 0
 
     async def read_broker(self, key: BrokerKey) -> None:
         """Ask a broker for its run-time values; a master for its topics, groups, producers and rates, too."""

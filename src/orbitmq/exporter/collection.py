@@ -131,6 +131,7 @@ class Collection:
         at_ms: when it ended, in ms since 1970.
         seconds: how long it took.
         known: every broker that NameServers name; those that did not answer are not in `brokers`.
+        silent: masters that left a question unanswered; sums over all brokers are not known then.
     """
 
     at_ms: int
@@ -140,3 +141,4 @@ class Collection:
     topics: Mapping[TopicKey, TopicValues]
     readers: Mapping[ReaderKey, ReaderValues]
     groups: Mapping[str, GroupValues]
+    silent: frozenset[BrokerKey] = frozenset()

@@ -48,7 +48,7 @@ class LagSample(NamedTuple):
     """Where a group is in its queues at one moment.
 
     Args:
-        issue: why nothing is known of this moment.
+        issue: why something is not known of this moment.
     """
 
     at_ms: int

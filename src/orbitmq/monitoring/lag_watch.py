@@ -18,6 +18,8 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 from orbitmq.admin.client import AdminClient
+from orbitmq.admin.each_master import notices_of
+from orbitmq.client.routing.route_queues import readable_queues
 from orbitmq.clock import now_ms
 from orbitmq.errors import ClientError, JobFailed
 from orbitmq.files import replace_file
@@ -38,6 +40,7 @@ from orbitmq.monitoring.lag_samples import (
     total_lags,
 )
 from orbitmq.monitoring.plots import draw_lag
+from orbitmq.wire.bodies.topics import QueueStats
 
 
 async def watch_lag(
@@ -62,7 +65,7 @@ async def watch_lag(
 
 
 async def take_sample(admin: AdminClient, group: str, topic: str | None, known: Collection[MessageQueue]) -> LagSample:
-    """Return where a group is in each queue now; where brokers cannot be asked, that is unknown.
+    """Return where a group is in each queue now; in queues whose broker does not answer, that is unknown.
 
     Args:
         known: queues of the moment before.
@@ -72,24 +75,30 @@ async def take_sample(admin: AdminClient, group: str, topic: str | None, known: 
     """
     at_ms = now_ms()
     try:
-        topics = {queue.topic for queue in await admin.group_lag(group)} if topic is None else {topic}
-        ends = [await admin.topic_stats(name) for name in sorted(topics)]
-        places = await admin.group_lag(group, topic)
+        groups, silent = await admin.groups_that_answer()
+        topics = {queue.topic for queue in await groups.lag(group)} if topic is None else {topic}
+        found: dict[MessageQueue, GroupPosition] = {}
+        ends: dict[MessageQueue, QueueStats] = {}
+        for name in sorted(topics):
+            stats, problems = await admin.known_topic_stats(name, silent=silent)
+            ends |= stats
+            silent |= problems
+            if problems:
+                queues = readable_queues(name, await admin.topic_route(name))
+                found.update((queue, UNKNOWN) for queue in queues if queue.broker_name in problems)
+        places = await groups.lag(group, topic)
         committed = {
             queue: place.committed
             for queue, place in places.items()
-            if place.committed or await admin.group_has_committed(group, queue)
+            if place.committed or await groups.has_committed(group, queue)
         }
     except ClientError as error:
         if not known:
             raise
         return LagSample(at_ms, dict.fromkeys(known, UNKNOWN), str(error))
-    found = {
-        queue: GroupPosition(committed.get(queue), stats.max_offset, stats.min_offset)
-        for of_topic in ends
-        for queue, stats in of_topic.items()
-    }
-    return LagSample(at_ms, {**dict.fromkeys(known, UNKNOWN), **found}, None)
+    for queue, end in ends.items():
+        found[queue] = GroupPosition(committed.get(queue), end.max_offset, end.min_offset)
+    return LagSample(at_ms, {**dict.fromkeys(known, UNKNOWN), **found}, "; ".join(notices_of(silent)) or None)
 
 
 @contextmanager

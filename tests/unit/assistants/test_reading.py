@@ -105,10 +105,10 @@ async def test_a_topic_whose_broker_does_not_answer_is_a_problem_of_its_row(
 ) -> None:
     await create(assistant, "orders")
 
-    async def silent(_topic: str) -> None:
+    async def silent(_topic: str, **_: object) -> None:
         raise RequestTimeout("127.0.0.1:1 did not answer")
 
-    monkeypatch.setattr(assistant.admin, "topic_stats", silent)
+    monkeypatch.setattr(assistant.admin, "known_topic_stats", silent)
     (row,) = (await assistant.ask("topics", search="orders"))["topics"]
     assert (row["messages"], row["problem"]) == (None, "127.0.0.1:1 did not answer")
 

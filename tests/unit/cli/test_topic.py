@@ -55,9 +55,9 @@ def test_status_tells_what_was_sent(orbitmq, topic):
 
 def test_expired_messages_are_not_counted(orbitmq, monkeypatch):
     async def stats(self, topic):
-        return {MessageQueue(topic, "broker-a", 3): QueueStats(5, 12, 1_700_000_000_123)}
+        return {MessageQueue(topic, "broker-a", 3): QueueStats(5, 12, 1_700_000_000_123)}, {}
 
-    monkeypatch.setattr(AdminClient, "topic_stats", stats)
+    monkeypatch.setattr(AdminClient, "known_topic_stats", stats)
     result = orbitmq("topic", "status", "t")
     assert result.rows == [["broker-a", "3", "5", "12", "7", "2023-11-14T22:13:20.123Z"]]
     assert result.err == "7 messages in 1 queues\n"

@@ -76,7 +76,7 @@ async def test_the_latest_messages_come_newest_first_and_are_not_many(tmp_path: 
     ):
         for number in range(30):
             await producer.send(Message("orders", b"%d" % number + b"x" * 1_000))
-        found = await latest(clients, "orders", 5)
+        found, _ = await latest(clients, "orders", 5)
         times = [message["stored_at_ms"] for message in found]
         assert len(found) == 5
         assert times == sorted(times, reverse=True)

@@ -145,6 +145,7 @@ async def test_a_broker_that_takes_connections_and_says_nothing_is_unreachable_a
         (issue,) = [issue for issue in examine(snapshot) if issue.severity == "error"]
         assert (issue.check, issue.subject) == ("broker-unreachable", "broker a")
         assert snapshot.brokers[1].problem is None
+        assert snapshot.silent == ["a"]
 
 
 async def test_a_broker_that_falls_silent_is_not_asked_for_every_group() -> None:
@@ -154,6 +155,7 @@ async def test_a_broker_that_falls_silent_is_not_asked_for_every_group() -> None
     async with looked(changes, timeout_ms=200) as (snapshot, (broker,)):
         assert broker.asked.count(GetConsumerConnections) < 2 * AT_A_TIME
         assert any("has fallen silent" in text for text in snapshot.left_out)
+        assert snapshot.silent == ["a"]
 
 
 async def test_members_that_a_broker_does_not_tell_are_not_taken_for_gone() -> None:

@@ -82,12 +82,14 @@ async def test_a_broker_that_hangs_costs_a_few_timeouts_not_one_for_each_topic()
     assert slow.asked["topic_stats"] == TIMEOUTS_MAX
     assert found.topics == {}
     assert found.brokers
+    assert [key.broker for key in found.silent] == ["slow"]
 
 
 async def test_a_question_that_is_refused_stops_no_other() -> None:
     refusing = Broker(failing(RemoteRefused(1, "no", "refusing"), "runtime_info", "topic_stats", "producer_counts"))
     collector = Collector(admin_of(refusing=refusing))
     found = await collector.collect()
+    assert not found.silent
     (values,) = found.brokers.values()
     assert (values.runtime, values.topic_count, values.producers) == ({}, len(TOPICS), {})
     assert found.groups.keys() == {"billing"}

@@ -99,6 +99,15 @@ def test_a_groups_lag_is_the_sum_over_its_brokers() -> None:
     assert series(found, "group_count") == {("10.0.0.1:5,10.0.0.2:5", "10.0.0.1@1,10.0.0.2@1", "billing"): 2}
 
 
+def test_sums_over_brokers_have_a_gap_while_one_of_them_is_silent() -> None:
+    letters = {TopicKey("c", "broker-a", "%DLQ%billing"): TopicValues(begin=0, end=3)}
+    readers, groups = reader("broker-a", "orders"), {"billing": GroupValues(CLIENTS)}
+    found = collection(topics=letters, readers=readers, groups=groups, silent=frozenset([MASTER]))
+    for name in ("group_diff", "group_retrydiff", "group_dlqdiff", "group_count"):
+        assert series(found, name) == {}, name
+    assert series(found, "consumer_offset") == {("c", "broker-a", "orders", "billing"): 60}
+
+
 def test_a_broadcasting_group_has_no_lag_at_brokers() -> None:
     values = GroupValues(CLIENTS[:1], MessageModel.BROADCASTING)
     found = collection(readers=reader("broker-a", "orders"), groups={"billing": values})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
+from typing import ClassVar
 
 import matplotlib.font_manager  # noqa: F401 - on a new machine it starts a process that lists the fonts: here, not in a test
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from orbitmq.admin.client import AdminClient
 from orbitmq.admin.groups import QueueLag
 from orbitmq.errors import ClientError, ConfigError, JobFailed
-from orbitmq.model.route import MessageQueue
+from orbitmq.model.route import MessageQueue, QueueData, TopicRoute
 from orbitmq.monitoring.lag_samples import UNKNOWN, GroupPosition, LagSample, encode_sample
 from orbitmq.monitoring.lag_watch import kept_lag, take_sample, watch_lag
 from orbitmq.wire.bodies.topics import QueueStats
@@ -25,17 +26,28 @@ class Admin(AdminClient):
     def __init__(self):
         pass
 
-    async def topic_stats(self, topic):
-        return {queue: QueueStats(0, 7) for queue in (FIRST, SECOND, THIRD) if topic == "t"}
+    silent: ClassVar[dict[str, str]] = {}
 
-    async def group_lag(self, group, topic=None):
+    async def groups_that_answer(self):
+        return self, dict(self.silent)
+
+    async def topic_route(self, topic):
+        data = [
+            QueueData(broker_name=name, read_queue_count=3, write_queue_count=3, perm=6) for name in ("a", *self.silent)
+        ]
+        return TopicRoute(queues=tuple(data))
+
+    async def known_topic_stats(self, topic, *, silent=MappingProxyType({})):
+        return {queue: QueueStats(0, 7) for queue in (FIRST, SECOND, THIRD) if topic == "t"}, silent
+
+    async def lag(self, group, topic=None):
         return {queue: QueueLag(5 if queue == FIRST else 0, 7, 0) for queue in (FIRST, SECOND, THIRD)}
 
-    async def group_has_committed(self, group, queue):
+    async def has_committed(self, group, queue):
         return queue == SECOND
 
 
-async def fail(*_):
+async def fail(*_, **__):
     raise ClientError("the broker does not answer")
 
 
@@ -53,8 +65,18 @@ def test_a_queue_without_an_offset_is_unknown_and_one_at_zero_is_not(topic):
 
 
 def test_a_moment_at_which_a_broker_does_not_answer_is_unknown(monkeypatch):
-    monkeypatch.setattr(admin := Admin(), "group_lag", fail)
+    monkeypatch.setattr(admin := Admin(), "lag", fail)
     assert seen(admin, [FIRST]) == ({FIRST: UNKNOWN}, "the broker does not answer")
+
+
+@pytest.mark.parametrize("topic", ["t", None])
+def test_queues_of_a_silent_broker_are_unknown_and_the_others_are_not(monkeypatch, topic):
+    monkeypatch.setattr(Admin, "silent", {"b": "no answer"})
+    places, issue = seen(Admin(), topic=topic)
+    assert {queue: position for queue, position in places.items() if queue.broker_name == "b"} == {
+        MessageQueue("t", "b", number): UNKNOWN for number in range(3)
+    }
+    assert (places[FIRST].lag, issue) == (2, "without b: no answer")
 
 
 def test_a_queue_that_is_gone_is_unknown():
@@ -64,14 +86,14 @@ def test_a_queue_that_is_gone_is_unknown():
 
 def test_a_cluster_that_cannot_be_asked_at_first_is_an_error():
     with pytest.raises(ClientError, match="does not answer"):
-        seen(SimpleNamespace(topic_stats=fail))
+        seen(SimpleNamespace(groups_that_answer=fail))
 
 
 async def test_a_watch_remembers_the_queues_of_the_moment_before(monkeypatch):
     admin = Admin()
     samples = watch_lag(admin, "g", "t", 0.0)
     assert (await anext(samples)).issue is None
-    monkeypatch.setattr(admin, "topic_stats", fail)
+    monkeypatch.setattr(admin, "known_topic_stats", fail)
     assert (await anext(samples)).positions == dict.fromkeys((FIRST, SECOND, THIRD), UNKNOWN)
     await samples.aclose()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access
+from orbitmq.cli.access import Access, end_partial
 from orbitmq.cli.brokers.selection import AddressOption, BrokerSelection, ClusterOption, NameOption, ask_brokers
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
@@ -79,9 +79,12 @@ async def stats(
     broker: Annotated[str | None, typer.Option("--broker", help="Only the broker of this name.")] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show the busiest topics and groups: messages that were sent to a topic, and those that each group got."""
+    """Show the busiest topics and groups: messages that were sent to a topic, and those that each group got.
+
+    Exit code 1 when a broker did not answer: what the others have is shown.
+    """
     async with access.admin() as admin:
-        traffic = await admin.traffic(topic, group, cluster=cluster, broker=broker)
+        traffic, problems = await admin.known_traffic(topic, group, cluster=cluster, broker=broker)
     rows = [
         {
             "what": "sent" if found.group is None else "got",
@@ -99,6 +102,7 @@ async def stats(
     show_rows(rows[:top] if top else rows, ("what", "topic", "group", "broker", *_STATS), output)
     if not rows:
         say("nothing was counted yet: brokers count each minute what was sent and got in it")
+    end_partial(problems)
 
 
 async def broker_stats(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CONTEXT_SETTINGS = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 """All words are taken here: mqadmin's options are not the command line's own."""
-TIMEOUT_MS = 5_000
+TIMEOUT_MS = 3_000
 
 
 def mqadmin(context: typer.Context) -> None:

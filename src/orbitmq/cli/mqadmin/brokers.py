@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.admin.each_master import ask_each
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, cell
 from orbitmq.codes import Version
@@ -25,17 +26,17 @@ async def broker_status(clients: ClusterClients, given: Given) -> Result:
     """Show the run-time values of one broker, or of a cluster's."""
     one = given.text("brokerAddr")
     addresses = [one] if one else [at for data in await cluster_brokers(clients, given) for at in _members(data)]
-    lines, rows, problems = [], [], []
-    for address in addresses:
-        try:
-            values = await clients.admin.broker_runtime_info(address)
-        except OrbitError as error:
-            problems.append(str(error))
-            continue
+    lines, rows = [], []
+
+    async def find(address: str, _address: str) -> dict[str, str]:
+        return await clients.admin.broker_runtime_info(address)
+
+    found, problems = await ask_each(dict(zip(addresses, addresses, strict=True)), find)
+    for address, values in found.items():
         prefix = "" if one else f"{cell(-24, address)} "
         lines += [f"{prefix}{cell(-32, key)}: {value}" for key, value in sorted(values.items())]
         rows.append({"address": address, "values": values})
-    return Result(lines, rows, problems)
+    return Result(lines, rows, list(problems.values()))
 
 
 async def get_broker_config(clients: ClusterClients, given: Given) -> Result:
@@ -55,11 +56,18 @@ async def get_broker_config(clients: ClusterClients, given: Given) -> Result:
                 if at != master
             ]
     lines, rows = [], []
+
+    async def find(address: str, _title: str) -> dict[str, str]:
+        return await clients.admin.broker_settings(address)
+
+    found, problems = await ask_each(dict(titles), find, needs_one=True)
     for address, title in titles:
-        settings = await clients.admin.broker_settings(address)
+        if address not in found:
+            continue
+        settings = found[address]
         lines += [title, *(f"{cell(-50, key)}=  {value}" for key, value in sorted(settings.items())), ""]
         rows.append({"address": address, "settings": settings})
-    return Result(lines, rows)
+    return Result(lines, rows, list(problems.values()))
 
 
 async def update_broker_config(clients: ClusterClients, given: Given) -> Result:

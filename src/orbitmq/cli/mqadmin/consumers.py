@@ -11,19 +11,21 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.admin.each_master import ask_each, notices_of
 from orbitmq.admin.group_client import delete_topics
 from orbitmq.cli.mqadmin.brokers import version_name
 from orbitmq.cli.mqadmin.files import file_name, write_file
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, cell, row
 from orbitmq.cli.mqadmin.targets import addresses_of, ask, ask_first, given_masters, group_route
-from orbitmq.errors import InvalidArgument, OrbitError
+from orbitmq.errors import ClientError, InvalidArgument, OrbitError
 from orbitmq.model.group import ConsumerInfo, ConsumeType
 from orbitmq.model.route import MASTER_ID, MessageQueue
 from orbitmq.model.topic import RETRY_PREFIX, check_name
@@ -62,37 +64,55 @@ _SETTLED_MS = 120_000
 
 
 class Progress(NamedTuple):
-    """A group's place in every queue that it reads, and how many messages a second it gets."""
+    """A group's place in every queue that it reads, and how many messages a second it gets.
+
+    Args:
+        silent: the brokers that did not answer, and why; theirs are missing.
+    """
 
     queues: Mapping[MessageQueue, QueueProgress]
     rate: float
+    silent: Mapping[str, str]
 
 
 async def find_progress(
-    clients: ClusterClients, group: str, topic: str = "", cluster: str = "", *, broker: str = ""
+    clients: ClusterClients,
+    group: str,
+    topic: str = "",
+    cluster: str = "",
+    *,
+    broker: str = "",
+    silent: Mapping[str, str] = MappingProxyType({}),
 ) -> Progress:
-    """Ask each broker of a group, or the one of a name, how far it is.
+    """Ask all brokers of a group together, or the one of a name, how far it is.
+
+    Args:
+        silent: brokers that are not asked.
 
     Raises:
-        ClientError: no broker knows the group, or one does not answer.
+        ClientError: no broker knows the group, or none answers.
     """
     route = await group_route(clients, group, topic, cluster)
-    queues: dict[MessageQueue, QueueProgress] = {}
-    rate = 0.0
-    for name, address in addresses_of(route).items():
-        if broker not in ("", name):
-            continue
+
+    async def find(name: str, address: str) -> bytes:
+        if name in silent:
+            raise ClientError(silent[name])
         header = GetConsumeStats(consumer_group=group, topic=topic)
-        body = (await ask(clients, address, header, timeout_ms=3 * clients.timeout_ms)).body
-        queues |= decode_consume_stats(body)
-        rate += decode_consume_rate(body)
-    return Progress(queues, rate)
+        return (await ask(clients, address, header, timeout_ms=3 * clients.timeout_ms)).body
+
+    wanted = {name: address for name, address in addresses_of(route).items() if broker in ("", name)}
+    bodies, problems = await ask_each(wanted, find, needs_one=True)
+    queues = {queue: place for body in bodies.values() for queue, place in decode_consume_stats(body).items()}
+    return Progress(queues, sum(map(decode_consume_rate, bodies.values())), problems)
 
 
 async def find_connections(
-    clients: ClusterClients, group: str, address: str = ""
+    clients: ClusterClients, group: str, address: str = "", *, silent: Collection[str] = ()
 ) -> tuple[tuple[ClientConnection, ...], ConsumerInfo]:
     """Return a group's clients as one broker knows them.
+
+    Args:
+        silent: names of brokers that are not asked.
 
     Raises:
         ClientError: none is online.
@@ -101,21 +121,22 @@ async def find_connections(
     if address:
         answer = await ask(clients, address, header)
     else:
-        answer = await ask_first(clients, await group_route(clients, group), header)
+        answer = await ask_first(clients, await group_route(clients, group), header, silent)
     return decode_consumer_connections(answer.body, group)
 
 
 async def consumer_progress(clients: ClusterClients, given: Given) -> Result:
     """Show how far every group is; with -g one of them, queue by queue."""
     group = given.text("groupName")
-    return await (_progress_of_all(clients) if not group else _progress_of_one(clients, group, given))
+    silent = await clients.admin.silent_masters()
+    return await (_progress_of_all(clients, silent) if not group else _progress_of_one(clients, group, given, silent))
 
 
-async def _progress_of_one(clients: ClusterClients, group: str, given: Given) -> Result:
-    found = await find_progress(clients, group, given.text("topicName"), given.text("cluster"))
+async def _progress_of_one(clients: ClusterClients, group: str, given: Given, silent: Mapping[str, str]) -> Result:
+    found = await find_progress(clients, group, given.text("topicName"), given.text("cluster"), silent=silent)
     if not found.queues:
-        await find_connections(clients, group)  # it says so where none is online, either
-    owners = await _owners(clients, group) if given.flag("showClientIP") else None
+        await find_connections(clients, group, silent=silent)  # it says so where none is online, either
+    owners = await _owners(clients, group, silent) if given.flag("showClientIP") else None
     titles = ["#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset"]
     lines = [_progress_line(titles, None if owners is None else "#Client IP", ["#Diff", "#Inflight"]) + "#LastTime"]
     rows: list[dict[str, Any]] = []
@@ -141,7 +162,7 @@ async def _progress_of_one(clients: ClusterClients, group: str, given: Given) ->
         )
     lines += ["", f"Consume TPS: {found.rate:.2f}", f"Consume Diff Total: {behind}"]
     lines.append(f"Consume Inflight Total: {in_flight}")
-    return Result(lines, rows)
+    return Result(lines, rows, notices_of(found.silent))
 
 
 def _progress_line(start: list[Any], owner: str | None, end: list[Any]) -> str:
@@ -156,17 +177,19 @@ def _seconds(at_ms: int) -> str:
     return f"{datetime.fromtimestamp(at_ms / 1000):%Y-%m-%d %H:%M:%S}" if at_ms > 0 else ""
 
 
-async def _owners(clients: ClusterClients, group: str) -> dict[MessageQueue, str]:
+async def _owners(clients: ClusterClients, group: str, silent: Collection[str]) -> dict[MessageQueue, str]:
     """Return for each queue the host of the client that reads it; empty when no client tells."""
     try:
-        found, _ = await find_connections(clients, group)
-        infos = {client.client_id: await running_info(clients, group, client.client_id) for client in found}
+        found, _ = await find_connections(clients, group, silent=silent)
+        infos = {
+            client.client_id: await running_info(clients, group, client.client_id, silent=silent) for client in found
+        }
     except OrbitError:
         return {}
     return {queue: name.partition("@")[0] for name, info in infos.items() for queue in info.info.queues}
 
 
-async def _progress_of_all(clients: ClusterClients) -> Result:
+async def _progress_of_all(clients: ClusterClients, silent: Mapping[str, str]) -> Result:
     names = [name for name in await clients.admin.topic_list() if name.startswith(RETRY_PREFIX)]
     permits = asyncio.Semaphore(_AT_A_TIME)
 
@@ -174,13 +197,13 @@ async def _progress_of_all(clients: ClusterClients) -> Result:
         async with permits:
             shown: dict[str, Any] = {"group": group, "count": 0, "version": "OFFLINE", "type": "", "model": ""}
             try:
-                progress = await find_progress(clients, group)
+                progress = await find_progress(clients, group, silent=silent)
                 behind = sum(place.broker_offset - place.consumer_offset for place in progress.queues.values())
                 shown |= {"rate": int(progress.rate), "behind": behind}
             except OrbitError:
-                shown |= {"rate": 0, "behind": 0}
+                shown |= {"rate": 0, "behind": None if silent else 0}
             try:
-                found, info = await find_connections(clients, group)
+                found, info = await find_connections(clients, group, silent=silent)
             except OrbitError:
                 return shown
             kind = "PULL" if info.consume_type is ConsumeType.PULL else "PUSH"
@@ -194,8 +217,11 @@ async def _progress_of_all(clients: ClusterClients) -> Result:
         return f"{row(((-64, group), (-6, count), (-24, version)))} {row(((-5, kind), (-14, model), (-7, rest[0])))}  {rest[1]}"
 
     lines = [line("#Group", "#Count", "#Version", "#Type", "#Model", "#TPS", "#Diff Total")]
-    lines += [line(one["group"][:64], *list(one.values())[1:5], one["rate"], one["behind"]) for one in rows]
-    return Result(lines, rows)
+    lines += [
+        line(one["group"][:64], *list(one.values())[1:5], one["rate"], "?" if one["behind"] is None else one["behind"])
+        for one in rows
+    ]
+    return Result(lines, rows, notices_of(silent))
 
 
 async def consumer_connection(clients: ClusterClients, given: Given) -> Result:
@@ -268,14 +294,19 @@ class Told(NamedTuple):
     user_info: Mapping[str, str] | None
 
 
-async def running_info(clients: ClusterClients, group: str, client_id: str, *, with_stacks: bool = False) -> Told:
+async def running_info(
+    clients: ClusterClients, group: str, client_id: str, *, with_stacks: bool = False, silent: Collection[str] = ()
+) -> Told:
     """Ask a client of a group for everything that it says of itself.
+
+    Args:
+        silent: names of brokers that are not asked.
 
     Raises:
         ClientError: no broker knows the client, or it does not answer.
     """
     header = GetRunningInfo(consumer_group=group, client_id=client_id, jstack_enable=with_stacks)
-    body = (await ask_first(clients, await group_route(clients, group), header)).body
+    body = (await ask_first(clients, await group_route(clients, group), header, silent)).body
 
     def parse(document: dict[str, Any]) -> Told:
         pops = {parse_queue(dict(key)): found for key, found in (document.get("mqPopTable") or {}).items()}

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.admin.group_client import SYSTEM_GROUPS
+from orbitmq.admin.each_master import notices_of
+from orbitmq.admin.group_client import SYSTEM_GROUPS, GroupAdmin
 from orbitmq.cli.mqadmin.brokers import cluster_brokers
 from orbitmq.cli.mqadmin.consumers import find_progress
 from orbitmq.cli.mqadmin.files import write_file
@@ -67,11 +68,12 @@ async def stats_all(clients: ClusterClients, given: Given) -> Result:
         if not name.startswith((RETRY_PREFIX, DLQ_PREFIX)) and wanted in ("", name)
     ]
     permits = asyncio.Semaphore(_AT_A_TIME)
+    admin, silent = await clients.admin.groups_that_answer()
 
     async def look(topic: str) -> list[dict[str, Any]]:
         async with permits:
             try:
-                return await _topic_stats(clients, topic)
+                return await _topic_stats(clients, admin, topic, silent)
             except OrbitError:
                 return []
 
@@ -88,12 +90,18 @@ async def stats_all(clients: ClusterClients, given: Given) -> Result:
         )
         group = row["group"][:64] if has_group else ""
         lines.append(_stats_line(row["topic"][:64], group, row["behind"], f"{row['in_rate']:.2f}", *out))
-    return Result(lines, rows)
+    return Result(lines, rows, notices_of(silent))
 
 
-async def _topic_stats(clients: ClusterClients, topic: str) -> list[dict[str, Any]]:
+async def _topic_stats(
+    clients: ClusterClients, admin: GroupAdmin, topic: str, silent: Mapping[str, str]
+) -> list[dict[str, Any]]:
     route = await clients.admin.topic_route(topic)
-    masters = [data.addresses[MASTER_ID] for data in route.brokers if MASTER_ID in data.addresses]
+    masters = [
+        data.addresses[MASTER_ID]
+        for data in route.brokers
+        if MASTER_ID in data.addresses and data.broker_name not in silent
+    ]
 
     async def total(name: str, key: str) -> tuple[float, int]:
         rate, count = 0.0, 0
@@ -108,11 +116,11 @@ async def _topic_stats(clients: ClusterClients, topic: str) -> list[dict[str, An
     in_rate, in_day = await total("TOPIC_PUT_NUMS", topic)
     common = {"topic": topic, "in_rate": in_rate, "in_day": in_day}
     rows = []
-    for group in await clients.admin.topic_groups(topic):
+    for group in await admin.of_topic(topic):
         out_rate, out_day = await total("GROUP_GET_NUMS", f"{topic}@{group}")
         behind = 0
         try:
-            places = (await find_progress(clients, group, topic)).queues.values()
+            places = (await find_progress(clients, group, topic, silent=silent)).queues.values()
             behind = max(0, sum(place.broker_offset - place.consumer_offset for place in places))
         except OrbitError:
             pass  # it has no offsets

@@ -14,7 +14,7 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from orbitmq.admin.cluster_clients import READER_GROUP, ClusterClients
+from orbitmq.admin.each_master import notices_of
 from orbitmq.admin.messages import FoundMessages, find_by_id, find_by_key
 from orbitmq.admin.traces import TRACES_MAX
 from orbitmq.cli.mqadmin.consumers import find_connections, find_progress, running_info
@@ -169,6 +170,7 @@ async def _show(
     *,
     has_offset_id: bool,
     index: int = 0,
+    silent: Collection[str] = (),
 ) -> Result:
     """Return a message as Java prints it, with what its topic's groups have done with it; write its body to a file."""
     own_id = offset_message_id(message.store_host, message.physical_offset)
@@ -195,7 +197,7 @@ async def _show(
     if charset is not None:
         values.append(("Message Body:", message.body.decode(charset, errors="replace")))
     lines = [f"{cell(-20, title)} {value}" for title, value in values]
-    tracks = await _tracks(clients, message)
+    tracks = await _tracks(clients, message, silent)
     lines += ["", "", *(_track_text(track) for track in tracks)] if tracks else ["", "", "WARN: No Consumer"]
     document = {title.rstrip(":"): value for title, value in values}
     document["Properties"] = dict(message.properties)  # type: ignore[assignment]
@@ -229,13 +231,13 @@ def _track_text(track: Mapping[str, Any]) -> str:
     )
 
 
-async def _tracks(clients: ClusterClients, message: StoredMessage) -> list[dict[str, Any]]:
+async def _tracks(clients: ClusterClients, message: StoredMessage, silent: Collection[str]) -> list[dict[str, Any]]:
     """Return what each group of a message's topic has done with it, as its broker tells."""
 
     async def find(group: str) -> dict[str, Any]:
         kind, error = _TrackType.UNKNOWN, None
         try:
-            kind = await _track(clients, message, group)
+            kind = await _track(clients, message, group, silent)
         except RemoteRefused as refusal:
             error = f"CODE:{refusal.code} DESC:{refusal.remark}"
             if refusal.code == ResponseCode.CONSUMER_NOT_ONLINE:
@@ -248,8 +250,8 @@ async def _tracks(clients: ClusterClients, message: StoredMessage) -> list[dict[
     return list(await asyncio.gather(*map(find, groups)))
 
 
-async def _track(clients: ClusterClients, message: StoredMessage, group: str) -> _TrackType:
-    _, info = await find_connections(clients, group)
+async def _track(clients: ClusterClients, message: StoredMessage, group: str, silent: Collection[str]) -> _TrackType:
+    _, info = await find_connections(clients, group, silent=silent)
     if info.consume_type is ConsumeType.PULL:
         return _TrackType.PULL
     if info.consume_type is not ConsumeType.PUSH:
@@ -307,7 +309,7 @@ async def query_msg_by_unique_key(clients: ClusterClients, given: Given) -> Resu
     lines: list[str] = []
     rows: list[Any] = []
     for index, message in enumerate(found.messages if "showAll" in given else found.messages[:1]):
-        shown = await _show(clients, message, None, has_offset_id=False, index=index)
+        shown = await _show(clients, message, None, has_offset_id=False, index=index, silent=found.silent)
         lines, rows = [*lines, *shown.lines], [*rows, shown.rows]
     return _result(found, lines, rows, nothing) if "showAll" in given else Result(lines, rows)
 
@@ -465,7 +467,8 @@ async def print_msg(clients: ClusterClients, given: Given) -> Result:
     charset, has_body = _charset(given, "charsetName") or "utf-8", given.flag("printBody", True)
     lines: list[str] = []
     rows: list[dict[str, Any]] = []
-    async for reader in _readers(clients, given.text("topic"), given.text("lmqParentTopic")):
+    silent = await _silent_of(clients, given.text("lmqParentTopic") or given.text("topic"))
+    async for reader in _readers(clients, given.text("topic"), given.text("lmqParentTopic"), silent=silent):
         at = _with_expression(reader, given)
         begin, end = await at.bounds(given.text("beginTimestamp"), given.text("endTimestamp"))
         lines.append(f"minOffset={begin}, maxOffset={end}, {_queue_text(at.queue)}")
@@ -482,7 +485,7 @@ async def print_msg(clients: ClusterClients, given: Given) -> Result:
             if is_end:
                 break
         lines.append("-" * 56)
-    return Result(lines, rows)
+    return Result(lines, rows, notices_of(silent))
 
 
 def _with_expression(reader: _QueueReader, given: Given) -> _QueueReader:
@@ -491,14 +494,25 @@ def _with_expression(reader: _QueueReader, given: Given) -> _QueueReader:
     return replace(reader, expression=given.text("subExpression") or SUBSCRIBE_ALL)
 
 
+async def _silent_of(clients: ClusterClients, topic: str) -> dict[str, str]:
+    """Return the brokers of a topic that do not answer now, and what is wrong with each."""
+    holders = {data.broker_name for data in (await clients.admin.topic_route(topic)).queues}
+    return {name: problem for name, problem in (await clients.admin.silent_masters()).items() if name in holders}
+
+
 async def _readers(
-    clients: ClusterClients, topic: str, parent: str = "", group: str = READER_GROUP
+    clients: ClusterClients,
+    topic: str,
+    parent: str = "",
+    group: str = READER_GROUP,
+    *,
+    silent: Collection[str],
 ) -> AsyncIterator[_QueueReader]:
-    """Yield a reader of every queue that can be read."""
+    """Yield a reader of every queue that can be read, but not of brokers that are silent."""
     route: TopicRoute = await clients.admin.topic_route(parent or topic)
     addresses = addresses_of(route)
     for data in route.queues:
-        if data.perm & Perm.READ and data.broker_name in addresses:
+        if data.perm & Perm.READ and data.broker_name in addresses and data.broker_name not in silent:
             for queue_id in range(data.read_queue_count):
                 queue = MessageQueue(topic, data.broker_name, queue_id)
                 yield _QueueReader(clients, queue, addresses[data.broker_name], group)
@@ -597,7 +611,8 @@ async def consume_message(clients: ClusterClients, given: Given) -> Result:
             last = first + count - 1
         await _read(reader, first, last, lines, rows)
         return Result(lines, rows)
-    async for reader in _readers(clients, given.text("topic"), group=group):
+    silent = await _silent_of(clients, given.text("topic"))
+    async for reader in _readers(clients, given.text("topic"), group=group, silent=silent):
         if count <= 0:
             break
         first, last = await reader.bounds(begin, end)
@@ -607,7 +622,7 @@ async def consume_message(clients: ClusterClients, given: Given) -> Result:
         else:
             count -= last - first
         await _read(reader, first, last, lines, rows)
-    return Result(lines, rows)
+    return Result(lines, rows, notices_of(silent))
 
 
 async def _read(reader: _QueueReader, first: int, last: int, lines: list[str], rows: list[dict[str, Any]]) -> None:

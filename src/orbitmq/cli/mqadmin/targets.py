@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.errors import ClientError, InvalidArgument, OrbitError
@@ -79,14 +81,21 @@ def addresses_of(route: TopicRoute) -> dict[str, str]:
     }
 
 
-async def ask_first(clients: ClusterClients, route: TopicRoute, header: object) -> Command:
+async def ask_first(
+    clients: ClusterClients, route: TopicRoute, header: object, silent: Collection[str] = ()
+) -> Command:
     """Return the answer of the first broker of a route that does not refuse.
+
+    Args:
+        silent: names of brokers that are not asked.
 
     Raises:
         ClientError: all of them do; the last one's error.
     """
     error: OrbitError = ClientError("no broker is registered with the NameServer")
-    for address in addresses_of(route).values():
+    for name, address in addresses_of(route).items():
+        if name in silent:
+            continue
         try:
             return await ask(clients, address, header)
         except ClientError as refusal:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.admin.each_master import notices_of
 from orbitmq.admin.topics import TopicChange, create_header, parse_attribute_change
 from orbitmq.cli.mqadmin.nameservers import ORDER_NAMESPACE, ask_each
 from orbitmq.cli.mqadmin.parsing import Given
@@ -38,12 +39,13 @@ async def topic_list(clients: ClusterClients, given: Given) -> Result:
         return Result(names, [{"topic": name} for name in names])
     clusters = (await clients.admin.cluster_info()).clusters
     permits = asyncio.Semaphore(_AT_A_TIME)
+    admin, silent = await clients.admin.groups_that_answer()
 
     async def look(topic: str) -> tuple[str, list[str]]:
         async with permits:
             try:
                 names = _clusters_of(await clients.admin.topic_route(topic), clusters.items())
-                return names[0] if names else "", await clients.admin.topic_groups(topic)
+                return names[0] if names else "", await admin.of_topic(topic)
             except OrbitError:
                 return "", []
 
@@ -54,16 +56,17 @@ async def topic_list(clients: ClusterClients, given: Given) -> Result:
     for topic, (cluster, groups) in zip(shown, found, strict=True):
         lines += [row(((-20, cluster[:20]), (-64, topic[:64]), (-64, group[:64]))) for group in groups or [""]]
         rows.append({"cluster": cluster, "topic": topic, "groups": groups})
-    return Result(lines, rows)
+    return Result(lines, rows, notices_of(silent))
 
 
 async def topic_status(clients: ClusterClients, given: Given) -> Result:
     """Show where each queue of a topic begins and ends, as its masters say."""
     topic, cluster = given.text("topic"), given.text("cluster")
-    stats = await clients.admin.topic_stats(topic)
+    stats, problems = await clients.admin.known_topic_stats(topic)
     if cluster:
         names = (await clients.admin.cluster_info()).clusters.get(cluster, ())
         stats = {queue: found for queue, found in stats.items() if queue.broker_name in names}
+        problems = {name: problem for name, problem in problems.items() if name in names}
     widths = (-32, -4, -20, -20)
     head = row(zip(widths, ("#Broker Name", "#QID", "#Min Offset", "#Max Offset"), strict=True))
     lines, rows = [f"{head}    #Last Updated"], []
@@ -71,7 +74,7 @@ async def topic_status(clients: ClusterClients, given: Given) -> Result:
         cells = (queue.broker_name[:32], queue.queue_id, found.min_offset, found.max_offset)
         lines.append(f"{row(zip(widths, cells, strict=True))}    {time_text(found.updated_at_ms)}")
         rows.append({"broker": queue.broker_name, "queue": queue.queue_id, **found._asdict()})
-    return Result(lines, rows)
+    return Result(lines, rows, notices_of(problems))
 
 
 def time_text(at_ms: int) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from orbitmq.client.consume.allocation import Strategy, allocate
 from orbitmq.client.routing.route_queues import readable_queues
-from orbitmq.client.session.session import ClientSession
+from orbitmq.client.session.session import OTHERS_MS, ClientSession
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, OrbitError, RouteNotFound
 from orbitmq.model.group import MessageModel
@@ -22,9 +22,6 @@ from orbitmq.wire.bodies.heartbeat import decode_consumer_list
 from orbitmq.wire.headers import GetConsumerList
 
 log = logging.getLogger(__name__)
-
-OTHERS_MS = 500
-"""For the lists of the other brokers, once the first one has answered."""
 
 
 class QueueAllocator:
@@ -127,6 +124,10 @@ class QueueAllocator:
         silent |= {tasks[task]: f"broker {tasks[task]} has not answered" for task in pending}
         is_news = not silent.keys() <= self._silent
         self._silent = set(silent)
+        for name in {tasks[task] for task in pending}:
+            self._session.note_silence(name)  # the warning below is enough for its pulls, too
+        for name in found:
+            self._session.note_return(name)
         if silent:
             text = "group %s: its members are not known by %d of %d brokers now: %s"
             told = "; ".join(silent[name] for name in sorted(silent))

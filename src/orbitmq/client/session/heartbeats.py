@@ -75,6 +75,23 @@ class Heartbeats:
         """Send a heartbeat to every broker now; those that do not answer are logged and asked again next time."""
         await asyncio.gather(*(self._send(address) for address in self._addresses()))
 
+    async def send_to_most(self, others_ms: int) -> None:
+        """Send a heartbeat to every broker now, and wait until all have ended, but not long for those that stand still.
+
+        Args:
+            others_ms: for the other brokers, once the first one has taken it; theirs go on in the background.
+        """
+        pending = {self._tasks.spawn(self._send(address), "heartbeat") for address in self._addresses()}
+        loop = asyncio.get_running_loop()
+        until_s = None
+        while pending:
+            limit_s = None if until_s is None else max(0.0, until_s - loop.time())
+            done, pending = await asyncio.wait(pending, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                return
+            if until_s is None and any(not task.cancelled() and task.result() for task in done):
+                until_s = loop.time() + others_ms / 1000
+
     def announce(self, address: str) -> None:
         """Send a heartbeat to one broker in the background."""
         self.announced.add(address)
@@ -153,7 +170,8 @@ class Heartbeats:
             if with_slaves or broker_id == MASTER_ID
         ]
 
-    async def _send(self, address: str) -> None:
+    async def _send(self, address: str) -> bool:
+        """Send a heartbeat; return True if the broker has taken it."""
         body = encode_heartbeat(self._describe())
         try:
             expect(await self._pool.request(address, HeartbeatRequest(), body), address)
@@ -162,6 +180,8 @@ class Heartbeats:
             if address in self.announced:
                 log.warning("heartbeat to %s: %s", address, error)
             self.announced.discard(address)
+            return False
+        return True
 
     def _route_changed(self, _topic: str, _route: TopicRoute) -> None:
         if not self._is_running:

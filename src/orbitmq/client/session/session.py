@@ -28,6 +28,8 @@ from orbitmq.wire.signature import Credentials
 log = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_MS = 3_000
+OTHERS_MS = 500
+"""For the answers of the other brokers, once the first one has answered."""
 
 
 class ClientSession:
@@ -198,15 +200,23 @@ class ClientSession:
 
     def note_failure(self, broker_name: str, error: ClientError) -> None:
         """Warn that a broker does not answer: once, however many queues wait for it."""
+        log.log(logging.WARNING if self.note_silence(broker_name) else logging.DEBUG, "%s", error)
+
+    def note_silence(self, broker_name: str) -> bool:
+        """Remember that a broker does not answer; return True if that is news, which one warning says."""
         is_news = broker_name not in self._unreachable
         self._unreachable.add(broker_name)
-        log.log(logging.WARNING if is_news else logging.DEBUG, "%s", error)
+        return is_news
 
-    def note_answer(self, broker_name: str, broker_id: int = MASTER_ID) -> None:
-        """Make sure that a broker that has answered knows this client: after a restart it waits for a heartbeat."""
+    def note_return(self, broker_name: str) -> None:
+        """Remember that a broker answers."""
         if broker_name in self._unreachable:
             self._unreachable.discard(broker_name)
             log.info("broker %s answers again", broker_name)
+
+    def note_answer(self, broker_name: str, broker_id: int = MASTER_ID) -> None:
+        """Make sure that a broker that has answered knows this client: after a restart it waits for a heartbeat."""
+        self.note_return(broker_name)
         if self._heartbeats is None or not self.is_open:
             return
         address = self.routes.address(broker_name, broker_id)
@@ -250,6 +260,9 @@ class ClientSession:
         return self._heartbeats is None or await self._heartbeats.ensure_again(REQUEST_TIMEOUT_MS)
 
     async def send_heartbeats(self) -> None:
-        """Send a heartbeat to every broker now, so that the group knows this client before it is asked for members."""
+        """Send a heartbeat to every broker now, so that the group knows this client before it is asked for members.
+
+        A broker that stands still keeps no other one waiting for longer than `OTHERS_MS`.
+        """
         if self._heartbeats is not None:
-            await self._heartbeats.send_to_all()
+            await self._heartbeats.send_to_most(OTHERS_MS)

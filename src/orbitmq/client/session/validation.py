@@ -110,6 +110,7 @@ RULES: Mapping[str, Rule] = {
     "send_timeout_ms": PAUSE_MS,
     "sends_max": COUNT,
     "settings": instance(Mapping, allowed="a dict"),
+    "silent": texts,
     "soon_count_max": COUNT,
     "soon_size_max": SIZE,
     "source": named(GROUP_LENGTH_MAX),

@@ -56,7 +56,7 @@ form.addEventListener("submit", (event) => {
     leftOut += found.left_out;
     behind = behind || found.is_behind;
     const more = (leftOut ? ", " + leftOut + " left out: more came than can be read" : "") + (behind ? ", others skipped" : "");
-    if (seen) state.textContent = seen + " shown" + more;
+    state.textContent = [seen ? seen + " shown" + more : "waiting for messages", ...found.missing].join("; ");
   };
   source.addEventListener("problem", (told) => pause(JSON.parse(told.data)));
   source.onerror = () => pause("the connection ended");

@@ -41,9 +41,9 @@ def traffic(monkeypatch):
             Traffic("broker-a", "orders", "billing", stats(6, 2, 6)),
             Traffic("broker-b", "bills", None, stats(3, 3, 3)),
             Traffic("broker-b", "quiet", None, stats(0, 0, 0)),
-        ]
+        ], {}
 
-    monkeypatch.setattr(AdminClient, "traffic", find)
+    monkeypatch.setattr(AdminClient, "known_traffic", find)
     return asked
 
 
@@ -61,9 +61,9 @@ def test_the_busiest_come_first(orbitmq, traffic):
 def test_what_is_too_new_for_a_days_figure_is_shown_by_its_shorter_ones(orbitmq, monkeypatch):
     async def find(self, topic=None, group=None, *, cluster=None, broker=None):
         counts = {"slow": (1, 0, 0), "past": (0, 9, 0), "fast": (2, 0, 0)}
-        return [Traffic("broker-a", name, None, stats(*sums)) for name, sums in counts.items()]
+        return [Traffic("broker-a", name, None, stats(*sums)) for name, sums in counts.items()], {}
 
-    monkeypatch.setattr(AdminClient, "traffic", find)
+    monkeypatch.setattr(AdminClient, "known_traffic", find)
     assert [row[1] for row in orbitmq("stats").rows] == ["past", "fast", "slow"]
 
 

@@ -5,6 +5,7 @@ from orbitmq.client.consume import queue_allocator
 from orbitmq.client.consume.allocation import allocate_average
 from orbitmq.client.consume.queue_allocator import QueueAllocator
 from orbitmq.codes import ResponseCode
+from orbitmq.errors import RequestTimeout
 from orbitmq.model.group import MessageModel
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.wire.headers import GetConsumerList
@@ -116,6 +117,7 @@ async def test_a_broker_that_stands_still_keeps_no_topic_without_queues_and_is_w
         async with asyncio.timeout(2.5):  # a request's own time-out is 3 s
             for _ in range(3):
                 assert None not in (await asker.allocate(topics)).values()
+        session.note_failure("broker-a", RequestTimeout("a pull has no answer"))
     (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert "not known by 1 of 2 brokers now: broker broker-a has not answered" in warning.getMessage()
 

@@ -48,6 +48,23 @@ async def test_every_broker_hears_what_the_client_says(cluster):
         assert heartbeats.announced == {cluster.a.address, cluster.b.address}
 
 
+async def test_a_broker_that_stands_still_keeps_no_other_waiting(cluster):
+    cluster.topic("orders", cluster.a, cluster.b)
+    async with heartbeats_of(cluster) as (heartbeats, _routes):
+        send, goes_on = heartbeats._send, asyncio.Event()
+
+        async def stand_still(address):
+            if address == cluster.b.address:
+                await goes_on.wait()
+            return await send(address)
+
+        heartbeats._send = stand_still
+        await heartbeats.send_to_most(0)
+        assert heartbeats.announced == {cluster.a.address}
+        goes_on.set()
+        await until(lambda: cluster.b.address in heartbeats.announced)
+
+
 async def test_slaves_hear_of_consumers_but_not_of_producers(cluster):
     slave = FakeBroker("broker-a")
     await slave.start()

@@ -1,0 +1,33 @@
+"""The look that the dashboard takes each minute."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.admin.groups import GroupStatus
+from orbitmq.dashboard import watching
+from orbitmq.dashboard.lag_history import Sample
+from orbitmq.doctor import Snapshot
+from orbitmq.doctor.snapshot import GroupFacts
+
+STATUS = GroupStatus(group="billing", settings={}, subscriptions={})
+WHOLE = Snapshot(taken_at_ms=1, groups={"billing": GroupFacts(status=STATUS)})
+
+
+async def test_a_lag_without_the_part_of_a_silent_broker_is_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([WHOLE, dataclasses.replace(WHOLE, taken_at_ms=2, silent=["broker-b"])])
+
+    async def take_snapshot(*_: Any, **__: Any) -> Snapshot:
+        return next(looks)
+
+    monkeypatch.setattr(watching, "take_snapshot", take_snapshot)
+    watch = watching.Watch(ClusterClients("127.0.0.1:1"))
+    await watch.look()
+    await watch.look()
+    assert watch.snapshot is not None
+    assert watch.snapshot.taken_at_ms == 2
+    assert watch.lags.of("billing") == [Sample(1, 0)]
