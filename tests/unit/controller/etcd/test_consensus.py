@@ -28,6 +28,8 @@ pytestmark = pytest.mark.real
 PEERS = "n1-127.0.0.1:19871;n2-127.0.0.1:19872;n3-127.0.0.1:19873"
 LEADER = b"/orbitmq/controllers/leader"
 GROUP = b"/orbitmq/controllers/groups/a"
+SHORT = 2
+"""Seconds of a lease whose end a test waits for."""
 
 
 def join(broker_id: int, name: str = "a") -> bytes:
@@ -37,15 +39,15 @@ def join(broker_id: int, name: str = "a") -> bytes:
 
 
 class Member:
-    """One consensus with its state machine."""
+    """One consensus with its state machine; on a busy machine a short lease may end by itself."""
 
-    def __init__(self, endpoints: str, name: str = "n1", **arguments: Any) -> None:
+    def __init__(self, endpoints: str, name: str = "n1", lease_seconds: int = 60, **arguments: Any) -> None:
         config = ControllerConfig(
             controller_type="etcd",
             controller_d_leger_peers=PEERS,
             controller_d_leger_self_id=name,
             etcd_endpoints=endpoints,
-            etcd_lease_seconds=2,
+            etcd_lease_seconds=lease_seconds,
         )
         self.replicas = Replicas()
         self.told: list[bool] = []
@@ -124,7 +126,7 @@ async def test_one_of_three_is_active_and_the_others_follow(tmp_path: Path) -> N
 
 async def test_another_one_takes_over_with_the_same_state_when_the_active_one_ends(tmp_path: Path) -> None:
     async with etcd(tmp_path) as running:
-        await running.start("n1", "n2")
+        await running.start("n1", "n2", lease_seconds=SHORT)
         first = await running.led()
         for number in (1, 2):
             await first.consensus.propose(join(number))
@@ -164,7 +166,7 @@ async def test_the_transaction_of_an_old_active_controller_is_refused(tmp_path: 
     """The clock of the first one stands still: it believes that it leads, as a process that was stopped would."""
     async with etcd(tmp_path) as running:
         stopped_at = monotonic_ms()
-        (first,) = await running.start("n1", clock=lambda: stopped_at)
+        (first,) = await running.start("n1", clock=lambda: stopped_at, lease_seconds=SHORT)
         await running.led()
         await first.consensus.propose(join(1))
         await first.consensus._end_tasks()
@@ -196,7 +198,7 @@ async def test_a_read_of_an_old_active_controller_is_refused(tmp_path: Path) -> 
 async def test_a_controller_that_stood_still_knows_by_its_own_clock(tmp_path: Path) -> None:
     async with etcd(tmp_path) as running:
         behind = [0]
-        (member,) = await running.start("n1", clock=lambda: monotonic_ms() + behind[0])
+        (member,) = await running.start("n1", clock=lambda: monotonic_ms() + behind[0], lease_seconds=SHORT)
         await running.led()
         behind[0] = 2_001
         assert not member.leads
@@ -219,7 +221,7 @@ async def test_a_lease_that_is_taken_away_ends_the_office(tmp_path: Path) -> Non
 
 async def test_etcd_may_be_killed_and_started_again(tmp_path: Path) -> None:
     async with etcd(tmp_path) as running:
-        members = await running.start("n1", "n2")
+        members = await running.start("n1", "n2", lease_seconds=SHORT)
         leader = await running.led()
         await leader.consensus.propose(join(1))
         running.server.kill()
@@ -241,7 +243,7 @@ async def test_etcd_may_be_killed_and_started_again(tmp_path: Path) -> None:
 async def test_an_etcd_that_does_not_answer_leaves_the_outcome_open(tmp_path: Path, monkeypatch: Any) -> None:
     async with etcd(tmp_path) as running:
         monkeypatch.setattr("orbitmq.controller.etcd.client.CHANGE_TIMEOUT_S", 0.3)
-        (member,) = await running.start("n1")
+        (member,) = await running.start("n1", lease_seconds=SHORT)
         await running.led()
         await member.consensus.propose(join(1))
         running.server.freeze()
