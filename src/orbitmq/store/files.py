@@ -108,8 +108,8 @@ class StoreFiles:
         self.commit_log.log.load()
         damaged = self.queues.load()
 
-        def lower_checkpoint(time_ms: int, durable: int | None) -> None:
-            lowered = checkpoint.without_entries_since(time_ms)
+        def lower_checkpoint(start: int, stored_at_ms: int, durable: int | None) -> None:
+            lowered = checkpoint.without_entries_from(start, stored_at_ms)
             if durable is not None:
                 lowered = lowered._replace(flushed_offset=durable, confirmed_offset=durable)
             disk.write(path / "checkpoint", format_checkpoint(lowered))
@@ -126,7 +126,7 @@ class StoreFiles:
             cut_at=self.config.cut_at,
             lower_checkpoint=lower_checkpoint,
         )
-        recovered = recovery.run(None if is_clean else checkpoint.recovery_ms, checkpoint.durable_offset, damaged)
+        recovered = recovery.run(None if is_clean else checkpoint, checkpoint.durable_offset, damaged)
         if not is_clean:
             log.info(
                 "the last stop was not orderly: read %d records again, the CommitLog ends at %d",
