@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from orbitmq.model.message import Host
 from orbitmq.store.disk import Disk, Lock, write_whole
+from orbitmq.store.log.clock_jumps import ClockJumps
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.log.open_files import OpenFiles, affordable_files, allowed_descriptors, allowed_maps
 from orbitmq.store.log.start_offset import LogStartOffset
@@ -61,6 +62,7 @@ class StoreFiles:
     queues: ConsumeQueues
     deletions: Deletions
     start_offset: LogStartOffset
+    jumps: ClockJumps
     quarantine: Quarantine
 
     @classmethod
@@ -90,6 +92,7 @@ class StoreFiles:
             ),
             Deletions(disk, path / "deleted"),
             LogStartOffset(disk, path / "begin"),
+            ClockJumps(disk, path / "jumps"),
             Quarantine(disk, path / "quarantine", "commitlog"),
         )
 
@@ -133,6 +136,7 @@ class StoreFiles:
                 recovered.record_count,
                 recovered.end,
             )
+        self.jumps.fit(self.commit_log.min_offset, recovered.end)
         return FoundStore(recovered, recovery.recovery_report, checkpoint, is_clean)
 
     def note_deletion(self, topic: str, log_end: int) -> None:
