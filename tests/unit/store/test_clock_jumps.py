@@ -206,6 +206,33 @@ def test_where_the_disk_takes_no_note_times_stand_still(world: World) -> None:
     assert world.send(1) == [last_ms]
 
 
+def test_after_a_thousand_places_times_stand_still(world: World) -> None:
+    world.store.close()
+    world.disk.write(ROOT / "jumps", b"1 9 1\n" * 1000)
+    world.open()
+    world.set_clock(YEAR_MS)
+    [last_ms] = world.send(1)
+    world.set_clock(0)
+    assert world.send(1) == [last_ms]
+
+
+async def test_files_of_the_future_without_a_note_expire_with_a_later_one() -> None:
+    rules = RetentionRules(reserved_ms=72 * HOUR_MS, delete_hours=frozenset(range(24)), segment_pause_ms=0)
+    world = World(retention=rules)
+    world.set_clock(YEAR_MS)
+    world.send(20, body=bytes(500))
+    world.restart()
+    world.send(20, body=bytes(500))
+    world.store.close()
+    world.disk.remove(ROOT / "jumps")  # as Java's brokers leave it
+    world.open()
+    await world.store.retention.do_round()
+    assert world.store.min_physical_offset == 0
+    world.pass_time(73 * HOUR_MS)
+    await world.store.retention.do_round()
+    assert len(world.store._commit_log.log.segments) == 1
+
+
 def test_notes_of_places_that_the_log_does_not_have_are_forgotten(world: World) -> None:
     world.store.close()
     world.disk.write(ROOT / "jumps", b"0 9 1\n50 9 1\nx 9 1\n99999 9 1\n")
