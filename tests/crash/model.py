@@ -23,6 +23,7 @@ from crash.ledger import Ledger, Loss, Truth, check_beginning, tell
 from orbitmq.errors import StoreBusy, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, FlushMode, ReadStatus, Store, StoreConfig
+from orbitmq.store.log.clock_jumps import is_future
 from orbitmq.store.retention.rules import RetentionRules
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
@@ -269,7 +270,9 @@ class Simulation:
             went = truth.sent[truth.first : first]
             # A round judges ages by the clock that it began with; it may have been set back between its turns.
             now_ms = max(self._clock.time_ms, self._round_ms)
-            age_ms = now_ms - max((sent.stored_at_ms for sent in went), default=0)
+            # Messages of the future count as stored when the clock was set back: that is before now.
+            times_ms = [sent.stored_at_ms for sent in went if not is_future(sent.stored_at_ms, now_ms)]
+            age_ms = now_ms - max(times_ms, default=0)
             if went and age_ms < self._retention.reserved_ms and self._disk.usage <= self._retention.forcing_ratio:
                 raise Loss(f"{key}: {len(went)} messages went {age_ms} ms after they were stored")
             truth.first = max(first, truth.first)

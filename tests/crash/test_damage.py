@@ -11,7 +11,7 @@ W, B, N, R = Outcome.WHOLE, Outcome.REBUILT, Outcome.NAMED, Outcome.REFUSED
 ALLOWED = {
     "abort": {W},
     "begin": {W},
-    "checkpoint": {W},
+    "checkpoint": {W, R},  # R: where the two offsets of the log are garbled
     "commitlog/*": {N, R},
     "consumequeue/*": {W, B},
     "deleted": {W},

@@ -114,6 +114,23 @@ def clock_difference(snapshot: Snapshot) -> Iterator[Issue]:
             yield Issue(severity, "clock-difference", broker.subject, text)
 
 
+def future_messages(snapshot: Snapshot) -> Iterator[Issue]:
+    """Messages have store times in the future: a broker's clock was ahead when they came."""
+    for broker in snapshot.brokers:
+        told = broker.runtime.get("futureMessages", "").split()
+        if len(told) > 1 and all(word.isdecimal() for word in told):
+            text = f"messages before {told[0]} of its commitlog have store times up to {_hours(int(told[1]))} in the future"
+            yield Issue(WARNING, "future-messages", broker.subject, text, command("health"))
+    told_by = {broker.name for broker in snapshot.brokers if "futureMessages" in broker.runtime}
+    for broker in snapshot.masters():
+        # Java's brokers tell when the newest message of each queue was stored.
+        times = [stats.updated_at_ms for queue, stats in snapshot.queues.items() if queue.broker_name == broker.name]
+        ahead_ms = max(times, default=0) - snapshot.taken_at_ms - (_clock_difference_ms(broker) or 0)
+        if ahead_ms > CLOCK_ERROR_MS and broker.name not in told_by:
+            text = f"its newest message has a store time {_hours(ahead_ms)} in the future"
+            yield Issue(WARNING, "future-messages", broker.subject, text, command("health"))
+
+
 def disk_full(snapshot: Snapshot) -> Iterator[Issue]:
     """A broker's disk is nearly full: messages go before their time, then none are taken."""
     for broker in snapshot.brokers:
@@ -250,6 +267,7 @@ CHECKS = (
     no_master,
     own_alerts,
     clock_difference,
+    future_messages,
     disk_full,
     replica_behind,
     single_replica,
@@ -272,6 +290,10 @@ def _clock_difference_ms(broker: BrokerFacts) -> int | None:
     days, hours, minutes, seconds = (int(re.sub(r"\D", "", part)) for part in uptime.groups())
     told_ms = int(started) + (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + 500
     return told_ms - broker.asked_at_ms
+
+
+def _hours(time_ms: int) -> str:
+    return f"{time_ms / 3_600_000:.1f} h"
 
 
 def _put_times(broker: BrokerFacts) -> str:

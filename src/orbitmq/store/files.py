@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from orbitmq.model.message import Host
 from orbitmq.store.disk import Disk, Lock, write_whole
+from orbitmq.store.log.clock_jumps import ClockJumps
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.log.open_files import OpenFiles, affordable_files, allowed_descriptors, allowed_maps
 from orbitmq.store.log.start_offset import LogStartOffset
@@ -61,6 +62,7 @@ class StoreFiles:
     queues: ConsumeQueues
     deletions: Deletions
     start_offset: LogStartOffset
+    jumps: ClockJumps
     quarantine: Quarantine
 
     @classmethod
@@ -90,6 +92,7 @@ class StoreFiles:
             ),
             Deletions(disk, path / "deleted"),
             LogStartOffset(disk, path / "begin"),
+            ClockJumps(disk, path / "jumps"),
             Quarantine(disk, path / "quarantine", "commitlog"),
         )
 
@@ -108,8 +111,8 @@ class StoreFiles:
         self.commit_log.log.load()
         damaged = self.queues.load()
 
-        def lower_checkpoint(time_ms: int, durable: int | None) -> None:
-            lowered = checkpoint.without_entries_since(time_ms)
+        def lower_checkpoint(start: int, stored_at_ms: int, durable: int | None) -> None:
+            lowered = checkpoint.without_entries_from(start, stored_at_ms)
             if durable is not None:
                 lowered = lowered._replace(flushed_offset=durable, confirmed_offset=durable)
             disk.write(path / "checkpoint", format_checkpoint(lowered))
@@ -126,13 +129,14 @@ class StoreFiles:
             cut_at=self.config.cut_at,
             lower_checkpoint=lower_checkpoint,
         )
-        recovered = recovery.run(None if is_clean else checkpoint.recovery_ms, checkpoint.durable_offset, damaged)
+        recovered = recovery.run(None if is_clean else checkpoint, checkpoint.durable_offset, damaged)
         if not is_clean:
             log.info(
                 "the last stop was not orderly: read %d records again, the CommitLog ends at %d",
                 recovered.record_count,
                 recovered.end,
             )
+        self.jumps.fit(self.commit_log.min_offset, recovered.end)
         return FoundStore(recovered, recovery.recovery_report, checkpoint, is_clean)
 
     def note_deletion(self, topic: str, log_end: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import nlargest
 
+from orbitmq.clock import Clock
+from orbitmq.store.log.clock_jumps import ClockJumps
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.log.scanning import committed_records, whole_records
 from orbitmq.store.queues.consume_queue import Entry
@@ -24,6 +26,7 @@ class StoreReader:
     """The part of a store that reads.
 
     Args:
+        jumps: where store times go back.
         is_sync: only what is durable may be read.
         waits_for_slaves: only what is replicated may be read, of what is appended from now on.
     """
@@ -33,13 +36,17 @@ class StoreReader:
         commit_log: CommitLog,
         queues: ConsumeQueues,
         durability: Durability,
+        jumps: ClockJumps,
         *,
+        clock: Clock,
         is_sync: bool,
         waits_for_slaves: bool = False,
     ) -> None:
         self._commit_log = commit_log
         self._queues = queues
         self._durability = durability
+        self._jumps = jumps
+        self._clock = clock
         self._is_sync = is_sync
         self._replicated = commit_log.end if waits_for_slaves else None
 
@@ -126,7 +133,13 @@ class StoreReader:
     def offset_at(self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = Boundary.LOWER) -> int:
         """Return the queue offset that belongs to a store time (see `reading.offset_at`), 0 without a queue."""
         queue = self._queues.get(topic, queue_id)
-        return offset_at(self._commit_log, queue, timestamp_ms, boundary) if queue else 0
+        if queue is None:
+            return 0
+        return offset_at(self._commit_log, queue, timestamp_ms, boundary, self._jumps, self._clock())
+
+    def counted_at_ms(self, record: Record) -> int:
+        """Return when a message counts as stored: its store time, unless that lies in the future (see `ClockJumps`)."""
+        return self._jumps.counted_ms(record.physical_offset, record.stored_at_ms, self._clock())
 
     def record_at(self, physical_offset: int, size: int | None = None, *, is_for_slave: bool = False) -> bytes | None:
         """Return the whole record that starts at `physical_offset`, None when no readable one does.

@@ -1,7 +1,7 @@
 """Recovery: find the end of the CommitLog and bring the consume queues in line with it.
 
-Everything that was stored up to the checkpoint's time is on the disk; what came later may be there, or not, or in
-parts. So the log is read again from a record of before that time, found through the consume queues: record after
+Everything before the checkpoint's place in the log is on the disk; what came later may be there, or not, or in
+parts. So the log is read again from a record before that place, found through the consume queues: record after
 record, until bytes come that are no whole record. There the log ends, and nothing else ends it: a record that fits into
 no queue is passed over, a queue that does not fit the log is rebuilt from it. What lies behind the end is moved
 aside before it is cut.
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import itemgetter
@@ -35,6 +35,7 @@ from orbitmq.store.queues.deletions import Deletions
 from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.rebuild import Rebuild, RebuildMark
 from orbitmq.store.queues.validation import Shares, has_hole, is_rising
+from orbitmq.store.sync.checkpoint import StoreCheckpoint
 from orbitmq.store.sync.entry_sync import sync_entries
 from orbitmq.store.values import Dispatched
 from orbitmq.wire.messages.record import Blank, Record
@@ -116,9 +117,10 @@ class Recovery:
         ends: where the queues ended when the store was last closed.
         accepted_end: where the log may end although more of it was on the disk once.
         cut_at: where it ends although it goes on; None: nowhere.
-        lower_checkpoint: called with a time before anything is changed: entries of messages stored then or later are
-            about to be written again, and the checkpoint must not cover them until that is synced. The power
-            may go again now. And with how much of the log (bytes) it may go on to cover; None: as before.
+        lower_checkpoint: called before anything is changed with a place in the log and the store time of the record
+            there: entries of messages from there on are about to be written again, and the checkpoint must not
+            cover them until that is synced. The power may go again now. And with how much of the log (bytes) it
+            may go on to cover; None: as before.
     """
 
     def __init__(
@@ -133,7 +135,7 @@ class Recovery:
         ends: QueueEnds,
         accepted_end: int | None,
         cut_at: int | None,
-        lower_checkpoint: Callable[[int, int | None], None],
+        lower_checkpoint: Callable[[int, int, int | None], None],
     ) -> None:
         self.recovery_report = RecoveryReport()
         self._commit_log = commit_log
@@ -150,11 +152,11 @@ class Recovery:
         self._unverified: set[QueueKey] = set()
         self._astray: set[QueueKey] = set()
 
-    def run(self, recovery_ms: int | None, durable: int, damaged: Collection[QueueKey] = ()) -> Recovered:
+    def run(self, checkpoint: StoreCheckpoint | None, durable: int, damaged: Collection[QueueKey] = ()) -> Recovered:
         """Recover.
 
         Args:
-            recovery_ms: messages stored up to this time are on the disk; None: all are, the store was closed in order.
+            checkpoint: says which messages are on the disk with their entries; None: all are, the store was closed in order.
             durable: so many bytes of the log are on the disk, says the checkpoint.
             damaged: queues whose files could not even be loaded.
 
@@ -181,11 +183,13 @@ class Recovery:
         self._unverified |= self._shorter_queues(cut_at)
         valid = [queue for queue in self._queues if (queue.topic, queue.queue_id) not in self._unverified]
         shares = Shares.of(len(valid))
-        start = _find_start(valid, commit_log, recovery_ms)
-        if recovery_ms is not None:
-            self._lower_checkpoint(commit_log.stored_at_ms(start) if start < commit_log.end else 0, None)
+        is_clean = checkpoint is None
+        covered = commit_log.end if checkpoint is None else checkpoint.covered_end(_first_times_ms(commit_log))
+        start = _find_start(valid, commit_log, covered)
+        if not is_clean:
+            self._lower_checkpoint(start, commit_log.stored_at_ms(start) if start < commit_log.end else 0, None)
         for queue in valid:
-            if not _cut_queue(queue, commit_log, start, shares, is_clean=recovery_ms is None):
+            if not _cut_queue(queue, commit_log, start, shares, is_clean=is_clean):
                 self._unverified.add((queue.topic, queue.queue_id))
         for queue in self._queues:
             queue.forget_seen()
@@ -194,7 +198,7 @@ class Recovery:
         if cut_at is not None:
             if recovered.end > cut_at:
                 raise StoreError(f"the commitlog cannot be cut at {cut_at}: no record begins there. Nothing was cut")
-            self._lower_checkpoint(commit_log.stored_at_ms(start) if start < cut_at else 0, recovered.end)
+            self._lower_checkpoint(start, commit_log.stored_at_ms(start) if start < cut_at else 0, recovered.end)
         self._unverified |= self._astray | self._shorter_queues(cut_at)
         rebuilt = {key: self._end_without_messages(key) for key in sorted(self._unverified)}
         if rebuilt:
@@ -203,7 +207,7 @@ class Recovery:
         commit_log.start(recovered.end)
         self._deletions.fit(commit_log.min_offset, recovered.end)
         self._start_offset.note(commit_log.min_offset)
-        if recovery_ms is not None:
+        if not is_clean:
             commit_log.rewrite(start, recovered.end)
         # One byte more: the segment that the next record goes to is synced as well, for its tail was cut off just now.
         commit_log.log.sync(start, recovered.end + 1)
@@ -291,7 +295,7 @@ class Recovery:
         if log_end is LogEnd.ACCEPTED:
             self.recovery_report.lost_size = durable - end
             log.warning("going on without %d bytes of the commitlog behind %d, as accepted", durable - end, end)
-            self._lower_checkpoint(0, end)
+            self._lower_checkpoint(0, 0, end)
 
     def _set_aside(self, end: int, reason: str) -> None:
         """Move what lies behind the log's end into the quarantine, the last segment first: no gap comes to be."""
@@ -344,58 +348,41 @@ def _first_place(queue: ConsumeQueue) -> int | None:
     return queue.entry(first)[0] if first < queue.max_offset else None
 
 
-def _find_start(queues: Iterable[ConsumeQueue], commit_log: CommitLog, recovery_ms: int | None) -> int:
-    """Return where the last record starts that any queue leads to.
+def _first_times_ms(commit_log: CommitLog) -> Iterator[tuple[int, int]]:
+    """Yield where each file begins and when its first message was stored, the last file first."""
+    for segment in reversed(commit_log.log.segments):
+        yield segment.base, commit_log.stored_at_ms(segment.base)
+
+
+def _find_start(queues: Iterable[ConsumeQueue], commit_log: CommitLog, covered: int) -> int:
+    """Return where the last record before `covered` starts that any queue leads to.
 
     Records are written in the order of their offsets: where one that is known to be on the disk starts, everything before
     it is on the disk, too.
     """
     # A queue that ends before the place found so far cannot move it: of thousands of queues only a few are searched.
     by_last = sorted(((queue.entry(queue.max_offset - 1)[0], queue) for queue in queues), key=itemgetter(0))
-    late = _find_late(by_last, commit_log, recovery_ms)
     start = commit_log.min_offset
     for last, queue in reversed(by_last):
         if last <= start:
             break
-        start = max(start, _trusted_start(queue, commit_log, recovery_ms, late))
+        start = max(start, _trusted_start(queue, commit_log, covered))
     return start
 
 
-def _find_late(by_last: Sequence[tuple[int, ConsumeQueue]], commit_log: CommitLog, recovery_ms: int | None) -> int:
-    """Return where a record starts that was stored after that time, one of the first by the queues' last entries.
-
-    Store times never go back, so none behind it has to be looked at: after a crash that may be one of every queue.
-    """
-    if recovery_ms is None:
-        return commit_log.end
-
-    def is_late(last: tuple[int, ConsumeQueue]) -> bool:
-        place, queue = last
-        size = queue.entry(queue.max_offset - 1)[1]
-        # Nothing was written behind the end, and a look at what was cut off a file would kill the process.
-        return place + size > commit_log.end or commit_log.stored_at_ms(place) > recovery_ms
-
-    number = bisect_left(by_last, True, key=is_late)
-    if number < len(by_last):
-        place, queue = by_last[number]
-        if _number_of(queue.entry(queue.max_offset - 1), queue, commit_log) >= 0:
-            return place
-    return commit_log.end
-
-
-def _trusted_start(queue: ConsumeQueue, commit_log: CommitLog, recovery_ms: int | None, late: int) -> int:
-    """Return where the last message of a queue that needs no second look starts, the log's start without one."""
+def _trusted_start(queue: ConsumeQueue, commit_log: CommitLog, covered: int) -> int:
+    """Return where the last message of a queue before `covered` that needs no second look starts, the log's start without one."""
 
     def is_trusted(entry: Entry) -> bool:
         physical_offset, size, _tag_code = entry
         # Entries whose records were cleaned away prove nothing, and stand before all others: bisection passes them.
         if size == BLANK_SIZE or physical_offset < commit_log.min_offset:
             return True
-        if physical_offset >= late:
+        if physical_offset >= covered:
             return False
-        if _number_of(entry, queue, commit_log) < 0 and commit_log.record_at(physical_offset, check_crc=False) is None:
-            return False
-        return recovery_ms is None or commit_log.stored_at_ms(physical_offset) <= recovery_ms
+        if _number_of(entry, queue, commit_log) >= 0:
+            return True
+        return commit_log.record_at(physical_offset, check_crc=False) is not None
 
     last = queue.search(is_trusted) - 1
     physical_offset, size, _tag_code = queue.entry(last)

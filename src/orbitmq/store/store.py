@@ -29,12 +29,13 @@ from orbitmq.store.index.queries import Answer
 from orbitmq.store.index.search import IndexQuery
 from orbitmq.store.lmq import NAMES, lmq_forms
 from orbitmq.store.local_disk import LocalDisk
+from orbitmq.store.log.clock_jumps import is_future
 from orbitmq.store.log.commit_log import record_size_max
 from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.store.queues.lmq_queues import LmqQueues
 from orbitmq.store.reader import StoreReader
 from orbitmq.store.retention.retention import Retention
-from orbitmq.store.retention.rules import JAVA_RULES, RetentionRules
+from orbitmq.store.retention.rules import HOUR_MS, JAVA_RULES, RetentionRules
 from orbitmq.store.sync.durability import Durability, Waiter
 from orbitmq.store.sync.syncing import Syncing
 from orbitmq.store.values import AppendResult, Dispatched, Draft, FlushMode, StoreConfig, StoreIssue, StoreIssueKind
@@ -69,6 +70,8 @@ class Store(StoreReader):
             files.commit_log,
             files.queues,
             durability,
+            files.jumps,
+            clock=clock,
             is_sync=config.flush is FlushMode.SYNC,
             waits_for_slaves=config.waits_for_slaves,
         )
@@ -86,7 +89,6 @@ class Store(StoreReader):
         """Called when a message was appended that readers do not see yet."""
         self._config = config
         self._files = files
-        self._clock = clock
         self._availability = Availability(is_copy=config.is_copy)
         self._refusal = self._availability.refusal
         self._delay_levels = config.delay_levels
@@ -110,6 +112,10 @@ class Store(StoreReader):
         files.commit_log.on_cut.append(self._syncing.fail)
         # What recovery did not read again is what the checkpoint covers, with its entries.
         self._syncing.start(found.recovered.stored_at_ms, found.recovered.start)
+        now_ms = clock()
+        if is_future(found.recovered.stored_at_ms, now_ms):
+            # Noted here, and not with the next message: until then searches have to know it, too.
+            self._syncing.start(self._time_after(now_ms), found.recovered.start)
         self.retention = Retention(
             files.commit_log,
             files.queues,
@@ -119,11 +125,12 @@ class Store(StoreReader):
             clock=clock,
             monotonic=monotonic,
             start_offset=files.start_offset,
+            jumps=files.jumps,
             settled_end=lambda: min(durability.durable, self._syncing.entries_end),
             on_full=lambda reason: self._change(full=reason),
         )
         """Deletes old files while its `run` runs."""
-        self.retention.start(found.recovered.stored_at_ms)
+        self.retention.start(files.jumps.counted_ms(found.recovered.end - 1, found.recovered.stored_at_ms, now_ms))
         self.index = self._open_index(found) if config.has_index else None
         """The index of messages by key."""
         self.note_key: Callable[[NotedKeys], None] = (
@@ -139,6 +146,7 @@ class Store(StoreReader):
             config.path,
             IndexSizes(config.index_slots, config.index_entries),
             clock=self._clock,
+            jumps=files.jumps,
             readable_end=lambda: self.readable_end,
             durable_end=lambda: self.durable_offset,
             on_full=self._syncing.index_full,
@@ -194,8 +202,26 @@ class Store(StoreReader):
             (StoreIssueKind.UNDELETED, self.retention.failure),
             (StoreIssueKind.INDEX, None if self.index is None else self.index.warning),
             (StoreIssueKind.QUARANTINE, self._files.quarantine.warning()),
+            (StoreIssueKind.CLOCK, self._future_warning()),
         )
         return issues + [StoreIssue(kind, reason) for kind, reason in said if reason is not None]
+
+    def _future_warning(self) -> str | None:
+        found = self.future_messages
+        if found is None:
+            return None
+        position, ahead_ms = found
+        return (
+            f"messages before {position} of the commitlog have store times up to {ahead_ms / HOUR_MS:.1f} h in the future: "
+            "the clock was ahead. They count as stored when it was set right"
+        )
+
+    @property
+    def future_messages(self) -> tuple[int, int] | None:
+        """The place in the log before which messages of the future are, and how far ahead (ms) the last one is; None: none."""
+        now_ms = self._clock()
+        jump = self._jumps.furthest(self._commit_log.min_offset, now_ms)
+        return None if jump is None else (jump.position, jump.before_ms - now_ms)
 
     @property
     def warnings(self) -> list[str]:
@@ -255,8 +281,7 @@ class Store(StoreReader):
             # Once a millisecond: writing behind the end of a file that was cut would kill the process.
             self._commit_log.check_written()
             if stored_at_ms < syncing.stored_at_ms:
-                # Searching by time and recovery rely on times that never go back.
-                stored_at_ms = syncing.stored_at_ms
+                stored_at_ms = self._time_after(stored_at_ms)
         has_entry = not sys_flag & 0xC or is_queued(sys_flag)
         queue_offset = queue.next_offset if has_entry else 0
         lmqs: Sequence[ConsumeQueue] = ()
@@ -297,6 +322,17 @@ class Store(StoreReader):
                 self._tell(topic, queue_id, queue_offset, tag_code)
         return _new(AppendResult, (queue_offset, physical_offset, size, stored_at_ms))
 
+    def _time_after(self, now_ms: int) -> int:
+        """Return the store time of the next message when the last one's is later than now.
+
+        Times go back where the clock was ahead, and that is noted. They stand still for what a clock is corrected by in
+        steps, so that messages of one minute keep their order.
+        """
+        last_ms = self._syncing.stored_at_ms
+        if not is_future(last_ms, now_ms) or not self._jumps.note(self._commit_log.end, last_ms, now_ms):
+            return last_ms
+        return now_ms
+
     def append_copy(self, found: Record | Blank, content: bytes) -> None:
         """Append what stands in the log of the broker that this one copies, at the same place, and let it be read.
 
@@ -319,6 +355,9 @@ class Store(StoreReader):
             if found.topic == DELETIONS_TOPIC:
                 # Noted before the log has it: after a crash in between it is copied, and noted, once more.
                 self._delete_as_told(found)
+            if is_future(syncing.stored_at_ms, found.stored_at_ms):
+                self._jumps.note(found.physical_offset, syncing.stored_at_ms, found.stored_at_ms)
+                syncing.stored_at_ms = found.stored_at_ms
             # Byte for byte at the master's offset: the logs of a group stay interchangeable.
             commit_log.append_copy(content, found.physical_offset)
         except SyncFailed as failure:

@@ -115,6 +115,18 @@ CASES: list[tuple[str, Callable[[], Snapshot], Severity, str]] = [
     ("own-alerts", lambda: with_broker(health={"alerts": [], "warnings": ["old"]}), INFO, "old"),
     ("clock-difference", lambda: with_broker(asked_at_ms=NOW_MS - 10_000), WARNING, "10 s ahead of the one here"),
     ("clock-difference", lambda: with_broker(asked_at_ms=NOW_MS + 90_000), ERROR, "90 s behind the one here"),
+    (
+        "future-messages",
+        lambda: with_runtime(futureMessages=f"4096 {365 * DAY_MS}"),
+        WARNING,
+        "messages before 4096 of its commitlog have store times up to 8760.0 h in the future",
+    ),
+    (
+        "future-messages",
+        lambda: sample(queues={MessageQueue(TOPIC, "a", 0): QueueStats(0, 10, NOW_MS + DAY_MS)}),
+        WARNING,
+        "its newest message has a store time 24.0 h in the future",
+    ),
     ("disk-full", lambda: with_runtime(commitLogDiskRatio="0.8"), WARNING, "80% of its disk"),
     ("disk-full", lambda: with_runtime(commitLogDiskRatio="0.95"), ERROR, "95% of its disk"),
     ("replica-behind", lambda: with_runtime(commitLogMaxOffset=str(1000 + 300 * 2**20)), WARNING, "300 MiB behind"),

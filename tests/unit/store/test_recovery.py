@@ -18,6 +18,8 @@ from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 from orbitmq.wire.messages.record import iter_records
 
+from .parts import entries_end_at
+
 ROOT = Path("/store")
 CONFIG = StoreConfig(path=ROOT, segment_size=2048, consume_queue_units=128)
 FIRST_SEGMENT = ROOT / "commitlog" / f"{0:020}"
@@ -43,12 +45,14 @@ class World:
         return result
 
     def kill(self, checkpoint_ms=None):
-        """Stop like `kill -9`; the checkpoint says that both logs were synced up to `checkpoint_ms`."""
+        """Stop like `kill -9`; the checkpoint says that all before three seconds before `checkpoint_ms` is synced."""
         if checkpoint_ms is not None:
             self.sync_queues()
         self.disk = self.disk.after_kill()
         if checkpoint_ms is not None:
-            self.disk.write(ROOT / "checkpoint", format_checkpoint(StoreCheckpoint(checkpoint_ms, checkpoint_ms)))
+            entries_end = entries_end_at(self.disk, checkpoint_ms - 3000)
+            checkpoint = StoreCheckpoint(checkpoint_ms, checkpoint_ms, entries_end=entries_end)
+            self.disk.write(ROOT / "checkpoint", format_checkpoint(checkpoint))
         return self.open()
 
     def sync_queues(self):
@@ -119,12 +123,23 @@ def test_entries_of_delayed_messages_come_back_with_the_levels_of_this_start(wor
     assert [entry[2] for entry in entries] == [world.now_ms + 86_400_000]
 
 
-def test_times_that_went_back_are_no_excuse_to_trust(world):
+def test_a_checkpoint_covers_a_place_whatever_the_times_are(world):
     world.send(10)
     world.now_ms -= 3_600_000  # the clock is set back an hour
-    late = world.send(5)
-    assert late.stored_at_ms == 1_700_000_010_000
-    assert world.kill(late.stored_at_ms).recovered.record_count == 9
+    world.send(5)
+    world.store.flush()
+    world.send(3)
+    assert world.kill().recovered.record_count == 4
+    assert world.offsets() == list(range(18))
+
+
+def test_a_checkpoint_of_javas_covers_the_files_before_the_last_that_begins_before_it(world):
+    world.send(15, body=bytes(100))
+    world.store.flush()
+    world.disk = world.disk.after_kill()
+    world.disk.write(ROOT / "checkpoint", format_checkpoint(StoreCheckpoint(world.now_ms, world.now_ms)))
+    recovered = world.open().recovered
+    assert 0 < recovered.start < 2048 < recovered.end
     assert world.offsets() == list(range(15))
 
 
@@ -215,7 +230,7 @@ def test_an_entry_that_a_torn_sector_made_up_is_not_believed(world):
     # And the records themselves are lost, so that no replay writes over it.
     log = world.disk.files[FIRST_SEGMENT].buffer
     log[300:] = bytes(2048 - 300)
-    world.disk.write(ROOT / "checkpoint", format_checkpoint(StoreCheckpoint(2**60, 2**60)))
+    world.disk.write(ROOT / "checkpoint", format_checkpoint(StoreCheckpoint(2**60, 2**60, entries_end=2**60)))
     for entry in range(103):  # the bisection is led there by units that look filled
         if entry < 102:
             world.queue_file()[entry * 20 : entry * 20 + 20] = (

@@ -10,6 +10,8 @@ from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint, pa
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.record import iter_records
 
+from .parts import entries_end_at
+
 ROOT = Path("/store")
 CONFIG = StoreConfig(path=ROOT, segment_size=8192, consume_queue_units=128)
 LOG_FILE = ROOT / "commitlog" / f"{0:020}"
@@ -40,8 +42,10 @@ def damage(disk, number):
 
 
 def cover(disk, commit_log_ms, consume_queue_ms=None):
+    """Let the checkpoint cover the log up to three seconds before `commit_log_ms`."""
+    entries_end = entries_end_at(disk, commit_log_ms - 3000)
     checkpoint = StoreCheckpoint(
-        commit_log_ms, commit_log_ms if consume_queue_ms is None else consume_queue_ms, 7, 8, 9
+        commit_log_ms, commit_log_ms if consume_queue_ms is None else consume_queue_ms, 7, 8, 9, entries_end
     )
     disk.write(ROOT / "checkpoint", format_checkpoint(checkpoint))
 
@@ -53,12 +57,14 @@ def offsets(store):
 def test_while_entries_are_written_again_the_checkpoint_does_not_cover_them(disk):
     cover(disk, T0 + 30_000)
     store = open_store(disk)
-    # Read again from the last record that is three seconds older than the checkpoint: number 27.
+    # Read again from the last record that is covered: number 27.
     assert store.recovered.record_count == 4
-    assert parse_checkpoint(disk.read(ROOT / "checkpoint")) == (T0 + 30_000, T0 + 29_999, 7, 8, 9)
+    assert parse_checkpoint(disk.read(ROOT / "checkpoint")) == (
+        T0 + 30_000, T0 + 29_999, 7, 8, 9, store.recovered.start,
+    )  # fmt: skip
 
 
-def test_starts_that_are_killed_one_after_the_other_do_not_each_begin_three_seconds_earlier(disk):
+def test_starts_that_are_killed_one_after_the_other_each_begin_one_message_earlier(disk):
     cover(disk, T0 + 30_000)
     counts = []
     for _ in range(4):
@@ -84,7 +90,7 @@ def test_damage_in_an_old_message_costs_no_later_one(disk):
 
 
 @pytest.mark.parametrize("number", [0, 15, 30])
-def test_what_the_checkpoint_covers_up_to_its_millisecond_is_not_read_again(disk, number):
+def test_what_the_checkpoint_covers_is_not_read_again(disk, number):
     cover(disk, T0 + number * 1000 + 3000)
     assert open_store(disk).recovered.record_count == 31 - number
 

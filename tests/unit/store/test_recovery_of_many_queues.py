@@ -12,6 +12,8 @@ from orbitmq.store.sync import entry_sync
 from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 
+from .parts import entries_end_at
+
 ROOT = Path("/store")
 CONFIG = StoreConfig(path=ROOT, segment_size=16_384, consume_queue_units=16)
 QUEUES = 220
@@ -33,7 +35,10 @@ def left_by(random, *, is_clean, checkpoint_share):
     disk = disk.after_kill()
     if not is_clean:
         covered = T0 + int((now_ms - T0) * checkpoint_share)
-        disk.write(ROOT / "checkpoint", format_checkpoint(StoreCheckpoint(covered, covered)))
+        disk.write(
+            ROOT / "checkpoint",
+            format_checkpoint(StoreCheckpoint(covered, covered, entries_end=entries_end_at(disk, covered))),
+        )
     return disk
 
 
@@ -96,9 +101,18 @@ def test_a_start_begins_where_it_would_if_it_looked_at_every_queue(monkeypatch, 
     disk = left_by(random, is_clean=False, checkpoint_share=checkpoint_share)
     if is_damaged:
         damage_some(disk, random)
-    in_short = opened(disk.after_kill())
-    monkeypatch.setattr(recovery, "_find_late", lambda by_last, commit_log, recovery_ms: commit_log.end)
-    assert opened(disk.after_kill()) == in_short
+    found = []
+
+    def find_start(queues, commit_log, covered):
+        every = [recovery._trusted_start(queue, commit_log, covered) for queue in queues]
+        found.append((max(every), in_short(queues, commit_log, covered)))
+        return found[-1][1]
+
+    in_short = recovery._find_start
+    monkeypatch.setattr(recovery, "_find_start", find_start)
+    opened(disk)
+    [(expected, start)] = found
+    assert start == expected
 
 
 def test_only_some_of_many_queues_are_searched_for_the_beginning(monkeypatch):

@@ -210,7 +210,9 @@ def test_a_stop_in_order_leaves_a_checkpoint_and_no_abort_file():
     store.close()
     store.close()
     assert not disk.exists(ROOT / "abort")
-    assert parse_checkpoint(disk.read(ROOT / "checkpoint")) == (1000, 1000, 0, result.end, result.end)
+    assert parse_checkpoint(disk.read(ROOT / "checkpoint")) == (
+        1000, 1000, 0, result.end, result.end, result.end,
+    )  # fmt: skip
     with pytest.raises(StoreUnavailable, match="closed"):
         store.append(draft())
 

@@ -23,6 +23,8 @@ VERSION_NAME = "V5_3_3"
 """The upstream release whose behaviour this broker offers; Java's tools print it as the broker's version."""
 WARNINGS = "warnings"
 """Ours: what the broker's operator should know; only there when there is something."""
+FUTURE_MESSAGES = "futureMessages"
+"""Ours: where in the log messages of the future end, and how far in the future the last one is (ms); only there with some."""
 NOT_MEASURED = "notMeasured"
 """Ours: the keys whose values say nothing."""
 _TIMES = (
@@ -83,6 +85,9 @@ class RuntimeInfo:
             NOT_MEASURED: ",".join(_UNMEASURED),
         }
         warnings = [*self._security.warnings, *self._store.warnings]
+        future = self._store.future_messages
+        if future is not None:
+            found[FUTURE_MESSAGES] = " ".join(map(str, future))
         return found | ({WARNINGS: "; ".join(warnings)} if warnings else {})
 
     def _of_process(self, now_ms: int) -> dict[str, str]:

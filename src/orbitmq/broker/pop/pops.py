@@ -275,7 +275,7 @@ class Pops:
     def _was_stored(self, topic: str, queue_id: int, queue_offset: int, pop_time_ms: int) -> bool:
         """Say whether a message can have been popped then: a power cut may have taken another one of its number."""
         record = self._store.message_at(topic, queue_id, queue_offset)
-        return record is not None and record.stored_at_ms <= pop_time_ms
+        return record is not None and self._store.counted_at_ms(record) <= pop_time_ms
 
     def _waiting(self, topic: str, group: str, queue_id: int) -> int:
         committed = self._offsets.query(group, topic, queue_id)

@@ -25,6 +25,7 @@ from orbitmq.store.index.keys import KeyReader, NotedKeys
 from orbitmq.store.index.layout import IndexSizes
 from orbitmq.store.index.queries import Answer, Queries, Query
 from orbitmq.store.index.search import REPAIR, IndexQuery
+from orbitmq.store.log.clock_jumps import ClockJumps
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.wire.messages.record import Record
 
@@ -61,6 +62,7 @@ class Index:
         sizes: IndexSizes,
         *,
         clock: Clock,
+        jumps: ClockJumps,
         readable_end: Callable[[], int],
         durable_end: Callable[[], int],
         on_full: Callable[[int], None],
@@ -82,7 +84,12 @@ class Index:
         )
         self._builder = IndexBuilder(commit_log, self._files, readable_end)
         self._commits = IndexCommits(disk, root / "indexed", self._builder)
-        self._queries = Queries(lambda: self._files.files, self._read, self._mark_for_deletion)
+        self._queries = Queries(
+            lambda: self._files.files,
+            self._read,
+            self._mark_for_deletion,
+            lambda: (lambda place, stored_at_ms: jumps.counted_ms(place, stored_at_ms, clock())) if jumps else None,
+        )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._turn: asyncio.Handle | None = None

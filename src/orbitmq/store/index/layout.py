@@ -73,7 +73,7 @@ def flaw_of(header: IndexHeader, sizes: IndexSizes) -> str | None:
         return f"its header counts {header.next_number} entries, {sizes.entries} fit"
     if not 0 <= header.used_slots <= min(header.next_number - 1, sizes.slots):
         return f"its header counts {header.used_slots} used slots of {header.next_number - 1} entries"
-    if not 0 <= header.begin_offset <= header.end_offset or header.begin_ms > header.end_ms:
+    if not 0 <= header.begin_offset <= header.end_offset:
         return "its header begins behind its end"
     return None
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from orbitmq.errors import IndexDamaged, StoreBusy, StoreError, StoreUnavailable
 from orbitmq.store.index.index_file import IndexFile
-from orbitmq.store.index.search import IndexQuery, IndexQueryResult, Search
+from orbitmq.store.index.search import CountedMs, IndexQuery, IndexQueryResult, Search
 from orbitmq.wire.messages.record import Record
 
 Answer = Callable[[IndexQueryResult | StoreError], None]
@@ -32,6 +32,7 @@ class Queries:
         files: the index's files, oldest first.
         read: reads the message at a place of the log.
         damaged: told of a file that a search found damaged; returns what is answered.
+        counted_ms: returns what a search needs where store times go back (see `Search`).
     """
 
     def __init__(
@@ -39,10 +40,12 @@ class Queries:
         files: Callable[[], list[IndexFile]],
         read: ReadAt,
         damaged: Callable[[IndexFile | None, IndexDamaged], StoreError],
+        counted_ms: Callable[[], CountedMs | None] = lambda: None,
     ) -> None:
         self._files = files
         self._read = read
         self._damaged = damaged
+        self._counted_ms = counted_ms
         self._waiting: deque[tuple[int, Query]] = deque()
         """Queries that wait until everything before a place of the log has its entries."""
         self._searches: deque[tuple[Search, Query]] = deque()
@@ -88,7 +91,7 @@ class Queries:
 
     def search(self, query: Query) -> None:
         """Do the first step of a search."""
-        search = Search(query.question, self._files(), self._read)
+        search = Search(query.question, self._files(), self._read, self._counted_ms())
         if not self._step(search, query):
             self._searches.append((search, query))
 

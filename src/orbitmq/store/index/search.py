@@ -20,6 +20,7 @@ ANSWER_SIZE_MAX = 12 * 1024 * 1024
 """Bytes of messages that an answer holds at most, and one message in any case: frames have a limit."""
 REPAIR = "stop the broker and remove the file and those after it, the next start rebuilds them from the log"
 _SECOND_MS = 1000
+CountedMs = Callable[[int, int], int]
 
 
 class IndexQuery(NamedTuple):
@@ -49,18 +50,25 @@ class Search:
 
     Args:
         files: oldest first.
+        counted_ms: from a message's place and store time to the time that it counts as stored; None: to its store time, and
+            those never go back.
         read: returns the record at a place of the log, parsed and as it is, None when it is gone or not to be read yet.
             Raises IndexDamaged: there was none.
     """
 
     def __init__(
-        self, question: IndexQuery, files: Sequence[IndexFile], read: Callable[[int], tuple[Record, bytes] | None]
+        self,
+        question: IndexQuery,
+        files: Sequence[IndexFile],
+        read: Callable[[int], tuple[Record, bytes] | None],
+        counted_ms: CountedMs | None = None,
     ) -> None:
         self.question = question
         self._hash = key_hash(question.topic, question.key)
         self._key = question.key.encode("utf-8", "surrogatepass")
         self._last = files[-1].header if files else None
         self._read = read
+        self._counted_ms = counted_ms
         self._found: dict[int, bytes] = {}
         self._size = 0
         self.file: IndexFile | None = None
@@ -96,10 +104,11 @@ class Search:
 
         While it waits it yields -1.
         """
-        question = self.question
+        question, is_sorted = self.question, self._counted_ms is None
         for file in files:
             header = file.header
-            if header.next_number > 1 and header.begin_ms <= question.end_ms and header.end_ms >= question.begin_ms:
+            may_match = header.begin_ms <= question.end_ms and header.end_ms >= question.begin_ms
+            if header.next_number > 1 and (may_match or not is_sorted):
                 try:
                     self.file = file
                     yield from self._of_file(file)
@@ -107,11 +116,11 @@ class Search:
                     return  # deleted with its messages, and so are those before it
                 finally:
                     file.rest()
-            if header.begin_ms < question.begin_ms:
+            if is_sorted and header.begin_ms < question.begin_ms:
                 return
 
     def _of_file(self, file: IndexFile) -> Iterator[int]:
-        question, begin_ms = self.question, file.header.begin_ms
+        question, begin_ms, is_sorted = self.question, file.header.begin_ms, self._counted_ms is None
         file.check_whole()
         while not (file.is_ours or file.are_slots_counted):
             self.is_waiting = True
@@ -131,9 +140,9 @@ class Search:
                 raise IndexDamaged(f"{file.path} is damaged at its entry {number}")
             # The first entry of a file counts from the file before it.
             time_ms = begin_ms + (entry.seconds * _SECOND_MS if number > 1 else 0)
-            if time_ms + _SECOND_MS <= question.begin_ms:
+            if is_sorted and time_ms + _SECOND_MS <= question.begin_ms:
                 break
-            is_wanted = entry.key_hash == self._hash and time_ms <= question.end_ms
+            is_wanted = entry.key_hash == self._hash and (time_ms <= question.end_ms or not is_sorted)
             yield entry.physical_offset if is_wanted else -1
             number = entry.previous
         # Zeros that begin in the middle of an entry end its chain: the one behind it is zeros then, too.
@@ -148,7 +157,10 @@ class Search:
             return
         record, encoded = found
         question = self.question
-        if record.topic != question.topic or not question.begin_ms <= record.stored_at_ms <= question.end_ms:
+        stored_at_ms = record.stored_at_ms
+        if self._counted_ms is not None:
+            stored_at_ms = self._counted_ms(place, stored_at_ms)
+        if record.topic != question.topic or not question.begin_ms <= stored_at_ms <= question.end_ms:
             return
         properties = bytes(record.properties)
         words = (find_property(properties, KEYS) or b"").split(b" ")

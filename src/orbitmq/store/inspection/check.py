@@ -5,7 +5,8 @@ What is wrong is judged elsewhere; here files are walked, and findings are broug
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,10 +34,11 @@ from orbitmq.store.inspection.layout import (
 )
 from orbitmq.store.inspection.log_walk import Damage, LogWalk
 from orbitmq.store.inspection.queue_check import QueueCheck, QueueFiles, Ranges
-from orbitmq.store.inspection.reading import is_running, read_small
+from orbitmq.store.inspection.reading import ReadOnlyFile, is_running, read_small
 from orbitmq.store.inspection.small_files import SMALL_SIZE_MAX, check_small_files
 from orbitmq.store.inspection.timer_check import TimerCheck
 from orbitmq.store.lmq import lmq_forms
+from orbitmq.store.log.commit_log import RECORD_HEAD_SIZE, stored_at_in
 from orbitmq.store.log.segment import segment_name
 from orbitmq.store.queues.consume_queue import UNIT
 from orbitmq.store.queues.deletions import parse_deletions
@@ -105,12 +107,13 @@ class StoreCheck:
         self._deletions = parse_deletions(_read(root / "deleted") or b"")
         # Entries of what was stored later may be in memory alone; after a stop that was not orderly a start writes them.
         is_orderly = not self.is_live and not (root / "abort").exists()
-        late_ms = None if is_orderly else parse_checkpoint(self._checkpoint or b"").recovery_ms
+        checkpoint = parse_checkpoint(self._checkpoint or b"")
+        late_from = None if is_orderly else checkpoint.covered_end(_first_times_ms(self._log_files))
         self.queues = QueueCheck(
             root,
             QueueFiles(root / "consumequeue", sizes.of_queues(root)),
             has_other_tag_codes="consumequeue_ext" in list_names(root),
-            late_ms=late_ms,
+            late_from=late_from,
             is_live=self.is_live,
             topics=topics,
         )
@@ -218,3 +221,10 @@ def _read(path: Path) -> bytes | None:
         return read_small(path, SMALL_SIZE_MAX)
     except OSError:
         return b""
+
+
+def _first_times_ms(files: Sequence[SizedFile]) -> Iterator[tuple[int, int]]:
+    """Yield where each file of the log begins and when its first message was stored, the last file first."""
+    for file in reversed(files):
+        with suppress(OSError), ReadOnlyFile(file.path) as content:
+            yield file.base, stored_at_in(content.read(0, RECORD_HEAD_SIZE))

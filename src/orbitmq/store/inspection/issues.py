@@ -73,15 +73,15 @@ def check_checkpoint(content: bytes | None, log: LogFacts) -> Issue | None:
     if len(content) < LAYOUT_SIZE:
         return Issue("checkpoint", None, f"has {len(content)} bytes of {LAYOUT_SIZE}", slow)
     checkpoint = parse_checkpoint(content)
-    if not any(checkpoint):
+    if not any(checkpoint[:5]):
         return (
             note("checkpoint", "knows of no message yet", slow)
             if log.is_recent
             else Issue("checkpoint", 0, "holds zeros alone", slow)
         )
     newest = max(checkpoint.commit_log_ms, checkpoint.consume_queue_ms, checkpoint.index_ms)
-    is_beyond = checkpoint.durable_offset > log.end or newest > log.stored_at_ms
-    if min(checkpoint) < 0 or (is_beyond and not log.is_damaged_at_end and log.entries_end <= log.end):
+    is_beyond = max(checkpoint.durable_offset, checkpoint.entries_end or 0) > log.end or newest > log.stored_at_ms
+    if min(checkpoint[:5]) < 0 or (is_beyond and not log.is_damaged_at_end and log.entries_end <= log.end):
         what = f"covers {checkpoint.durable_offset} bytes and messages up to {newest} ms: the log ends at {log.end}"
         return Issue("checkpoint", 0, f"{what}, with a message of {log.stored_at_ms} ms", slow)
     return None

@@ -36,6 +36,7 @@ _KNOWN = frozenset(
         "tables",
         "index",
         "indexed",
+        "jumps",
         "quarantine",
         "timerwheel",
         "timerlog",
@@ -44,6 +45,7 @@ _KNOWN = frozenset(
 _UNCHECKED = {
     "begin.tmp": "an interrupted write has left it",
     "deleted.tmp": "an interrupted write has left it",
+    "jumps.tmp": "an interrupted write has left it",
     "tables.tmp": "an interrupted write has left it",
     "consumequeue_ext": "extended consume queues are not known here, and not checked",
     "batchconsumequeue": "batch consume queues are not known here, and not checked",

@@ -126,7 +126,7 @@ class QueueCheck:
 
     Args:
         has_other_tag_codes: what third fields of entries mean is not known here (Java's extended consume queues).
-        late_ms: messages stored after this may not have their entries yet; None: all have.
+        late_from: messages from this place of the log on (bytes) may not have their entries yet; None: all have.
         is_live: a broker runs, and the log grows.
         topics: those that there are; None: unknown. Records of others may be of deleted topics.
     """
@@ -137,7 +137,7 @@ class QueueCheck:
         files: QueueFiles,
         *,
         has_other_tag_codes: bool = False,
-        late_ms: int | None = None,
+        late_from: int | None = None,
         is_live: bool = False,
         topics: Collection[str] | None = None,
     ) -> None:
@@ -152,7 +152,7 @@ class QueueCheck:
         self._root = root
         self._files = files
         self._has_other_tag_codes = has_other_tag_codes
-        self._late_ms = late_ms
+        self._late_from = late_from
         self._is_live = is_live
         self._topics = topics
         self._queues: dict[QueueKey, _Queue] = {}
@@ -176,7 +176,7 @@ class QueueCheck:
             if queue_offset == 0 and queue.expected:
                 queue.begin_again()
             queue.claimed.add(queue_offset, queue_offset + 1)
-        elif self._late_ms is not None and record.stored_at_ms > self._late_ms and entry == NO_ENTRY:
+        elif self._late_from is not None and record.physical_offset >= self._late_from and entry == NO_ENTRY:
             queue.awaited.add(queue_offset, queue_offset + 1)  # the broker that runs, or the next one, writes it
         elif queue.expected in (None, queue_offset):
             queue.missing.add(queue_offset, queue_offset + 1)

@@ -218,7 +218,7 @@ class _QueueRebuild:
             self._commit_log.rewrite(durable, seen.end)
         self._commit_log.log.sync(self._commit_log.min_offset, seen.end)
         index_ms = old.index_ms if 0 <= old.index_ms <= seen.stored_at_ms else 0
-        fresh = StoreCheckpoint(seen.stored_at_ms, seen.stored_at_ms, index_ms, seen.end, seen.end)
+        fresh = StoreCheckpoint(seen.stored_at_ms, seen.stored_at_ms, index_ms, seen.end, seen.end, seen.end)
         self._disk.write(path, format_checkpoint(fresh))
 
     def _count_unplaced(self, message: Dispatched) -> None:

@@ -1,15 +1,16 @@
-"""The check of the small files next to the logs: begin, ends, rebuild, deleted, abort, lock, and what lies in quarantine."""
+"""The check of the small files next to the logs: begin, ends, rebuild, deleted, jumps, abort, lock, and what lies in quarantine."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sized
 from pathlib import Path
 
 from orbitmq.store.inspection.issues import REBUILD, RESTORE, Issue, check_lines, note
 from orbitmq.store.inspection.layout import list_names
 from orbitmq.store.inspection.log_walk import LogFile, LogWalk
 from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
+from orbitmq.store.log.clock_jumps import parse_clock_jumps
 from orbitmq.store.log.segment import segment_name
 from orbitmq.store.log.start_offset import parse_start_offset
 from orbitmq.store.quarantine import NOTE_ENDING
@@ -19,6 +20,11 @@ from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.rebuild import parse_rebuild_mark
 from orbitmq.wire.messages.record import Record
 
+_PARSERS: Mapping[str, Callable[[bytes], Sized]] = {
+    "rebuild": parse_rebuild_mark,
+    "deleted": parse_deletions,
+    "jumps": parse_clock_jumps,
+}
 SMALL_SIZE_MAX = 256 << 20
 QUARANTINED = "commitlog-"
 _ZEROS_CUT = 2
@@ -47,10 +53,11 @@ def check_small_files(
     for name, remedy in (
         ("rebuild", "start the broker, or run `orbitmq store rebuild`: either begins the rebuilding again"),
         ("deleted", f"{RESTORE}; without it deleted topics may come back"),
+        ("jumps", f"{RESTORE}; without it searches by time may miss messages that a wrong clock has stored"),
     ):
         content = yield from _content(root, name)
         if content is not None:
-            count = len(parse_rebuild_mark(content)) if name == "rebuild" else len(parse_deletions(content))
+            count = len(_PARSERS[name](content))
             damage = check_lines(name, content, count, remedy)
             if damage is not None:
                 yield damage

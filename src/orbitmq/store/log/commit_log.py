@@ -46,7 +46,8 @@ log = logging.getLogger(__name__)
 
 RESERVE_SIZE = 1024 * 1024
 
-_STORED_AT_END = STORED_AT_AT + 20  # behind an IPv6 host
+RECORD_HEAD_SIZE = STORED_AT_AT + 20
+"""Bytes of a record up to behind its store time, with an IPv6 host before it."""
 _V4_SIZE = 8
 _HOST_FLAGS = 0x30
 FEW_RECORDS = 256
@@ -306,14 +307,9 @@ class CommitLog:
 
     def stored_at_ms(self, physical_offset: int) -> int:
         """Return the store time of the record that starts there, 0 where no record can be."""
-        if physical_offset + _STORED_AT_END > self.end:
+        if physical_offset + RECORD_HEAD_SIZE > self.end:
             return 0
-        head = self.read(physical_offset, _STORED_AT_END)
-        if len(head) < _STORED_AT_END:
-            return 0
-        at = STORED_AT_AT + 12 if head[39] & 0x10 else STORED_AT_AT
-        stored_at: int = LONG.unpack_from(head, at)[0]
-        return stored_at
+        return stored_at_in(self.read(physical_offset, RECORD_HEAD_SIZE))
 
     def record_at(self, physical_offset: int, *, check_crc: bool = True) -> bytes | None:
         """Return the record that starts at `physical_offset` and ends before `end`, None when none does."""
@@ -429,3 +425,12 @@ class CommitLog:
 def record_size_max(topic: str, size: int) -> int:
     """Return how many bytes a message with body and properties of `size` bytes takes at most, checksum and all."""
     return HEADS[3].size + len(topic.encode()) + 2 + size + CRC_PROPERTY_SIZE + 3
+
+
+def stored_at_in(head: bytes) -> int:
+    """Return the store time (ms) in the first bytes of a record, 76 of them; 0 where there are fewer."""
+    if len(head) < RECORD_HEAD_SIZE:
+        return 0
+    at = STORED_AT_AT + 12 if head[39] & 0x10 else STORED_AT_AT
+    stored_at: int = LONG.unpack_from(head, at)[0]
+    return stored_at

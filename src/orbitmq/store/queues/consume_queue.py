@@ -381,10 +381,11 @@ class ConsumeQueue:
             self._min_known_at = physical_min if self._min_offset < self.max_offset else -1
         return self._min_offset
 
-    def search(self, is_before: Callable[[Entry], bool], first: int | None = None) -> int:
-        """Return the first queue offset whose entry is not `is_before`, by bisection; `max_offset` if all are."""
+    def search(self, is_before: Callable[[Entry], bool], first: int | None = None, stop: int | None = None) -> int:
+        """Return the first queue offset whose entry is not `is_before`, by bisection; `stop` if all are: `max_offset`, or less."""
         low = self.base_offset if first is None else first
-        return _first_without(lambda offset: is_before(self.entry(offset)), low, self.max_offset)
+        high = self.max_offset if stop is None else stop
+        return _first_without(lambda offset: is_before(self.entry(offset)), low, high)
 
     def known_end(self) -> int:
         """Return where the entries end by the last file that there is, also where other files are missing."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
+from orbitmq.store.log.clock_jumps import ClockJumps, is_future
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
 from orbitmq.store.values import Boundary, PropertyTest, ReadResult, ReadStatus
@@ -240,8 +241,20 @@ def _match_bulk(
     return len(found), matched
 
 
-def offset_at(commit_log: CommitLog, queue: ConsumeQueue, timestamp_ms: int, boundary: Boundary) -> int:
+def offset_at(
+    commit_log: CommitLog,
+    queue: ConsumeQueue,
+    timestamp_ms: int,
+    boundary: Boundary,
+    jumps: ClockJumps,
+    now_ms: int,
+) -> int:
     """Return the queue offset that belongs to a store time.
+
+    Messages of the future count as stored when the clock was set right.
+
+    Args:
+        jumps: where store times go back.
 
     Returns:
         LOWER: the first message stored then or later, the queue's end when all are earlier. UPPER: the last message
@@ -250,13 +263,35 @@ def offset_at(commit_log: CommitLog, queue: ConsumeQueue, timestamp_ms: int, bou
     Source: Java ConsumeQueue.getOffsetInQueueByTime.
     """
     first = queue.min_offset(commit_log.min_offset)
+    is_lower = boundary is Boundary.LOWER
+    runs = _runs(queue, first, jumps)
+    for start, stop in runs if is_lower else reversed(runs):
+        if start == stop:
+            continue
+        # The part of a run that is of the future is its end: within a run store times never go back.
+        last_place = queue.entry(stop - 1)[0]
+        future = stop
+        if is_future(commit_log.stored_at_ms(last_place), now_ms):
+            future = queue.search(lambda entry: not is_future(commit_log.stored_at_ms(entry[0]), now_ms), start, stop)
+        counted_ms = jumps.counted_ms(last_place, commit_log.stored_at_ms(last_place), now_ms)
+        if is_lower:
+            found = queue.search(lambda entry: commit_log.stored_at_ms(entry[0]) < timestamp_ms, start, future)
+            if found < future or (future < stop and timestamp_ms <= counted_ms):
+                return found
+        elif future < stop and counted_ms <= timestamp_ms:
+            return stop - 1
+        else:
+            found = queue.search(lambda entry: commit_log.stored_at_ms(entry[0]) <= timestamp_ms, start, future)
+            if found > start:
+                return found - 1
+    return queue.max_offset if is_lower else first
 
-    def is_before(entry: Entry) -> bool:
-        stored_at_ms = commit_log.stored_at_ms(entry[0])
-        return stored_at_ms < timestamp_ms if boundary is Boundary.LOWER else stored_at_ms <= timestamp_ms
 
-    found = queue.search(is_before, first)
-    return found if boundary is Boundary.LOWER else max(found - 1, first)
+def _runs(queue: ConsumeQueue, first: int, jumps: ClockJumps) -> list[tuple[int, int]]:
+    """Return the parts of a queue, from an offset to another, in which store times never go back."""
+    ends = [queue.search(lambda entry: entry[0] < jump.position, first) for jump in jumps]  # noqa: B023 - called here
+    bounds = [first, *ends, queue.max_offset]
+    return list(pairwise(bounds))
 
 
 def _refuse(queue_offset: int, first: int, last: int) -> ReadResult | None:

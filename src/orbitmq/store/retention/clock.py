@@ -62,7 +62,7 @@ class RetentionClock:
         return jumped_ms
 
     def age_ms(self, stored_at_ms: int) -> int:
-        """Return for how long a message has been kept at the last look; store times never go back in the log."""
+        """Return for how long a message has been kept at the last look, by the time that it counts as stored."""
         skipped_ms = sum(jump.skipped_ms for jump in self._jumps if stored_at_ms <= jump.since_ms)
         return self._wall_ms - stored_at_ms - skipped_ms
 

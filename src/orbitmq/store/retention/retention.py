@@ -13,13 +13,14 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from orbitmq.clock import Clock
 from orbitmq.store.disk import Disk
 from orbitmq.store.disk_usage import ask_aside
+from orbitmq.store.log.clock_jumps import ClockJumps, is_future
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.log.segment import Segment
 from orbitmq.store.log.start_offset import LogStartOffset
@@ -57,6 +58,7 @@ class Retention:
 
     Args:
         path: the store's root.
+        jumps: where store times of the log go back.
         start_offset: is told where the log is about to begin.
         settled_end: tells up to where the log, and all entries that lead into it, are on the disk (bytes).
         on_full: called with the reason when nothing may be stored for want of room, with None when it may again.
@@ -74,6 +76,7 @@ class Retention:
         clock: Clock,
         monotonic: Clock,
         start_offset: LogStartOffset,
+        jumps: ClockJumps,
         settled_end: Callable[[], int],
         on_full: Callable[[str | None], None],
         hour_of: HourOf = local_hour,
@@ -95,6 +98,7 @@ class Retention:
         self._monotonic = monotonic
         self._retention_clock = RetentionClock(clock(), monotonic())
         self._start_offset = start_offset
+        self._jumps = jumps
         self._settled_end = settled_end
         self._on_full = on_full
         self._hour_of = hour_of
@@ -217,11 +221,29 @@ class Retention:
         segments = commit_log.log.segments
         if len(segments) < 2 or segments[1].base >= min(self._settled_end(), commit_log.end):
             return False
-        # Store times never go back, so no message is newer than the next file's first one.
-        following = commit_log.parsed_at(segments[1].base)
-        newest_ms = 0 if following is None else following.stored_at_ms
+        newest_ms = self._newest_ms(segments)
         age_ms = self._retention_clock.age_ms(newest_ms) if newest_ms > 0 else None
         return may_delete(age_ms, usage, self._rules)
+
+    def _newest_ms(self, segments: Sequence[Segment]) -> int:
+        """Return when the newest message of the first file was stored at the latest, 0 when that is unknown.
+
+        Where store times do not go back that is when the next file's first one was.
+        """
+        now_ms, place = self._clock(), segments[1].base
+        following = self._commit_log.parsed_at(place)
+        if following is None:
+            return 0
+        stored_at_ms = following.stored_at_ms
+        if is_future(stored_at_ms, now_ms):
+            known_ms = self._jumps.set_right_ms(place, now_ms)
+            # What a broker of Java's has left has no note of it: a later file's first message is not of the future.
+            later = (
+                (self._commit_log.stored_at_ms(segment.base) for segment in segments[2:]) if known_ms is None else ()
+            )
+            right_ms = (time_ms for time_ms in later if time_ms > 0 and not is_future(time_ms, now_ms))
+            stored_at_ms = known_ms or next(right_ms, now_ms)
+        return max(stored_at_ms, self._jumps.newest_before_ms(place, now_ms))
 
     async def _delete_first_segment(self, usage: Usage) -> bool:
         """Delete the CommitLog's first file; False: the disk does not let it go."""

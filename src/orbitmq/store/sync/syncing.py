@@ -290,7 +290,7 @@ class Syncing:
         # Every message before the first that is held was dispatched before: the entries of all of them are either synced
         # or in this round.
         self._round_end, dispatched_ms = self._dispatched_end(self._durability.durable), self._dispatched_ms()
-        if self._round or dispatched_ms > self._checkpoint.consume_queue_ms:
+        if self._round or self._round_end > (self._checkpoint.entries_end or 0):
             self._round_ms = dispatched_ms
         else:
             self.entries_end = self._round_end
@@ -371,6 +371,7 @@ class Syncing:
             index_ms=self._index_ms,
             flushed_offset=durable,
             confirmed_offset=self._dispatched_end(durable),
+            entries_end=self.entries_end,
         )
 
     def _dispatched_end(self, end: int) -> int:

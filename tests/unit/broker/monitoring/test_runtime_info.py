@@ -13,7 +13,7 @@ import pytest
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.monitoring.creations import CreationTimes
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
-from orbitmq.broker.monitoring.runtime_info import WARNINGS, RuntimeInfo
+from orbitmq.broker.monitoring.runtime_info import FUTURE_MESSAGES, WARNINGS, RuntimeInfo
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.errors import Rejected
 from orbitmq.model.message import Host
@@ -74,6 +74,19 @@ def test_what_waits_for_the_disk_is_told_and_is_behind_only_where_readers_wait_f
     assert (values["remainHowManyDataToFlush"], values["dispatchBehindBytes"]) == (f"{size} B", "0")
     assert values_of(tmp_path, 0, sync=True)["dispatchBehindBytes"] == size
     assert (values["commitLogMinOffset"], values["earliestMessageTimeStamp"]) == ("0", "77")
+
+
+def test_the_place_of_messages_of_the_future_is_told(tmp_path: Path) -> None:
+    clock = FakeClock(DAY_MS)
+    store = memory_store(clock=clock)
+    store.append(Draft("t", 0, b"x"))
+    clock.set(0)
+    place = store.append(Draft("t", 0, b"x")).physical_offset
+    security: Any = SimpleNamespace(warnings=())
+    config = BrokerConfig(broker_name="a", store_path_root_dir=tmp_path)
+    info = RuntimeInfo(config, store, BrokerStats(0), security, held_count=lambda: 0, timers=dict)
+    assert info.values(0)[FUTURE_MESSAGES] == f"{place} {DAY_MS}"
+    assert FUTURE_MESSAGES not in values_of(tmp_path, 0)
 
 
 def test_waiting_pulls_and_warnings_are_told(tmp_path: Path) -> None:

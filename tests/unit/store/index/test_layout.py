@@ -51,7 +51,6 @@ def test_a_good_header_has_no_flaw() -> None:
         {"next_number": 20, "used_slots": 11},
         {"begin_offset": 501},
         {"begin_offset": -1},
-        {"begin_ms": 2001},
     ],
 )
 def test_a_header_that_cannot_be_has_a_flaw(change: dict[str, int]) -> None:

@@ -46,12 +46,11 @@ def test_a_sound_store_has_no_finding(tmp_path: Path, is_orderly: bool) -> None:
 def test_entries_that_the_next_start_writes_again_need_not_be_there(tmp_path: Path) -> None:
     """Entries are in memory until they are synced; the checkpoint says which records are read again."""
     root = make_store(tmp_path / "store", is_orderly=False)
-    checkpoint = parse_checkpoint((root / "checkpoint").read_bytes())
-    sixtieth = checkpoint.commit_log_ms - 60_000
-    lowered = checkpoint._replace(commit_log_ms=sixtieth, consume_queue_ms=sixtieth)
-    (root / "checkpoint").write_bytes(format_checkpoint(lowered))
     path = root / "consumequeue" / "bills" / "0" / f"{16 * 20:020}"
     content = path.read_bytes()
+    checkpoint = parse_checkpoint((root / "checkpoint").read_bytes())
+    lowered = checkpoint._replace(entries_end=int.from_bytes(content[:8], "big"))
+    (root / "checkpoint").write_bytes(format_checkpoint(lowered))
     path.write_bytes(bytes(len(content)))
     assert wrong(root) == []
     path.with_name(f"{0:020}").write_bytes(bytes(len(content)))

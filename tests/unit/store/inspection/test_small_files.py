@@ -44,6 +44,7 @@ def test_a_queue_that_only_the_last_stop_knows_is_named(root: Path) -> None:
         ("rebuild", b"", "is empty"),
         ("rebuild", b"\0\0\0\n", "1 of 1 lines cannot be read"),
         ("deleted", b"12 orders\n\xff\xfe\n", "1 of 2 lines cannot be read"),
+        ("jumps", b"12 9 1\n12 9\n", "1 of 2 lines cannot be read"),
         ("ends", b"\0" * 30, "cannot be read"),
     ],
 )

@@ -92,39 +92,49 @@ SOME = StoreCheckpoint(
     index_ms=7,
     flushed_offset=8,
     confirmed_offset=9,
+    entries_end=5,
 )
 
 
-def test_the_file_is_five_longs_in_a_page():
+def test_the_file_is_javas_five_longs_and_one_of_ours_in_a_page():
     content = format_checkpoint(SOME)
     assert len(content) == 4096
     assert (
         content[:40].hex(" ", 8)
         == "0000018bcfe58f10 0000018bcfe57b88 0000000000000007 0000000000000008 0000000000000009"
     )
-    assert not any(content[40:])
+    assert content[40:52].hex(" ", 8) == "00000000 0000000552aa3708"
+    assert not any(content[52:])
     assert parse_checkpoint(content) == SOME
+
+
+def test_what_java_has_written_over_has_no_end_of_entries():
+    content = (1).to_bytes(8, "big") + format_checkpoint(SOME)[8:]
+    assert parse_checkpoint(content) == SOME._replace(commit_log_ms=1, entries_end=None)
 
 
 @pytest.mark.parametrize("content", [b"", bytes(39)])
 def test_a_missing_or_cut_file_knows_nothing(content):
     assert parse_checkpoint(content) == StoreCheckpoint()
-    assert parse_checkpoint(content).recovery_ms == 0
+    assert parse_checkpoint(content).covered_end([(4096, 1)]) == 0
 
 
-def test_recovery_trusts_what_both_logs_have_less_three_seconds():
-    assert SOME.recovery_ms == 1_700_000_002_000
-    assert SOME._replace(commit_log_ms=2000).recovery_ms == 0
+@pytest.mark.parametrize(("stored_at_ms", "covered"), [(1_700_000_002_000, 8192), (1_700_000_002_001, 4096), (0, 4096)])
+def test_of_times_alone_recovery_trusts_files_that_began_three_seconds_before_both(stored_at_ms, covered):
+    of_java = SOME._replace(entries_end=None)
+    assert of_java.covered_end([(8192, stored_at_ms), (4096, 1), (0, 1)]) == covered
+    assert of_java._replace(commit_log_ms=2000).covered_end([(4096, 1)]) == 0
+    assert SOME.covered_end([(8192, 1)]) == 5
 
 
 def test_while_entries_are_written_again_recovery_trusts_those_before_them_alone():
-    known = SOME.without_entries_since(1_700_000_000_500)
-    assert known.recovery_ms == 1_700_000_000_499
-    assert known == SOME._replace(consume_queue_ms=known.consume_queue_ms)
-    assert SOME.without_entries_since(1_700_000_009_000) == SOME
-    assert SOME.without_entries_since(0).recovery_ms == 0
+    assert SOME.without_entries_from(4, 1_700_000_000_500) == SOME._replace(
+        entries_end=4, consume_queue_ms=1_700_000_003_499
+    )
+    assert SOME.without_entries_from(6, 1_700_000_009_000) == SOME
+    assert SOME.without_entries_from(0, 0)[-1] == 0
 
 
 def test_nothing_is_known_without_being_told_and_the_five_numbers_alone_are_enough():
-    assert StoreCheckpoint() == (0, 0, 0, 0, 0)
-    assert parse_checkpoint(format_checkpoint(SOME)[:40]) == SOME
+    assert StoreCheckpoint() == (0, 0, 0, 0, 0, None)
+    assert parse_checkpoint(format_checkpoint(SOME)[:40]) == SOME._replace(entries_end=None)
