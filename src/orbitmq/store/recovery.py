@@ -93,6 +93,8 @@ class RecoveryReport:
     """Consume queues that did not fit the log, and were rebuilt from it."""
     lost_size: int = 0
     """Bytes that were on the disk once and are not in the log any more; the start was told to go on without them."""
+    missing_size: int = 0
+    """Bytes behind the log's end that consume queues still led to: the log had them when its process ended."""
     lost_head_size: int = 0
     """Bytes at the log's start whose files were removed, and not by the broker."""
 
@@ -183,6 +185,7 @@ class Recovery:
         self._unverified |= self._shorter_queues(cut_at)
         valid = [queue for queue in self._queues if (queue.topic, queue.queue_id) not in self._unverified]
         shares = Shares.of(len(valid))
+        queued_end = max(map(_queued_end, valid), default=0)
         is_clean = checkpoint is None
         covered = commit_log.end if checkpoint is None else checkpoint.covered_end(_first_times_ms(commit_log))
         start = _find_start(valid, commit_log, covered)
@@ -195,7 +198,9 @@ class Recovery:
             queue.forget_seen()
         recovered, reason = self._replay(start, cut_at)
         self._check_end(recovered.end, durable, reason)
-        if cut_at is not None:
+        if cut_at is None:
+            self.recovery_report.missing_size = max(0, queued_end - recovered.end)
+        else:
             if recovered.end > cut_at:
                 raise StoreError(f"the commitlog cannot be cut at {cut_at}: no record begins there. Nothing was cut")
             self._lower_checkpoint(start, commit_log.stored_at_ms(start) if start < cut_at else 0, recovered.end)
@@ -346,6 +351,12 @@ def _first_place(queue: ConsumeQueue) -> int | None:
     """Return where a queue's first message starts, None without one."""
     first = queue.search(lambda entry: entry[1] == BLANK_SIZE)
     return queue.entry(first)[0] if first < queue.max_offset else None
+
+
+def _queued_end(queue: ConsumeQueue) -> int:
+    """Return where the record of a queue's last entry ends in the log, 0 without one."""
+    physical_offset, size, _tag_code = queue.entry(queue.max_offset - 1)
+    return 0 if size == BLANK_SIZE else physical_offset + size
 
 
 def _first_times_ms(commit_log: CommitLog) -> Iterator[tuple[int, int]]:

@@ -3,7 +3,8 @@
 With ASYNC_FLUSH a message is acknowledged when it is in the memory of the whole sync set. The end of a process takes nothing of
 that, the end of the machine does. So a broker keeps under which boot of its machine it runs, and that it was stopped in order
 (`completeLog` below storePathRootDir); one that finds another boot counts as incomplete until it has copied from a master, or
-was elected although it is incomplete.
+was elected although it is incomplete. So does one whose recovery has found less than the log has had: a torn record, entries of queues
+or an epoch behind its end.
 
 Source: Kafka's KIP-966 draws the same line, by a file that an orderly stop writes.
 """
@@ -59,6 +60,11 @@ class CompleteLog:
         is_same_boot = self._is_known and found == self._running
         self.is_complete = found in (None, _STOPPED, _FLUSHED) or is_same_boot
         self._write(self._running if self.is_complete else _INCOMPLETE)
+
+    def note_incomplete(self) -> None:
+        """Keep that the log has had more than recovery has found. Raises OSError."""
+        self._write(_INCOMPLETE)
+        self.is_complete = False
 
     def note_complete(self) -> None:
         """Keep that nothing is missing any more. Raises OSError."""

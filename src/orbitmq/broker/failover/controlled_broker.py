@@ -357,10 +357,15 @@ class ControlledBroker:
         StoredTables.load(ConfigFiles(tables, has_lmq=config.enable_lmq), config)
         store = Store.open(store_config(config), store_host=self._address.host, clock=self._clock)
         try:
-            self._log_end = store.max_physical_offset
+            self._log_end, found = store.max_physical_offset, store.recovery_report
         finally:
             store.close()
-        self._log_epoch = epoch_at(self._epochs.read(), self._log_end)
+        epochs = self._epochs.read()
+        self._log_epoch = epoch_at(epochs, self._log_end)
+        begun = epochs[-1].start if epochs else 0
+        if found.cut_size or found.missing_size or found.lost_size or begun > self._log_end:
+            log.warning("the log of this member ends at %d and has had more: it counts as incomplete", self._log_end)
+            self._log.note_incomplete()
 
     async def _complete(self) -> None:
         """Keep that the log is complete again, once it is. Raises OSError."""

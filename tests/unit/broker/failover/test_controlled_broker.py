@@ -333,6 +333,33 @@ async def test_a_member_that_is_elected_and_cannot_open_its_store_makes_way_for_
         assert await group.bodies(group.master or "") == [b"1"]
 
 
+async def test_a_member_whose_log_was_shortened_does_not_lead_before_one_with_a_whole_log(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y")
+        assert await group.settled() == "x"
+        sent = [b"%d" % number for number in range(20)]
+        for body in sent:
+            assert (await group.send(body)).code == ResponseCode.SUCCESS
+        end = group.brokers["x"].service.store.max_physical_offset
+        for name in "xy":  # as kill -9 leaves them
+            shutil.copytree(tmp_path / name, tmp_path / f"killed {name}")
+        await asyncio.gather(group.stop("y"), group.stop("x"))
+        for name in "xy":
+            shutil.rmtree(tmp_path / name)
+            (tmp_path / f"killed {name}").rename(tmp_path / name)
+        (file,) = (tmp_path / "x" / "commitlog").iterdir()
+        (tmp_path / "x" / "checkpoint").unlink()
+        with file.open("r+b") as log:
+            log.seek(end - 1_000)
+            log.write(bytes(1_000))
+        starting = asyncio.create_task(group.start("x"))
+        await until(lambda: "x" in group.brokers and "are waited for" in (group.brokers["x"]._failure.text or ""))
+        await group.start("y")
+        await starting
+        assert await group.settled() == "y"
+        assert await group.bodies("y") == sent
+
+
 async def test_with_fewer_copies_than_asked_for_messages_are_refused_and_not_read(tmp_path: Path) -> None:
     async with controlled_group(tmp_path) as group:
         await group.start("x", "y", min_in_sync_replicas=2, slave_timeout=100)
