@@ -188,6 +188,8 @@ class Recovery:
         queued_end = max(map(_queued_end, valid), default=0)
         is_clean = checkpoint is None
         covered = commit_log.end if checkpoint is None else checkpoint.covered_end(_first_times_ms(commit_log))
+        if not is_clean:
+            covered = min([covered, *(queue.last_place() for queue in valid if queue.is_cut_short)])
         start = _find_start(valid, commit_log, covered)
         if not is_clean:
             self._lower_checkpoint(start, commit_log.stored_at_ms(start) if start < commit_log.end else 0, None)

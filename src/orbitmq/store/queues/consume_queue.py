@@ -92,7 +92,7 @@ class ConsumeQueue:
     """
 
     __slots__ = (
-        "_ahead", "_min_known_at", "_min_offset", "_note_unsynced", "_seen", "_tail", "_unit_count", "data_end", "log",
+        "_ahead", "_min_known_at", "_min_offset", "_note_unsynced", "_seen", "_tail", "_unit_count", "data_end", "is_cut_short", "log",
         "magic", "max_offset", "next_offset", "queue_id", "synced_offset", "topic", "topic_part",
     )  # fmt: skip
 
@@ -125,6 +125,8 @@ class ConsumeQueue:
         self._tail = bytearray()
         # What the first and only file held when it was loaded: recovery looks there again and again.
         self._seen = b""
+        self.is_cut_short = False
+        """True when the last file was loaded with less than its size: entries at its end may be missing."""
         self._min_offset = 0
         self._min_known_at = -1
 
@@ -164,8 +166,14 @@ class ConsumeQueue:
             self.log.load()
             if self.log.segments:
                 last = self.log.segments[-1]
+                self.is_cut_short = not last.has_size
                 self.data_end = -(-(last.base + last.file.data_end(0)) // UNIT.size)
         self.next_offset = self.max_offset = self.synced_offset = self._find_end()
+
+    def last_place(self) -> int:
+        """Return where the message of the last entry begins in the log, 0 without one."""
+        physical_offset, size, _tag_code = self.entry(self.max_offset - 1)
+        return 0 if size == BLANK_SIZE else physical_offset
 
     @property
     def seen_size(self) -> int:
