@@ -24,7 +24,15 @@ from orbitmq.admin.groups import GroupStatus, QueueLag, QueueReset, ResetTo
 from orbitmq.admin.messages import COUNT_MAX, FoundMessages, find_by_id, find_by_key, find_lost
 from orbitmq.admin.one_broker import BrokerAdmin
 from orbitmq.admin.stats import Traffic, find_known_traffic, find_traffic
-from orbitmq.admin.topics import TopicChange, change_configs, create_header, find_configs, find_known_configs
+from orbitmq.admin.topics import (
+    TopicChange,
+    change_configs,
+    check_read_queues,
+    create_header,
+    find_configs,
+    find_known_configs,
+    hidden_messages,
+)
 from orbitmq.client.routing.routes import Routes
 from orbitmq.client.session.arguments import each, instance, text, texts
 from orbitmq.client.session.validation import INTERVAL_MS, checked
@@ -114,19 +122,24 @@ class AdminClient(ClusterAdmin):
         return await self._routes.find(topic)
 
     async def create_topic(
-        self, config: TopicConfig, *, cluster: str | None = None, broker: str | None = None
+        self, config: TopicConfig, *, cluster: str | None = None, broker: str | None = None, force: bool = False
     ) -> Mapping[str, str]:
         """Create a topic, or change it, on every master, on one cluster's, or on one broker name's.
+
+        Args:
+            force: take read queues away from a topic though they hold messages, which no consumer finds then.
 
         Returns:
             Broker name to the address that took the change.
 
         Raises:
-            InvalidArgument: no master is called so.
+            InvalidArgument: no master is called so, or messages would be hidden.
             RemoteRefused: a broker refused; others may have accepted.
         """
         check_name("topic", config.topic)
         targets = self._choose_masters(await self.cluster_info(), cluster, broker)
+        if not force:
+            await check_read_queues(self._tell, targets, config.topic, config.read_queue_count)
         await self._tell_all(targets.values(), create_header(config))
         return targets
 
@@ -154,16 +167,34 @@ class AdminClient(ClusterAdmin):
         return await find_known_configs(self._tell, await self.masters(cluster=cluster, broker=broker), topic)
 
     async def change_topic(
-        self, topic: str, change: TopicChange, *, cluster: str | None = None, broker: str | None = None
+        self,
+        topic: str,
+        change: TopicChange,
+        *,
+        cluster: str | None = None,
+        broker: str | None = None,
+        force: bool = False,
     ) -> dict[str, TopicConfig]:
         """Change a topic on every master that has it; return its settings afterwards, as each of them tells them.
 
+        Args:
+            force: take read queues away though they hold messages, which no consumer finds then.
+
         Raises:
-            InvalidArgument: no master is called so.
+            InvalidArgument: no master is called so, or messages would be hidden.
             RouteNotFound: none of the masters has the topic.
             RemoteRefused: a broker refused; those before it in the order of names have accepted.
         """
-        return await change_configs(self._tell, await self.masters(cluster=cluster, broker=broker), topic, change)
+        masters = await self.masters(cluster=cluster, broker=broker)
+        return await change_configs(self._tell, masters, topic, change, force=force)
+
+    async def hidden_messages(self, topic: str, read_queue_count: int, masters: Mapping[str, str]) -> dict[str, int]:
+        """Return by broker how many messages of a topic no consumer would find with so many queues to read.
+
+        Args:
+            masters: address by name of the brokers that are asked.
+        """
+        return await hidden_messages(self._tell, masters, topic, read_queue_count)
 
     async def delete_topic(self, topic: str, *, cluster: str | None = None) -> Sequence[str]:
         """Delete a topic from every broker that holds it, then from every NameServer.

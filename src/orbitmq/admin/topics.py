@@ -10,7 +10,8 @@ from orbitmq.admin.messages import Tell
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, TopicConfig
-from orbitmq.wire.bodies.topics import decode_topic_config
+from orbitmq.wire.bodies.topics import decode_topic_config, decode_topic_stats
+from orbitmq.wire.headers import GetTopicStats
 from orbitmq.wire.headers.topics import CreateTopic, GetTopicConfig
 
 
@@ -128,18 +129,57 @@ def _not_there(topic: str, masters: Mapping[str, str]) -> RouteNotFound:
 
 
 async def change_configs(
-    tell: Tell, masters: Mapping[str, str], topic: str, change: TopicChange
+    tell: Tell, masters: Mapping[str, str], topic: str, change: TopicChange, *, force: bool = False
 ) -> dict[str, TopicConfig]:
     """Change a topic on every broker that has it; return its settings afterwards, as each broker tells them.
 
     Raises:
+        InvalidArgument: messages would be hidden; not with `force`.
         RouteNotFound: none of these brokers has the topic.
         RemoteRefused: a broker refused; those before it in the order of names have accepted.
     """
     present = await find_configs(tell, masters, topic)
+    if change.read_queue_count is not None and not force:
+        having = {broker: masters[broker] for broker in present}
+        await check_read_queues(tell, having, topic, change.read_queue_count)
     for broker, config in present.items():
         await tell(masters[broker], create_header(change.applied_to(config)))
     return await find_configs(tell, {broker: masters[broker] for broker in present}, topic)
+
+
+async def hidden_messages(tell: Tell, masters: Mapping[str, str], topic: str, read_queue_count: int) -> dict[str, int]:
+    """Return by broker how many messages of a topic no consumer would find with so many queues to read; 0 is left out."""
+
+    async def count(_broker: str, address: str) -> int:
+        try:
+            answer = await tell(address, GetTopicStats(topic=topic))
+        except RemoteRefused as refusal:
+            if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
+                raise
+            return 0
+        stats = decode_topic_stats(answer.body)
+        return sum(
+            found.max_offset - found.min_offset for queue, found in stats.items() if queue.queue_id >= read_queue_count
+        )
+
+    counts = await ask_all(dict(sorted(masters.items())), count)
+    return {broker: found for broker, found in counts.items() if found}
+
+
+async def check_read_queues(tell: Tell, masters: Mapping[str, str], topic: str, read_queue_count: int) -> None:
+    """Refuse to stop reading queues that hold messages.
+
+    Raises:
+        InvalidArgument: some do; it says how many messages on which broker, and what to do first.
+    """
+    hidden = await hidden_messages(tell, masters, topic, read_queue_count)
+    if hidden:
+        places = ", ".join(f"{count} messages on {broker}" for broker, count in hidden.items())
+        allowed = (
+            f"a number that leaves no queue with messages unread: {places} would be hidden from all consumers. "
+            "Set the write queues first, and the read queues when these are consumed and deleted; or force it"
+        )
+        raise InvalidArgument("read queues", read_queue_count, allowed)
 
 
 def create_header(config: TopicConfig) -> CreateTopic:

@@ -12,6 +12,7 @@ from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     BrokerOption,
     ClusterOption,
+    ForceOption,
     FormatOption,
     TopicArgument,
     parse_pairs,
@@ -19,7 +20,7 @@ from orbitmq.cli.terminal.options import (
 from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
 from orbitmq.cli.topic_config import app as config_app
-from orbitmq.cli.topic_config import parse_permission, permission_word
+from orbitmq.cli.topic_config import parse_permission, permission_word, say_hidden
 from orbitmq.model.topic import QUEUES_MAX
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ async def create(
     ] = None,
     cluster: ClusterOption = None,
     broker: BrokerOption = None,
+    force: ForceOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Create a topic on every master of the cluster, or change the one that is there."""
@@ -79,7 +81,9 @@ async def create(
 
     async with access.admin() as admin:
         await check_one_cluster(admin, cluster, broker)
-        changed = await admin.create_topic(config, cluster=cluster, broker=broker)
+        changed = await admin.create_topic(config, cluster=cluster, broker=broker, force=force)
+        if force:
+            await say_hidden(admin, topic, queues, cluster, broker)
     rows = [{"topic": topic, "broker": name, "address": at, "queues": queues} for name, at in changed.items()]
     show_rows(rows, ("topic", "broker", "address", "queues"), output)
 

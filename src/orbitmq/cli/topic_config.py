@@ -11,14 +11,16 @@ from orbitmq.cli.access import Access, command, end_partial
 from orbitmq.cli.terminal.options import (
     BrokerOption,
     ClusterOption,
+    ForceOption,
     FormatOption,
     TopicArgument,
 )
-from orbitmq.cli.terminal.output import Format, Row, show_rows
+from orbitmq.cli.terminal.output import Format, Row, say, show_rows
 from orbitmq.cli.terminal.printable import printable
 from orbitmq.model.topic import QUEUES_MAX, Perm
 
 if TYPE_CHECKING:
+    from orbitmq.admin.client import AdminClient
     from orbitmq.model.topic import TopicConfig
 
 _WORDS = {"rw": int(Perm.READ_WRITE), "r": int(Perm.READ), "w": int(Perm.WRITE)}
@@ -81,9 +83,13 @@ async def change(
     ] = None,
     cluster: ClusterOption = None,
     broker: BrokerOption = None,
+    force: ForceOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Change what is named, on every broker that has the topic, and show what it is then."""
+    """Change what is named, on every broker that has the topic, and show what it is then.
+
+    To have fewer queues, set the write queues first, and the read queues when the others are empty.
+    """
     from orbitmq.admin.topics import TopicChange, parse_attribute_change
 
     wanted = TopicChange(
@@ -97,8 +103,17 @@ async def change(
         raise typer.BadParameter("nothing is to be changed", param_hint="--permission, --read-queues, --attribute ...")
 
     async with access.admin() as admin:
-        found = await admin.change_topic(topic, wanted, cluster=cluster, broker=broker)
+        found = await admin.change_topic(topic, wanted, cluster=cluster, broker=broker, force=force)
+        if force and read_queues is not None:
+            await say_hidden(admin, topic, read_queues, cluster, broker)
     _show(found, output)
+
+
+async def say_hidden(admin: AdminClient, topic: str, read_queues: int, cluster: str | None, broker: str | None) -> None:
+    """Say on stderr how many messages no consumer finds any more."""
+    masters = await admin.masters(cluster=cluster, broker=broker)
+    for name, count in (await admin.hidden_messages(topic, read_queues, masters)).items():
+        say(f"{count} messages on {name} are in queues that no consumer reads now")
 
 
 def _show(found: Mapping[str, TopicConfig], output: Format) -> None:

@@ -190,7 +190,12 @@ async def _ask_change(form: Form, clients: ClusterClients) -> Question:
     text = f"Change {topic}?" if rows else f"{topic} has these settings: nothing would change."
     is_fewer = any(name in ("read", "write") and then < now for _, name, now, then in rows)
     return Question(
-        text=text + (" Messages in queues that are not read any more stay unread." if is_fewer else ""),
+        text=text
+        + (
+            " It is refused while queues that go hold messages: first the write queues, then the read queues."
+            if is_fewer
+            else ""
+        ),
         button="Change",
         columns=("Broker", "Setting", "Now", "Then"),
         rows=rows,

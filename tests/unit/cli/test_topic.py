@@ -30,6 +30,20 @@ def test_creating_again_changes_the_topic(orbitmq, topic):
     assert (queues["read_queue_count"], queues["perm"]) == (5, 4)
 
 
+@pytest.mark.parametrize("command", [("create", "-q"), ("config", "set", "--read-queues")])
+def test_queues_that_hold_messages_are_not_taken_from_consumers_unasked(orbitmq, topic, command):
+    *words, option = command
+    orbitmq("send", topic, "x", "--count", 8)
+    fewer = ("topic", *words, topic, option, 1)
+    refused = orbitmq(*fewer)
+    assert refused.code == 2
+    assert "4 messages on broker-a would be hidden" in refused.err
+    assert orbitmq("topic", "config", "show", topic, "-o", "json").json[0]["read_queues"] == 2
+    forced = orbitmq(*fewer, "--force")
+    assert "4 messages on broker-a are in queues that no consumer reads now" in forced.err
+    assert "8 messages in 2 queues" in orbitmq("topic", "status", topic).err
+
+
 @pytest.mark.parametrize(("permission", "perm"), [("rw", 6), ("r", 4), ("w", 2)])
 def test_permissions_are_spelt_in_letters(orbitmq, topic, permission, perm):
     orbitmq("topic", "create", topic, "--permission", permission)

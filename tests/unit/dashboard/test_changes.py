@@ -66,7 +66,7 @@ async def test_a_question_says_what_is_lost_and_changes_nothing(browser: Browser
     assert "Delete orders with its 3 messages?" in question
     assert len(await bodies(browser, "orders")) == 3
     question = (await browser.send("/topics/orders/change", read=2, write=8, perm=6)).text
-    assert "Messages in queues that are not read any more stay unread." in question
+    assert "It is refused while queues that go hold messages" in question
     assert browser.audit == []
 
 

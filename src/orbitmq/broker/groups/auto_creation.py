@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -46,6 +47,7 @@ class _PendingCreation:
 
     Args:
         is_reader: served also where the disk does not take what it lacks.
+        topic: that it sends to; empty for a reader.
     """
 
     peer: Peer
@@ -53,6 +55,7 @@ class _PendingCreation:
     then: Admitted
     is_reader: bool
     size: int = 0
+    topic: str = ""
     has_left: bool = False
 
 
@@ -80,6 +83,8 @@ class AutoCreation:
         self._task: asyncio.Task[None] | None = None
         self.count = self.size = 0
         """Clients that wait, and bytes of their requests."""
+        self.awaited: Counter[str] = Counter()
+        """Topics that sends wait for: later ones go behind these, also when the topic is there."""
         self._overtaken_count = 0
         self.failure_count = 0
         """Writes that the disk refused."""
@@ -118,7 +123,7 @@ class AutoCreation:
         self._enter(_PendingCreation(peer, add, then, is_reader=True, size=size))
 
     def admit_topic(
-        self, peer: Peer, make: Callable[[TopicTable], Rejected | None], then: Admitted, *, size: int = 0
+        self, peer: Peer, topic: str, make: Callable[[TopicTable], Rejected | None], then: Admitted, *, size: int = 0
     ) -> None:
         """Make a topic that a client sends to; `then` is called also when the client has left.
 
@@ -134,7 +139,8 @@ class AutoCreation:
             yield
             return make(topics)
 
-        self._enter(_PendingCreation(peer, add, then, is_reader=False, size=size))
+        self._enter(_PendingCreation(peer, add, then, is_reader=False, size=size, topic=topic))
+        self.awaited[topic] += 1
 
     def _enter(self, arrival: _PendingCreation) -> None:
         if self.count >= COUNT_MAX or self.size + arrival.size > SIZE_MAX:
@@ -161,10 +167,19 @@ class AutoCreation:
                     self.count -= 1
                     self.size -= arrival.size
                     if not arrival.has_left:
-                        _tell(arrival, refusal)
+                        self._tell(arrival, refusal)
         finally:
             self._under_way = []
             self._task = None
+
+    def _tell(self, arrival: _PendingCreation, refusal: Rejected | None) -> None:
+        later = self.awaited.pop(arrival.topic, 0) - 1  # its own topic is open to it
+        try:
+            arrival.then(refusal)
+        except Exception:
+            log.exception("a client that came with new groups cannot be answered")
+        if later > 0:
+            self.awaited[arrival.topic] = later
 
     async def _make(self, arrivals: list[_PendingCreation]) -> list[tuple[_PendingCreation, Rejected | None]]:
         """Make what is missing, and return what to tell each waiter; none yet when another change came in between."""
@@ -257,13 +272,6 @@ def _add_groups(
         if needs_retries and config.retry_queue_count > 0:
             topics.create_retry_topic(retry_topic(group), config.retry_queue_count, now_ms)
     return None
-
-
-def _tell(arrival: _PendingCreation, refusal: Rejected | None) -> None:
-    try:
-        arrival.then(refusal)
-    except Exception:
-        log.exception("a client that came with new groups cannot be answered")
 
 
 def _write(tickets: list[Ticket]) -> None:

@@ -8,6 +8,7 @@ from orbitmq.broker.delivery.in_memory_check import is_in_memory
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.handlers.logical_queues import on_logical_queues
+from orbitmq.broker.monitoring.progress import stored_queue_ids
 from orbitmq.broker.pop.service import PopService
 from orbitmq.broker.topics import logical_offsets
 from orbitmq.broker.topics.registry import TopicRegistry
@@ -151,7 +152,7 @@ def query_consume_time_span(tables: OffsetTables, call: Call[QueryConsumeTimeSpa
         raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic:.260}] not exist")
     spans = [
         _time_span(tables, header.group, MessageQueue(header.topic, tables.broker_name, queue_id), call.now_ms)
-        for queue_id in range(config.write_queue_count)
+        for queue_id in stored_queue_ids(tables.store, header.topic, config.write_queue_count)
     ]
     return Reply(body=encode_time_spans(spans))
 

@@ -189,7 +189,9 @@ def _check_topic(tables: PullTables, header: PullMessage) -> None:
         raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic:.260}] not exist, apply first please!")
     if not config.perm & _READ:
         raise Rejected(ResponseCode.NO_PERMISSION, f"the topic[{header.topic}] pulling message is forbidden")
-    if not 0 <= header.queue_id < config.read_queue_count:
+    # A queue beyond the settings may hold messages from before they were changed.
+    is_there = 0 <= header.queue_id < config.read_queue_count
+    if not is_there and not tables.store.max_offset(header.topic, header.queue_id):
         raise Rejected(
             ResponseCode.INVALID_PARAMETER,
             f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "

@@ -11,6 +11,7 @@ from orbitmq.broker.delivery.pulls import Pulls
 from orbitmq.broker.groups.members import GroupMembers
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.monitoring.progress import stored_queue_ids
 from orbitmq.broker.pop.service import PopService
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import LanguageCode, ResponseCode, Version
@@ -83,7 +84,7 @@ def _wanted(tables: ResetTables, header: ResetGroupOffset, config: TopicConfig) 
     if header.queue_id < 0:
         return {
             queue_id: _offset_at(tables, topic, queue_id, header.timestamp_ms)
-            for queue_id in range(config.read_queue_count)
+            for queue_id in stored_queue_ids(tables.store, topic, config.read_queue_count)
         }
     tables.topics.check_queue(topic, header.queue_id)
     if header.offset is None or header.offset == -1:

@@ -155,7 +155,7 @@ def make_topic(
             call.answer(reply)
 
     make = partial(tables.queue_resolver.make, call.header, call.now_ms)
-    tables.auto_creation.admit_topic(call.connection, make, made, size=len(call.command.body))
+    tables.auto_creation.admit_topic(call.connection, call.header.topic, make, made, size=len(call.command.body))
     return LATER
 
 

@@ -9,7 +9,7 @@ from orbitmq.broker.delivery.pulls import Pulls
 from orbitmq.broker.groups.members import GroupMembers
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.broker.monitoring.creations import CreationTimes
-from orbitmq.broker.monitoring.progress import group_progress, stored_at_ms
+from orbitmq.broker.monitoring.progress import group_progress, stored_at_ms, stored_queue_ids
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.pop.service import PopService
 from orbitmq.broker.timers.service import TimerService
@@ -284,4 +284,5 @@ def _topics_of(tables: TopicTables, header: GetConsumeStats) -> list[str]:
 
 
 def _queues(tables: TopicTables, config: TopicConfig, count: int) -> list[MessageQueue]:
-    return [MessageQueue(config.topic, tables.broker_name, queue_id) for queue_id in range(count)]
+    queue_ids = stored_queue_ids(tables.store, config.topic, count)
+    return [MessageQueue(config.topic, tables.broker_name, queue_id) for queue_id in queue_ids]

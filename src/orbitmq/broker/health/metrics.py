@@ -18,6 +18,7 @@ from orbitmq.broker.health.delivery_metrics import STORAGE, STORAGE_LABELS, Deli
 from orbitmq.broker.health.group_metrics import GroupMetrics, SeriesWork, first_of, is_system_group, look, truth
 from orbitmq.broker.health.monitor import BrokerMonitor
 from orbitmq.broker.limits import limit_refusals
+from orbitmq.broker.monitoring.progress import stored_queue_ids
 from orbitmq.broker.monitoring.runtime_info import earliest_message_ms
 from orbitmq.broker.registration.registrar import Registrar
 from orbitmq.broker.service import BrokerService
@@ -116,23 +117,25 @@ class BrokerMetrics:
         )
 
     def _messages_by_topic(self) -> Series:
-        max_offset = self._service.store.max_offset
+        store = self._service.store
+        max_offset = store.max_offset
         work = SeriesWork()
         for topic, config in first_of(self._service.tables.topics.table.all, self._series_max):
             queues = max(config.read_queue_count, config.write_queue_count)
-            count = sum(max_offset(topic, queue_id) for queue_id in range(queues))
+            count = sum(max_offset(topic, queue_id) for queue_id in stored_queue_ids(store, topic, queues))
             yield (topic, truth(is_system_topic(topic))), count
             if work.is_a_part_done(queues):
                 yield None
 
     def _dead_letters(self) -> Series:
-        max_offset = self._service.store.max_offset
+        store = self._service.store
+        max_offset = store.max_offset
         work = SeriesWork()
         for topic, config in first_of(self._service.tables.topics.table.all, self._series_max):
             if topic.startswith(DLQ_PREFIX):
                 group = topic.removeprefix(DLQ_PREFIX)
                 queues = max(config.read_queue_count, config.write_queue_count)
-                count = sum(max_offset(topic, queue_id) for queue_id in range(queues))
+                count = sum(max_offset(topic, queue_id) for queue_id in stored_queue_ids(store, topic, queues))
                 yield (group, topic, truth(is_system_group(group))), count
             if work.is_a_part_done(1):
                 yield None

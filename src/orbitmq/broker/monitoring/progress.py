@@ -10,6 +10,20 @@ from orbitmq.store import Store
 from orbitmq.wire.bodies.topics import QueueProgress
 
 
+def stored_queue_ids(store: Store, topic: str, queue_count: int) -> list[int]:
+    """Return the ids of the queues that a topic has by its settings, and of others that hold messages from before a change.
+
+    Args:
+        queue_count: by the settings.
+    """
+    others = (
+        queue_id
+        for queue_id in store.queue_ids(topic)
+        if queue_id >= queue_count and store.max_offset(topic, queue_id) > store.min_offset(topic, queue_id)
+    )
+    return [*range(queue_count), *others]
+
+
 def group_progress(
     store: Store,
     offsets: GroupOffsets,
@@ -20,14 +34,14 @@ def group_progress(
     queue_count: int,
     unknown: int = 0,
 ) -> dict[MessageQueue, QueueProgress]:
-    """Return a group's place in each of a topic's queues.
+    """Return a group's place in each of a topic's queues, those that hold messages behind `queue_count` included.
 
     Args:
         pulled: where the group's readers go on, by topic, group and queue id.
         unknown: stands for the offset in queues that the group has none in.
     """
     places = {}
-    for queue_id in range(queue_count):
+    for queue_id in stored_queue_ids(store, topic, queue_count):
         committed = offsets.query(group, topic, queue_id)
         consumed = unknown if committed == UNKNOWN else committed
         queue = MessageQueue(topic, broker_name, queue_id)

@@ -119,6 +119,7 @@ class Sends:
                 random=context.random,
                 is_ordered=lambda group: locks.is_ordered(group, context.monotonic()),
                 closed=closed_topics(config),
+                awaited=tables.auto_creation.awaited,
             ),
             properties=StoredProperties(
                 config.broker_cluster_name,

@@ -5,7 +5,7 @@ Source: Java AbstractSendMessageProcessor.msgCheck, SendMessageProcessor.handleR
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from random import Random
 
 from orbitmq.broker.groups.registry import GroupRegistry
@@ -31,6 +31,7 @@ class QueueResolver:
         random: chooses a queue where the client leaves that to the broker.
         is_ordered: says whether a group consumes in order now: what such a group sends back is discarded.
         closed: topics that only the broker writes.
+        awaited: topics that earlier sends wait for: they are not open to others before.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class QueueResolver:
         random: Random,
         is_ordered: Callable[[str], bool],
         closed: frozenset[str] = CLOSED_TO_CLIENTS,
+        awaited: Collection[str] = frozenset(),
     ) -> None:
         self.topics = topics
         self.is_writable = is_writable
@@ -51,9 +53,12 @@ class QueueResolver:
         self._random = random
         self._is_ordered = is_ordered
         self._closed = closed
+        self._awaited = awaited
 
     def open_topic(self, topic: str) -> TopicConfig | None:
         """Return a topic that clients may send to without a second look, None for every other one."""
+        if topic in self._awaited:
+            return None
         config = self._writable_topic(topic)
         return None if config is None or topic.startswith(RETRY_PREFIX) else config
 
@@ -70,8 +75,9 @@ class QueueResolver:
         return self._retry_or_dead_letter(header, config, now_ms) if topic.startswith(RETRY_PREFIX) else config
 
     def is_missing(self, topic: str) -> bool:
-        """Say whether a topic is not there and nothing else forbids the send: `make` may make it."""
-        return self.is_writable and self.topics.get(topic) is None and topic not in self._closed
+        """Say whether a topic is not there, or earlier sends still wait for it, and nothing else forbids the send."""
+        is_there = self.topics.get(topic) is not None and topic not in self._awaited
+        return self.is_writable and not is_there and topic not in self._closed
 
     def make(self, header: SendHeader, now_ms: int, table: TopicTable) -> Rejected | None:
         """Make the topic of a send in a draft of the table, unless it is there; return why where it may not be."""

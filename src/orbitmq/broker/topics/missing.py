@@ -26,15 +26,16 @@ class MissingTopics:
         self._held: set[str] = set()
 
     def destination(self, properties: dict[str, str], wall_ms: int) -> tuple[str, int] | None:
-        """Return the topic and the queue that a message waits for, by what it carries; None where it names none.
+        """Return the topic and the queue that a message goes to, by what it carries; None where it names none.
 
         Raises:
             Rejected: the disk refuses a topic that has to be made again.
         """
         destination = destination_of(properties)
-        if destination is not None:
-            self.restore(*destination, wall_ms)
-        return destination
+        if destination is None:
+            return None
+        self.restore(*destination, wall_ms)
+        return self._topics.readable_queue(*destination)
 
     def restore(self, topic: str, queue_id: int, wall_ms: int) -> None:
         """Make a topic again that is gone. Raises as `destination`."""

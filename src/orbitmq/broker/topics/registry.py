@@ -156,6 +156,16 @@ class TopicRegistry:
             self.changed()
         return made
 
+    def readable_queue(self, topic: str, queue_id: int) -> tuple[str, int]:
+        """Return where a message goes that was accepted for a queue: to another one if consumers read that one no more.
+
+        A message that waited (delayed, timed, half) may come after the topic has got fewer queues. Java stores it in the former
+        queue, where no consumer finds it.
+        """
+        config = self.get(topic)
+        is_read = config is None or topic in self.static.mappings or queue_id < config.read_queue_count
+        return topic, queue_id if is_read or config is None else queue_id % max(1, config.read_queue_count)
+
     def check_queue(self, topic: str, queue_id: int) -> None:
         """Raise Rejected unless this broker has the queue; 17 for the topic, 1 for the queue."""
         config = self.get(topic)

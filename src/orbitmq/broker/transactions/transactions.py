@@ -185,6 +185,9 @@ class Transactions:
 
     def _commit(self, offset: int, final: Draft, now_ms: int) -> AppendResult:
         self._restore_topic(final.topic, final.queue_id, now_ms)
+        _, queue_id = self._topics.readable_queue(final.topic, final.queue_id)
+        if queue_id != final.queue_id:
+            final = final._replace(queue_id=queue_id)
         result = self._store.append(final)
         self._close(offset)
         self.counts.committed(final.topic, now_ms, final.born_at_ms)

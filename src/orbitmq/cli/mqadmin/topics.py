@@ -136,6 +136,7 @@ async def update_topic(clients: ClusterClients, given: Given) -> Result:
     )
     masters = await given_masters(clients, given)
     lines, rows = [], []
+    hidden = await clients.admin.hidden_messages(config.topic, config.read_queue_count, masters)
     for address in masters.values():
         answer = await clients.pool.request(address, create_header(config), timeout_ms=clients.timeout_ms)
         expect(answer, address)
@@ -147,7 +148,8 @@ async def update_topic(clients: ClusterClients, given: Given) -> Result:
         is_one = "brokerAddr" in given
         said = f"set {'broker' if is_one else 'cluster'} orderConf. isOrder=true, orderConf=[{order}]"
         lines.insert(0 if is_one else len(lines), said)  # Java says it in these places
-    return Result([*lines, _config_text(config)], rows)
+    notices = [f"{count} messages on {name} are in queues that no consumer reads now" for name, count in hidden.items()]
+    return Result([*lines, _config_text(config)], rows, notices=notices)
 
 
 async def update_topic_perm(clients: ClusterClients, given: Given) -> Result:

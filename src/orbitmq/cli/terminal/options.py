@@ -12,6 +12,9 @@ from orbitmq.cli.terminal.output import Format
 
 DEFAULT_NAME_SERVERS = "127.0.0.1:9876"
 DEFAULT_TIMEOUT_MS = 3_000
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Also where messages would lie in queues that no consumer reads then.")
+]
 
 
 def _is_chosen(context: typer.Context, name: str) -> bool:

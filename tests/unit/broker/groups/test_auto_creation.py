@@ -224,7 +224,7 @@ def topic(world: World, name: str, *, peer: FakePeer | None = None, size: int = 
     def tell(refusal: Rejected | None) -> None:
         world.told.append((name, None if refusal is None else refusal.code))
 
-    world.auto_creation.admit_topic(peer or FakePeer(), make, tell, size=size)
+    world.auto_creation.admit_topic(peer or FakePeer(), name, make, tell, size=size)
 
 
 async def test_a_thousand_new_topics_cost_one_write_on_a_thread(
@@ -322,3 +322,24 @@ def test_a_write_that_the_disk_refuses_is_not_in_the_file(tmp_path: Path) -> Non
     with pytest.raises(OSError, match=r".+"):
         ticket.write()
     assert not ticket.is_in_file
+
+
+async def test_a_topic_is_not_open_to_others_before_all_sends_that_wait_for_it_are_served(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    waiting = []
+
+    def add(name: str) -> None:
+        def make(table: TopicTable) -> Rejected | None:
+            table.create_retry_topic(name, 1, 1)
+            return None
+
+        def tell(_refusal: Rejected | None) -> None:
+            waiting.append((name, dict(world.auto_creation.awaited), world.harness.topics.get("t") is not None))
+
+        world.auto_creation.admit_topic(FakePeer(), name, make, tell)
+
+    for name in ("t", "u", "t"):
+        add(name)
+    await until(lambda: len(waiting) == 3)
+    assert waiting == [("t", {"u": 1}, True), ("u", {"t": 1}, True), ("t", {}, True)]
+    assert not world.auto_creation.awaited

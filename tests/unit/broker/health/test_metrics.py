@@ -182,6 +182,7 @@ def many(topics: int, queues: int, *, limit: int = 50_000) -> BrokerMetrics:
     service: Any = SimpleNamespace(
         config=BrokerConfig(broker_name="a", metrics_otel_cardinality_limit=limit),
         store=SimpleNamespace(
+            queue_ids=lambda topic: [],
             max_offset=lambda topic, queue_id: 5,
             min_offset=lambda topic, queue_id: 0,
             stored_at_ms=lambda topic, queue_id, queue_offset: 1,
