@@ -73,6 +73,24 @@ def hot_queue(snapshot: Snapshot) -> Iterator[Issue]:
             yield Issue(WARNING, "hot-queue", f"topic {topic}", text, command("topic", "status", topic))
 
 
+def hidden_messages(snapshot: Snapshot) -> Iterator[Issue]:
+    """A topic has messages in queues behind its read queues: no consumer finds them."""
+    for topic, configs in _configs(snapshot).items():
+        hidden = {
+            name: sum(
+                stats.max_offset - stats.min_offset
+                for queue, stats in snapshot.queues.items()
+                if (queue.topic, queue.broker_name) == (topic, name) and queue.queue_id >= config.read_queue_count
+            )
+            for name, config in configs.items()
+        }
+        for name, count in hidden.items():
+            if count:
+                text = f"{count:,} messages on {name} lie behind its {configs[name].read_queue_count} read queues: no consumer finds them"
+                fix = command("topic", "config", "set", topic, "--read-queues", "N")
+                yield Issue(WARNING, "hidden-messages", f"topic {topic}", text, fix)
+
+
 def unread_topic(snapshot: Snapshot) -> Iterator[Issue]:
     """A topic has messages, and no group reads it."""
     if not all(group.are_members_told for group in snapshot.groups.values()) or any(
@@ -97,7 +115,7 @@ def order_without_config(snapshot: Snapshot) -> Iterator[Issue]:
             yield Issue(INFO, "order-without-config", f"topic {topic}", text, command("topic", "route", topic))
 
 
-CHECKS = (settings_differ, unbalanced, hot_queue, unread_topic, order_without_config)
+CHECKS = (settings_differ, unbalanced, hot_queue, hidden_messages, unread_topic, order_without_config)
 
 
 def _configs(snapshot: Snapshot) -> dict[str, dict[str, TopicConfig]]:

@@ -162,6 +162,12 @@ CASES: list[tuple[str, Callable[[], Snapshot], Severity, str]] = [
     ("unbalanced", lambda: with_config(write_queue_count=9), INFO, "a 9, b 2"),
     ("unbalanced", lambda: with_broker(topics={}), INFO, "on b alone, of 2 brokers"),
     ("hot-queue", lambda: with_queues({QUEUES[1]: QueueStats(100, 9_100)}), WARNING, "a queue 1 has 9,000 messages"),
+    (
+        "hidden-messages",
+        lambda: with_config(read_queue_count=1),
+        WARNING,
+        "100 messages on a lie behind its 1 read queues",
+    ),
     ("unread-topic", lambda: sample(committed={}, groups={}), INFO, "400 messages, and no group has read any"),
     ("order-without-config", lambda: with_config(order=True), INFO, "no order configuration"),
     ("unread-deleted", lambda: sample(committed={GROUP: {QUEUES[0]: 40}}), ERROR, "60 messages of orders were deleted"),
