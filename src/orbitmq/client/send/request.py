@@ -40,6 +40,16 @@ RETRY_CODES = frozenset(
 )
 """Refusals that another broker may not share (Java: DefaultMQProducer.retryResponseCodes)."""
 
+OLD_ROUTE_CODES = frozenset(
+    (
+        ResponseCode.INVALID_PARAMETER,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.NOT_LEADER_FOR_QUEUE,
+        ResponseCode.TOPIC_NOT_EXIST,
+    )
+)
+"""Refusals by which a broker may say that the route is old: it has the queue no more (29), must not take it, or has no such topic."""
+
 _RESERVED = frozenset(
     value for name, value in vars(PropertyName).items() if not name.startswith("_") and isinstance(value, str)
 )

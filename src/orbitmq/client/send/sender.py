@@ -13,7 +13,7 @@ from orbitmq.client.send.attempts import Attempts
 from orbitmq.client.send.batch import EncodedBatch, Load, batch_body, batch_header, first_of
 from orbitmq.client.send.permits import Permits
 from orbitmq.client.send.queue_selector import QueueSelector, Target
-from orbitmq.client.send.request import RETRY_CODES, EncodedMessage, SendKind, send_header
+from orbitmq.client.send.request import OLD_ROUTE_CODES, RETRY_CODES, EncodedMessage, SendKind, send_header
 from orbitmq.client.send.result import SendResult, decode_results
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
@@ -144,7 +144,7 @@ class Sender:
                 has_full_time = left_ms >= attempt_ms
                 if self._attempt_timeout_ms or self._selector.has_other(target, attempts.failed | {queue.broker_name}):
                     left_ms = min(left_ms, attempt_ms)
-                results = await self._try(encoded, queue, attempts, left_ms)
+                results = await self._try(encoded, queue, attempts, left_ms, is_named=target.queue is not None)
                 if results is not None:
                     return results
             finally:
@@ -152,7 +152,8 @@ class Sender:
             cause = attempts.causes[-1]
             # An attempt that the end of the send's time has cut short says nothing about its broker.
             is_cut_short = isinstance(cause, RequestTimeout) and not has_full_time
-            if not is_cut_short and not _misses_client(encoded, cause):
+            is_gone = isinstance(cause, RemoteRefused) and cause.code == ResponseCode.INVALID_PARAMETER
+            if not is_cut_short and not is_gone and not _misses_client(encoded, cause):
                 self._note_failure(queue)
         raise _send_failed(encoded, target, attempts.causes, limit_ms)
 
@@ -243,17 +244,24 @@ class Sender:
                 f"({', '.join(self._session.name_servers.configured)})"
             ) from None
 
-    async def _try(self, batch: Load, queue: MessageQueue, attempts: Attempts, left_ms: int) -> list[SendResult] | None:
-        """Make one attempt of `left_ms` at most; None when it has failed, which is recorded, and another one may succeed."""
+    async def _try(
+        self, batch: Load, queue: MessageQueue, attempts: Attempts, left_ms: int, *, is_named: bool
+    ) -> list[SendResult] | None:
+        """Make one attempt of `left_ms` at most; None when it has failed, which is recorded, and another one may succeed.
+
+        Args:
+            is_named: the caller has chosen the queue: when it is gone, no other one will do.
+        """
         try:
             if queue.broker_name in attempts.cut:
                 left_ms = await self._greet(queue, left_ms)
             return await self._attempt(batch, queue, left_ms)
         except RemoteRefused as error:
-            if error.code not in RETRY_CODES:
+            is_gone = error.code == ResponseCode.INVALID_PARAMETER and not is_named
+            if error.code not in RETRY_CODES and not is_gone:
                 raise
             attempts.record(error, queue.broker_name)
-            if error.code == ResponseCode.NOT_LEADER_FOR_QUEUE:
+            if error.code in OLD_ROUTE_CODES:
                 await self._refresh(queue.topic)
         except ClientError as error:
             attempts.record(error, queue.broker_name)

@@ -644,3 +644,20 @@ async def test_a_send_that_waits_for_a_master_that_stands_still_goes_to_the_next
         async with asyncio.timeout(20):
             await sending
     assert cluster.b.bodies("orders") == [b"1"]
+
+
+async def test_a_queue_that_is_gone_by_the_broker_is_replaced_by_one_of_the_new_route(cluster):
+    cluster.topic("orders", count=8)
+    faults = FaultTolerance()
+    async with sender_of(cluster, faults=faults) as parts:
+        await parts.sender.send(encoded(b"1"), ORDERS)
+        cluster.topic("orders", count=1)
+        for broker in (cluster.a, cluster.b):
+            broker.refusals[SendMessageV2] += [ResponseCode.INVALID_PARAMETER]
+        (sent,) = await parts.sender.send(encoded(b"2"), ORDERS)
+        assert sent.queue.queue_id == 0
+        assert not faults.avoided(now_ms()), "a broker that knows better is well"
+        for broker in (cluster.a, cluster.b):
+            broker.refusals[SendMessageV2] += [ResponseCode.INVALID_PARAMETER]
+        with pytest.raises(RemoteRefused, match="code 29"):
+            await parts.sender.send(encoded(b"3"), Target("orders", queue=MessageQueue("orders", "broker-a", 7)))
