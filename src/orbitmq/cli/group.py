@@ -20,6 +20,7 @@ from orbitmq.cli.terminal.options import (
 from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
 from orbitmq.cli.terminal.times import TIME_HELP, parse_time
+from orbitmq.clock import now_ms
 
 if TYPE_CHECKING:
     from orbitmq.admin import GroupStatus, QueueReset, ResetTo
@@ -217,10 +218,15 @@ async def reset(
     broker: BrokerOption = None,
     queue: Annotated[int | None, typer.Option("--queue", min=0, help="Only queues of this number.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be changed, and change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Also to a time ahead of now, which skips all that wait.")] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Set where a group goes on in a topic. Its clients may be online: they go on there with their next pull."""
     target = parse_target(to)
+    if target.needs_search and target.number > now_ms() and not (yes or dry_run):
+        raise typer.BadParameter(
+            f"{to} is ahead of now: the group would skip all that wait. `latest` does so, or --yes", param_hint="--to"
+        )
 
     async with access.admin() as admin:
         change = admin.reset_group(group, topic, target, broker=broker, queue_id=queue, dry_run=dry_run)

@@ -25,6 +25,9 @@ def test_a_groups_lag_is_shown_and_set(orbitmq, topic):
     assert "5 messages come again" in orbitmq("group", "reset", topic, topic, "--to", "10m").err
     skipped = orbitmq("group", "reset", topic, topic, "--to", "latest", "-o", "json").json
     assert sum(row["skipped"] for row in skipped) == 5
+    ahead = orbitmq("group", "reset", topic, topic, "--to", "2999-01-01")
+    assert (ahead.code, "is ahead of now" in ahead.err) == (2, True)
+    assert orbitmq("group", "reset", topic, topic, "--to", "2999-01-01", "--yes").code == 0
     one = orbitmq("group", "reset", topic, topic, "--to", "offset:1", "--queue", 0).rows
     assert [row[2:5] for row in one] == [["0", one[0][3], "1"]]
 

@@ -80,16 +80,18 @@ async def update_broker_config(clients: ClusterClients, given: Given) -> Result:
         addresses = [
             at for data in brokers for at in _members(data) if has_slaves or data.addresses.get(MASTER_ID) == at
         ]
-    lines, rows, problems = [], [], []
+    lines, rows, problems, notices = [], [], [], []
     for address in addresses:
         try:
-            await clients.admin.change_broker_settings(address, {key: value})
+            remark = await clients.admin.change_broker_settings(address, {key: value})
         except OrbitError as error:
             problems.append(str(error))
             continue
         lines.append(f"update broker config success, {address}")
         rows.append({"address": address, "key": key, "value": value})
-    return Result(lines, rows, problems)
+        if remark:
+            notices.append(f"{address}: {remark}")
+    return Result(lines, rows, problems, notices)
 
 
 async def producer(clients: ClusterClients, given: Given) -> Result:

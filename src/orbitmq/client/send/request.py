@@ -111,7 +111,9 @@ def encode_message(
     """
     body, sys_flag = bytes(message.body), 0
     if len(body) > compress_over:
-        body, sys_flag = compress(body), CompressionType.ZLIB.sys_flag
+        packed = compress(body)
+        if len(packed) < len(body):  # random bytes would grow, perhaps over the broker's limit
+            body, sys_flag = packed, CompressionType.ZLIB.sys_flag
     made = request if half_of is None else {PropertyName.TRAN_MSG: "true", PropertyName.PRODUCER_GROUP: half_of}
     properties = _properties(message, message_id, made)
     if message.tag and "||" in message.tag:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import zlib
 from datetime import UTC, datetime, timedelta
 
@@ -36,6 +37,12 @@ def test_a_message_asks_for_no_time_before_the_one_that_its_sender_named(microse
     deliver_at = datetime.fromtimestamp(0, UTC) + timedelta(days=20_000, microseconds=microseconds)
     found = parse_properties(encoded(deliver_at=deliver_at).properties)
     assert int(found["TIMER_DELIVER_MS"]) == 20_000 * 86_400_000 + int(deliver_ms)
+
+
+def test_a_body_that_compression_would_enlarge_travels_as_it_is():
+    body = random.Random(1).randbytes(10_000)
+    found = encode_message(Message("orders", body), "id", 4_096)
+    assert (found.body, found.sys_flag) == (body, 0)
 
 
 def test_a_body_over_the_limit_is_compressed_and_marked():
