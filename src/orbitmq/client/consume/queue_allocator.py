@@ -1,5 +1,9 @@
 """The queues that a consumer is to read now, computed from the topics' routes and the group's members.
 
+Members learn at different moments that a broker left the route, or came back, and shared out by different lists queues of other brokers
+would have two readers. So the queues of a broker that left stay shared out for `DEPARTED_S`: a restart changes nothing. And a broker
+that was just started does not know all members yet: for `YOUNG_S` those that were known before count, too.
+
 Source: Java RebalanceImpl.rebalanceByTopic, MQClientInstance.findConsumerIdList.
 """
 
@@ -23,6 +27,13 @@ from orbitmq.wire.headers import GetConsumerList
 
 log = logging.getLogger(__name__)
 
+DEPARTED_S = 30.0
+"""How long queues stay shared out whose broker has left the route: as long as Java's clients keep an old route."""
+YOUNG_S = 5.0
+"""How long the members that were known before count next to those that a broker names which was just started."""
+POLL_S = 2.0
+"""How often routes are asked for a broker that has left them, and members of one that was just started."""
+
 
 class QueueAllocator:
     """Computes one consumer's queues.
@@ -42,13 +53,23 @@ class QueueAllocator:
         self._missing: set[str] = set()
         self._first: dict[str, frozenset[MessageQueue]] = {}
         """The queues that each topic had when it was first asked for: none where it did not exist."""
+        self._shared: dict[str, frozenset[MessageQueue]] = {}
+        """The queues of each topic that were shared out last."""
+        self._departed_s: dict[tuple[str, str], float] = {}
+        """When a topic's route was first without a broker whose queues are shared out still."""
+        self._young_s: dict[str, float] = {}
+        """When a broker was first found that did not know this member."""
+        self._last_members: frozenset[str] = frozenset()
         self._silent: set[str] = set()
         """The brokers without an answer in the last round, which were warned of."""
 
     async def allocate(self, topics: Collection[str]) -> dict[str, list[MessageQueue] | None]:
         """Return the queues to read per topic; None where that cannot be told now and nothing is to change."""
+        await self._look_for_departed()
         routes = dict(zip(topics, await asyncio.gather(*map(self._route, topics)), strict=True))
         self._first = {topic: queues for topic, queues in self._first.items() if topic in routes}
+        self._shared = {topic: queues for topic, queues in self._shared.items() if topic in routes}
+        self._departed_s = {key: since for key, since in self._departed_s.items() if key[0] in routes}
         if self._message_model is MessageModel.BROADCASTING:
             return {
                 topic: None if route is None else list(readable_queues(topic, route)) for topic, route in routes.items()
@@ -56,10 +77,51 @@ class QueueAllocator:
         names = {broker.broker_name for route in routes.values() if route is not None for broker in route.brokers}
         members = await self._members(names)
         unknown = {name for name, found in members.items() if self._session.id not in found}
+        now_s = asyncio.get_running_loop().time()
         if unknown:  # a broker that was just started waits for our heartbeat
             await self._session.send_heartbeats()
             members |= await self._members(unknown)
+        self._young_s = {name: since for name, since in self._young_s.items() if now_s < since + YOUNG_S}
+        self._young_s |= {name: now_s for name in unknown - self._young_s.keys()}
+        if not self._young_s:
+            self._last_members = frozenset(member for found in members.values() for member in found)
         return {topic: self._share(topic, route, members) for topic, route in routes.items()}
+
+    @property
+    def next_round_s(self) -> float | None:
+        """After how many seconds the queues have to be computed again though nothing is heard; None: not by themselves."""
+        return POLL_S if self._departed_s or self._young_s else None
+
+    async def _look_for_departed(self) -> None:
+        """Ask for one route of each broker that has left some: where it is back, its other topics' routes are asked for, too."""
+        topics: dict[str, list[str]] = {}
+        for topic, broker_name in self._departed_s:
+            topics.setdefault(broker_name, []).append(topic)
+        for first, *others in topics.values():
+            if await self._has_changed(first):
+                await asyncio.gather(*map(self._has_changed, others))
+
+    async def _has_changed(self, topic: str) -> bool:
+        try:
+            return await self._session.routes.refresh(topic)
+        except OrbitError:
+            return False
+
+    def _queues(self, topic: str, route: TopicRoute) -> frozenset[MessageQueue]:
+        """Return the queues to share out: those of the route, and for some time those of brokers that have left it."""
+        now_s = asyncio.get_running_loop().time()
+        current = frozenset(readable_queues(topic, route))
+        there = {broker.broker_name for broker in route.brokers} | {queue.broker_name for queue in current}
+        left = {queue for queue in self._shared.get(topic, ()) if queue.broker_name not in there}
+        before = self._departed_s
+        self._departed_s = {key: since for key, since in before.items() if key[0] != topic}
+        for key in {(topic, queue.broker_name) for queue in left}:
+            since = before.get(key, now_s)
+            if now_s < since + DEPARTED_S:
+                self._departed_s[key] = since
+        kept = {queue for queue in left if (topic, queue.broker_name) in self._departed_s}
+        self._shared[topic] = current | kept
+        return self._shared[topic]
 
     async def _route(self, topic: str) -> TopicRoute | None:
         try:
@@ -89,11 +151,14 @@ class QueueAllocator:
         if not route.brokers:
             self._warn(topic, RouteNotFound("the route names no broker"))
             return None
-        known = {member for broker in route.brokers for member in members.get(broker.broker_name, ())}
+        names = {broker.broker_name for broker in route.brokers}
+        known = {member for name in names for member in members.get(name, ())}
         if self._session.id not in known:
             return None
+        if not names.isdisjoint(self._young_s):
+            known |= self._last_members
         self._missing.discard(topic)
-        return allocate(readable_queues(topic, route), sorted(known), self._session.id, self._strategy)
+        return allocate(self._queues(topic, route), sorted(known), self._session.id, self._strategy)
 
     async def _members(self, broker_names: Collection[str]) -> dict[str, tuple[str, ...]]:
         """Ask all brokers at the same time for the group's members; those without an answer are left out, with one warning.

@@ -113,6 +113,8 @@ class Rebalancer:
             self._requests.due.clear()
             is_balanced = await self._rebalance()
             limit_ms = self._interval_ms if is_balanced else min(pause_ms, self._interval_ms)
+            if (next_s := self._allocator.next_round_s) is not None:
+                limit_ms = min(limit_ms, int(next_s * 1000))
             if self._is_locked_out:
                 limit_ms = min(limit_ms, LOCKED_INTERVAL_MS)
             try:
