@@ -2,7 +2,8 @@
 
 Messages to one peer travel together, one request after the other; what waits for a peer that does not answer is dropped, for Raft
 says it again. A peer is believed when it has the same list of controllers, and the disk that it had when it was first met: a
-controller with an empty disk under its old name has forgotten its votes, and could give one twice.
+controller with an empty disk under its old name has forgotten its votes, and could give one twice. Messages name the disk that
+they are for, too: what a leader says to the owner of a log means nothing to an empty one under the same name.
 """
 
 from __future__ import annotations
@@ -66,11 +67,16 @@ class Disks:
             raise StoreError(f"{self._directory / 'peers.json'}: {error}") from None
         self._known = known
 
+    def known(self, name: str) -> str | None:
+        """Return the disk that a controller had when it was first met; None before."""
+        return self._known.get(name)
+
     def is_known(self, name: str, disk: str) -> bool:
-        """Say whether a controller has the disk that it had; the first one that is told is kept. Raises OSError."""
+        """Return True if a controller has the disk that it had; the first one that is told is kept. Raises OSError."""
         if name not in self._known:
-            self._known[name] = disk
-            write_whole(self._disk, self._directory / "peers.json", json.dumps(self._known).encode())
+            known = self._known | {name: disk}
+            write_whole(self._disk, self._directory / "peers.json", json.dumps(known).encode())
+            self._known = known
         return self._known[name] == disk
 
 
@@ -158,10 +164,9 @@ class Peers:
         if header.sender not in self._names.values() or header.sender == self._name:
             return f"{header.sender} is no other controller of {self._list}"
         if not self._disks.is_known(header.sender, header.disk):
-            return (
-                f"{header.sender} has another disk than before: it may have forgotten its votes. If that disk is lost for good, "
-                "remove peers.json of the other controllers while they are stopped"
-            )
+            return _other_disk(header.sender, header.disk, self._disks.known(header.sender), self._name)
+        if header.receiver_disk not in (None, self._disks.own):
+            return _other_disk(self._name, self._disks.own, header.receiver_disk, header.sender)
         return None
 
     def note_refusal(self, name: str, reason: str | None) -> None:
@@ -183,7 +188,13 @@ class Peers:
             messages = list(waiting)
             waiting.clear()
             has_snapshot = any(isinstance(message, InstallSnapshot) for message in messages)
-            header = RaftMessages(group=self._group, sender=self._name, controllers=self._list, disk=self._disks.own)
+            header = RaftMessages(
+                group=self._group,
+                sender=self._name,
+                controllers=self._list,
+                disk=self._disks.own,
+                receiver_disk=self._disks.known(name),
+            )
             try:
                 answer = await self._pool.request(
                     self._addresses[number], header, encode_messages(messages), timeout_ms=TIMEOUT_MS
@@ -199,3 +210,11 @@ class Peers:
                 self._delivered(number, is_taken)
             if not is_taken:
                 await asyncio.sleep(_PAUSE_S)
+
+
+def _other_disk(name: str, disk: str, known: str | None, by: str) -> str:
+    """Return why a controller is not believed, and what to do about it."""
+    return (
+        f"{name} has another disk than before, {disk}, and {by} knows it with {known}: it may have forgotten its votes. If the "
+        f"disk {known} is lost for good, or was a stranger's, remove peers.json of {by} while it is stopped"
+    )
