@@ -1,7 +1,8 @@
 """A controller's node of Raft as a program: its clock, its disk, its peers, and proposals with their outcomes.
 
 One step after the other: what a step promises is on the disk before it leaves, and messages, ticks and proposals that come
-meanwhile are in the next step.
+meanwhile are in the next step. A disk that fails ends nothing for good: the node leaves the others alone, reads what the disk has as at a
+start, and goes on from there when it takes writes again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from orbitmq.errors import NotLeader, OrbitError, OutcomeUnknown, RaftError
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import load_security
-from orbitmq.raft import Raft, ReadState, Ready, Role, Settings
+from orbitmq.raft import Raft, ReadState, Ready, Role, Saved, Settings
 from orbitmq.store.disk import Disk
 from orbitmq.store.local_disk import LocalDisk
 from orbitmq.wire.headers import RaftMessages
@@ -36,6 +37,9 @@ COMPACT_COUNT = 1_000
 """Entries after which the log is shortened."""
 KEPT_COUNT = 100
 """Entries that stay then, for peers that are a little behind."""
+DISK_PAUSE_S = 0.5
+"""After so long a disk that failed is tried again, then after twice as long, and so on."""
+DISK_PAUSE_MAX_S = 15.0
 _CONNECT_TIMEOUT_MS = 500
 
 
@@ -57,12 +61,13 @@ class RaftNode:
         random: Random | None = None,
     ) -> None:
         self.failure: str | None = None
-        """Why this node takes part no more, until it is started again."""
+        """Why this node takes no part: until its disk works, or until it is started again."""
         self._replicas = replicas
         self._on_leadership = on_leadership
         self._random = random or SystemRandom()
         disk, directory = disk or LocalDisk(), _directory(config)
         self._directory = directory
+        self._disk = disk
         self._log_file = RaftLogFile(disk, directory)
         self._disks = Disks(disk, directory)
         self._pool = ConnectionPool(
@@ -124,15 +129,7 @@ class RaftNode:
             StoreError, OSError: the disk gives or takes nothing.
         """
         await asyncio.to_thread(self._disks.load)
-        saved = await asyncio.to_thread(self._log_file.load)
-        settings = Settings(
-            id=self._peers.own_number,
-            voters=frozenset(self._peers.addresses),
-            election_ticks=ELECTION_TICKS,
-        )
-        if saved.snapshot is not None:
-            self._replicas.restore(saved.snapshot.data)
-        self._raft = Raft(settings, saved, self._random.randrange)
+        self._raft = self._restored(await asyncio.to_thread(self._log_file.load))
         self._peers.start()
         self._task = asyncio.get_running_loop().create_task(self._run(self._raft))
         self._tick()
@@ -197,7 +194,7 @@ class RaftNode:
                 for message in decode_messages(body):
                     raft.step(message)
                 self._wake.set()
-        except (RaftError, OSError) as error:
+        except RaftError as error:
             self._fail(error)
             return self.failure
         return refusal
@@ -215,19 +212,66 @@ class RaftNode:
             self._wake.set()
 
     async def _run(self, raft: Raft) -> None:
-        """Do one step after the other, until this node fails or is stopped."""
+        """Take part until this node fails or is stopped."""
         try:
             while True:
-                await self._wake.wait()
-                self._wake.clear()
-                self._ask_reads(raft)
-                while (ready := raft.take_ready()) is not None:
-                    await self._do(raft, ready)
-                    self._ask_reads(raft)
-                self._note_leadership(raft)
-                await self._compact(raft)
-        except (OrbitError, OSError) as error:
+                try:
+                    await self._take_part(raft)
+                except OSError as error:
+                    raft = await self._reload(error)
+        except OrbitError as error:
             self._fail(error)
+
+    async def _take_part(self, raft: Raft) -> None:
+        """Do one step after the other. Raises OSError, OrbitError."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            self._ask_reads(raft)
+            while (ready := raft.take_ready()) is not None:
+                await self._do(raft, ready)
+                self._ask_reads(raft)
+            self._note_leadership(raft)
+            await self._compact(raft)
+
+    async def _reload(self, error: OSError) -> Raft:
+        """Leave the others alone until the disk works; return the node that it has then, as after a start.
+
+        Raises:
+            RaftError: what the disk has does not fit together.
+        """
+        pause_s = DISK_PAUSE_S
+        while True:
+            self._leave(
+                f"this controller takes no part: its disk fails ({error}); it goes on when {self._directory} takes writes",
+                error,
+            )
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, DISK_PAUSE_MAX_S)
+            self._log_file.close()
+            self._log_file = RaftLogFile(self._disk, self._directory)
+            try:
+                await asyncio.to_thread(self._disks.check)
+                saved = await asyncio.to_thread(self._log_file.load)
+                await asyncio.to_thread(self._log_file.rewrite)
+            except OSError as again:
+                error = again
+                continue
+            self._raft, self._applied_term = self._restored(saved), 0
+            self.failure = None
+            log.warning("the disk of this controller takes writes: it takes part again")
+            return self._raft
+
+    def _restored(self, saved: Saved) -> Raft:
+        """Return the node that a disk has, and put the state machine where its snapshot is. Raises RaftError."""
+        settings = Settings(
+            id=self._peers.own_number,
+            voters=frozenset(self._peers.addresses),
+            election_ticks=ELECTION_TICKS,
+        )
+        raft = Raft(settings, saved, self._random.randrange)
+        self._replicas.restore(Replicas().snapshot() if saved.snapshot is None else saved.snapshot.data)
+        return raft
 
     async def _do(self, raft: Raft, ready: Ready) -> None:
         """Save, send, apply and answer, in this order."""
@@ -294,13 +338,17 @@ class RaftNode:
 
     def _fail(self, error: Exception) -> None:
         """Take part no more: what the disk has is not what was promised."""
-        if self.failure is None:
-            self.failure = f"this controller takes part no more ({error}); start it again on a healthy disk"
-            log.error("%s", self.failure, exc_info=error)
-            self._lose_all(OutcomeUnknown(self.failure))
-            if self._was_leader:
-                self._was_leader = False
-                self._on_leadership(False)
+        self._leave(f"this controller takes part no more ({error}); start it again on a healthy disk", error)
+
+    def _leave(self, reason: str, error: Exception) -> None:
+        """Take no part, and tell all that wait here."""
+        if self.failure != reason:
+            log.error("%s", reason, exc_info=error)
+        self.failure = reason
+        self._lose_all(OutcomeUnknown(reason))
+        if self._was_leader:
+            self._was_leader = False
+            self._on_leadership(False)
 
     def _connection_lost(self, _peer: Peer) -> None:
         raft = self._raft

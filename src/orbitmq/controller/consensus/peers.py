@@ -67,6 +67,12 @@ class Disks:
             raise StoreError(f"{self._directory / 'peers.json'}: {error}") from None
         self._known = known
 
+    def check(self) -> None:
+        """Raise OSError unless the directory is still on this disk: where another one is mounted, it may be empty."""
+        path = self._directory / "disk"
+        if self._disk.read(path).decode("ascii", "replace").strip("\0\n ") != self.own:
+            raise OSError(f"{path} does not name the disk {self.own} any more: is it mounted?")
+
     def known(self, name: str) -> str | None:
         """Return the disk that a controller had when it was first met; None before."""
         return self._known.get(name)
@@ -152,18 +158,18 @@ class Peers:
                 self._wakes[message.receiver].set()
 
     def refusal_of(self, header: RaftMessages) -> str | None:
-        """Return why messages are not believed, None when they are.
-
-        Raises:
-            OSError: the disk does not keep who a peer is.
-        """
+        """Return why messages are not believed, None when they are."""
         if header.group != self._group:
             return f"the group {header.group} is not this one, {self._group}"
         if header.controllers != self._list:
             return f"its list of controllers is {header.controllers}, this one's is {self._list}"
         if header.sender not in self._names.values() or header.sender == self._name:
             return f"{header.sender} is no other controller of {self._list}"
-        if not self._disks.is_known(header.sender, header.disk):
+        try:
+            is_known = self._disks.is_known(header.sender, header.disk)
+        except OSError as error:
+            return f"the disk of {self._name} does not keep which disk {header.sender} has: {error}"
+        if not is_known:
             return _other_disk(header.sender, header.disk, self._disks.known(header.sender), self._name)
         if header.receiver_disk not in (None, self._disks.own):
             return _other_disk(self._name, self._disks.own, header.receiver_disk, header.sender)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
@@ -32,6 +33,8 @@ class Group:
 
     def __init__(self, root: Path, peers: dict[str, str]) -> None:
         self.running: dict[str, Controller] = {}
+        self.disks: dict[str, FakeDisk] = {}
+        """Of controllers that have one in memory."""
         self.pool = ConnectionPool()
         self.peers = peers
         self.root = root
@@ -47,7 +50,8 @@ class Group:
                 "config_store_path": self.root / name / "controller.properties",
                 "acl_file": self.root / "accounts.json",
             }
-            controller = self.running[name] = Controller(ControllerConfig(**fixed | settings), RaftNode)
+            make = partial(RaftNode, disk=self.disks.get(name))
+            controller = self.running[name] = Controller(ControllerConfig(**fixed | settings), make)
             await controller.start()
 
     async def stop(self, name: str) -> None:
@@ -215,6 +219,50 @@ async def test_a_lost_disk_is_replaced_as_the_page_says_without_another_restart(
         await group.stop(leader)
         await group.led()
         assert await group.apply(2) == ResponseCode.SUCCESS
+
+
+async def test_a_leader_whose_disk_is_full_steps_down_and_serves_again_when_it_takes_writes(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(node, "DISK_PAUSE_S", 0.05)
+    async with controllers(tmp_path) as group:
+        group.disks = {name: FakeDisk() for name in group.peers}
+        await group.start("n0", "n1", "n2")
+        first = await group.led()
+        assert await group.apply(1) == ResponseCode.SUCCESS
+        full = OSError(errno.ENOSPC, "No space left on device")
+        group.disks[first].failures = dict.fromkeys(("open", "pwrite", "write"), full)
+        assert await group.apply(2) == ResponseCode.SYSTEM_ERROR
+        second = await until(lambda: group.leader not in (None, first) and group.leader)
+        assert "No space left on device" in group.running[first].health()["alerts"][-1]["reason"]
+        assert await group.apply(2) == ResponseCode.SUCCESS
+        group.disks[first].failures = {}
+        await until(lambda: not group.running[first].consensus.warnings)
+        await group.stop(second)
+        await group.led()
+        assert await group.next_id() == "3"
+
+
+async def test_a_peer_that_a_full_disk_does_not_keep_is_refused_and_met_later(tmp_path: Path) -> None:
+    async with controllers(tmp_path) as group:
+        group.disks["n0"] = FakeDisk()
+        await group.start("n0")
+        group.disks["n0"].failures["move"] = OSError(errno.ENOSPC, "No space left on device")
+        await group.start("n1")
+        await until(lambda: group.running["n0"].consensus.warnings)
+        group.disks["n0"].failures.clear()
+        await group.led()
+        await until(lambda: not group.running["n0"].consensus.warnings)
+
+
+def test_a_directory_without_its_disk_is_not_taken_for_an_empty_log() -> None:
+    disk = FakeDisk()
+    disks = Disks(disk, Path("/raft"))
+    disks.load()
+    disks.check()
+    disk.files.clear()
+    with pytest.raises(OSError, match="is it mounted"):
+        disks.check()
 
 
 def test_the_first_disk_of_a_controller_is_the_one_that_is_believed() -> None:
