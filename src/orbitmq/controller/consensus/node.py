@@ -20,6 +20,7 @@ from orbitmq.controller.consensus.log_file import RaftLogFile
 from orbitmq.controller.consensus.peers import Disks, Peers
 from orbitmq.controller.replicas import Replicas
 from orbitmq.errors import NotLeader, OrbitError, OutcomeUnknown, RaftError
+from orbitmq.monitoring.alerts import Alert
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import load_security
@@ -120,6 +121,16 @@ class RaftNode:
         """What an operator should know."""
         said = [f"the controller {name}: {reason}" for name, reason in sorted(self._peers.refusals.items())]
         return said if self.failure is None else [self.failure, *said]
+
+    @property
+    def alerts(self) -> list[Alert]:
+        """The rules about this node, and about the others, that hold now."""
+        if self.failure is not None:
+            return [Alert("takes_no_part", self.failure)]
+        found = [Alert("controllers_differ", warning) for warning in self.warnings[:1]]
+        # A follower sends nothing to other followers, and so does not know them.
+        missing = self._peers.missing_text() if self.leader_id in (None, self._peers.own_number) else None
+        return found if missing is None else [*found, Alert("controller_missing", missing)]
 
     async def start(self) -> None:
         """Read what is on disk, apply it, and talk to the others.

@@ -13,14 +13,17 @@ import json
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
+from orbitmq.clock import now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.controller.consensus.codec import encode_messages
 from orbitmq.errors import ClientError, StoreError
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.raft import InstallSnapshot, Message
+from orbitmq.raft.quorum import majority
 from orbitmq.store.disk import Disk, write_whole
 from orbitmq.wire.headers import RaftMessages
 
@@ -30,6 +33,8 @@ TIMEOUT_MS = 1_000
 """How long a peer may take for an answer."""
 WAITING_MAX = 256
 """Messages that wait for one peer; older ones are dropped."""
+MISSING_MS = 3_000
+"""A controller that does not answer for so long is missing: a restart takes less."""
 _PAUSE_S = 0.05
 
 
@@ -110,6 +115,8 @@ class Peers:
     ) -> None:
         self.refusals: dict[str, str] = {}
         """Peers that do not believe this node, or are not believed, each with the reason."""
+        self._silent_since_ms: dict[str, int] = {}
+        """Peers that did not answer the last message, and when the first went without an answer."""
         self._group = group
         self._name = name
         self._addresses = {number: addresses[name] for number, name in enumerate(sorted(addresses), 1)}
@@ -175,6 +182,20 @@ class Peers:
             return _other_disk(self._name, self._disks.own, header.receiver_disk, header.sender)
         return None
 
+    def missing_text(self) -> str | None:
+        """Return which controllers do not answer, since when, what follows, and what to do; None: all that were sent anything do."""
+        now = now_ms()
+        missing = {name: since for name, since in sorted(self._silent_since_ms.items()) if now - since >= MISSING_MS}
+        if not missing:
+            return None
+        addresses = {self._names[number]: address for number, address in self._addresses.items()}
+        said = ", ".join(f"{name} ({addresses[name]}) since {_time(since)}" for name, since in missing.items())
+        count, spare = len(addresses), len(addresses) - len(missing) - majority(len(addresses))
+        danger = "one more and no master can be elected" if spare == 0 else f"{spare} more may be lost"
+        if spare < 0:
+            danger = "no master can be elected before a majority is there"
+        return f"no answer from the controller {said}: {count - len(missing)} of {count} are there, {danger}; start it again"
+
     def note_refusal(self, name: str, reason: str | None) -> None:
         """Remember, and tell once, why a peer is not believed or does not believe this node."""
         if reason is None:
@@ -207,15 +228,21 @@ class Peers:
                 )
             except ClientError as error:
                 log.debug("messages to %s are lost: %s", name, error)
+                self._silent_since_ms.setdefault(name, now_ms())
                 self._unreachable(number)
                 is_taken = False
             else:
+                self._silent_since_ms.pop(name, None)
                 is_taken = answer.code == ResponseCode.SUCCESS
                 self.note_refusal(name, None if is_taken else answer.remark or f"it answers {answer.code}")
             if has_snapshot:
                 self._delivered(number, is_taken)
             if not is_taken:
                 await asyncio.sleep(_PAUSE_S)
+
+
+def _time(time_ms: int) -> str:
+    return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _other_disk(name: str, disk: str, known: str | None, by: str) -> str:

@@ -16,7 +16,7 @@ from orbitmq.broker.registration.addresses import kept_port
 from orbitmq.codes import ResponseCode
 from orbitmq.controller.app import Controller
 from orbitmq.controller.config import ControllerConfig
-from orbitmq.controller.consensus import node
+from orbitmq.controller.consensus import node, peers
 from orbitmq.controller.consensus.node import RaftNode
 from orbitmq.controller.consensus.peers import Disks
 from orbitmq.net.pool import ConnectionPool
@@ -241,6 +241,30 @@ async def test_a_leader_whose_disk_is_full_steps_down_and_serves_again_when_it_t
         await group.stop(second)
         await group.led()
         assert await group.next_id() == "3"
+
+
+async def test_the_leader_and_then_the_last_one_name_the_controllers_that_are_missing(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(peers, "MISSING_MS", 0)
+    async with controllers(tmp_path) as group:
+        await group.start("n0", "n1", "n2")
+        leader = await group.led()
+        one, two = sorted(group.peers.keys() - {leader})
+
+        def missing() -> list[str]:
+            alerts = group.running[leader].health()["alerts"]
+            return [alert["reason"] for alert in alerts if alert["rule"] == "controller_missing"]
+
+        await until(lambda: not missing())
+        await group.stop(one)
+        (said,) = await until(missing)
+        assert f"{one} ({group.peers[one]}) since 2" in said
+        assert "2 of 3 are there, one more and no master can be elected; start it again" in said
+        await group.stop(two)
+        await until(lambda: missing() and "1 of 3 are there, no master can be elected before" in missing()[0])
+        await group.start(one)
+        await until(lambda: missing() and one not in missing()[0])
 
 
 async def test_a_peer_that_a_full_disk_does_not_keep_is_refused_and_met_later(tmp_path: Path) -> None:
