@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from e2e.test_cli import run_command, serving
+from orbitmq.broker.registration.addresses import kept_port
 from waiting import until
 
 BROKERS = ("--brokers", 3, "--nameserver-port", 0, "--broker-port", 0, "-o", "json", "--data-dir")
@@ -59,3 +60,33 @@ async def test_the_brokers_of_a_group_end_with_the_process_that_started_them(tmp
         processes = [process_of(tmp_path, f"broker-a-{number}") for number in (1, 2, 3)]
         server.end(signal.SIGKILL)
         await until(lambda: not any(Path(f"/proc/{process}").exists() for process in processes))
+
+
+async def test_status_names_the_controllers_that_are_missing_and_what_that_means(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        ports = [stack.enter_context(kept_port("127.0.0.1", 0)).getsockname()[1] for _ in range(3)]
+        peers = ";".join(f"n{number}-127.0.0.1:{port}" for number, port in enumerate(ports))
+        common = ("controller", "--host", "127.0.0.1", "--peers", peers, "-o", "json")
+        running = [
+            stack.enter_context(serving(*common, "--name", f"n{number}", "--data-dir", tmp_path / str(number)))
+            for number in range(3)
+        ]
+
+        def status() -> tuple[int, str]:
+            found = run_command("controller", "status", "-a", f"127.0.0.1:{ports[0]}", name_servers="127.0.0.1:1")
+            return found.returncode, found.stderr
+
+        await until(lambda: status() == (0, ""))
+        running[2].end()
+        code, said = await until(lambda: "controller_missing" in (found := status())[1] and found)
+        assert code == 1
+        assert f"controller 127.0.0.1:{ports[2]}: does not answer" in said
+        assert f"controller_missing: no answer from the controller n2 (127.0.0.1:{ports[2]}) since 2" in said
+        assert "2 of 3 are there, one more and no master can be elected; start it again" in said
+        running[1].end()
+        code, said = await until(lambda: "no_leader" in (found := status())[1] and found)
+        assert (code, "('" in said) == (1, False)
+        assert "1 of 3 are there, no master can be elected before more are there; start it again" in said
+        running[0].end()
+        code, said = status()
+        assert (code, "no answer" in said or "does not answer" in said) == (3, True)

@@ -18,6 +18,7 @@ from orbitmq.monitoring.families import Families
 from orbitmq.monitoring.server_metrics import ServerMetrics
 from orbitmq.net.server import Server
 from orbitmq.process.stats import ProcessStats
+from orbitmq.raft.quorum import majority
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +76,7 @@ class ControllerMonitor:
             "healthy": all(alert.is_warning for alert in alerts),
             "ready": has_leader,
             "notReady": [] if has_leader else ["no controller leads"],
+            "needed": 1 if service.config.uses_etcd else majority(len(service.consensus.peers)),
             "isLeader": service.consensus.is_leader,
             "brokersAlive": service.liveness.count,
             "groups": sum(bool(group.replicas) for group in service.replicas.groups.values()),

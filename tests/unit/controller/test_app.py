@@ -158,6 +158,7 @@ async def test_health_says_who_leads_and_which_groups_have_no_master(tmp_path):
         assert document == {
             "healthy": True,
             "groupNames": ["orders"],
+            "needed": 1,
             "ready": True,
             "notReady": [],
             "isLeader": True,

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
+from orbitmq.admin.controller_facts import danger_of
 from orbitmq.clock import now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.controller.consensus.codec import encode_messages
@@ -190,11 +191,9 @@ class Peers:
             return None
         addresses = {self._names[number]: address for number, address in self._addresses.items()}
         said = ", ".join(f"{name} ({addresses[name]}) since {_time(since)}" for name, since in missing.items())
-        count, spare = len(addresses), len(addresses) - len(missing) - majority(len(addresses))
-        danger = "one more and no master can be elected" if spare == 0 else f"{spare} more may be lost"
-        if spare < 0:
-            danger = "no master can be elected before a majority is there"
-        return f"no answer from the controller {said}: {count - len(missing)} of {count} are there, {danger}; start it again"
+        count = len(addresses)
+        danger = danger_of(count - len(missing), count, majority(count))
+        return f"no answer from the controller {said}: {danger}; start it again"
 
     def note_refusal(self, name: str, reason: str | None) -> None:
         """Remember, and tell once, why a peer is not believed or does not believe this node."""

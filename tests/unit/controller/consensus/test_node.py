@@ -262,7 +262,7 @@ async def test_the_leader_and_then_the_last_one_name_the_controllers_that_are_mi
         assert f"{one} ({group.peers[one]}) since 2" in said
         assert "2 of 3 are there, one more and no master can be elected; start it again" in said
         await group.stop(two)
-        await until(lambda: missing() and "1 of 3 are there, no master can be elected before" in missing()[0])
+        await until(lambda: missing() and "1 of 3 are there, no master can be elected" in missing()[0])
         await group.start(one)
         await until(lambda: missing() and one not in missing()[0])
 
