@@ -200,7 +200,7 @@ class RaftNode:
             return self.failure or "this controller is not started yet"
         try:
             refusal = self._peers.refusal_of(header)
-            self._peers.note_refusal(header.sender, refusal)
+            self._peers.note_refusal(header.sender, refusal, disk=header.disk)
             if refusal is None:
                 for message in decode_messages(body):
                     raft.step(message)

@@ -18,7 +18,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from orbitmq.admin.controller_facts import danger_of
-from orbitmq.clock import now_ms
+from orbitmq.clock import monotonic_ms, now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.controller.consensus.codec import encode_messages
 from orbitmq.errors import ClientError, StoreError
@@ -34,6 +34,10 @@ TIMEOUT_MS = 1_000
 """How long a peer may take for an answer."""
 WAITING_MAX = 256
 """Messages that wait for one peer; older ones are dropped."""
+REFUSAL_MS = 10_000
+"""A peer that was not refused for so long has stopped, or is believed."""
+REFUSALS_MAX = 100
+"""Names that strangers may choose are among them."""
 MISSING_MS = 3_000
 """A controller that does not answer for so long is missing: a restart takes less."""
 _PAUSE_S = 0.05
@@ -114,8 +118,8 @@ class Peers:
         unreachable: Callable[[int], None],
         delivered: Callable[[int, bool], None],
     ) -> None:
-        self.refusals: dict[str, str] = {}
-        """Peers that do not believe this node, or are not believed, each with the reason."""
+        self._refusals: dict[tuple[str, str], tuple[str, int]] = {}
+        """By name, and by what was refused (`answers`, messages of the `known` disk, of `other` ones): why, and when last."""
         self._silent_since_ms: dict[str, int] = {}
         """Peers that did not answer the last message, and when the first went without an answer."""
         self._group = group
@@ -195,13 +199,29 @@ class Peers:
         danger = danger_of(count - len(missing), count, majority(count))
         return f"no answer from the controller {said}: {danger}; start it again"
 
-    def note_refusal(self, name: str, reason: str | None) -> None:
-        """Remember, and tell once, why a peer is not believed or does not believe this node."""
+    @property
+    def refusals(self) -> dict[str, str]:
+        """Peers that do not believe this node, or are not believed, each with the reason; refusals are repeated while they hold."""
+        since = monotonic_ms() - REFUSAL_MS
+        return {name: reason for (name, _), (reason, at_ms) in sorted(self._refusals.items()) if at_ms >= since}
+
+    def note_refusal(self, name: str, reason: str | None, *, disk: str | None = None) -> None:
+        """Remember, and tell once, why a peer is not believed or does not believe this node.
+
+        Args:
+            disk: what messages have come from; None: this is about answers. What comes from a known disk takes back nothing that
+                was said of another one, under the same name.
+        """
+        what = "answers" if disk is None else "known" if disk == self._disks.known(name) else "other"
+        key, now = (name, what), monotonic_ms()
+        known, at_ms = self._refusals.pop(key, (None, 0))
         if reason is None:
-            self.refusals.pop(name, None)
-        elif self.refusals.get(name) != reason:
-            self.refusals[name] = reason
+            return
+        if known != reason or now - at_ms > REFUSAL_MS:
             log.error("the controller %s: %s", name, reason)
+        while len(self._refusals) >= REFUSALS_MAX:
+            del self._refusals[next(iter(self._refusals))]
+        self._refusals[key] = reason, now
 
     async def _send_to(self, number: int) -> None:
         """Send to one peer what waits for it, until it is cancelled."""

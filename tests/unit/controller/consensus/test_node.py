@@ -22,7 +22,7 @@ from orbitmq.controller.consensus.peers import Disks
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.command import Command
-from orbitmq.wire.headers import ApplyBrokerId, GetHealth, GetNextBrokerId, GetReplicaInfo
+from orbitmq.wire.headers import ApplyBrokerId, GetHealth, GetNextBrokerId, GetReplicaInfo, RaftMessages
 from waiting import until
 
 pytestmark = pytest.mark.real
@@ -199,6 +199,26 @@ async def test_a_controller_with_an_empty_disk_under_its_old_name_takes_no_part(
         await until(lambda: group.running["n2"].consensus.warnings)
         assert "has another disk than before" in group.running["n2"].consensus.warnings[0]
         assert not group.running["n2"].replicas.groups
+
+
+async def test_a_stranger_that_was_met_first_is_named_with_both_disks_on_both_sides(tmp_path: Path) -> None:
+    async with controllers(tmp_path) as group:
+        await group.start("n0", "n1")
+        leader = await group.led()
+        listed = ";".join(f"{name}-{address}" for name, address in sorted(group.peers.items()))
+        name = ControllerConfig().controller_d_leger_group
+        stranger = RaftMessages(group=name, sender="n2", controllers=listed, disk="stranger")
+        assert (await group.ask(stranger, leader)).code == ResponseCode.SUCCESS
+        await group.start("n2")
+
+        def said(name: str) -> str:
+            return " ".join(group.running[name].consensus.warnings)
+
+        await until(lambda: "with stranger" in said(leader) and "with stranger" in said("n2"))
+        assert (await group.ask(stranger, leader)).code == ResponseCode.SUCCESS
+        assert "with stranger" in said(leader)
+        assert f"remove peers.json of {leader} while it is stopped" in said(leader)
+        assert group.leader == leader
 
 
 async def test_a_lost_disk_is_replaced_as_the_page_says_without_another_restart(tmp_path: Path) -> None:
