@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any
@@ -42,6 +43,7 @@ DISK_PAUSE_S = 0.5
 """After so long a disk that failed is tried again, then after twice as long, and so on."""
 DISK_PAUSE_MAX_S = 15.0
 _CONNECT_TIMEOUT_MS = 500
+_NO_CONTROLLER = 2**32 - 1
 
 
 class RaftNode:
@@ -140,7 +142,7 @@ class RaftNode:
             StoreError, OSError: the disk gives or takes nothing.
         """
         await asyncio.to_thread(self._disks.load)
-        self._raft = self._restored(await asyncio.to_thread(self._log_file.load))
+        self._raft = self._restored(await asyncio.to_thread(self._load))
         self._peers.start()
         self._task = asyncio.get_running_loop().create_task(self._run(self._raft))
         self._tick()
@@ -272,6 +274,23 @@ class RaftNode:
             self.failure = None
             log.warning("the disk of this controller takes writes: it takes part again")
             return self._raft
+
+    def _load(self) -> Saved:
+        """Return what the disk has. Under another list of controllers than before, a vote is one for none of them.
+
+        Votes are kept by number, and numbers count the names of the list: a vote for the second one of the old list must not be
+        given once more, in the same term, to the second one of the new list.
+
+        Raises:
+            RaftError, OSError: as `RaftLogFile.load`, or the disk does not take it.
+        """
+        saved = self._log_file.load()
+        if not self._disks.is_list_kept(self._peers.list):
+            if saved.hard_state.vote:
+                saved = replace(saved, hard_state=replace(saved.hard_state, vote=_NO_CONTROLLER))
+                self._log_file.save(saved.hard_state, ())
+            self._disks.keep_list(self._peers.list)
+        return saved
 
     def _restored(self, saved: Saved) -> Raft:
         """Return the node that a disk has, and put the state machine where its snapshot is. Raises RaftError."""

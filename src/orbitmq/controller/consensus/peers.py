@@ -83,6 +83,14 @@ class Disks:
         if self._disk.read(path).decode("ascii", "replace").strip("\0\n ") != self.own:
             raise OSError(f"{path} does not name the disk {self.own} any more: is it mounted?")
 
+    def is_list_kept(self, controllers: str) -> bool:
+        """Return True if the list of controllers is the one that `keep_list` has kept."""
+        return self._disk.read(self._directory / "controllers").rstrip(b"\0") == controllers.encode()
+
+    def keep_list(self, controllers: str) -> None:
+        """Keep which list of controllers this node works with. Raises OSError."""
+        write_whole(self._disk, self._directory / "controllers", controllers.encode())
+
     def known(self, name: str) -> str | None:
         """Return the disk that a controller had when it was first met; None before."""
         return self._known.get(name)
@@ -126,7 +134,7 @@ class Peers:
         self._name = name
         self._addresses = {number: addresses[name] for number, name in enumerate(sorted(addresses), 1)}
         self._names = dict(enumerate(sorted(addresses), 1))
-        self._list = ";".join(f"{name}-{addresses[name]}" for name in sorted(addresses))
+        self.list = ";".join(f"{name}-{addresses[name]}" for name in sorted(addresses))
         self._pool = pool
         self._disks = disks
         self._unreachable = unreachable
@@ -173,10 +181,10 @@ class Peers:
         """Return why messages are not believed, None when they are."""
         if header.group != self._group:
             return f"the group {header.group} is not this one, {self._group}"
-        if header.controllers != self._list:
-            return f"its list of controllers is {header.controllers}, this one's is {self._list}"
+        if header.controllers != self.list:
+            return f"its list of controllers is {header.controllers}, this one's is {self.list}"
         if header.sender not in self._names.values() or header.sender == self._name:
-            return f"{header.sender} is no other controller of {self._list}"
+            return f"{header.sender} is no other controller of {self.list}"
         try:
             is_known = self._disks.is_known(header.sender, header.disk)
         except OSError as error:
@@ -237,7 +245,7 @@ class Peers:
             header = RaftMessages(
                 group=self._group,
                 sender=self._name,
-                controllers=self._list,
+                controllers=self.list,
                 disk=self._disks.own,
                 receiver_disk=self._disks.known(name),
             )

@@ -17,9 +17,11 @@ from orbitmq.codes import ResponseCode
 from orbitmq.controller.app import Controller
 from orbitmq.controller.config import ControllerConfig
 from orbitmq.controller.consensus import node, peers
+from orbitmq.controller.consensus.log_file import RaftLogFile
 from orbitmq.controller.consensus.node import RaftNode
 from orbitmq.controller.consensus.peers import Disks
 from orbitmq.net.pool import ConnectionPool
+from orbitmq.raft import HardState
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import ApplyBrokerId, GetHealth, GetNextBrokerId, GetReplicaInfo, RaftMessages
@@ -87,9 +89,9 @@ class Group:
 
 
 @asynccontextmanager
-async def controllers(root: Path) -> AsyncIterator[Group]:
+async def controllers(root: Path, count: int = 3) -> AsyncIterator[Group]:
     with ExitStack() as ports:
-        sockets = [ports.enter_context(kept_port("127.0.0.1", 0)) for _ in range(3)]
+        sockets = [ports.enter_context(kept_port("127.0.0.1", 0)) for _ in range(count)]
         peers = {f"n{number}": f"127.0.0.1:{socket.getsockname()[1]}" for number, socket in enumerate(sockets)}
         group = Group(root, peers)
         try:
@@ -199,6 +201,47 @@ async def test_a_controller_with_an_empty_disk_under_its_old_name_takes_no_part(
         await until(lambda: group.running["n2"].consensus.warnings)
         assert "has another disk than before" in group.running["n2"].consensus.warnings[0]
         assert not group.running["n2"].replicas.groups
+
+
+async def test_a_controller_is_added_and_another_removed_by_a_new_list_on_one_after_the_other(tmp_path: Path) -> None:
+    async with controllers(tmp_path, 4) as group:
+        added = {"n0": group.peers.pop("n0")}  # the first by name, so that all of Raft's numbers change
+        await group.start("n1", "n2", "n3")
+        await group.led()
+        assert await group.apply(1) == ResponseCode.SUCCESS
+        group.peers |= added
+        for name in ("n1", "n2", "n3"):
+            await group.stop(name)
+            await group.start(name)
+        await group.led()
+        await group.start("n0")
+        await until(lambda: group.running["n0"].replicas.groups)
+        assert await group.apply(2) == ResponseCode.SUCCESS
+        await group.stop("n3")
+        del group.peers["n3"]
+        for name in ("n0", "n1", "n2"):
+            await group.stop(name)
+            await group.start(name)
+        await group.led()
+        assert await group.next_id() == "3"
+        assert all(not controller.consensus.warnings for controller in group.running.values())
+
+
+async def test_a_vote_under_another_list_of_controllers_is_one_for_none_of_them(tmp_path: Path) -> None:
+    async with controllers(tmp_path) as group:
+        disk = group.disks["n0"] = FakeDisk()
+        directory = tmp_path / "n0" / "raft-n0"
+        RaftLogFile(disk, directory).save(HardState(7, 2, 0), ())
+        await group.start("n0")
+        consensus: Any = group.running["n0"].consensus
+        assert (consensus._raft.term, consensus._raft.vote in consensus.peers) == (7, False)
+        await group.stop("n0")
+        file = RaftLogFile(disk, directory)
+        file.load()
+        file.save(HardState(7, 2, 0), ())
+        await group.start("n0")
+        again: Any = group.running["n0"].consensus
+        assert (again._raft.term, again._raft.vote) == (7, 2), "the list is the same"
 
 
 async def test_a_stranger_that_was_met_first_is_named_with_both_disks_on_both_sides(tmp_path: Path) -> None:
