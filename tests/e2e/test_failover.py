@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from e2e.test_cli import run_command, serving
+import pytest
+
+from e2e.test_cli import ORBITMQ, run_command, serving
 from orbitmq.broker.registration.addresses import kept_port
 from waiting import until
 
@@ -90,3 +95,83 @@ async def test_status_names_the_controllers_that_are_missing_and_what_that_means
         running[0].end()
         code, said = status()
         assert (code, "no answer" in said or "does not answer" in said) == (3, True)
+
+
+CONF = """brokerClusterName=production
+brokerName=broker-a
+namesrvAddr={name_server}
+bindAddress=127.0.0.1
+brokerIP1=127.0.0.1
+listenPort=0
+mappedFileSizeCommitLog=67108864
+storePathRootDir={root}
+enableDLegerCommitLog=true
+dLegerPeers={peers}
+dLegerSelfId={name}
+"""
+
+
+@pytest.mark.interop
+async def test_a_machine_that_is_lost_for_good_is_replaced_as_the_page_says(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        name_server = stack.enter_context(serving("nameserver", "--host", "127.0.0.1", "--port", 0, "-o", "json"))
+        name_servers = name_server.ready["nameserver"]
+        ports = {f"n{number}": stack.enter_context(kept_port("127.0.0.1", 0)).getsockname()[1] for number in range(3)}
+        peers = ";".join(f"{name}-127.0.0.1:{port}" for name, port in ports.items())
+        running: dict[str, subprocess.Popen[bytes]] = {}
+
+        def start(name: str) -> None:
+            conf = tmp_path / f"{name}.conf"
+            conf.write_text(CONF.format(name_server=name_servers, root=tmp_path / name, peers=peers, name=name))
+            # It is ready when a majority is there.
+            process = subprocess.Popen(
+                [*ORBITMQ, "broker", "-c", str(conf)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            running[name] = stack.enter_context(process)
+            stack.callback(process.kill)
+
+        def end(name: str, number: int = signal.SIGTERM) -> None:
+            running[name].send_signal(number)
+            running[name].wait(timeout=60)
+
+        def rows() -> list[dict[str, Any]]:
+            return list(json.loads(run_command("cluster", "-o", "json", name_servers=name_servers).stdout or "[]"))
+
+        def is_whole() -> bool:
+            found = rows()
+            return sorted(row["id"] == 0 for row in found) == [False, False, True] and all(
+                row["in_sync"] for row in found
+            )
+
+        def is_led(name: str) -> bool:
+            return (
+                "#ControllerLeaderId\tn"
+                in run_command("mqadmin", "getControllerMetaData", "-a", f"127.0.0.1:{ports[name]}").stdout
+            )
+
+        for name in ports:
+            start(name)
+        await until(is_whole)
+        assert run_command("send", "orders", "before", name_servers=name_servers).returncode == 0
+        end("n2", signal.SIGKILL)
+        (tmp_path / "n2").rename(tmp_path / "lost")
+        for name in ("n1", "n0"):
+            end(name)
+            (tmp_path / name / "controller" / f"raft-{name}" / "peers.json").unlink()
+            start(name)
+            await until(partial(is_led, name))
+        start("n2")
+        await until(is_whole)
+        controller = f"127.0.0.1:{ports['n2']}"
+        members = json.loads(
+            run_command("controller", "status", "-a", controller, "-o", "json", name_servers=name_servers).stdout
+        )
+        (gone,) = (member["id"] for member in members if not member["alive"])
+        clean = ("cleanBrokerMetadata", "-a", controller, "-bn", "broker-a", "-c", "production", "-b", gone)
+        assert run_command("mqadmin", *clean).returncode == 0
+        status = run_command("controller", "status", "-a", controller, name_servers=name_servers)
+        assert (status.returncode, status.stderr) == (0, "")
+        end("n0", signal.SIGKILL)
+        assert run_command("send", "orders", "after", name_servers=name_servers).returncode == 0
+        consumed = run_command("consume", "orders", name_servers=name_servers).stdout.splitlines()
+        assert sorted(consumed) == ["after", "before"]
