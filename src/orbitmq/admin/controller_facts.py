@@ -1,4 +1,4 @@
-"""What the controllers of a cluster have told, and what is wrong with them. Pure."""
+"""The facts about the controllers of a cluster, as each has told them, and the issues that follow. Pure."""
 
 from __future__ import annotations
 
