@@ -236,7 +236,14 @@ class ClientError(OrbitError):
 
 
 class ConnectionFailed(ClientError):
-    """There is no connection to the peer, or it broke before the answer came."""
+    """There is no connection to the peer, or it broke before the answer came.
+
+    Args:
+        parts: what the error is about, if anything, and what happened.
+    """
+
+    def __init__(self, *parts: str) -> None:
+        super().__init__(": ".join(parts))
 
 
 class ConnectionBroken(ConnectionFailed):

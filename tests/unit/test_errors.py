@@ -10,6 +10,7 @@ from orbitmq import errors
 from orbitmq.errors import (
     ClientError,
     ConfigError,
+    ConnectionFailed,
     CorruptRecord,
     HeaderError,
     InvalidArgument,
@@ -99,3 +100,7 @@ def test_a_failed_send_keeps_the_error_of_each_attempt() -> None:
     causes = [ValueError("1"), ValueError("2")]
     assert SendFailed("two attempts", causes).causes == tuple(causes)
     assert SendFailed("none").causes == ()
+
+
+def test_a_failed_connection_names_the_peer_and_the_reason_in_words():
+    assert str(ConnectionFailed("10.0.0.1:9878", "no controller leads")) == "10.0.0.1:9878: no controller leads"

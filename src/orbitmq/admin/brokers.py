@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from orbitmq.admin.client import AdminClient
@@ -75,6 +75,7 @@ def metrics_of(told: Mapping[str, str]) -> dict[str, Any]:
         "disk_used": _first(told.get("commitLogDiskRatio")),
         "earliest_ms": _count(told.get("earliestMessageTimeStamp")),
         "epoch": _count(told.get("masterEpoch")),
+        "controllers": told.get("controllers"),
         "warnings": told.get("warnings"),
         "problem": told.get("problem"),
     }
@@ -119,3 +120,8 @@ def _difference(told: Mapping[str, str], later: str, earlier: str) -> int | None
         return int(told[later]) - int(told[earlier])
     except (KeyError, ValueError):
         return None
+
+
+def controllers_of(told: Iterable[str | None]) -> list[str]:
+    """Return the addresses of controllers that brokers name in their run-time values (`controllers`), sorted."""
+    return sorted({address for text in told if text for address in text.split(";")})

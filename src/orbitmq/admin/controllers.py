@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar, overload
 
+from orbitmq.admin.controller_facts import ControllerFacts
+from orbitmq.admin.monitoring import ask_broker_health
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, HeaderError, RemoteRefused
-from orbitmq.net.pool import ConnectionPool
+from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.controller import SyncState, decode_sync_states, encode_broker_names
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers.controller import (
@@ -31,6 +33,34 @@ TIMEOUT_MS = 1_000
 _NOT_ASKED = frozenset({ResponseCode.CONTROLLER_NOT_LEADER, ResponseCode.SYSTEM_BUSY})
 
 T = TypeVar("T")
+
+
+async def ask_controllers(
+    pool: ConnectionPool, addresses: Iterable[str], *, timeout_ms: int = TIMEOUT_MS
+) -> list[ControllerFacts]:
+    """Ask controllers, and those that they name, how they are doing."""
+    found: dict[str, ControllerFacts] = {}
+    asked = set(addresses)
+    for _ in range(2):  # those that are given, and those that they name
+        named: set[str] = set()
+        answers = await asyncio.gather(*(_ask_controller(pool, address, timeout_ms) for address in sorted(asked)))
+        for facts, peers in answers:
+            found[facts.address] = facts
+            named |= peers
+        asked = named - found.keys()
+    return [found[address] for address in sorted(found)]
+
+
+async def _ask_controller(pool: ConnectionPool, address: str, timeout_ms: int) -> tuple[ControllerFacts, set[str]]:
+    """Return what one controller tells, and the addresses of all that it knows."""
+    try:
+        told = expect(await pool.request(address, GetControllerMetadata(), timeout_ms=timeout_ms), address)
+        found = decode_header(GetControllerMetadataResponse, told.ext_fields)
+        health = await ask_broker_health(pool, address, timeout_ms=timeout_ms)
+    except (ClientError, HeaderError, ValueError) as error:
+        return ControllerFacts(address=address, problem=str(error)), set()
+    peers = {peer.partition(":")[2] for peer in (found.peers or "").split(";") if peer}
+    return ControllerFacts(address=address, leader=found.controller_leader_address or "", health=health), peers
 
 
 class Controllers:

@@ -7,6 +7,7 @@ from orbitmq.cli.terminal.options import (
     FormatOption,
 )
 from orbitmq.cli.terminal.output import Format, Row, say, show_rows
+from orbitmq.cli.terminal.printable import printable
 
 COLUMNS = (
     "cluster", "broker", "id", "role", "behind", "in_sync", "epoch", "address", "version", "put_per_s", "get_per_s",
@@ -25,6 +26,25 @@ async def cluster(
         for said in ("problem", "warnings"):
             if row.get(said):
                 say(f"{row['broker']}: {row[said]}")
+    await _say_controllers(access, rows)
+
+
+async def _say_controllers(access: Access, rows: list[Row]) -> None:
+    """Say what is wrong with the controllers that brokers name."""
+    from orbitmq.admin.brokers import controllers_of
+    from orbitmq.admin.controller_facts import controller_issues
+    from orbitmq.admin.controllers import ask_controllers
+    from orbitmq.net.pool import ConnectionPool
+
+    addresses = controllers_of(row.get("controllers") for row in rows)
+    if not addresses:
+        return
+    pool = ConnectionPool(name="admin", **access.load_security()._asdict())
+    try:
+        for issue in controller_issues(await ask_controllers(pool, addresses, timeout_ms=access.timeout_ms)):
+            say(printable(f"controller {issue.address}: {issue.text}"))
+    finally:
+        await pool.close()
 
 
 async def _rows(access: Access) -> list[Row]:

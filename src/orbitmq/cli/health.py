@@ -28,25 +28,30 @@ def health(
     access: Access,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show the health of every NameServer and broker: alerts, warnings, figures. Exit code 1 when one is not healthy."""
+    """Show the health of every NameServer, broker and controller: alerts, warnings, figures. Exit code 1 when one is not healthy."""
     found, names = _ask_name_servers(access)
     replication = _ask_replication(access) if names else {}
     brokers = {
         address: {**document, **replication.get(address, {})}
         for address, document in (_ask_brokers(access, names) if names else {}).items()
     }
+    controllers = _ask_controllers(access, brokers)
     if output is Format.JSON:
         servers = [{"nameServer": address, **document} for address, document in found.items()]
-        show_json(servers + [{"broker": address, **document} for address, document in brokers.items()])
+        servers += [{"broker": address, **document} for address, document in brokers.items()]
+        show_json(servers + [{"controller": address, **document} for address, document in controllers.items()])
     else:
         _show_name_servers(found)
         if brokers:
             print()
             _show_brokers(brokers, names)
-        _say_report({**found, **brokers})
+        if controllers:
+            print()
+            _show_controllers(controllers)
+        _say_report({**found, **brokers, **controllers})
     if not any(document.get("reachable", True) for document in found.values()):
         raise typer.Exit(ExitCode.UNREACHABLE)
-    if not all(document["healthy"] for document in (*found.values(), *brokers.values())):
+    if not all(document["healthy"] for document in (*found.values(), *brokers.values(), *controllers.values())):
         raise typer.Exit(ExitCode.NO)
 
 
@@ -97,10 +102,43 @@ def _ask_replication(access: Access) -> dict[str, Health]:
             except ClientError:  # what is wrong is said of each server by itself
                 return {}
         return {
-            row["address"]: {"role": row["role"], "behind": row["behind"], "inSync": row["in_sync"]} for row in rows
+            row["address"]: {
+                "role": row["role"],
+                "behind": row["behind"],
+                "inSync": row["in_sync"],
+                "controllers": row["controllers"],
+            }
+            for row in rows
         }
 
     return run(ask())
+
+
+def _ask_controllers(access: Access, brokers: Mapping[str, Health]) -> dict[str, Health]:
+    """Return the health of each controller that brokers name, by address."""
+    from orbitmq.admin.brokers import controllers_of
+    from orbitmq.admin.controller_facts import controller_issues
+    from orbitmq.admin.controllers import ask_controllers
+    from orbitmq.net.loop import run
+    from orbitmq.net.pool import ConnectionPool
+
+    addresses = controllers_of(document.get("controllers") for document in brokers.values())
+
+    async def ask() -> dict[str, Health]:
+        pool = ConnectionPool(name="admin", **access.load_security()._asdict())
+        try:
+            facts = await ask_controllers(pool, addresses, timeout_ms=access.timeout_ms)
+        finally:
+            await pool.close()
+        lost = {issue.address: issue.text for issue in controller_issues(facts)}
+        return {
+            one.address: {"healthy": not one.health.get("alerts"), "alerts": [], **one.health}
+            if one.problem is None
+            else _unreachable(lost[one.address])
+            for one in facts
+        }
+
+    return run(ask()) if addresses else {}
 
 
 def _is_address(text: str) -> bool:
@@ -154,6 +192,21 @@ def _show_brokers(found: Mapping[str, Health], names: Mapping[str, str]) -> None
             "disk_used": _percent(document.get("diskUsedRatio")),
             "memory_mb": _megabytes(document),
             "lag_ms": document.get("loopLagMs"),
+        }
+        for address, document in found.items()
+    ]
+    show_rows(rows, list(rows[0]), Format.TABLE)
+
+
+def _show_controllers(found: Mapping[str, Health]) -> None:
+    rows = [
+        {
+            "controller": printable(address, is_cell=True),
+            "healthy": document["healthy"],
+            "ready": document.get("ready"),
+            "leads": document.get("isLeader"),
+            "brokers_alive": document.get("brokersAlive"),
+            "groups": document.get("groups"),
         }
         for address, document in found.items()
     ]

@@ -12,12 +12,13 @@ from prometheus_client.core import Metric
 
 from orbitmq.codes import ResponseCode
 from orbitmq.controller.service import ControllerService
-from orbitmq.controller.values import CommandResult
+from orbitmq.controller.values import CommandResult, ReplicaGroup
 from orbitmq.monitoring.alerts import Alert, AlertLog
 from orbitmq.monitoring.families import Families
 from orbitmq.monitoring.server_metrics import ServerMetrics
 from orbitmq.net.server import Server
 from orbitmq.process.stats import ProcessStats
+from orbitmq.raft.quorum import majority
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +26,10 @@ _RESULTS = {
     ResponseCode.SUCCESS: "new_master_elected",
     ResponseCode.CONTROLLER_MASTER_STILL_EXIST: "keep_current_master",
 }
+
+
+NAMES_MAX = 1_000
+"""Groups that the health document names."""
 
 
 class ControllerMonitor:
@@ -52,28 +57,36 @@ class ControllerMonitor:
         found = []
         if service.consensus.leader_id is None:
             found.append(Alert("no_leader", "no controller leads: no master can be replaced"))
-        elif service.consensus.is_leader and (names := _without_master(service)):
-            found.append(Alert("no_master", f"no master for {', '.join(names[:10])}"))
+        elif service.consensus.is_leader and (groups := _without_master(service)):
+            waits = "; ".join(_waits_of(service, group) for group in groups[:10])
+            found.append(Alert("no_master", f"no master for {waits}"))
         if service.consensus.is_leader and (outside := _out_of_sync(service)):
-            found.append(Alert("out_of_sync", f"members without all messages: {', '.join(outside[:10])}"))
-        rule = "etcd" if service.config.uses_etcd else "controllers_differ"
-        found += [Alert(rule, warning) for warning in service.consensus.warnings[:1]]
+            found.append(
+                Alert("out_of_sync", f"members without all messages: {', '.join(outside[:10])}", is_warning=True)
+            )
+        found += service.consensus.alerts
         self._alerts.update(found)
         return self._alerts.alerts
 
     def health(self, service: ControllerService) -> dict[str, Any]:
         """Return how the controller is doing, as a JSON document."""
         has_leader = service.consensus.leader_id is not None
+        alerts = self.alerts(service)
         return {
+            "healthy": all(alert.is_warning for alert in alerts),
             "ready": has_leader,
             "notReady": [] if has_leader else ["no controller leads"],
+            "needed": 1 if service.config.uses_etcd else majority(len(service.consensus.peers)),
             "isLeader": service.consensus.is_leader,
             "brokersAlive": service.liveness.count,
             "groups": sum(bool(group.replicas) for group in service.replicas.groups.values()),
-            "groupsWithoutMaster": _without_master(service),
+            "groupNames": sorted(group.name for group in service.replicas.groups.values() if group.replicas)[
+                :NAMES_MAX
+            ],
+            "groupsWithoutMaster": [group.name for group in _without_master(service)],
             "elections": dict(self.elections),
             "warnings": service.consensus.warnings,
-            "alerts": [alert.document() for alert in self.alerts(service)],
+            "alerts": [alert.document() for alert in alerts],
         }
 
 
@@ -112,6 +125,15 @@ def _out_of_sync(service: ControllerService) -> list[str]:
     ]
 
 
-def _without_master(service: ControllerService) -> list[str]:
+def _without_master(service: ControllerService) -> list[ReplicaGroup]:
+    """Return the groups that had a master and have none that lives, by name."""
     groups = service.replicas.groups.values()
-    return sorted(group.name for group in groups if group.replicas and group.was_led and group.master is None)
+    found = [group for group in groups if group.replicas and group.was_led and not service.is_led(group)]
+    return sorted(found, key=lambda group: group.name)
+
+
+def _waits_of(service: ControllerService, group: ReplicaGroup) -> str:
+    """Return a group's name, and the members of its sync set that one of must come back, or all where those here may lack messages."""
+    away = sorted(group.sync_set - service.living(group).alive.keys())
+    members = ", ".join(f"{member} ({group.address_of(member)})" for member in away)
+    return f"{group.name}: member {members} of its sync set is waited for" if members else group.name

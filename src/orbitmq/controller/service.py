@@ -19,6 +19,7 @@ from orbitmq.controller.liveness import BrokerKey, Liveness
 from orbitmq.controller.replicas import Replicas
 from orbitmq.controller.values import CommandResult, LiveMembers, ReplicaGroup, Standing
 from orbitmq.errors import NotLeader, ProposalsFull, RaftError, Rejected
+from orbitmq.monitoring.alerts import Alert
 from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
 from orbitmq.wire.headers import RaftMessages
 
@@ -62,6 +63,11 @@ class Consensus(Protocol):
     @property
     def warnings(self) -> list[str]:
         """What an operator should know."""
+        ...
+
+    @property
+    def alerts(self) -> list[Alert]:
+        """The rules about this log, and about those that have a part in it, that hold now."""
         ...
 
 
@@ -169,6 +175,11 @@ class ControllerService:
     def living(self, group: ReplicaGroup) -> LiveMembers:
         """Return the members of a group that are alive."""
         return self.liveness.living(group, self._pause_aware_clock())
+
+    def is_led(self, group: ReplicaGroup) -> bool:
+        """Return True if a group's master is alive, or may be: this controller has not listened for long enough to say."""
+        living = self.living(group)
+        return group.master in living.alive or group.master in living.unheard
 
     def _is_late(self, group: ReplicaGroup, living: LiveMembers) -> bool:
         """Say whether members that are away were waited for long enough, while those that are here may lack something."""

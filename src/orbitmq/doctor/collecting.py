@@ -15,6 +15,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeVar
 
+from orbitmq.admin.brokers import controllers_of
+from orbitmq.admin.controllers import ask_controllers
 from orbitmq.admin.group_client import SYSTEM_GROUPS
 from orbitmq.admin.groups import Connections, GroupStatus, merged_status
 from orbitmq.admin.monitoring import ask_broker_health, ask_health, ask_routes
@@ -109,6 +111,8 @@ class _Collection:
             raise ConnectionFailed(next(facts.problem for facts, _ in answers.values() if facts.problem))
         found = [facts for facts, _ in answers.values()]
         brokers = list((await self._each("brokers", _members(found), self._broker)).values())
+        addresses = controllers_of(broker.runtime.get("controllers") for broker in brokers)
+        controllers = await ask_controllers(self._pool, addresses, timeout_ms=self._timeout_ms)
         masters = {broker.name: broker for broker in brokers if broker.is_master and broker.problem is None}
         queues = await self._queues(masters)
         groups = await self._groups(masters, queues)
@@ -116,6 +120,7 @@ class _Collection:
             taken_at_ms=_now_ms(),
             name_servers=found,
             brokers=brokers,
+            controllers=controllers,
             routes=first,
             queues=queues,
             groups=groups,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from orbitmq.admin.controller_facts import controller_issues
 from orbitmq.admin.route_comparison import differences
 from orbitmq.doctor.issues import Issue, Severity, command, listed
 from orbitmq.doctor.snapshot import BrokerFacts, Snapshot
@@ -91,6 +92,15 @@ def no_master(snapshot: Snapshot) -> Iterator[Issue]:
             ids = listed(str(broker.broker_id) for broker in members)
             text = f"no broker with id 0 is registered, only {ids}: its queues take no messages"
             yield Issue(ERROR, "no-master", f"broker {name}", text, command("cluster"))
+
+
+def controllers(snapshot: Snapshot) -> Iterator[Issue]:
+    """A controller of the brokers does not answer, or says itself that something is wrong: of their log, a disk, a group without a master."""
+    to_type = command("controller", "status", "-a", ";".join(facts.address for facts in snapshot.controllers))
+    for issue in controller_issues(snapshot.controllers):
+        yield Issue(
+            ERROR if issue.is_error else WARNING, "controllers", f"controller {issue.address}", issue.text, to_type
+        )
 
 
 def own_alerts(snapshot: Snapshot) -> Iterator[Issue]:
@@ -265,6 +275,7 @@ CHECKS = (
     two_addresses,
     broker_unreachable,
     no_master,
+    controllers,
     own_alerts,
     clock_difference,
     future_messages,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from orbitmq.admin.controller_facts import ControllerFacts
 from orbitmq.admin.groups import GroupStatus
 from orbitmq.admin.route_comparison import RouteFacts
 from orbitmq.model.group import MessageModel, unread_count
@@ -110,6 +111,7 @@ class Snapshot:
     taken_at_ms: int
     name_servers: Sequence[NameServerFacts] = ()
     brokers: Sequence[BrokerFacts] = ()
+    controllers: Sequence[ControllerFacts] = ()
     routes: Mapping[str, TopicRoute] = field(default_factory=dict)
     queues: Mapping[MessageQueue, QueueStats] = field(default_factory=dict)
     groups: Mapping[str, GroupFacts] = field(default_factory=dict)

@@ -38,6 +38,16 @@ def test_what_a_broker_warns_of_is_said(orbitmq, monkeypatch):
     assert result.err == "broker-a: the door is open\n"
 
 
+def test_controllers_that_do_not_answer_are_named(orbitmq, monkeypatch):
+    async def tell(self, address):
+        return {"controllers": "127.0.0.1:1"}
+
+    monkeypatch.setattr(AdminClient, "broker_runtime_info", tell)
+    said = orbitmq("cluster").err
+    assert "controller 127.0.0.1:1: does not answer" in said
+    assert "0 of 1 are there, no master can be elected before more are there; start it again" in said
+
+
 def test_copies_are_shown_with_how_far_they_are(orbitmq, monkeypatch):
     brokers = {"a": BrokerData(cluster="c", broker_name="a", addresses={0: "m:1", 2: "s:1", 3: "t:1"})}
 

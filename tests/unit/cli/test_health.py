@@ -128,12 +128,15 @@ def test_a_broker_is_shown_with_how_far_it_follows_its_master(orbitmq, rocketmq,
     broker = rocketmq.brokers["broker-a"]
 
     async def find(admin):
-        row = {"address": broker, "role": "slave", "behind": 4096, "in_sync": False}
+        row = {"address": broker, "role": "slave", "behind": 4096, "in_sync": False, "controllers": "127.0.0.1:2"}
         return Brokers([row, row | {"address": "127.0.0.1:1"}], [])
 
     monkeypatch.setattr("orbitmq.admin.brokers.find_brokers", find)
     result = orbitmq("health", "-n", rocketmq.name_servers)
-    assert [row[4:7] for row in tables(result)[1]] == [["slave", "4096", "no"]]
+    brokers, _, controllers = result.out.partition("\n\n")[2].partition("\n\n")
+    assert brokers.splitlines()[1].split()[4:7] == ["slave", "4096", "no"]
+    assert (result.code, controllers.splitlines()[1].split()[:2]) == (1, ["127.0.0.1:2", "no"])
+    assert "127.0.0.1:2: Unreachable: does not answer" in result.err
     document = orbitmq("health", "-n", rocketmq.name_servers, "-o", "json").json[1]
     assert (document["role"], document["behind"], document["inSync"]) == ("slave", 4096, False)
 

@@ -8,6 +8,7 @@ from typing import Any
 from orbitmq.controller.config import ControllerConfig
 from orbitmq.controller.replicas import Replicas
 from orbitmq.errors import NotLeader
+from orbitmq.monitoring.alerts import Alert
 
 
 class LocalConsensus:
@@ -48,6 +49,10 @@ class LocalConsensus:
 
     @property
     def warnings(self) -> list[str]:
+        return []
+
+    @property
+    def alerts(self) -> list[Alert]:
         return []
 
     def _fail(self) -> None:

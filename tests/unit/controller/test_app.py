@@ -156,6 +156,9 @@ async def test_health_says_who_leads_and_which_groups_have_no_master(tmp_path):
     async with running(tmp_path) as controller, group_of_two(controller) as (first, second):
         document = orjson.loads((await first.ask(GetHealth())).body)
         assert document == {
+            "healthy": True,
+            "groupNames": ["orders"],
+            "needed": 1,
             "ready": True,
             "notReady": [],
             "isLeader": True,

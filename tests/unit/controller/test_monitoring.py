@@ -33,8 +33,17 @@ async def test_a_group_without_a_master_is_an_alert_at_the_leader(caplog):
     await talk.settle()
     document = monitor.health(talk.service)
     assert document["groupsWithoutMaster"] == ["orders"]
-    assert document["alerts"] == [{"rule": "no_master", "reason": "no master for orders"}]
+    reason = "no master for orders: member 1 (10.0.0.1:1) of its sync set is waited for"
+    assert document["alerts"] == [{"rule": "no_master", "reason": reason}]
+    assert (document["healthy"], document["groupNames"]) == (False, ["orders"])
     assert "alert no_master" in caplog.text
+
+
+async def test_a_group_whose_members_are_all_gone_has_no_master():
+    talk, monitor = Talk(), ControllerMonitor()
+    await talk.led(1)
+    talk.service.disconnect(1)
+    assert monitor.health(talk.service)["groupsWithoutMaster"] == ["orders"]
 
 
 def test_without_a_leader_a_controller_is_not_ready():

@@ -14,6 +14,7 @@ import typer.main
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orbitmq.admin.controller_facts import ControllerFacts
 from orbitmq.cli.main import make_app
 from orbitmq.doctor.checks import CHECKS, examine
 from orbitmq.doctor.issues import Issue, Severity, command, listed, worst_first
@@ -46,6 +47,11 @@ DAY_MS = 24 * HOUR_MS
 def with_broker(**changes: Any) -> Snapshot:
     """The sample, in which the broker a is otherwise."""
     return sample(brokers=(broker("a", **changes), *sample().brokers[1:]))
+
+
+def controller(number: int, **changes: Any) -> ControllerFacts:
+    """A controller that is well."""
+    return replace(ControllerFacts(address=f"10.0.0.{number}:9878", health={"alerts": []}), **changes)
 
 
 def with_runtime(**values: str) -> Snapshot:
@@ -105,6 +111,24 @@ CASES: list[tuple[str, Callable[[], Snapshot], Severity, str]] = [
         lambda: sample(brokers=(), routes={}, queues={}, groups={}, committed={}),
         ERROR,
         "no broker is registered: nothing can be sent or read",
+    ),
+    (
+        "controllers",
+        lambda: sample(controllers=[controller(1), controller(2), controller(3, problem="refused")]),
+        WARNING,
+        "does not answer (refused): 2 of 3 are there, one more and no master can be elected; start it again",
+    ),
+    (
+        "controllers",
+        lambda: sample(controllers=[controller(1), controller(2, problem="refused")]),
+        ERROR,
+        "1 of 2 are there, no master can be elected before more are there",
+    ),
+    (
+        "controllers",
+        lambda: sample(controllers=[controller(1, health={"alerts": [{"rule": "no_master", "reason": "for a"}]})]),
+        ERROR,
+        "no_master: for a",
     ),
     (
         "own-alerts",

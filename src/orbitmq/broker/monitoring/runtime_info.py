@@ -25,6 +25,8 @@ WARNINGS = "warnings"
 """Ours: what the broker's operator should know; only there when there is something."""
 FUTURE_MESSAGES = "futureMessages"
 """Ours: where in the log messages of the future end, and how far in the future the last one is (ms); only there with some."""
+CONTROLLERS = "controllers"
+"""Ours: the controllers of a controlled group, joined with `;`."""
 NOT_MEASURED = "notMeasured"
 """Ours: the keys whose values say nothing."""
 _TIMES = (
@@ -84,6 +86,8 @@ class RuntimeInfo:
             **_UNMEASURED,
             NOT_MEASURED: ",".join(_UNMEASURED),
         }
+        if self._config.controllers:
+            found[CONTROLLERS] = ";".join(self._config.controllers)
         warnings = [*self._security.warnings, *self._store.warnings]
         future = self._store.future_messages
         if future is not None:

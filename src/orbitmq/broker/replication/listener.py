@@ -36,7 +36,9 @@ from orbitmq.wire.bodies.stats import SlaveStatus
 log = logging.getLogger(__name__)
 
 SLAVES_MAX = 32
-"""Connections of slaves; one more is closed. A group of brokers has a handful."""
+"""Connections of slaves; one more takes the place of one that has reported nothing, or is closed. A group of brokers has a handful."""
+FIRST_REPORT_MS = 10_000
+"""So long a connection may say nothing at first: Java's slaves report after 5 s."""
 _TICK_MS = 100
 """How often the log is looked at when no message that consumers see has come: Java's waits as long."""
 _TURN_SIZE = 1024 * 1024
@@ -242,6 +244,10 @@ class SlaveListener:
 
     def joined(self, slave: _SlaveConnection) -> bool:
         """Take a new connection, unless there are too many."""
+        strangers = (other for other in self._slaves if other.feed.sent < 0)
+        if len(self._slaves) >= SLAVES_MAX and (stranger := next(strangers, None)) is not None:
+            stranger.end("it has reported nothing, and another one comes")
+            self.lost(stranger)
         if len(self._slaves) >= SLAVES_MAX:
             log.warning("%s would follow, but %d slaves do already", slave.remote, SLAVES_MAX)
             return False
@@ -338,7 +344,7 @@ class _SlaveConnection(asyncio.Protocol):
                     reported, store.min_physical_offset, store.max_physical_offset, self._listener.monotonic()
                 )
         except FrameError as error:
-            self._end(str(error))
+            self.end(str(error))
         else:
             self._listener.acknowledged()
             self.pump()
@@ -375,11 +381,11 @@ class _SlaveConnection(asyncio.Protocol):
             try:
                 content = store.read_raw(*run)
             except StoreError as error:
-                self._end(str(error))
+                self.end(str(error))
                 return
             # Retention was faster than the slave: it has to begin again with the log's new start.
             if len(content) < run.size:
-                self._end(f"the log has no bytes at {run.offset} any more: they were deleted before the slave had them")
+                self.end(f"the log has no bytes at {run.offset} any more: they were deleted before the slave had them")
                 return
             self.transport.writelines((format_header(*run), content))
             feed.note_sent(run.size, self._listener.monotonic())
@@ -389,8 +395,9 @@ class _SlaveConnection(asyncio.Protocol):
     def tick(self) -> None:
         """Check deadlines, and send what was not announced."""
         now_ms, rules = self._listener.monotonic(), self._listener.rules
-        if self.feed.is_silent(now_ms, rules.silence_ms):
-            self._end(f"it has reported nothing for {rules.silence_ms} ms")
+        silence_ms = rules.silence_ms if self.feed.sent >= 0 else min(rules.silence_ms, FIRST_REPORT_MS)
+        if self.feed.is_silent(now_ms, silence_ms):
+            self.end(f"it has reported nothing for {silence_ms} ms")
             return
         self.pump()
         if self.feed.is_heartbeat_due(now_ms, rules.heartbeat_ms) and not self._is_full:
@@ -418,7 +425,8 @@ class _SlaveConnection(asyncio.Protocol):
         self._is_behind = False
         self.pump()
 
-    def _end(self, reason: str) -> None:
+    def end(self, reason: str) -> None:
+        """Close the connection."""
         log.warning("the connection of the slave %s ends: %s", self.remote, reason)
         self.transport.abort()
 

@@ -12,11 +12,14 @@ import typer
 from orbitmq.cli.access import Access, command
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
 from orbitmq.cli.servers.options import STRICT_HELP, LogLevelOption, MetricsPortOption
+from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format, Row, say, show_rows
+from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
     from orbitmq.admin.controllers import Controllers
+    from orbitmq.net.pool import ConnectionPool
 
 
 app = typer.Typer(rich_markup_mode=None)
@@ -102,13 +105,29 @@ async def status(
     controllers: AddressesOption = "127.0.0.1:9878",
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show who leads each broker name, since which epoch, and who is in its sync set."""
-    names = brokers or []
-    if not names:
-        async with access.admin() as admin:
-            names = sorted((await admin.cluster_info()).brokers)
-    async with _asking(access, controllers) as asked:
-        states = await asked.sync_states(names)
+    """Show who leads each broker name, since which epoch, and who is in its sync set; and what is wrong with the controllers.
+
+    Exit code 1: a controller or a master is missing; 3: no controller answers.
+    """
+    from orbitmq.admin.controller_facts import controller_issues
+    from orbitmq.admin.controllers import ask_controllers
+    from orbitmq.errors import ClientError
+    from orbitmq.settings import parse_addresses
+
+    async with _asking(access, controllers) as (asked, pool):
+        facts = await ask_controllers(pool, parse_addresses("controllers", controllers), timeout_ms=access.timeout_ms)
+        names = set(brokers or ())
+        if not brokers:
+            names.update(str(name) for one in facts for name in one.health.get("groupNames") or ())
+            try:
+                async with access.admin() as admin:
+                    names.update((await admin.cluster_info()).brokers)
+            except ClientError:
+                # Java's controllers do not name the groups that they have.
+                if any(one.problem is None and "groupNames" not in one.health for one in facts):
+                    raise
+        is_led = any(one.leader for one in facts)
+        states = await asked.sync_states(sorted(names)) if is_led else {}
     rows: list[Row] = []
     for name, state in sorted(states.items()):
         members = [(member, True) for member in state.in_sync] + [(member, False) for member in state.not_in_sync]
@@ -125,6 +144,13 @@ async def status(
                 }
             )
     show_rows(rows, COLUMNS, output)
+    issues = controller_issues(facts)
+    for issue in issues:
+        say(printable(f"controller {issue.address}: {issue.text}"))
+    if all(one.problem is not None for one in facts):
+        raise typer.Exit(ExitCode.UNREACHABLE)
+    if any(issue.is_error for issue in issues) or any(one.problem is not None for one in facts):
+        raise typer.Exit(ExitCode.NO)
 
 
 async def elect(
@@ -134,20 +160,20 @@ async def elect(
     controllers: AddressesOption = "127.0.0.1:9878",
 ) -> None:
     """Let another member of the sync set lead, as before an upgrade of the master."""
-    async with _asking(access, controllers) as asked:
+    async with _asking(access, controllers) as (asked, _):
         epoch = await asked.hand_over(broker, broker_id)
     say(f"member {broker_id} of {broker} leads, in epoch {epoch}")
 
 
 @asynccontextmanager
-async def _asking(access: Access, addresses: str) -> AsyncIterator[Controllers]:
+async def _asking(access: Access, addresses: str) -> AsyncIterator[tuple[Controllers, ConnectionPool]]:
     from orbitmq.admin.controllers import Controllers
     from orbitmq.net.pool import ConnectionPool
     from orbitmq.settings import parse_addresses
 
     pool = ConnectionPool(name="admin", **access.load_security()._asdict())
     try:
-        yield Controllers(parse_addresses("controllers", addresses), pool)
+        yield Controllers(parse_addresses("controllers", addresses), pool), pool
     finally:
         await pool.close()
 

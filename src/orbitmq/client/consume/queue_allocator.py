@@ -82,7 +82,7 @@ class QueueAllocator:
             await self._session.send_heartbeats()
             members |= await self._members(unknown)
         self._young_s = {name: since for name, since in self._young_s.items() if now_s < since + YOUNG_S}
-        self._young_s |= {name: now_s for name in unknown - self._young_s.keys()}
+        self._young_s |= dict.fromkeys(unknown - self._young_s.keys(), now_s)
         if not self._young_s:
             self._last_members = frozenset(member for found in members.values() for member in found)
         return {topic: self._share(topic, route, members) for topic, route in routes.items()}

@@ -13,6 +13,7 @@ Source: docs/formats/controller_log.md; hashicorp/raft-wal for the shape.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from struct import Struct
 from zlib import crc32
@@ -87,7 +88,7 @@ class RaftLogFile:
             snapshot: a leader's, in place of the whole log; entries follow it.
 
         Raises:
-            OSError: the disk does not take it; nothing may be promised then, and no later call.
+            OSError: the disk does not take it; nothing may be promised then, and what follows is to begin with another `load`.
         """
         news = Saved(state or self._state, snapshot, entries)
         self._take(news)
@@ -102,6 +103,10 @@ class RaftLogFile:
         """Put a snapshot of the application in place of the entries up to `keep_behind`. Raises OSError."""
         self._snapshot = snapshot
         self._entries = [entry for entry in self._entries if entry.index > keep_behind]
+        self._begin_file()
+
+    def rewrite(self) -> None:
+        """Return when a new file has everything there is: what was read may be in the system's memory alone. Raises OSError."""
         self._begin_file()
 
     def close(self) -> None:
@@ -127,10 +132,17 @@ class RaftLogFile:
         number = max(before, default=0) + 1
         size = max(self._file_size, 2 * len(base))
         self.close()
-        file = self._disk.open(self._path(number), size, is_one_of_many=True)
-        self._file, self._number, self._size, self._at = file, number, size, 0
-        self._append(base)
-        if not before:
+        try:
+            file = self._disk.open(self._path(number), size, is_one_of_many=True)
+            self._file, self._number, self._size, self._at = file, number, size, 0
+            self._append(base)
+        except OSError:
+            # The one before counts still. A full disk is tried again and again, and must not be filled with such files.
+            self.close()
+            with suppress(OSError):
+                self._disk.remove(self._path(number))
+            raise
+        if not self._disk.exists(self._directory / _BEGUN):
             # From now on a file without a whole record is damage, and not a first start that a crash has ended.
             self._disk.write(self._directory / _BEGUN, b"1")
         for old in before:

@@ -1,7 +1,8 @@
 """A controller's node of Raft as a program: its clock, its disk, its peers, and proposals with their outcomes.
 
 One step after the other: what a step promises is on the disk before it leaves, and messages, ticks and proposals that come
-meanwhile are in the next step.
+meanwhile are in the next step. A disk that fails ends nothing for good: the node leaves the others alone, reads what the disk has as at a
+start, and goes on from there when it takes writes again.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any
@@ -19,10 +21,11 @@ from orbitmq.controller.consensus.log_file import RaftLogFile
 from orbitmq.controller.consensus.peers import Disks, Peers
 from orbitmq.controller.replicas import Replicas
 from orbitmq.errors import NotLeader, OrbitError, OutcomeUnknown, RaftError
+from orbitmq.monitoring.alerts import Alert
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import load_security
-from orbitmq.raft import Raft, ReadState, Ready, Role, Settings
+from orbitmq.raft import Raft, ReadState, Ready, Role, Saved, Settings
 from orbitmq.store.disk import Disk
 from orbitmq.store.local_disk import LocalDisk
 from orbitmq.wire.headers import RaftMessages
@@ -36,7 +39,11 @@ COMPACT_COUNT = 1_000
 """Entries after which the log is shortened."""
 KEPT_COUNT = 100
 """Entries that stay then, for peers that are a little behind."""
+DISK_PAUSE_S = 0.5
+"""After so long a disk that failed is tried again, then after twice as long, and so on."""
+DISK_PAUSE_MAX_S = 15.0
 _CONNECT_TIMEOUT_MS = 500
+_NO_CONTROLLER = 2**32 - 1
 
 
 class RaftNode:
@@ -57,12 +64,13 @@ class RaftNode:
         random: Random | None = None,
     ) -> None:
         self.failure: str | None = None
-        """Why this node takes part no more, until it is started again."""
+        """Why this node takes no part: until its disk works, or until it is started again."""
         self._replicas = replicas
         self._on_leadership = on_leadership
         self._random = random or SystemRandom()
         disk, directory = disk or LocalDisk(), _directory(config)
         self._directory = directory
+        self._disk = disk
         self._log_file = RaftLogFile(disk, directory)
         self._disks = Disks(disk, directory)
         self._pool = ConnectionPool(
@@ -116,6 +124,16 @@ class RaftNode:
         said = [f"the controller {name}: {reason}" for name, reason in sorted(self._peers.refusals.items())]
         return said if self.failure is None else [self.failure, *said]
 
+    @property
+    def alerts(self) -> list[Alert]:
+        """The rules about this node, and about the others, that hold now."""
+        if self.failure is not None:
+            return [Alert("takes_no_part", self.failure)]
+        found = [Alert("controllers_differ", warning) for warning in self.warnings[:1]]
+        # A follower sends nothing to other followers, and so does not know them.
+        missing = self._peers.missing_text() if self.leader_id in (None, self._peers.own_number) else None
+        return found if missing is None else [*found, Alert("controller_missing", missing)]
+
     async def start(self) -> None:
         """Read what is on disk, apply it, and talk to the others.
 
@@ -124,15 +142,7 @@ class RaftNode:
             StoreError, OSError: the disk gives or takes nothing.
         """
         await asyncio.to_thread(self._disks.load)
-        saved = await asyncio.to_thread(self._log_file.load)
-        settings = Settings(
-            id=self._peers.own_number,
-            voters=frozenset(self._peers.addresses),
-            election_ticks=ELECTION_TICKS,
-        )
-        if saved.snapshot is not None:
-            self._replicas.restore(saved.snapshot.data)
-        self._raft = Raft(settings, saved, self._random.randrange)
+        self._raft = self._restored(await asyncio.to_thread(self._load))
         self._peers.start()
         self._task = asyncio.get_running_loop().create_task(self._run(self._raft))
         self._tick()
@@ -192,12 +202,12 @@ class RaftNode:
             return self.failure or "this controller is not started yet"
         try:
             refusal = self._peers.refusal_of(header)
-            self._peers.note_refusal(header.sender, refusal)
+            self._peers.note_refusal(header.sender, refusal, disk=header.disk)
             if refusal is None:
                 for message in decode_messages(body):
                     raft.step(message)
                 self._wake.set()
-        except (RaftError, OSError) as error:
+        except RaftError as error:
             self._fail(error)
             return self.failure
         return refusal
@@ -215,19 +225,83 @@ class RaftNode:
             self._wake.set()
 
     async def _run(self, raft: Raft) -> None:
-        """Do one step after the other, until this node fails or is stopped."""
+        """Take part until this node fails or is stopped."""
         try:
             while True:
-                await self._wake.wait()
-                self._wake.clear()
-                self._ask_reads(raft)
-                while (ready := raft.take_ready()) is not None:
-                    await self._do(raft, ready)
-                    self._ask_reads(raft)
-                self._note_leadership(raft)
-                await self._compact(raft)
-        except (OrbitError, OSError) as error:
+                try:
+                    await self._take_part(raft)
+                except OSError as error:
+                    raft = await self._reload(error)
+        except OrbitError as error:
             self._fail(error)
+
+    async def _take_part(self, raft: Raft) -> None:
+        """Do one step after the other. Raises OSError, OrbitError."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            self._ask_reads(raft)
+            while (ready := raft.take_ready()) is not None:
+                await self._do(raft, ready)
+                self._ask_reads(raft)
+            self._note_leadership(raft)
+            await self._compact(raft)
+
+    async def _reload(self, error: OSError) -> Raft:
+        """Leave the others alone until the disk works; return the node that it has then, as after a start.
+
+        Raises:
+            RaftError: what the disk has does not fit together.
+        """
+        pause_s = DISK_PAUSE_S
+        while True:
+            self._leave(
+                f"this controller takes no part: its disk fails ({error}); it goes on when {self._directory} takes writes",
+                error,
+            )
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, DISK_PAUSE_MAX_S)
+            self._log_file.close()
+            self._log_file = RaftLogFile(self._disk, self._directory)
+            try:
+                await asyncio.to_thread(self._disks.check)
+                saved = await asyncio.to_thread(self._log_file.load)
+                await asyncio.to_thread(self._log_file.rewrite)
+            except OSError as again:
+                error = again
+                continue
+            self._raft, self._applied_term = self._restored(saved), 0
+            self.failure = None
+            log.warning("the disk of this controller takes writes: it takes part again")
+            return self._raft
+
+    def _load(self) -> Saved:
+        """Return what the disk has. Under another list of controllers than before, a vote is one for none of them.
+
+        Votes are kept by number, and numbers count the names of the list: a vote for the second one of the old list must not be
+        given once more, in the same term, to the second one of the new list.
+
+        Raises:
+            RaftError, OSError: as `RaftLogFile.load`, or the disk does not take it.
+        """
+        saved = self._log_file.load()
+        if not self._disks.is_list_kept(self._peers.list):
+            if saved.hard_state.vote:
+                saved = replace(saved, hard_state=replace(saved.hard_state, vote=_NO_CONTROLLER))
+                self._log_file.save(saved.hard_state, ())
+            self._disks.keep_list(self._peers.list)
+        return saved
+
+    def _restored(self, saved: Saved) -> Raft:
+        """Return the node that a disk has, and put the state machine where its snapshot is. Raises RaftError."""
+        settings = Settings(
+            id=self._peers.own_number,
+            voters=frozenset(self._peers.addresses),
+            election_ticks=ELECTION_TICKS,
+        )
+        raft = Raft(settings, saved, self._random.randrange)
+        self._replicas.restore(Replicas().snapshot() if saved.snapshot is None else saved.snapshot.data)
+        return raft
 
     async def _do(self, raft: Raft, ready: Ready) -> None:
         """Save, send, apply and answer, in this order."""
@@ -294,13 +368,17 @@ class RaftNode:
 
     def _fail(self, error: Exception) -> None:
         """Take part no more: what the disk has is not what was promised."""
-        if self.failure is None:
-            self.failure = f"this controller takes part no more ({error}); start it again on a healthy disk"
-            log.error("%s", self.failure, exc_info=error)
-            self._lose_all(OutcomeUnknown(self.failure))
-            if self._was_leader:
-                self._was_leader = False
-                self._on_leadership(False)
+        self._leave(f"this controller takes part no more ({error}); start it again on a healthy disk", error)
+
+    def _leave(self, reason: str, error: Exception) -> None:
+        """Take no part, and tell all that wait here."""
+        if self.failure != reason:
+            log.error("%s", reason, exc_info=error)
+        self.failure = reason
+        self._lose_all(OutcomeUnknown(reason))
+        if self._was_leader:
+            self._was_leader = False
+            self._on_leadership(False)
 
     def _connection_lost(self, _peer: Peer) -> None:
         raft = self._raft

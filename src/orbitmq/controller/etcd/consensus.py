@@ -41,6 +41,7 @@ from orbitmq.controller.etcd.messages import (
 from orbitmq.controller.replicas import Replicas, encode_group
 from orbitmq.controller.values import ReplicaGroup
 from orbitmq.errors import EtcdAnswerTooLarge, EtcdError, EtcdRefused, EtcdUnreachable, NotLeader, OutcomeUnknown
+from orbitmq.monitoring.alerts import Alert
 from orbitmq.wire.headers import RaftMessages
 
 log = logging.getLogger(__name__)
@@ -131,6 +132,11 @@ class EtcdConsensus:
     def peers(self) -> Mapping[int, str]:
         """Where clients reach each controller, as host:port."""
         return self._addresses
+
+    @property
+    def alerts(self) -> list[Alert]:
+        """The rule about etcd, while it holds."""
+        return [Alert("etcd", warning) for warning in self.warnings[:1]]
 
     @property
     def warnings(self) -> list[str]:

@@ -94,13 +94,19 @@ def apply_broker_id(service: ControllerService, call: Call[ApplyBrokerId]) -> La
 
 @handlers.on(RegisterBrokerToController)
 def register(service: ControllerService, call: Call[RegisterBrokerToController]) -> Later:
-    """Note a member's address, and tell it the master, if there is a living one."""
+    """Note a member's address, and tell it the master, if there is a living one.
+
+    Another address than that of a living member is refused (Java takes it): it is another broker with a copy of its identity.
+    """
     header = call.header
     command = commands.RegisterBroker(
         name=header.broker_name, broker_id=header.broker_id, address=header.broker_address
     )
 
     async def answer() -> Reply:
+        before = service.replicas.find(header.broker_name)
+        if before is not None and service.consensus.is_leader:
+            _refuse_copy(before, header, service.living(before))
         outcome = await service.change(command)
         group = outcome.group
         master: dict[str, Any] = {}
@@ -176,6 +182,16 @@ def election_reply(outcome: CommandResult) -> Reply:
     addresses = {broker_id: member.address for broker_id, member in group.replicas.items()}
     members = (group.cluster, group.name, addresses) if outcome.is_change else None
     return Reply(outcome.code, outcome.remark, header, encode_election(group.sync_set, members))
+
+
+def _refuse_copy(group: ReplicaGroup, header: RegisterBrokerToController, living: LiveMembers) -> None:
+    address = group.address_of(header.broker_id)
+    if header.broker_id in living.alive and address != header.broker_address:
+        raise Rejected(
+            ResponseCode.CONTROLLER_INVALID_REQUEST,
+            f"member {header.broker_id} of {group.name} is alive at {address}: {header.broker_address} has a copy of its "
+            "brokerIdentity, and needs an empty directory; if the broker has moved, stop the old one",
+        )
 
 
 def _master(group: ReplicaGroup) -> dict[str, Any]:

@@ -176,12 +176,14 @@ class RaftMessages:
         sender: the name of the controller that sends.
         controllers: its list of all of them, `name-host:port`, sorted by name: both have to have the same.
         disk: the name that its disk got when it was made.
+        receiver_disk: the disk that the sender knows of the receiver; None: it has met none, or is of an earlier version.
     """
 
     group: str
     sender: str
     controllers: str
     disk: str
+    receiver_disk: str | None = None
 
 
 @request(RequestCode.CONTROLLER_GET_NEXT_BROKER_ID)

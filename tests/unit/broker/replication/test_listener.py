@@ -178,6 +178,19 @@ async def test_there_are_only_so_many_slaves(serve: Serve, monkeypatch: Any) -> 
         assert await rest_of(second) == b""
 
 
+async def test_silent_connections_take_no_slave_its_place(serve: Serve, monkeypatch: Any) -> None:
+    monkeypatch.setattr(listener, "SLAVES_MAX", 2)
+    monkeypatch.setattr(listener, "FIRST_REPORT_MS", 1_000)
+
+    async with serve(ha_listen_port=0) as harness:
+        await harness.send()
+        silent = [await connect(harness) for _ in range(2)]
+        slave, _writer = await follow(harness, 0)
+        await receive(slave, harness.broker.service.store.max_physical_offset)
+        assert await rest_of(silent[0][0]) == b""
+        assert await rest_of(silent[1][0]) == b""  # in its time, although slaves may be silent for 20 s
+
+
 async def test_without_slaves_no_send_reports_them(serve: Serve) -> None:
     async with serve(ha_listen_port=0) as harness:
         listening = list(harness.broker.service.store.on_arrived)

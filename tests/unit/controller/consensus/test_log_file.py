@@ -116,3 +116,29 @@ def test_files_without_a_whole_record_are_refused() -> None:
     disk.write(ROOT / "log-1", b"\1" * 100)
     with pytest.raises(LogDiverged, match="begins with a whole record"):
         opened(disk)
+
+
+def test_a_file_that_a_full_disk_does_not_take_is_removed_and_written_again() -> None:
+    disk = FakeDisk()
+    file, _ = opened(disk)
+    act(file, STEPS[0])
+    before = disk.names(ROOT)
+    disk.failures["sync"] = OSError("full")
+    for _ in range(3):
+        with pytest.raises(OSError, match="full"):
+            file.rewrite()
+    assert disk.names(ROOT) == before
+    disk.failures.clear()
+    file.rewrite()
+    assert opened(disk)[1] == after(1)
+
+
+def test_the_mark_of_the_first_file_is_written_later_where_the_disk_did_not_take_it() -> None:
+    disk = FakeDisk()
+    file, _ = opened(disk)
+    disk.failures["write"] = OSError("full")
+    with pytest.raises(OSError, match="full"):
+        act(file, STEPS[0])
+    disk.failures.clear()
+    file.rewrite()
+    assert "begun" in disk.names(ROOT)

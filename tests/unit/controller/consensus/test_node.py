@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
@@ -15,13 +16,15 @@ from orbitmq.broker.registration.addresses import kept_port
 from orbitmq.codes import ResponseCode
 from orbitmq.controller.app import Controller
 from orbitmq.controller.config import ControllerConfig
-from orbitmq.controller.consensus import node
+from orbitmq.controller.consensus import node, peers
+from orbitmq.controller.consensus.log_file import RaftLogFile
 from orbitmq.controller.consensus.node import RaftNode
 from orbitmq.controller.consensus.peers import Disks
 from orbitmq.net.pool import ConnectionPool
+from orbitmq.raft import HardState
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.command import Command
-from orbitmq.wire.headers import ApplyBrokerId, GetHealth, GetNextBrokerId, GetReplicaInfo
+from orbitmq.wire.headers import ApplyBrokerId, GetHealth, GetNextBrokerId, GetReplicaInfo, RaftMessages
 from waiting import until
 
 pytestmark = pytest.mark.real
@@ -32,6 +35,8 @@ class Group:
 
     def __init__(self, root: Path, peers: dict[str, str]) -> None:
         self.running: dict[str, Controller] = {}
+        self.disks: dict[str, FakeDisk] = {}
+        """Of controllers that have one in memory."""
         self.pool = ConnectionPool()
         self.peers = peers
         self.root = root
@@ -47,11 +52,18 @@ class Group:
                 "config_store_path": self.root / name / "controller.properties",
                 "acl_file": self.root / "accounts.json",
             }
-            controller = self.running[name] = Controller(ControllerConfig(**fixed | settings), RaftNode)
+            make = partial(RaftNode, disk=self.disks.get(name))
+            controller = self.running[name] = Controller(ControllerConfig(**fixed | settings), make)
             await controller.start()
 
     async def stop(self, name: str) -> None:
         await self.running.pop(name).stop()
+
+    async def lose_disk(self, name: str) -> None:
+        """Put a new machine in the place of one that is lost for good."""
+        await self.stop(name)
+        (self.root / name).rename(self.root / f"lost-{name}")
+        await self.start(name)
 
     @property
     def leader(self) -> str | None:
@@ -77,9 +89,9 @@ class Group:
 
 
 @asynccontextmanager
-async def controllers(root: Path) -> AsyncIterator[Group]:
+async def controllers(root: Path, count: int = 3) -> AsyncIterator[Group]:
     with ExitStack() as ports:
-        sockets = [ports.enter_context(kept_port("127.0.0.1", 0)) for _ in range(3)]
+        sockets = [ports.enter_context(kept_port("127.0.0.1", 0)) for _ in range(count)]
         peers = {f"n{number}": f"127.0.0.1:{socket.getsockname()[1]}" for number, socket in enumerate(sockets)}
         group = Group(root, peers)
         try:
@@ -185,14 +197,158 @@ async def test_a_controller_with_an_empty_disk_under_its_old_name_takes_no_part(
         await group.start("n0", "n1", "n2")
         await group.led()
         assert await group.apply(1) == ResponseCode.SUCCESS
-        await group.stop("n2")
-        (tmp_path / "n2").rename(tmp_path / "lost")
-        await group.start("n2")
+        await group.lose_disk("n2")
         await until(lambda: group.running["n2"].consensus.warnings)
-        # It asks for votes with another disk, or is told of an entry that it should have.
-        said = group.running["n2"].consensus.warnings[0]
-        assert "has another disk than before" in said or "takes part no more" in said
+        assert "has another disk than before" in group.running["n2"].consensus.warnings[0]
         assert not group.running["n2"].replicas.groups
+
+
+async def test_a_controller_is_added_and_another_removed_by_a_new_list_on_one_after_the_other(tmp_path: Path) -> None:
+    async with controllers(tmp_path, 4) as group:
+        added = {"n0": group.peers.pop("n0")}  # the first by name, so that all of Raft's numbers change
+        await group.start("n1", "n2", "n3")
+        await group.led()
+        assert await group.apply(1) == ResponseCode.SUCCESS
+        group.peers |= added
+        for name in ("n1", "n2", "n3"):
+            await group.stop(name)
+            await group.start(name)
+        await group.led()
+        await group.start("n0")
+        await until(lambda: group.running["n0"].replicas.groups)
+        assert await group.apply(2) == ResponseCode.SUCCESS
+        await group.stop("n3")
+        del group.peers["n3"]
+        for name in ("n0", "n1", "n2"):
+            await group.stop(name)
+            await group.start(name)
+        await group.led()
+        assert await group.next_id() == "3"
+
+
+async def test_a_vote_under_another_list_of_controllers_is_one_for_none_of_them(tmp_path: Path) -> None:
+    async with controllers(tmp_path) as group:
+        disk = group.disks["n0"] = FakeDisk()
+        directory = tmp_path / "n0" / "raft-n0"
+        RaftLogFile(disk, directory).save(HardState(7, 2, 0), ())
+        await group.start("n0")
+        consensus: Any = group.running["n0"].consensus
+        assert (consensus._raft.term, consensus._raft.vote in consensus.peers) == (7, False)
+        await group.stop("n0")
+        file = RaftLogFile(disk, directory)
+        file.load()
+        file.save(HardState(7, 2, 0), ())
+        await group.start("n0")
+        again: Any = group.running["n0"].consensus
+        assert (again._raft.term, again._raft.vote) == (7, 2), "the list is the same"
+
+
+async def test_a_stranger_that_was_met_first_is_named_with_both_disks_on_both_sides(tmp_path: Path) -> None:
+    async with controllers(tmp_path) as group:
+        await group.start("n0", "n1")
+        leader = await group.led()
+        listed = ";".join(f"{name}-{address}" for name, address in sorted(group.peers.items()))
+        name = ControllerConfig().controller_d_leger_group
+        stranger = RaftMessages(group=name, sender="n2", controllers=listed, disk="stranger")
+        assert (await group.ask(stranger, leader)).code == ResponseCode.SUCCESS
+        await group.start("n2")
+
+        def said(name: str) -> str:
+            return " ".join(group.running[name].consensus.warnings)
+
+        await until(lambda: "with stranger" in said(leader) and "with stranger" in said("n2"))
+        assert (await group.ask(stranger, leader)).code == ResponseCode.SUCCESS
+        assert "with stranger" in said(leader)
+        assert f"remove peers.json of {leader} while it is stopped" in said(leader)
+        assert group.leader == leader
+
+
+async def test_a_lost_disk_is_replaced_as_the_page_says_without_another_restart(tmp_path: Path) -> None:
+    async with controllers(tmp_path) as group:
+        await group.start("n0", "n1", "n2")
+        leader = await group.led()
+        assert await group.apply(1) == ResponseCode.SUCCESS
+        lost, other = sorted(group.peers.keys() - {leader})
+        await until(lambda: group.running[lost].replicas.groups)
+        await group.lose_disk(lost)
+        await until(lambda: group.running[lost].consensus.warnings and group.running[leader].consensus.warnings)
+        for name in (other, leader):
+            await group.stop(name)
+            (tmp_path / name / f"raft-{name}" / "peers.json").unlink()
+            await group.start(name)
+            await group.led()
+        await until(lambda: group.running[lost].replicas.groups)
+        await group.stop(leader)
+        await group.led()
+        assert await group.apply(2) == ResponseCode.SUCCESS
+
+
+async def test_a_leader_whose_disk_is_full_steps_down_and_serves_again_when_it_takes_writes(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(node, "DISK_PAUSE_S", 0.05)
+    async with controllers(tmp_path) as group:
+        group.disks = {name: FakeDisk() for name in group.peers}
+        await group.start("n0", "n1", "n2")
+        first = await group.led()
+        assert await group.apply(1) == ResponseCode.SUCCESS
+        full = OSError(errno.ENOSPC, "No space left on device")
+        group.disks[first].failures = dict.fromkeys(("open", "pwrite", "write"), full)
+        assert await group.apply(2) == ResponseCode.SYSTEM_ERROR
+        second = await until(lambda: group.leader not in (None, first) and group.leader)
+        assert "No space left on device" in group.running[first].health()["alerts"][-1]["reason"]
+        assert await group.apply(2) == ResponseCode.SUCCESS
+        group.disks[first].failures = {}
+        await until(lambda: not group.running[first].consensus.warnings)
+        await group.stop(second)
+        await group.led()
+        assert await group.next_id() == "3"
+
+
+async def test_the_leader_and_then_the_last_one_name_the_controllers_that_are_missing(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(peers, "MISSING_MS", 0)
+    async with controllers(tmp_path) as group:
+        await group.start("n0", "n1", "n2")
+        leader = await group.led()
+        one, two = sorted(group.peers.keys() - {leader})
+
+        def missing() -> list[str]:
+            alerts = group.running[leader].health()["alerts"]
+            return [alert["reason"] for alert in alerts if alert["rule"] == "controller_missing"]
+
+        await until(lambda: not missing())
+        await group.stop(one)
+        (said,) = await until(missing)
+        assert f"{one} ({group.peers[one]}) since 2" in said
+        assert "2 of 3 are there, one more and no master can be elected; start it again" in said
+        await group.stop(two)
+        await until(lambda: missing() and "1 of 3 are there, no master can be elected" in missing()[0])
+        await group.start(one)
+        await until(lambda: missing() and one not in missing()[0])
+
+
+async def test_a_peer_that_a_full_disk_does_not_keep_is_refused_and_met_later(tmp_path: Path) -> None:
+    async with controllers(tmp_path) as group:
+        group.disks["n0"] = FakeDisk()
+        await group.start("n0")
+        group.disks["n0"].failures["move"] = OSError(errno.ENOSPC, "No space left on device")
+        await group.start("n1")
+        await until(lambda: group.running["n0"].consensus.warnings)
+        group.disks["n0"].failures.clear()
+        await group.led()
+        await until(lambda: not group.running["n0"].consensus.warnings)
+
+
+def test_a_directory_without_its_disk_is_not_taken_for_an_empty_log() -> None:
+    disk = FakeDisk()
+    disks = Disks(disk, Path("/raft"))
+    disks.load()
+    disks.check()
+    disk.files.clear()
+    with pytest.raises(OSError, match="is it mounted"):
+        disks.check()
 
 
 def test_the_first_disk_of_a_controller_is_the_one_that_is_believed() -> None:

@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from golden import golden
+from orbitmq.codes import ResponseCode
 from orbitmq.controller.values import Standing
 from orbitmq.wire.bodies.controller import SyncSet, encode_sync_set
 from orbitmq.wire.command import decode_command
@@ -66,6 +67,7 @@ async def test_an_id_is_asked_for_taken_and_counted(talk: Talk):
 
 async def test_a_registration_tells_of_a_master_that_is_alive(talk: Talk):
     await talk.led(1, 2)
+    talk.service.disconnect(2)
     register = RegisterBrokerToController(**NAMES, broker_id=2, broker_address="new:1")
     reply = await talk.ask(register)
     assert encode_header(reply.header) == {
@@ -191,3 +193,15 @@ async def test_a_broker_that_comes_is_connected_to(talk: Talk):
     await talk.join(1)
     await talk.heartbeat_received(1)
     assert talk.newcomers == ["10.0.0.1:1"]
+
+
+async def test_a_living_members_id_is_not_given_to_another_address():
+    talk = Talk()
+    await talk.led(1)
+    taken = RegisterBrokerToController(**NAMES, broker_id=1, broker_address="10.0.0.7:1")
+    refused = await talk.ask(taken)
+    assert refused.code == ResponseCode.CONTROLLER_INVALID_REQUEST
+    assert "member 1 of orders is alive at 10.0.0.1:1: 10.0.0.7:1 has a copy" in (refused.remark or "")
+    talk.service.disconnect(1)
+    assert (await talk.ask(taken)).code == ResponseCode.SUCCESS
+    assert talk.group.address_of(1) == "10.0.0.7:1"
