@@ -167,3 +167,54 @@ async def test_a_retry_topic_that_cannot_be_asked_for_is_warned_of(cluster, capl
         await cluster.name_server.stop()
         await allocator(session).allocate(["%RETRY%g"])
     assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 1
+
+
+async def test_the_queues_of_a_broker_that_restarts_stay_shared_out_and_those_of_one_that_is_gone_do_not(
+    cluster, monkeypatch
+):
+    cluster.topic("orders", cluster.a, cluster.b, count=2)
+    async with open_session(cluster, "orders", describe=describe) as session:
+        members = {session.id: None, "zz@1": None}
+        cluster.a.members["g"] = cluster.b.members["g"] = members
+        found = allocator(session)
+        mine = {"orders": queues("orders", "broker-a", 0, 1)}
+        assert await found.allocate(["orders"]) == mine
+        assert found.next_round_s is None
+        cluster.topic("orders", cluster.b, count=2)
+        await session.routes.refresh("orders")
+        assert await found.allocate(["orders"]) == mine
+        assert found.next_round_s == queue_allocator.POLL_S
+        monkeypatch.setattr(queue_allocator, "DEPARTED_S", 0)
+        assert await found.allocate(["orders"]) == {"orders": queues("orders", "broker-b", 0)}
+        assert found.next_round_s is None
+
+
+async def test_a_broker_that_is_back_is_found_by_the_next_round(cluster):
+    for topic in ("bills", "orders"):
+        cluster.topic(topic, cluster.a, cluster.b, count=1)
+    async with open_session(cluster, "orders", "bills", describe=describe) as session:
+        cluster.a.members["g"] = cluster.b.members["g"] = {session.id: None}
+        found = allocator(session)
+        whole = await found.allocate(["bills", "orders"])
+        for topic in ("bills", "orders"):
+            cluster.topic(topic, cluster.b, count=1)
+            await session.routes.refresh(topic)
+        assert await found.allocate(["bills", "orders"]) == whole
+        for topic in ("bills", "orders"):
+            cluster.topic(topic, cluster.a, cluster.b, count=1)
+        assert await found.allocate(["bills", "orders"]) == whole
+        assert found.next_round_s is None
+
+
+async def test_members_that_were_known_count_until_those_of_a_restarted_broker_had_time_to_come(cluster, monkeypatch):
+    cluster.topic("orders", count=2)
+    async with open_session(cluster, "orders", describe=describe) as session:
+        cluster.a.members["g"] = {session.id: None, "zz@1": None}
+        found = allocator(session)
+        mine = {"orders": queues("orders", "broker-a", 0)}
+        assert await found.allocate(["orders"]) == mine
+        cluster.a.members["g"] = {}  # it has restarted, and a heartbeat brings this member alone
+        assert await found.allocate(["orders"]) == mine
+        assert found.next_round_s == queue_allocator.POLL_S
+        monkeypatch.setattr(queue_allocator, "YOUNG_S", 0)
+        assert await found.allocate(["orders"]) == {"orders": queues("orders", "broker-a", 0, 1)}

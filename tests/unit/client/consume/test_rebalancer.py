@@ -21,6 +21,8 @@ def queues(topic):
 class FakeAllocator:
     """Gives each topic one queue, but those in `unknown` none."""
 
+    next_round_s = None
+
     def __init__(self):
         self.unknown = set()
         self.asked = []
