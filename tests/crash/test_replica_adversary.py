@@ -14,7 +14,7 @@ async def test_no_stranger_on_the_port_of_slaves_counts_as_a_slave(tmp_path: Pat
     assert "0 of" in await strangers(tmp_path, Random(SEED), 60)
 
 
-@pytest.mark.parametrize(("sizes", "is_told"), [((1, 1), False), ((2, 1), True)])
+@pytest.mark.parametrize(("sizes", "is_told"), [((1, 1), False), pytest.param((2, 1), True, marks=pytest.mark.proof)])
 async def test_an_old_master_with_a_history_of_its_own_never_follows(
     tmp_path: Path, sizes: tuple[int, int], is_told: bool
 ) -> None:
