@@ -41,6 +41,10 @@ settings.register_profile("orbitmq", deadline=None, print_blob=True, suppress_he
 settings.register_profile("quick", settings.get_profile("orbitmq"), max_examples=25)
 settings.load_profile("quick" if os.environ.get("ORBITMQ_TIER") == "quick" else "orbitmq")
 
+# Without kept bytecode each server and each command that a test starts compiles 350 modules again: a second of each.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # A shell starts its background jobs with SIGINT ignored, and children inherit that: servers could not be interrupted.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
