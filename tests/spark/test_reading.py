@@ -177,6 +177,7 @@ def test_externals_94_latest_means_what_comes_after_the_start(spark, topic, send
     assert numbers(spark.read.parquet(str(tmp_path / "out"))) == list(range(10, 20))
 
 
+@pytest.mark.proof
 def test_a_stream_with_a_tag_filter_passes_over_the_rest(spark, topic, send, stream, tmp_path):
     send(messages(topic, 40, tags="abcd"))
     stream(subscription="c", maxOffsetsPerTrigger="10")
@@ -184,6 +185,7 @@ def test_a_stream_with_a_tag_filter_passes_over_the_rest(spark, topic, send, str
     assert numbers(spark.read.parquet(str(tmp_path / "out"))) == list(range(2, 40, 4))
 
 
+@pytest.mark.proof
 def test_a_stream_outlives_a_broker_restart(spark, rocketmq, topic, tmp_path):
     from orbitmq.blocking import Producer
 

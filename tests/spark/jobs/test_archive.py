@@ -96,6 +96,7 @@ def test_an_archive_in_another_file_system_grows_and_is_replayed(spark, rocketmq
     assert sum(queue.max_offset for queue in cluster.topic_stats(f"{topic}-again").values()) == 250
 
 
+@pytest.mark.proof
 def test_a_file_system_that_cannot_be_used_is_one_sentence(spark, rocketmq_session, plan, elsewhere, tmp_path):
     def told(directory):
         with pytest.raises((ConfigError, JobFailed)) as raised:
