@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from orbitmq.cli.main import main
+from called import call_command
 
 ORBITMQ = (sys.executable, "-m", "orbitmq")
 
@@ -168,19 +168,21 @@ def test_a_directory_in_use_is_one_sentence(tmp_path):
         assert failed.stderr.count("\n") == 1, failed.stderr
 
 
-def test_a_broker_needs_a_name_server(tmp_path, monkeypatch, capfd):
+def test_a_broker_needs_a_name_server(tmp_path, monkeypatch):
     monkeypatch.setenv("NAMESRV_ADDR", " ")
-    assert main(["broker", "--data-dir", str(tmp_path)]) == 2
-    assert "--name-servers" in capfd.readouterr().err
+    failed = call_command("broker", "--data-dir", tmp_path)
+    assert failed.returncode == 2
+    assert "--name-servers" in failed.stderr
 
 
 @pytest.mark.parametrize("text", ["listenPort=high\n", "listenPort=70000\n"])
 @pytest.mark.parametrize(("code", "command"), [(255, ("nameserver",)), (2, ("broker", "-n", "127.0.0.1:1"))])
-def test_a_bad_value_in_a_file_names_its_key(tmp_path, capfd, code, command, text):
+def test_a_bad_value_in_a_file_names_its_key(tmp_path, code, command, text):
     file = tmp_path / "conf"
     file.write_text(text)
-    assert main([*command, "-c", str(file)]) == code
-    assert "listenPort" in capfd.readouterr().err
+    failed = call_command(*command, "-c", file)
+    assert failed.returncode == code
+    assert "listenPort" in failed.stderr
 
 
 @pytest.mark.parametrize(
@@ -188,16 +190,17 @@ def test_a_bad_value_in_a_file_names_its_key(tmp_path, capfd, code, command, tex
     [(255, ("nameserver",)), (2, ("broker", "-n", "127.0.0.1:1"))],
     ids=["as Java's NameServer ends", "a usage error"],
 )
-def test_a_file_that_is_not_there_is_named(tmp_path, capfd, code, command):
-    assert main([*command, "-c", str(tmp_path / "missing.conf")]) == code
-    assert "missing.conf" in capfd.readouterr().err
+def test_a_file_that_is_not_there_is_named(tmp_path, code, command):
+    failed = call_command(*command, "-c", tmp_path / "missing.conf")
+    assert failed.returncode == code
+    assert "missing.conf" in failed.stderr
 
 
 def test_a_name_server_ends_as_javas_does():
     assert run_command("nameserver", "--no-such-option").returncode == 1
-    assert main(["nameserver", "-h"]) == 0
-    assert main(["nameserver", "-p"]) == 0
-    assert main(["broker", "--no-such-option"]) == 2
+    assert call_command("nameserver", "-h").returncode == 0
+    assert call_command("nameserver", "-p").returncode == 0
+    assert call_command("broker", "--no-such-option").returncode == 2
 
 
 def test_following_prints_what_comes_and_ends_with_an_interrupt(name_servers):
