@@ -27,5 +27,5 @@ def call_command(*words: object, name_servers: str | None = None) -> CompletedPr
     finally:  # commands that run servers set logging up for the whole process
         root.handlers[:] = handlers
         root.setLevel(level)
-    out, err = (file.buffer.getvalue().decode() for file in written)  # type: ignore[attr-defined]
+    out, err = (file.buffer.getvalue().decode() for file in written)
     return CompletedProcess(given, code, out, err)
