@@ -39,7 +39,9 @@ ASYNC_LIMIT_S = 120
 _checks = [HealthCheck.too_slow]
 settings.register_profile("orbitmq", deadline=None, print_blob=True, suppress_health_check=_checks)
 settings.register_profile("quick", settings.get_profile("orbitmq"), max_examples=25)
-settings.load_profile("quick" if os.environ.get("ORBITMQ_TIER") == "quick" else "orbitmq")
+settings.register_profile("test", settings.get_profile("orbitmq"), max_examples=40)  # others in each run
+_tier = os.environ.get("ORBITMQ_TIER")
+settings.load_profile(_tier if _tier in ("quick", "test") else "orbitmq")
 
 # Without kept bytecode each server and each command that a test starts compiles 350 modules again: a second of each.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

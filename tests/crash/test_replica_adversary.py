@@ -21,5 +21,6 @@ async def test_an_old_master_with_a_history_of_its_own_never_follows(
     assert "is refused" in await old_master(tmp_path, sizes, is_told=is_told)
 
 
+@pytest.mark.proof
 async def test_a_report_of_more_than_was_sent_confirms_nothing(tmp_path: Path) -> None:
     assert "all on the slave" in await forged_reports(tmp_path, Random(SEED), 1)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 from interop.peers import JavaClients, java_servers, message
@@ -20,6 +20,7 @@ from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import ConsumerSendBack
 from orbitmq.wire.messages.message_id import parse_offset_message_id
+from waiting import until
 
 
 def orbitmq(name_servers: str, *words: object) -> subprocess.CompletedProcess[str]:
@@ -57,8 +58,11 @@ async def send_special(name_servers: str) -> None:
             back = ConsumerSendBack(physical_offset=offset, group="billing", delay_level=level, origin_topic="special")
             await calls.ask(address, back)
         for topic, count in (("special", 5), ("%DLQ%billing", 1), ("%RETRY%billing", 1)):
-            while (await calls.bounds(address, topic, 0)).end < count:
-                await asyncio.sleep(0.05)
+            await until(partial(_reaches, calls, address, topic, count), 0.05)
+
+
+async def _reaches(calls: BrokerCalls, address: str, topic: str, count: int) -> bool:
+    return (await calls.bounds(address, topic, 0)).end >= count
 
 
 async def set_back(name_servers: str) -> None:

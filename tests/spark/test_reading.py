@@ -168,6 +168,7 @@ def test_externals_901_a_stream_goes_on_exactly_where_it_stopped(spark, topic, s
     assert numbers(spark.read.parquet(str(tmp_path / "out"))) == list(range(40))
 
 
+@pytest.mark.proof
 def test_externals_94_latest_means_what_comes_after_the_start(spark, topic, send, stream, tmp_path):
     send(messages(topic, 10))
     assert sum(stream(startingOffsets="latest")) == 0
