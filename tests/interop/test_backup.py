@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
+from subprocess import CompletedProcess
 
+from called import call_command
 from interop.peers import JavaClients, java_servers, message
 from orbitmq import Message, Producer, TransactionProducer
 from orbitmq.admin import AdminClient
@@ -23,12 +23,11 @@ from orbitmq.wire.messages.message_id import parse_offset_message_id
 from waiting import until
 
 
-def orbitmq(name_servers: str, *words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "orbitmq", *map(str, words), "-n", name_servers]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+def orbitmq(name_servers: str, *words: object) -> CompletedProcess[str]:
+    return call_command(*words, name_servers=name_servers)
 
 
-def clean(done: subprocess.CompletedProcess[str]) -> str:
+def clean(done: CompletedProcess[str]) -> str:
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -48,6 +48,8 @@ def test_a_java_cluster_answers_every_call(java_cluster: JavaCluster, name: str)
             await admin.delete_topic(name)
             with pytest.raises(RouteNotFound):
                 await admin.topic_configs(name)
+            with pytest.raises(RouteNotFound):
+                await admin.known_topic_configs(name)
         return admin.made
 
     assert run(work()) == CALLS
@@ -101,6 +103,7 @@ async def look_at_the_broker(admin: AdminClient, java: JavaCluster, name: str) -
         (java.broker.name, name, None)
     ]
     assert name in {found.topic for found in await admin.traffic(broker=java.broker.name)}
+    assert (await admin.known_traffic(name))[1] == {}
 
 
 async def lead_a_group(admin: AdminClient, java: JavaCluster, name: str) -> None:
@@ -137,6 +140,7 @@ async def talk_with_a_client(admin: AdminClient, java: JavaCluster, name: str, s
 
         found = await until(online, 0.05)  # its heartbeat comes behind its first send
         assert found[0].address.startswith("127.0.0.1:")
+        assert (await admin.known_producers())[0].keys() >= {f"{name}-producers"}
     async with PushConsumer(group, java.name_server.address, message_handler=handle) as consumer:
         consumer.subscribe(name)
         await until(lambda: len(handled) >= 4)

@@ -68,7 +68,7 @@ def elsewhere(spark, topic, tmp_path, monkeypatch):
     return f"viewfs://{topic}/lake/orders"
 
 
-@pytest.mark.interop
+@pytest.mark.proof
 def test_an_archive_in_another_file_system_grows_and_is_replayed(spark, rocketmq_session, topic, tmp_path, elsewhere):
     cluster = Cluster(rocketmq_session.name_servers)
     plan = ArchivePlan(topic, elsewhere, "earliest", 100, True)
@@ -136,7 +136,7 @@ def test_a_topic_that_is_not_there_claims_no_directory_elsewhere(spark, rocketmq
     assert list((tmp_path / "bucket").iterdir()) == []
 
 
-@pytest.mark.interop
+@pytest.mark.proof
 def test_an_archive_that_is_written_or_unfinished_is_not_replayed(spark, rocketmq_session, topic, tmp_path, elsewhere):
     cluster = Cluster(rocketmq_session.name_servers)
     publish_flights(cluster.name_servers, topic, 0, 50)
