@@ -39,7 +39,13 @@ ASYNC_LIMIT_S = 120
 _checks = [HealthCheck.too_slow]
 settings.register_profile("orbitmq", deadline=None, print_blob=True, suppress_health_check=_checks)
 settings.register_profile("quick", settings.get_profile("orbitmq"), max_examples=25)
-settings.load_profile("quick" if os.environ.get("ORBITMQ_TIER") == "quick" else "orbitmq")
+settings.register_profile("test", settings.get_profile("orbitmq"), max_examples=40)  # others in each run
+_tier = os.environ.get("ORBITMQ_TIER")
+settings.load_profile(_tier if _tier in ("quick", "test") else "orbitmq")
+
+# Without kept bytecode each server and each command that a test starts compiles 350 modules again: a second of each.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A shell starts its background jobs with SIGINT ignored, and children inherit that: servers could not be interrupted.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -107,10 +113,14 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep what was collected out of the garbage collections: looking at 12,000 tests takes each 0.3 s."""
+    """Keep what was collected out of the garbage collections: looking at 17,000 tests takes each a second.
+
+    A server that ends in this process, and a test of Spark's workers, would undo that for all later tests.
+    """
     gc.enable()
     gc.collect()
     gc.freeze()
+    gc.freeze = gc.unfreeze = lambda: None
 
 
 @pytest.hookimpl(tryfirst=True)

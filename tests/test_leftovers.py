@@ -12,6 +12,9 @@ from children import environment
 
 pytestmark = pytest.mark.real
 
+ENVIRONMENT = environment() | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""Of runs without plugins, whose import takes most of a second."""
+
 CONFTEST = """
 import leftovers
 
@@ -51,7 +54,7 @@ def test_a_run_names_what_it_leaves_and_fails_by_it(what: str, tmp_path: Path) -
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_project.py").write_text(TEST.format(does))
     command = [sys.executable, "-m", "pytest", "-q", "-W", "ignore", "-p", "no:cacheprovider", str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert "1 passed" in done.stdout, done.stdout + done.stderr
     assert done.returncode == (what != "nothing")
     assert [line.startswith(said) for line in done.stdout.splitlines() if "left behind" in line] == [True] * bool(said)
@@ -100,6 +103,6 @@ def test_what_is_left_hides_no_other_failure_of_the_run(tmp_path: Path) -> None:
         "import tempfile\n\ndef test_it():\n    tempfile.mkdtemp()\n    raise KeyboardInterrupt\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert "left behind: file" in done.stdout, done.stdout + done.stderr
     assert done.returncode == pytest.ExitCode.INTERRUPTED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -14,6 +15,8 @@ WAIT_S = 60
 """Ends a wait in vain, and is not a bound."""
 PAUSE_S = 0.02
 """Between two polls of a thread."""
+TURNS, LONG_WAIT_PAUSE_S = 1000, 0.002
+"""After so many turns of the loop a wait without pauses makes such ones: it would take all of a core for as long as it lasts."""
 _SHOWN = 2000
 """Characters of a value."""
 _sleep = asyncio.sleep
@@ -47,10 +50,10 @@ async def until(
 
     Args:
         condition: polled again and again; may return an awaitable.
-        pause_s: seconds between two polls; by default one turn of the loop, so that no value of a counter that goes on is missed.
+        pause_s: seconds between two polls; by default one turn of the loop (`TURNS`), so that no value of a counter that goes on is missed.
         errors: count as not yet.
     """
-    last = _Last()
+    last, turns = _Last(), itertools.count()
     try:
         while True:
             try:
@@ -62,7 +65,7 @@ async def until(
                 last.record(found)
             except errors as error:
                 last.record(error)
-            await _sleep(pause_s)
+            await _sleep(pause_s or (LONG_WAIT_PAUSE_S if next(turns) >= TURNS else 0))
     except asyncio.CancelledError as error:
         error.add_note(f"waited in vain: {last}")
         raise

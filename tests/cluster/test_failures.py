@@ -10,7 +10,6 @@ JAVA = [scenario for scenario in SCENARIOS if "java" in scenario.casts]
 
 
 SHORT = {
-    "one_name_server_down_and_back_again_goes_unnoticed",
     "a_broker_that_is_killed_leaves_the_routes_with_its_connection",
     "a_silent_broker_leaves_the_routes_when_its_lease_ends",
 }

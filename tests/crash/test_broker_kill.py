@@ -20,7 +20,7 @@ TOPIC = "orders"
 
 
 @pytest.mark.parametrize(
-    ("flush", "kills"), [pytest.param("SYNC_FLUSH", 12, marks=pytest.mark.proof), ("ASYNC_FLUSH", 6)]
+    ("flush", "kills"), [pytest.param("SYNC_FLUSH", 12, marks=pytest.mark.proof), ("ASYNC_FLUSH", 3)]
 )
 async def test_no_acknowledged_message_is_lost_or_reordered_by_a_kill(tmp_path: Path, flush: str, kills: int) -> None:
     """The process dies, the machine runs: even ASYNC_FLUSH keeps all, since the kernel has the pages."""

@@ -45,7 +45,7 @@ def _quiet(caplog):
     caplog.set_level(logging.CRITICAL)
 
 
-SHORT = ("pwrite", "fdatasync", "rename")
+SHORT = ("fdatasync", "rename")
 """System calls of `make test`; `make proof` lets each one fail."""
 EVERY_CALL = [call if call in SHORT else pytest.param(call, marks=pytest.mark.proof) for call in CALLS]
 

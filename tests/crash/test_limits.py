@@ -70,7 +70,7 @@ async def test_a_limit_of_file_sizes_refuses_with_a_code_and_costs_nothing(tmp_p
             assert await wire.read("orders") == [b"now"]
 
 
-@pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
+@pytest.mark.parametrize("flush", ["SYNC_FLUSH", pytest.param("ASYNC_FLUSH", marks=pytest.mark.proof)])
 async def test_more_queues_than_descriptors_cost_no_message(tmp_path: Path, flush: str) -> None:
     topics = [f"topic-{number}" for number in range(80)]
     with BrokerProcess(tmp_path, {"flushDiskType": flush}, descriptors=256) as broker:

@@ -22,11 +22,13 @@ SETTINGS = {
     "mappedFileSizeConsumeQueue": 50 * 20,
 }
 LIGHT = [f"%LMQ%{number}" for number in range(5)]
-KILLS = 4
 
 
-@pytest.mark.parametrize("flush", ["SYNC_FLUSH", pytest.param("ASYNC_FLUSH", marks=pytest.mark.proof)])
-async def test_every_acknowledged_message_is_in_its_lmqs(tmp_path: Path, flush: str) -> None:
+@pytest.mark.parametrize(
+    ("flush", "kills"),
+    [("SYNC_FLUSH", 2), *(pytest.param(flush, 4, marks=pytest.mark.proof) for flush in ("SYNC_FLUSH", "ASYNC_FLUSH"))],
+)
+async def test_every_acknowledged_message_is_in_its_lmqs(tmp_path: Path, flush: str, kills: int) -> None:
     print(f"ORBITMQ_SEED={SEED}")
     random, numbers = Random(SEED), count()
     acknowledged: dict[str, list[int]] = {name: [] for name in LIGHT}
@@ -45,7 +47,7 @@ async def test_every_acknowledged_message_is_in_its_lmqs(tmp_path: Path, flush: 
                 enough.set()
 
     with BrokerProcess(tmp_path, {"flushDiskType": flush, **SETTINGS}) as broker:
-        for _ in range(KILLS):
+        for _ in range(kills):
             enough.clear()
             async with wire_to(broker) as wire:
                 sending = asyncio.create_task(load(wire))
@@ -62,6 +64,6 @@ async def test_every_acknowledged_message_is_in_its_lmqs(tmp_path: Path, flush: 
                     assert found == sorted(set(found)), name
                     assert set(found) >= set(acknowledged[name]), name
                     # One that was on its way may be there without having been acknowledged.
-                    assert len(found) - len(acknowledged[name]) <= KILLS, name
+                    assert len(found) - len(acknowledged[name]) <= kills, name
         assert broker.stop() == 0
-    assert all(len(numbers) > 100 for numbers in acknowledged.values())
+    assert all(len(numbers) > 25 * kills for numbers in acknowledged.values())

@@ -37,6 +37,7 @@ async def test_a_wrong_property_checksum_of_a_client_costs_nothing(tmp_path: Pat
             assert await wire.read("orders") == acknowledged
 
 
+@pytest.mark.proof
 async def test_a_clean_restart_keeps_a_last_message_with_a_wrong_property_checksum(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as broker:
         async with wire_to(broker) as wire:
@@ -114,7 +115,6 @@ async def test_connections_beyond_the_descriptors_take_no_write_from_another(tmp
 
 
 @pytest.mark.proof
-@pytest.mark.proof
 async def test_delayed_messages_are_not_all_repeated_by_a_crash_under_steady_traffic(tmp_path: Path) -> None:
     """Sixty a second; a crash may repeat what was sent on in its last two seconds."""
 
@@ -134,7 +134,7 @@ async def test_delayed_messages_are_not_all_repeated_by_a_crash_under_steady_tra
         assert len(found) - 600 <= 120
 
 
-@pytest.mark.parametrize("is_killed", [True, False])
+@pytest.mark.parametrize("is_killed", [True, pytest.param(False, marks=pytest.mark.proof)])
 async def test_an_emptied_queue_file_misleads_no_reader(tmp_path: Path, is_killed: bool) -> None:
     with BrokerProcess(tmp_path) as broker:
         async with wire_to(broker) as wire:

@@ -11,7 +11,7 @@ from seeds import SEED
 
 def test_the_store_keeps_what_it_promised_through_every_history(caplog):
     caplog.set_level(logging.CRITICAL)
-    counts = play(24_000, SEED)
+    counts = play(8_000, SEED)
     assert all(
         counts[name] for name in ("kills", "power cuts", "ends while starting", "acknowledged", "refused", "delete")
     )

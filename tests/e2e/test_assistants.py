@@ -141,7 +141,7 @@ def call(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.proof)])
 def test_a_signal_ends_a_server_whose_client_says_nothing(number: signal.Signals) -> None:
     with piped("-n", "127.0.0.1:1") as process:
         assert process.stdin is not None
@@ -155,6 +155,7 @@ def test_a_signal_ends_a_server_whose_client_says_nothing(number: signal.Signals
         assert "Traceback" not in process.stderr.read()
 
 
+@pytest.mark.proof
 def test_a_request_without_end_ends_the_server_with_a_sentence() -> None:
     with piped("-n", "127.0.0.1:1") as process:
         _, errors = process.communicate("x" * (3 * 1024 * 1024), timeout=60)

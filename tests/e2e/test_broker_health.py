@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from called import call_command
 from orbitmq.errors import OrbitError
 from orbitmq.testing import LocalCluster
 from orbitmq.testing.blocking_cluster import BlockingCluster
@@ -71,8 +70,7 @@ def figure(cluster: BlockingCluster, name: str, **labels: str) -> float:
 
 def health(cluster: BlockingCluster) -> tuple[int, str]:
     """Ask on the command line; return the exit code and what it says of the broker on stderr."""
-    words = [sys.executable, "-m", "orbitmq", "health", "-n", cluster.name_servers]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    done = call_command("health", name_servers=cluster.name_servers)
     return done.returncode, done.stderr
 
 

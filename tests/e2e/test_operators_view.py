@@ -1,11 +1,10 @@
 """An operator's questions to NameServers on the command line: health, history, differences; exit codes for scripts."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
+from called import call_command
 from orbitmq.testing import LocalCluster
 
 
@@ -16,10 +15,7 @@ def cluster():
 
 
 def run(cluster, *words, name_servers=None):
-    done = subprocess.run(
-        [sys.executable, "-m", "orbitmq", *words, "-n", name_servers or cluster.name_servers],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    done = call_command(*words, name_servers=name_servers or cluster.name_servers)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -127,8 +123,9 @@ def test_settings_are_printed_as_java_prints_them(tmp_path):
 
     def print_settings(*more):
         options = ("-c", str(config), "--data-dir", str(tmp_path / "data"), "-p", *more)
-        command = [sys.executable, "-m", "orbitmq", "nameserver", *options]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+        done = call_command("nameserver", *options)
+        assert done.returncode == 0
+        return done.stdout
 
     printed = dict(line.split("=", 1) for line in print_settings().splitlines())
     assert json.loads(print_settings("-o", "json")) == printed

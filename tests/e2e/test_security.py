@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from contextlib import contextmanager
 
 import pytest
 
+from called import call_command
 from guarded import guarded_cluster as all_guarded
 from orbitmq import ConsumeFrom, Message
 from orbitmq.blocking import Producer, PushConsumer
@@ -21,13 +19,11 @@ SECRET = "operators-secret"
 
 
 def run(name_server, *words, security=None):
-    environment = {name: value for name, value in os.environ.items() if name != "ORBITMQ_SECURITY"}
-    if security is not None:
-        environment["ORBITMQ_SECURITY"] = str(security)
-    done = subprocess.run(
-        [sys.executable, "-m", "orbitmq", *words, "-n", name_server],
-        capture_output=True, text=True, timeout=60, check=False, env=environment,
-    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as environment:
+        environment.delenv("ORBITMQ_SECURITY", raising=False)
+        if security is not None:
+            environment.setenv("ORBITMQ_SECURITY", str(security))
+        done = call_command(*words, name_servers=name_server)
     assert SECRET not in done.stdout + done.stderr
     return done
 

@@ -52,8 +52,11 @@ async def dead_letters(cluster: LocalCluster, group: str) -> list[StoredMessage]
     """Wait for the dead letters of both bad messages."""
     found: list[StoredMessage] = []
     async with PullConsumer("auditors", cluster.name_servers) as reader, AdminClient(cluster.name_servers) as admin:
-        while f"%DLQ%{group}" not in await admin.topic_list():
-            await asyncio.sleep(0.02)
+
+        async def is_known() -> bool:
+            return f"%DLQ%{group}" in await admin.topic_list()
+
+        await until(is_known, 0.02)
         queues = await reader.queues(f"%DLQ%{group}")
         reader.assign(queues)
         for queue in queues:

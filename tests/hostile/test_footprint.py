@@ -34,7 +34,7 @@ def test_route_queries_with_large_headers_are_not_kept(count: int, tmp_path: Pat
             assert kept() < count * len(HEADER_PADDING) / 2
 
 
-@pytest.mark.parametrize("count", [640])
+@pytest.mark.parametrize("count", [100, pytest.param(640, marks=pytest.mark.proof)])
 def test_registrations_with_large_headers_are_not_kept(count: int, tmp_path: Path) -> None:
     with serving(tmp_path) as served, served.link() as link, kept_bytes() as kept:
         for number in range(count):
@@ -43,9 +43,10 @@ def test_registrations_with_large_headers_are_not_kept(count: int, tmp_path: Pat
         assert kept() < count * len(HEADER_PADDING) / 2
 
 
-def test_answers_that_are_kept_count_by_their_bytes_whatever_keeps_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [80, pytest.param(400, marks=pytest.mark.proof)])
+def test_answers_that_are_kept_count_by_their_bytes_whatever_keeps_them(count: int, tmp_path: Path) -> None:
     """Each of these topics has a route of its own, and all routes show the broker's filter servers."""
-    count, servers = 400, tuple(f"filter-{number}.example:10911" for number in range(20_000))
+    servers = tuple(f"filter-{number}.example:10911" for number in range(20_000))
     topics = {f"T{number}": TopicConfig(topic=f"T{number}", read_queue_count=number) for number in range(count)}
     with serving(tmp_path) as served, served.link() as link:
         registered = link.ask(*registration("a", configs=topics, filter_servers=servers))
@@ -84,7 +85,7 @@ def test_brokers_that_come_and_go_leave_little_behind_for_each(tmp_path: Path) -
         assert kept() < count * 4 * KIB
 
 
-@pytest.mark.parametrize("leaves", [False, True])
+@pytest.mark.parametrize("leaves", [pytest.param(False, marks=pytest.mark.proof), True])
 def test_the_body_of_a_broker_that_is_gone_goes_with_it(leaves: bool, tmp_path: Path) -> None:
     """An id that moves from address to address leaves nothing behind; nor does the last of them when it leaves."""
     large = {topic: TopicConfig(topic=topic, attributes={"+note": "x" * 400 * KIB}) for topic in ("T1", "T2")}

@@ -1,7 +1,11 @@
 """The fixtures that all tests share."""
 
+import asyncio
+import gc
 import logging
 import threading
+
+from orbitmq.process.garbage_collector import short_collections
 
 log = logging.getLogger("orbitmq.shared")
 
@@ -26,3 +30,11 @@ def test_caplog_hears_this_test_and_its_threads_and_no_older_ones(caplog):
     assert _done.wait(60)
     log.warning("this test")
     assert caplog.messages == ["a thread of this test", "this test"]
+
+
+def test_a_server_that_ends_in_this_process_leaves_the_run_out_of_later_garbage_collections():
+    loop = asyncio.new_event_loop()
+    with short_collections(loop):
+        pass
+    loop.close()
+    assert gc.get_freeze_count() > 10_000

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
+from subprocess import CompletedProcess
 
+from called import call_command
 from interop.peers import JavaClients, java_servers, message
 from orbitmq import Message, Producer, TransactionProducer
 from orbitmq.admin import AdminClient
@@ -20,14 +20,14 @@ from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import ConsumerSendBack
 from orbitmq.wire.messages.message_id import parse_offset_message_id
+from waiting import until
 
 
-def orbitmq(name_servers: str, *words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "orbitmq", *map(str, words), "-n", name_servers]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+def orbitmq(name_servers: str, *words: object) -> CompletedProcess[str]:
+    return call_command(*words, name_servers=name_servers)
 
 
-def clean(done: subprocess.CompletedProcess[str]) -> str:
+def clean(done: CompletedProcess[str]) -> str:
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -57,8 +57,11 @@ async def send_special(name_servers: str) -> None:
             back = ConsumerSendBack(physical_offset=offset, group="billing", delay_level=level, origin_topic="special")
             await calls.ask(address, back)
         for topic, count in (("special", 5), ("%DLQ%billing", 1), ("%RETRY%billing", 1)):
-            while (await calls.bounds(address, topic, 0)).end < count:
-                await asyncio.sleep(0.05)
+            await until(partial(_reaches, calls, address, topic, count), 0.05)
+
+
+async def _reaches(calls: BrokerCalls, address: str, topic: str, count: int) -> bool:
+    return (await calls.bounds(address, topic, 0)).end >= count
 
 
 async def set_back(name_servers: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from inspect import getmembers, iscoroutinefunction
 from typing import Any
@@ -16,7 +15,7 @@ from orbitmq.cli.main import main
 from orbitmq.errors import RouteNotFound
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
-from orbitmq.wire.bodies.groups import GroupConfig
+from orbitmq.wire.bodies.groups import GroupConfig, ProducerInfo
 from waiting import until
 
 CALLS = {name for name, _ in getmembers(AdminClient, iscoroutinefunction) if not name.startswith("_")}
@@ -49,6 +48,8 @@ def test_a_java_cluster_answers_every_call(java_cluster: JavaCluster, name: str)
             await admin.delete_topic(name)
             with pytest.raises(RouteNotFound):
                 await admin.topic_configs(name)
+            with pytest.raises(RouteNotFound):
+                await admin.known_topic_configs(name)
         return admin.made
 
     assert run(work()) == CALLS
@@ -78,13 +79,13 @@ async def look_at_topics(admin: AdminClient, java: JavaCluster, name: str, sent:
     stats = await admin.topic_stats(name)
     assert [found.max_offset for found in stats.values()] == [3, 0]
     assert await admin.known_topic_stats(name) == (stats, {})
-    found = await admin.message_by_id(name, sent)
-    while (
-        found is None or len((await admin.messages_by_key(name, "k")).messages) < 3
-    ):  # Java's index comes behind the answer
-        await asyncio.sleep(0.05)
-        found = await admin.message_by_id(name, sent)
+    found = await until(lambda: admin.message_by_id(name, sent), 0.05)  # Java's index comes behind the answer
     assert bytes(found.body) == b"0"
+
+    async def are_indexed() -> bool:
+        return len((await admin.messages_by_key(name, "k")).messages) == 3
+
+    await until(are_indexed, 0.05)
 
 
 async def look_at_the_broker(admin: AdminClient, java: JavaCluster, name: str) -> None:
@@ -102,6 +103,7 @@ async def look_at_the_broker(admin: AdminClient, java: JavaCluster, name: str) -
         (java.broker.name, name, None)
     ]
     assert name in {found.topic for found in await admin.traffic(broker=java.broker.name)}
+    assert (await admin.known_traffic(name))[1] == {}
 
 
 async def lead_a_group(admin: AdminClient, java: JavaCluster, name: str) -> None:
@@ -132,9 +134,13 @@ async def talk_with_a_client(admin: AdminClient, java: JavaCluster, name: str, s
 
     async with Producer(f"{name}-producers", java.name_server.address, send_timeout_ms=TIMEOUT_MS) as producer:
         await producer.send(Message(name, b"last"))
-        while f"{name}-producers" not in (online := await admin.producers()):
-            await asyncio.sleep(0.05)  # its heartbeat comes behind its first send
-        assert online[f"{name}-producers"][0].address.startswith("127.0.0.1:")
+
+        async def online() -> list[ProducerInfo]:
+            return (await admin.producers()).get(f"{name}-producers", [])
+
+        found = await until(online, 0.05)  # its heartbeat comes behind its first send
+        assert found[0].address.startswith("127.0.0.1:")
+        assert (await admin.known_producers())[0].keys() >= {f"{name}-producers"}
     async with PushConsumer(group, java.name_server.address, message_handler=handle) as consumer:
         consumer.subscribe(name)
         await until(lambda: len(handled) >= 4)
@@ -144,8 +150,11 @@ async def talk_with_a_client(admin: AdminClient, java: JavaCluster, name: str, s
         message = await admin.message_by_id(name, sent)
         assert message is not None
         assert (await admin.consume_directly(group, client.client_id, message)).outcome == "CR_SUCCESS"
-    while group not in await admin.topic_groups(name):
-        await asyncio.sleep(0.05)
+
+    async def is_known() -> bool:
+        return group in await admin.topic_groups(name)
+
+    await until(is_known, 0.05)
     assert [span.queue.queue_id for span in await admin.group_time_spans(group, name)] == [
         0
     ]  # those that are written to

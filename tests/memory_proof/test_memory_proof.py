@@ -12,7 +12,7 @@ from memory_proof.proof import Proof
 from memory_proof.servers import FakeClock, two_sides
 from memory_proof.stream import CLIENTS, KINDS, ROUTE_FORMS, Ask, Player, Stream, route
 
-QUICK = 5_000
+QUICK = 2_000
 
 
 def test_no_answer_from_memory_differs_from_one_that_is_computed_again(caplog: pytest.LogCaptureFixture) -> None:

@@ -39,19 +39,19 @@ def test_files_have_the_rows_of_the_pull_path_live_and_stopped(spark, rocketmq, 
     store = rocketmq.data_dir / "broker-a"
     with Producer("spark-tests", rocketmq.name_servers) as producer:
         for topic in ("orders", "bills"):
-            producer.send_all(messages(topic, 500))
+            producer.send_all(messages(topic, 200))
     options = {"nameServer": rocketmq.name_servers, "topics": "orders,bills"}
     pulled = rows(spark.read.format("rocketmq").options(**options).load())
-    assert len(pulled) == 1000
+    assert len(pulled) == 400
 
-    wait_for(lambda: files(store, topics="orders,bills").count() >= 1000, "all messages in the broker's files")
+    wait_for(lambda: files(store, topics="orders,bills").count() >= 400, "all messages in the broker's files")
     assert rows(files(store, topics="orders,bills")) == pulled
     rocketmq.stop_broker()
 
     assert rows(files(store, topics="orders,bills", minPartitions="9")) == pulled
-    assert files(store, topic="orders", subscription="a").count() == 167
+    assert files(store, topic="orders", subscription="a").count() == 67
     offsets = [row.physicalOffset for row in files(store).select("physicalOffset").collect()]
-    assert len(set(offsets)) == len(offsets) >= 1000
+    assert len(set(offsets)) == len(offsets) >= 400
 
 
 def test_a_bad_path_or_a_stream_is_an_error(spark, files, tmp_path):

@@ -67,6 +67,7 @@ def test_traces_can_be_had(spark, read):
     assert "Traceback" in told(error)
 
 
+@pytest.mark.proof
 def test_a_run_does_not_end_without_the_messages_of_queues_that_the_topic_lost(
     spark, rocketmq_session, topic, send, stream
 ):

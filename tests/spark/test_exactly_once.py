@@ -79,7 +79,7 @@ def test_a_batch_arrives_once_although_its_tasks_fail_at_first(spark, options):
     assert once(options) == Counter(range(8_000))
 
 
-@pytest.mark.interop
+@pytest.mark.proof
 def test_rows_go_to_the_queue_that_they_name_and_have_no_time(spark, options, topic):
     source = spark.read.format("rocketmq").option("nameServer", options["nameServer"])
     with Producer("spark-tests", options["nameServer"]) as producer:

@@ -14,7 +14,7 @@ from orbitmq.spark.reading.readers import BatchReader
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
 from waiting import wait_for
 
-COUNT = 12_000
+COUNT = 4_000
 NAMES = (*COLUMN_NAMES, "physicalOffset")
 
 pytestmark = pytest.mark.spark

@@ -168,6 +168,7 @@ def test_externals_901_a_stream_goes_on_exactly_where_it_stopped(spark, topic, s
     assert numbers(spark.read.parquet(str(tmp_path / "out"))) == list(range(40))
 
 
+@pytest.mark.proof
 def test_externals_94_latest_means_what_comes_after_the_start(spark, topic, send, stream, tmp_path):
     send(messages(topic, 10))
     assert sum(stream(startingOffsets="latest")) == 0
@@ -177,6 +178,7 @@ def test_externals_94_latest_means_what_comes_after_the_start(spark, topic, send
     assert numbers(spark.read.parquet(str(tmp_path / "out"))) == list(range(10, 20))
 
 
+@pytest.mark.proof
 def test_a_stream_with_a_tag_filter_passes_over_the_rest(spark, topic, send, stream, tmp_path):
     send(messages(topic, 40, tags="abcd"))
     stream(subscription="c", maxOffsetsPerTrigger="10")
@@ -184,6 +186,7 @@ def test_a_stream_with_a_tag_filter_passes_over_the_rest(spark, topic, send, str
     assert numbers(spark.read.parquet(str(tmp_path / "out"))) == list(range(2, 40, 4))
 
 
+@pytest.mark.proof
 def test_a_stream_outlives_a_broker_restart(spark, rocketmq, topic, tmp_path):
     from orbitmq.blocking import Producer
 

@@ -47,6 +47,7 @@ def test_a_streams_last_batch_is_committed_to_its_group_too(spark, topic, send, 
     assert read(endingOffsets="committed", group=f"{topic}-group").count() == 40
 
 
+@pytest.mark.proof
 def test_the_bytes_of_a_streams_batches_are_limited(topic, send, stream):
     send([Message(topic, b"x" * 4000) for _ in range(40)])  # more would be compressed
 

@@ -68,7 +68,7 @@ def options(rocketmq_session) -> dict[str, str]:
     return {"nameServer": rocketmq_session.name_servers, "topic": "filtered"}
 
 
-@pytest.fixture(params=["false", "true"], ids=["push-down off", "push-down on"])
+@pytest.fixture(params=[pytest.param("false", marks=pytest.mark.proof), "true"], ids=["push-down off", "push-down on"])
 def frame(request, spark, options) -> Iterator[DataFrame]:
     with setting(spark, PUSHDOWN, request.param):
         yield spark.read.format("rocketmq").options(**options).load()
@@ -108,7 +108,7 @@ def test_a_filter_is_of_its_own_scalar_subquery_alone(spark, frame):
     assert tuple(found) == (100, 100, 400)
 
 
-@pytest.mark.parametrize("is_on", ["false", "true"])
+@pytest.mark.parametrize("is_on", [pytest.param("false", marks=pytest.mark.proof), "true"])
 def test_a_filter_is_of_its_own_query_alone_over_tables_and_files(spark, rocketmq_session, options, is_on, tmp_path):
     with setting(spark, PUSHDOWN, is_on):
         with a_table(spark, options) as table:
@@ -207,9 +207,9 @@ def copy(spark, options, tmp_path_factory) -> DataFrame:
     return spark.read.parquet(path)
 
 
-@pytest.mark.parametrize("number", range(20))
+@pytest.mark.parametrize("number", range(4))
 def test_a_program_of_filters_has_the_rows_of_the_same_program_over_parquet(spark, options, copy, number):
-    check(spark, options, copy, seeds(20)[number])
+    check(spark, options, copy, seeds(4)[number])
 
 
 @pytest.mark.proof

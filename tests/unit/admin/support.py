@@ -1,12 +1,11 @@
 """Dead letters of a group, made as consumers make them."""
 
-import asyncio
-
 from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.headers import ConsumerSendBack
 from orbitmq.wire.messages.message_id import parse_offset_message_id
+from waiting import until
 
 
 async def bury(name_servers, addresses, group, topic, *bodies, broker=None, **fields):
@@ -24,8 +23,11 @@ async def bury(name_servers, addresses, group, topic, *bodies, broker=None, **fi
                 assert answer.code == 0, answer.remark
         if bodies:  # the broker tells its NameServers of the topic after it has answered
             async with AdminClient(name_servers) as admin:
-                while f"%DLQ%{group}" not in await admin.topic_list():
-                    await asyncio.sleep(0.01)
+
+                async def is_known() -> bool:
+                    return f"%DLQ%{group}" in await admin.topic_list()
+
+                await until(is_known, 0.01)
     finally:
         await pool.close()
     return ids

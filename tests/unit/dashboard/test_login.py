@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import httpx
 import pytest
+from argon2 import PasswordHasher
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard.app import COOKIE, DashboardOptions
@@ -24,6 +25,13 @@ from orbitmq.wire.signature import Credentials
 from waiting import until
 
 from .conftest import Browser, browsing, silent_broker
+
+
+@pytest.fixture(autouse=True)
+def _quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hash with little memory: a hash of the usual cost takes 0.1 s, and each test makes several."""
+    monkeypatch.setattr("orbitmq.dashboard.users.PasswordHasher", partial(PasswordHasher, 1, 8, 1))
+
 
 PASSWORDS = {"rita": "reading", "otto": "operating", "anna": "administering"}
 ROLES = dict(zip(PASSWORDS, Role, strict=True))

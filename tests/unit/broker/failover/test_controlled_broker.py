@@ -367,6 +367,7 @@ async def test_with_fewer_copies_than_asked_for_messages_are_refused_and_not_rea
         assert (await group.send(b"both")).code == ResponseCode.SUCCESS
         await group.stop("y")
         await until(lambda: group.sync_set() == {1})
+        await group.settled()  # the master knows it, too
         refused = await group.send(b"alone")
         assert refused.code == ResponseCode.SERVICE_NOT_AVAILABLE
         assert "the sync set of this group is [1], and minInSyncReplicas=2" in (refused.remark or "")

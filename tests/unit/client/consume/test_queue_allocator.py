@@ -216,5 +216,5 @@ async def test_members_that_were_known_count_until_those_of_a_restarted_broker_h
         cluster.a.members["g"] = {}  # it has restarted, and a heartbeat brings this member alone
         assert await found.allocate(["orders"]) == mine
         assert found.next_round_s == queue_allocator.POLL_S
-        monkeypatch.setattr(queue_allocator, "YOUNG_S", 0)
+        monkeypatch.setattr(queue_allocator, "RESTARTED_S", 0)
         assert await found.allocate(["orders"]) == {"orders": queues("orders", "broker-a", 0, 1)}

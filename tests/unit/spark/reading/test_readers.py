@@ -513,7 +513,7 @@ def test_an_unreachable_broker_keeps_its_queues_where_they_are(fake, stream, cap
     assert sum("does not answer" in record.message for record in caplog.records) == 1
 
 
-@pytest.mark.parametrize("poll_ms", ["0", "1", "100"])
+@pytest.mark.parametrize("poll_ms", ["0", *(pytest.param(ms, marks=pytest.mark.proof) for ms in ("1", "100"))])
 def test_a_stream_may_be_idle_for_an_hour(fake, stream, monkeypatch, poll_ms):
     fake.fill("orders", 0, 1)
     clock = FakeTime()
