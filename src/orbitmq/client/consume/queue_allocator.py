@@ -2,7 +2,7 @@
 
 Members learn at different moments that a broker left the route, or came back, and shared out by different lists queues of other brokers
 would have two readers. So the queues of a broker that left stay shared out for `DEPARTED_S`: a restart changes nothing. And a broker
-that was just started does not know all members yet: for `RESTARTED_S` those that were known before count, too.
+that was just started does not know all members yet: for `UNSETTLED_S` those that were known before count, too.
 
 Source: Java RebalanceImpl.rebalanceByTopic, MQClientInstance.findConsumerIdList.
 """
@@ -29,10 +29,10 @@ log = logging.getLogger(__name__)
 
 DEPARTED_S = 30.0
 """How long queues stay shared out whose broker has left the route: as long as Java's clients keep an old route."""
-RESTARTED_S = 5.0
-"""How long the members that were known before count next to those that a broker names which was just started."""
+UNSETTLED_S = 5.0
+"""How long the members that were known before count next to those that are named after a broker has come or gone."""
 POLL_S = 2.0
-"""How often routes are asked for a broker that has left them, and members of one that was just started."""
+"""How often routes are asked for a broker that has left them, and members after a broker has come or gone."""
 
 
 class QueueAllocator:
@@ -57,8 +57,10 @@ class QueueAllocator:
         """The queues of each topic that were shared out last."""
         self._departed_s: dict[tuple[str, str], float] = {}
         """When a topic's route was first without a broker whose queues are shared out still."""
-        self._restarted_s: dict[str, float] = {}
-        """When a broker was first found that did not know this member."""
+        self._answering: frozenset[str] | None = None
+        """The brokers that have named members in the last round."""
+        self._unsettled_s: dict[str, float] = {}
+        """When a broker last came, went, or did not know this member."""
         self._last_members: frozenset[str] = frozenset()
         self._silent: set[str] = set()
         """The brokers without an answer in the last round, which were warned of."""
@@ -77,20 +79,27 @@ class QueueAllocator:
         names = {broker.broker_name for route in routes.values() if route is not None for broker in route.brokers}
         members = await self._members(names)
         unknown = {name for name, found in members.items() if self._session.id not in found}
-        now_s = asyncio.get_running_loop().time()
         if unknown:  # a broker that was just started waits for our heartbeat
             await self._session.send_heartbeats()
             members |= await self._members(unknown)
-        self._restarted_s = {name: since for name, since in self._restarted_s.items() if now_s < since + RESTARTED_S}
-        self._restarted_s |= dict.fromkeys(unknown - self._restarted_s.keys(), now_s)
-        if not self._restarted_s:
-            self._last_members = frozenset(member for found in members.values() for member in found)
+        known = frozenset(member for found in members.values() for member in found)
+        self._note_answers(frozenset(members), unknown, known)
         return {topic: self._share(topic, route, members) for topic, route in routes.items()}
 
     @property
     def next_round_s(self) -> float | None:
         """After how many seconds the queues have to be computed again though nothing is heard; None: not by themselves."""
-        return POLL_S if self._departed_s or self._restarted_s else None
+        return POLL_S if self._departed_s or self._unsettled_s else None
+
+    def _note_answers(self, answering: frozenset[str], unknown: set[str], members: frozenset[str]) -> None:
+        """Take note of which brokers have named members; a broker that came, went or did not know this member may name too few."""
+        now_s = asyncio.get_running_loop().time()
+        before = answering if self._answering is None else self._answering
+        self._answering = answering
+        self._unsettled_s |= dict.fromkeys(unknown | (answering ^ before), now_s)
+        self._unsettled_s = {name: since for name, since in self._unsettled_s.items() if now_s < since + UNSETTLED_S}
+        if not self._unsettled_s:
+            self._last_members = members
 
     async def _look_for_departed(self) -> None:
         """Ask for one route of each broker that has left some: where it is back, its other topics' routes are asked for, too."""
@@ -155,7 +164,7 @@ class QueueAllocator:
         known = {member for name in names for member in members.get(name, ())}
         if self._session.id not in known:
             return None
-        if not names.isdisjoint(self._restarted_s):
+        if self._unsettled_s:
             known |= self._last_members
         self._missing.discard(topic)
         return allocate(self._queues(topic, route), sorted(known), self._session.id, self._strategy)

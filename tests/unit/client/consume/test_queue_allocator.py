@@ -185,11 +185,13 @@ async def test_the_queues_of_a_broker_that_restarts_stay_shared_out_and_those_of
         assert await found.allocate(["orders"]) == mine
         assert found.next_round_s == queue_allocator.POLL_S
         monkeypatch.setattr(queue_allocator, "DEPARTED_S", 0)
+        monkeypatch.setattr(queue_allocator, "UNSETTLED_S", 0)
         assert await found.allocate(["orders"]) == {"orders": queues("orders", "broker-b", 0)}
         assert found.next_round_s is None
 
 
-async def test_a_broker_that_is_back_is_found_by_the_next_round(cluster):
+async def test_a_broker_that_is_back_is_found_by_the_next_round(cluster, monkeypatch):
+    monkeypatch.setattr(queue_allocator, "UNSETTLED_S", 0)
     for topic in ("bills", "orders"):
         cluster.topic(topic, cluster.a, cluster.b, count=1)
     async with open_session(cluster, "orders", "bills", describe=describe) as session:
@@ -216,5 +218,5 @@ async def test_members_that_were_known_count_until_those_of_a_restarted_broker_h
         cluster.a.members["g"] = {}  # it has restarted, and a heartbeat brings this member alone
         assert await found.allocate(["orders"]) == mine
         assert found.next_round_s == queue_allocator.POLL_S
-        monkeypatch.setattr(queue_allocator, "RESTARTED_S", 0)
+        monkeypatch.setattr(queue_allocator, "UNSETTLED_S", 0)
         assert await found.allocate(["orders"]) == {"orders": queues("orders", "broker-a", 0, 1)}
