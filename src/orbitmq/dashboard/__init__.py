@@ -1,1 +1,1 @@
-"""The dashboard: pages that show a cluster, ours or Java's, and change nothing."""
+"""The dashboard: pages that show a cluster, ours or Java's, and change it when they are asked to."""

@@ -1,7 +1,7 @@
 """The fast path of acks (200051): those of one checkpoint that come together are noted by one record.
 
 A consumer acknowledges what it popped message by message, and its acks come many in a read. The slow path
-(`handlers.popping.acks`) makes a record in the revive topic of each; here they become one batch ack, as Java's broker writes
+(`handlers.pop_acks`) makes a record in the revive topic of each; here they become one batch ack, as Java's broker writes
 it. An ack that is not taken here, with all of its checkpoint in the same read, takes the slow path, which refuses or serves it.
 
 docs/adr/0013-small-requests-fast-path.md has the figures.

@@ -26,8 +26,8 @@ _MISSING = {
     "cleanup.policy": ("COMPACTION", "its messages are deleted by their age alone"),
 }
 """Values that Java takes, and what is missing here: a topic that only seems to have them would lose what was meant."""
-_NEWER_TYPES = ("LITE", "PRIORITY")
-"""Types of messages that RocketMQ has from 5.5 on."""
+_NEWER_TYPES = {"LITE": "5.5", "PRIORITY": "5.4"}
+"""Types of messages, and the version of RocketMQ that has them first (RIP-83, RIP-80)."""
 _FIXED = {"queue.type", "cleanup.policy"}
 """Attributes that are set when a topic is created, or never."""
 
@@ -80,7 +80,10 @@ def apply_attribute_changes(attributes: Mapping[str, str] | None, changes: Mappi
         if sign == "-":
             del kept[name]
         elif name == MESSAGE_TYPE and value in _NEWER_TYPES:
-            raise _refused(f"{name}={value} needs a broker of RocketMQ 5.5 or later; this one does what 5.3.3 does")
+            version = _NEWER_TYPES[value]
+            raise _refused(
+                f"{name}={value} needs a broker of RocketMQ {version} or later; this one does what 5.3.3 does"
+            )
         elif allowed.fullmatch(value) is None or (name == _RESERVE_TIME and int(value) not in _RESERVE_TIMES):
             raise _refused(f"{name} is {value!r:.80}, expected {allowed.pattern}")
         elif name in _MISSING and value == _MISSING[name][0]:
