@@ -98,7 +98,7 @@ class QueueAllocator:
         self._answering = answering
         self._unsettled_s |= dict.fromkeys(unknown | (answering ^ before), now_s)
         self._unsettled_s = {name: since for name, since in self._unsettled_s.items() if now_s < since + UNSETTLED_S}
-        if not self._unsettled_s:
+        if answering and not self._unsettled_s:
             self._last_members = members
 
     async def _look_for_departed(self) -> None:

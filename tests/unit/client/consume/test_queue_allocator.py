@@ -220,3 +220,19 @@ async def test_members_that_were_known_count_until_those_of_a_restarted_broker_h
         assert found.next_round_s == queue_allocator.POLL_S
         monkeypatch.setattr(queue_allocator, "UNSETTLED_S", 0)
         assert await found.allocate(["orders"]) == {"orders": queues("orders", "broker-a", 0, 1)}
+
+
+async def test_members_that_were_known_count_however_long_all_brokers_were_away(cluster, monkeypatch):
+    cluster.topic("orders", count=2)
+    async with open_session(cluster, "orders", describe=describe) as session:
+        cluster.a.members["g"] = {session.id: None, "zz@1": None}
+        found = allocator(session)
+        mine = await found.allocate(["orders"])
+        await cluster.a.stop()
+        for since in (queue_allocator.UNSETTLED_S, 0):
+            monkeypatch.setattr(queue_allocator, "UNSETTLED_S", since)
+            assert await found.allocate(["orders"]) == {"orders": None}
+        monkeypatch.undo()
+        await cluster.a.start()
+        cluster.a.members["g"] = {}  # it has restarted, and a heartbeat brings this member alone
+        assert await found.allocate(["orders"]) == mine
