@@ -490,9 +490,9 @@ class Timers:
 
     def _store_due(self, record: Record, template: WaitingTemplate, key: bytes, enqueue_ms: str, now_ms: int) -> None:
         """Store a message that is due under its own topic, as `_store_again` does without a template."""
-        self._missing.restore(template.topic, template.queue_id, now_ms)
+        topic, queue_id = self._missing.readable_queue(template.topic, template.queue_id, now_ms)
         draft = (
-            template.topic, template.queue_id, bytes(record.body), template.fill(key, enqueue_ms, now_ms), record.flag,
+            topic, queue_id, bytes(record.body), template.fill(key, enqueue_ms, now_ms), record.flag,
             record.sys_flag, record.born_at_ms, record.born_host, record.reconsume_times, 0, template.tag_code,
         )  # fmt: skip
         self._store.append(tuple.__new__(Draft, draft))  # a named tuple's own constructor is a Python function

@@ -34,13 +34,13 @@ class MissingTopics:
         destination = destination_of(properties)
         if destination is None:
             return None
-        self.restore(*destination, wall_ms)
-        return self._topics.readable_queue(*destination)
+        return self.readable_queue(*destination, wall_ms)
 
-    def restore(self, topic: str, queue_id: int, wall_ms: int) -> None:
-        """Make a topic again that is gone. Raises as `destination`."""
+    def readable_queue(self, topic: str, queue_id: int, wall_ms: int) -> tuple[str, int]:
+        """Return where a message goes that was accepted for a queue; its topic is made again if it is gone. Raises as `destination`."""
         if self._topics.get(topic) is None:
             self._restore(topic, queue_id, wall_ms)
+        return self._topics.readable_queue(topic, queue_id)
 
     def _restore(self, topic: str, queue_id: int, wall_ms: int) -> None:
         """Make a missing topic again. Where that is not allowed its messages wait in its queues, as in Java."""

@@ -1,8 +1,9 @@
 """The queues that a consumer is to read now, computed from the topics' routes and the group's members.
 
 Members learn at different moments that a broker left the route, or came back, and shared out by different lists queues of other brokers
-would have two readers. So the queues of a broker that left stay shared out for `DEPARTED_S`: a restart changes nothing. And a broker
-that was just started does not know all members yet: for `UNSETTLED_S` those that were known before count, too.
+would have two readers. So the queues of a broker that left stay shared out for `DEPARTED_S`: a restart changes nothing. A member that
+joins meanwhile does not know these queues: then all members share out what the route names. And a broker that was just started
+does not know all members yet: for `UNSETTLED_S` those that were known before count, too.
 
 Source: Java RebalanceImpl.rebalanceByTopic, MQClientInstance.findConsumerIdList.
 """
@@ -31,6 +32,8 @@ DEPARTED_S = 30.0
 """How long queues stay shared out whose broker has left the route: as long as Java's clients keep an old route."""
 UNSETTLED_S = 5.0
 """How long the members that were known before count next to those that are named after a broker has come or gone."""
+RETURNED_S = 300.0
+"""How long a broker that has left the route is looked for, so that all members learn of its return within `POLL_S`."""
 POLL_S = 2.0
 """How often routes are asked for a broker that has left them, and members after a broker has come or gone."""
 
@@ -55,29 +58,37 @@ class QueueAllocator:
         """The queues that each topic had when it was first asked for: none where it did not exist."""
         self._shared: dict[str, frozenset[MessageQueue]] = {}
         """The queues of each topic that were shared out last."""
-        self._departed_s: dict[tuple[str, str], float] = {}
-        """When a topic's route was first without a broker whose queues are shared out still."""
+        self._departed_s: dict[str, dict[str, float]] = {}
+        """By topic and broker name: when the route was first without a broker whose queues were shared out."""
         self._answering: frozenset[str] | None = None
         """The brokers that have named members in the last round."""
         self._unsettled_s: dict[str, float] = {}
         """When a broker last came, went, or did not know this member."""
         self._last_members: frozenset[str] = frozenset()
+        """Those that were known when no broker had come or gone for some time."""
+        self._known: frozenset[str] = frozenset()
+        """The members of the last round that a broker has answered."""
+        self._has_grown = False
+        """True in a round that knows a member more than the one before."""
         self._silent: set[str] = set()
         """The brokers without an answer in the last round, which were warned of."""
 
     async def allocate(self, topics: Collection[str]) -> dict[str, list[MessageQueue] | None]:
         """Return the queues to read per topic; None where that cannot be told now and nothing is to change."""
-        await self._look_for_departed()
-        routes = dict(zip(topics, await asyncio.gather(*map(self._route, topics)), strict=True))
+        await self._refresh_routes(self._topics_by_departed())
+        routes = await self._routes(topics)
         self._first = {topic: queues for topic, queues in self._first.items() if topic in routes}
         self._shared = {topic: queues for topic, queues in self._shared.items() if topic in routes}
-        self._departed_s = {key: since for key, since in self._departed_s.items() if key[0] in routes}
+        self._departed_s = {topic: since for topic, since in self._departed_s.items() if topic in routes}
         if self._message_model is MessageModel.BROADCASTING:
             return {
                 topic: None if route is None else list(readable_queues(topic, route)) for topic, route in routes.items()
             }
-        names = {broker.broker_name for route in routes.values() if route is not None for broker in route.brokers}
-        members = await self._members(names)
+        by_broker = _topics_by_broker(routes)
+        members = await self._members(by_broker)
+        silent = {name: found for name, found in by_broker.items() if name not in members}
+        if await self._refresh_routes(silent):  # it has left: other members may know that, too
+            routes = await self._routes(topics)
         unknown = {name for name, found in members.items() if self._session.id not in found}
         if unknown:  # a broker that was just started waits for our heartbeat
             await self._session.send_heartbeats()
@@ -92,23 +103,37 @@ class QueueAllocator:
         return POLL_S if self._departed_s or self._unsettled_s else None
 
     def _note_answers(self, answering: frozenset[str], unknown: set[str], members: frozenset[str]) -> None:
-        """Take note of which brokers have named members; a broker that came, went or did not know this member may name too few."""
+        """Take note of who has answered, and of the members; a broker that came, went or did not know this one may name too few."""
         now_s = asyncio.get_running_loop().time()
         before = answering if self._answering is None else self._answering
         self._answering = answering
         self._unsettled_s |= dict.fromkeys(unknown | (answering ^ before), now_s)
         self._unsettled_s = {name: since for name, since in self._unsettled_s.items() if now_s < since + UNSETTLED_S}
-        if not self._unsettled_s:
+        if not answering:
+            return
+        if self._unsettled_s:
+            members |= self._last_members
+        else:
             self._last_members = members
+        self._has_grown = not members <= self._known
+        self._known = members
 
-    async def _look_for_departed(self) -> None:
-        """Ask for one route of each broker that has left some: where it is back, its other topics' routes are asked for, too."""
+    def _topics_by_departed(self) -> dict[str, list[str]]:
+        """Return the topics whose route each broker has left."""
         topics: dict[str, list[str]] = {}
-        for topic, broker_name in self._departed_s:
-            topics.setdefault(broker_name, []).append(topic)
-        for first, *others in topics.values():
+        for topic, since in self._departed_s.items():
+            for broker_name in since:
+                topics.setdefault(broker_name, []).append(topic)
+        return topics
+
+    async def _refresh_routes(self, topics_by_broker: Mapping[str, list[str]]) -> bool:
+        """Ask for one route of each broker, and for the others of its topics where that one has changed; True if one has."""
+        is_changed = False
+        for first, *others in topics_by_broker.values():
             if await self._has_changed(first):
+                is_changed = True
                 await asyncio.gather(*map(self._has_changed, others))
+        return is_changed
 
     async def _has_changed(self, topic: str) -> bool:
         try:
@@ -122,15 +147,21 @@ class QueueAllocator:
         current = frozenset(readable_queues(topic, route))
         there = {broker.broker_name for broker in route.brokers} | {queue.broker_name for queue in current}
         left = {queue for queue in self._shared.get(topic, ()) if queue.broker_name not in there}
-        before = self._departed_s
-        self._departed_s = {key: since for key, since in before.items() if key[0] != topic}
-        for key in {(topic, queue.broker_name) for queue in left}:
-            since = before.get(key, now_s)
-            if now_s < since + DEPARTED_S:
-                self._departed_s[key] = since
-        kept = {queue for queue in left if (topic, queue.broker_name) in self._departed_s}
+        before = self._departed_s.pop(topic, {})
+        since = {name: before.get(name, now_s) for name in before.keys() | {queue.broker_name for queue in left}}
+        since = {name: at_s for name, at_s in since.items() if name not in there and now_s < at_s + RETURNED_S}
+        if since:
+            self._departed_s[topic] = since
+        kept = {
+            queue
+            for queue in left
+            if not self._has_grown and now_s < since.get(queue.broker_name, -DEPARTED_S) + DEPARTED_S
+        }
         self._shared[topic] = current | kept
         return self._shared[topic]
+
+    async def _routes(self, topics: Collection[str]) -> dict[str, TopicRoute | None]:
+        return dict(zip(topics, await asyncio.gather(*map(self._route, topics)), strict=True))
 
     async def _route(self, topic: str) -> TopicRoute | None:
         try:
@@ -220,3 +251,11 @@ class QueueAllocator:
         is_news = topic not in self._missing and not is_expected
         self._missing.add(topic)
         log.log(logging.WARNING if is_news else logging.DEBUG, "group %s: %s", self._group, error)
+
+
+def _topics_by_broker(routes: Mapping[str, TopicRoute | None]) -> dict[str, list[str]]:
+    topics: dict[str, list[str]] = {}
+    for topic, route in routes.items():
+        for broker in () if route is None else route.brokers:
+            topics.setdefault(broker.broker_name, []).append(topic)
+    return topics

@@ -217,6 +217,15 @@ def test_a_topic_that_is_gone_is_made_again(world: World) -> None:
     assert len(world.delivered("gone")) == 1
 
 
+def test_messages_of_one_template_go_to_a_queue_that_consumers_read(world: World) -> None:
+    for number in range(3):
+        world.add(b"%d" % number, 2_000, UNIQ_KEY=f"K{number}")
+    world.work()
+    world.registries.topics.update(TopicConfig(topic="t", read_queue_count=2, write_queue_count=2), 1)
+    world.pass_time(2_000)
+    assert (world.store.max_offset("t", 0), world.store.max_offset("t", 2)) == (3, 0)
+
+
 def test_a_store_that_takes_nothing_loses_nothing(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
     for number in range(5):
         world.add(b"%d" % number, 2_000)

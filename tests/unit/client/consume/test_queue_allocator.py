@@ -187,6 +187,9 @@ async def test_the_queues_of_a_broker_that_restarts_stay_shared_out_and_those_of
         monkeypatch.setattr(queue_allocator, "DEPARTED_S", 0)
         monkeypatch.setattr(queue_allocator, "UNSETTLED_S", 0)
         assert await found.allocate(["orders"]) == {"orders": queues("orders", "broker-b", 0)}
+        assert found.next_round_s == queue_allocator.POLL_S, "its return is looked for"
+        monkeypatch.setattr(queue_allocator, "RETURNED_S", 0)
+        await found.allocate(["orders"])
         assert found.next_round_s is None
 
 
@@ -220,3 +223,33 @@ async def test_members_that_were_known_count_until_those_of_a_restarted_broker_h
         assert found.next_round_s == queue_allocator.POLL_S
         monkeypatch.setattr(queue_allocator, "UNSETTLED_S", 0)
         assert await found.allocate(["orders"]) == {"orders": queues("orders", "broker-a", 0, 1)}
+
+
+async def test_members_that_were_known_count_however_long_all_brokers_were_away(cluster, monkeypatch):
+    cluster.topic("orders", count=2)
+    async with open_session(cluster, "orders", describe=describe) as session:
+        cluster.a.members["g"] = {session.id: None, "zz@1": None}
+        found = allocator(session)
+        mine = await found.allocate(["orders"])
+        await cluster.a.stop()
+        for since in (queue_allocator.UNSETTLED_S, 0):
+            monkeypatch.setattr(queue_allocator, "UNSETTLED_S", since)
+            assert await found.allocate(["orders"]) == {"orders": None}
+        monkeypatch.undo()
+        await cluster.a.start()
+        cluster.a.members["g"] = {}  # it has restarted, and a heartbeat brings this member alone
+        assert await found.allocate(["orders"]) == mine
+
+
+async def test_a_member_that_joins_while_a_broker_is_away_leaves_no_queue_with_two_readers(cluster):
+    """It does not know the queues of that broker; shared out by different lists others had two readers for 30 s."""
+    cluster.topic("orders", cluster.a, cluster.b, count=2)
+    async with open_session(cluster, "orders", describe=describe) as session:
+        cluster.a.members["g"] = cluster.b.members["g"] = {session.id: None, "zz@1": None}
+        found = allocator(session)
+        assert await found.allocate(["orders"]) == {"orders": queues("orders", "broker-a", 0, 1)}
+        cluster.topic("orders", cluster.b, count=2)
+        await cluster.a.stop()
+        cluster.b.members["g"] = {"0@1": None, session.id: None, "zz@1": None}
+        for _ in range(2):
+            assert await found.allocate(["orders"]) == {"orders": queues("orders", "broker-b", 1)}
