@@ -11,9 +11,7 @@ from orbitmq.errors import InvalidArgument
 
 PORT_MAX = 65535
 NAME_SERVER_PORT = 9876
-WILDCARDS = ("0.0.0.0", "::")
-"""Hosts to listen on that clients cannot connect to."""
-
+_MAPPED_IPV4 = "::ffff:"
 _SEPARATORS = re.compile(r"[;,\s]+")
 
 
@@ -37,9 +35,12 @@ def format_address(host: str, port: int) -> str:
 
 
 def format_peer(name: Any) -> str:
-    """Return a socket's `getpeername()` or `getsockname()` as text; `unknown:0` when the peer is gone already."""
+    """Return a socket's `getpeername()` or `getsockname()` as text; `unknown:0` when the peer is gone already.
+
+    An IPv4 peer of a socket that listens on `::` has its IPv4 address, which records and access rules hold.
+    """
     if isinstance(name, tuple) and len(name) >= 2:
-        return format_address(str(name[0]), int(name[1]))
+        return format_address(str(name[0]).removeprefix(_MAPPED_IPV4), int(name[1]))
     return "unknown:0"
 
 
@@ -67,6 +68,11 @@ def is_ip(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_wildcard(host: str) -> bool:
+    """Return True if a server listens on all addresses there: clients cannot connect to it."""
+    return is_ip(host) and ip_address(host).is_unspecified
 
 
 def _is_host(text: str) -> bool:

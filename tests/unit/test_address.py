@@ -50,6 +50,7 @@ def test_a_peer_that_is_gone_has_a_name_too():
     assert format_peer(None) == format_peer(()) == format_peer(("h",)) == format_peer("h:5") == "unknown:0"
     assert format_peer(("h", 5)) == "h:5"
     assert format_peer(("::1", 5, 0, 0)) == "[::1]:5"
+    assert format_peer(("::ffff:10.0.0.1", 5, 0, 0)) == "10.0.0.1:5", "an IPv4 peer of a socket of both families"
 
 
 @pytest.mark.parametrize(

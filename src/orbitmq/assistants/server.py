@@ -30,6 +30,7 @@ from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.assistants.tools import TOOLS, Toolbox
 from orbitmq.audit import LogOfChanges
 from orbitmq.errors import ConfigError, FrameError
+from orbitmq.net.listening import bound_socket
 from orbitmq.net.loop import stopped_on_failure
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -161,8 +162,7 @@ class HttpServer:
         Raises:
             OSError: the port cannot be bound.
         """
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        listener = socket.create_server((self._host, self._port), family=family)
+        listener = bound_socket(self._host, self._port)
         self.address = format_address(self._host, listener.getsockname()[1])
         self._serving = asyncio.get_running_loop().create_task(self._serve(listener))
         async with stopped_on_failure(self.stop):

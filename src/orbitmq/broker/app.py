@@ -28,7 +28,14 @@ from orbitmq.broker.parts.context import BrokerContext, BrokerLinks
 from orbitmq.broker.parts.tables import StoredTables
 from orbitmq.broker.periodic_jobs import broker_housekeeping
 from orbitmq.broker.persistence import ConfigFiles, OffsetFile, TableNotes
-from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, ha_port, reserved_port, vip_port
+from orbitmq.broker.registration.addresses import (
+    AnnouncedAddressCheck,
+    BrokerAddress,
+    broker_address,
+    ha_port,
+    reserved_port,
+    vip_port,
+)
 from orbitmq.broker.registration.other_servers import OtherServers
 from orbitmq.broker.replication.role import ControlledRole, EpochFile
 from orbitmq.broker.service import BrokerService
@@ -261,7 +268,8 @@ class Broker:
             server = self._make_server(service, fast_path)
             undo.push_async_callback(server.close)
             await self._listen(server, service)
-            monitor = self._make_monitor(service, server, others)
+            address_check = AnnouncedAddressCheck(config, address.announced)
+            monitor = self._make_monitor(service, server, others, address_check)
             http = await start_http(config, service, server, others.registrar, monitor)
             undo.pop_all()
         offset_file = OffsetFile(
@@ -279,6 +287,7 @@ class Broker:
             *self._own_jobs(service),
             store.retention.run(),
             monitor.run(),
+            address_check.run(),
         )
         tasks = [asyncio.get_running_loop().create_task(job) for job in jobs]
         return Running(
@@ -380,13 +389,18 @@ class Broker:
             raise ConfigError("listenPort", port + 2, expected) from error
 
     def _make_monitor(
-        self, service: BrokerService, server: Server[BrokerService], others: OtherServers
+        self,
+        service: BrokerService,
+        server: Server[BrokerService],
+        others: OtherServers,
+        address_check: AnnouncedAddressCheck,
     ) -> BrokerMonitor:
         monitor = BrokerMonitor(
             service,
             server,
             others.registrar,
             clock=self._clock,
+            address_check=address_check,
             tls=lambda: self._server_security.tls_description,
             warnings=[*self._server_security.warnings, *descriptor_warnings(self.config)],
         )

@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from orbitmq.address import format_address
+from orbitmq.address import format_address, is_wildcard
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.audit import AuditLogging, LogOfChanges
 from orbitmq.dashboard import (
@@ -61,6 +61,7 @@ from orbitmq.dashboard.sessions import Attempts, Role, Session, Sessions
 from orbitmq.dashboard.users import NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX, Logins
 from orbitmq.dashboard.watching import Watch
 from orbitmq.errors import ConfigError, OrbitError
+from orbitmq.net.listening import bound_socket
 from orbitmq.net.loop import stopped_on_failure
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
 
@@ -197,8 +198,7 @@ class Dashboard:
             OSError: the port cannot be bound.
         """
         host = self._options.host
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server((host, self._options.port), family=family)
+        listener = bound_socket(host, self._options.port)
         self.address = format_address(host, listener.getsockname()[1])
         self._serving = asyncio.get_running_loop().create_task(self._serve(listener))
         async with stopped_on_failure(self.stop):
@@ -235,7 +235,7 @@ def make_app(clients: ClusterClients, options: DashboardOptions) -> Starlette:
         Route("/static/{name}", _static),
     ]
     hosts = [*LOOPBACK[::2], "[::1]", *(name.lower() for name in options.hosts)]
-    if options.host not in (*LOOPBACK, "0.0.0.0", "::"):
+    if options.host not in LOOPBACK and not is_wildcard(options.host):
         hosts.append(options.host)
     app = Starlette(
         routes=routes,

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 from orbitmq.address import format_address
 from orbitmq.errors import InvalidArgument, OrbitError
 from orbitmq.net.limits import descriptor_limit
-from orbitmq.net.name_lookup import looked_up
+from orbitmq.net.listening import listen
 from orbitmq.wire.slices import Slices
 
 JSON = "application/json"
@@ -106,11 +106,11 @@ class HttpServer:
             OSError: the address cannot be bound.
         """
         loop = asyncio.get_running_loop()
-        with looked_up("metricsAddress", host):
-            # The loop accepts as many in one turn as wait, before the oldest are ended.
-            self._listener = await loop.create_server(
-                lambda: _HttpConnection(self, loop), host, port, backlog=self._connections_max
-            )
+        # The loop accepts as many in one turn as wait, before the oldest are ended.
+        backlog = self._connections_max
+        self._listener = await listen(
+            lambda: _HttpConnection(self, loop), "metricsAddress", host, port, backlog=backlog
+        )
         self._host = host
         self._port = int(self._listener.sockets[0].getsockname()[1])
         return self._port

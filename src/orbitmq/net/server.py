@@ -17,7 +17,7 @@ from orbitmq.net.dispatch.fast_path import FastPath
 from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.limits import DEFAULT_LIMITS, Limits
-from orbitmq.net.name_lookup import looked_up
+from orbitmq.net.listening import listen
 from orbitmq.net.security.tls import ServerTls, TlsMode
 
 S = TypeVar("S")
@@ -142,10 +142,8 @@ class Server(Generic[S]):
 
     async def _listen(self, port: int) -> int:
         loop = asyncio.get_running_loop()
-        with looked_up("bindAddress", self._host):
-            listener = await loop.create_server(
-                lambda: self._make_protocol(loop), self._host, port, backlog=self._endpoint.limits.backlog
-            )
+        backlog = self._endpoint.limits.backlog
+        listener = await listen(lambda: self._make_protocol(loop), "bindAddress", self._host, port, backlog=backlog)
         self._listeners.append(listener)
         return int(listener.sockets[0].getsockname()[1])
 

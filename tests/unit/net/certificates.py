@@ -31,14 +31,15 @@ class Authority:
         """Write a certificate and its key; `file` names them."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = self._builder(name, key).sign(self._key, hashes.SHA256())
-        paths = [self._folder / f"{file or name}.{kind}" for kind in ("pem", "key")]
-        paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-        paths[1].write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
+        path = self._folder / f"{file or name}.pem"
+        path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        return TlsFiles(certificate=path, key=_write_key(path.with_suffix(".key"), key), trust=self.trust)
+
+    def self_signed(self) -> TlsFiles:
+        """Return the authority's own certificate as a server's."""
+        return TlsFiles(
+            certificate=self.trust, key=_write_key(self.trust.with_suffix(".key"), self._key), trust=self.trust
         )
-        return TlsFiles(certificate=paths[0], key=paths[1], trust=self.trust)
 
     def _builder(self, name: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
         now = datetime.datetime.now(datetime.UTC)
@@ -51,3 +52,9 @@ class Authority:
             .not_valid_before(now - _DAY)
             .not_valid_after(now + _DAY)
         )
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> Path:
+    form = serialization.PrivateFormat.PKCS8
+    path.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+    return path

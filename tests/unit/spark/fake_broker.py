@@ -81,6 +81,8 @@ class FakeBroker:
         """Where each of these went."""
         self.refuses: set[type] = set()
         self.busy: set[type] = set()
+        self.deleted: set[str] = set()
+        """Topics that neither routes nor the broker know."""
         self.is_silent = False
         self.is_registered = True
         """Whether it knows a broker, as a NameServer that was started a moment ago does not."""
@@ -135,6 +137,11 @@ class FakeBroker:
             )
         return queue
 
+    def delete(self, topic: str) -> None:
+        """Delete a topic, as an administrator does."""
+        self.queues = {key: queue for key, queue in self.queues.items() if key[0] != topic}
+        self.deleted.add(topic)
+
     @property
     def connection_count(self) -> int:
         """Connections that are open now."""
@@ -160,6 +167,8 @@ class FakeBroker:
             raise Rejected(ResponseCode.NO_PERMISSION, "not you")
         if type(call.header) in self.busy:
             raise Rejected(ResponseCode.SYSTEM_BUSY, "not now")
+        if getattr(call.header, "topic", None) in self.deleted:
+            raise Rejected(ResponseCode.TOPIC_NOT_EXIST, "not exist")
 
     def _call(self, coroutine):
         return self._background.call(coroutine, STOP_TIMEOUT_S)
@@ -260,7 +269,7 @@ def commit(fake: FakeBroker, call: Call[UpdateConsumerOffset]) -> Reply:
 @handlers.on(PullMessage)
 def pull(fake: FakeBroker, call: Call[PullMessage]) -> Reply:
     header = call.header
-    fake.asked.append(header)
+    fake.note(call)
     if fake.faults:
         fault = fake.faults.popleft()
         if fault is None:

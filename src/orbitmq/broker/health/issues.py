@@ -52,6 +52,7 @@ class BrokerState:
         name_servers: those that are to be told of the broker.
         told: those of them that know it.
         unreachable: those of them that did not answer the last time.
+        announced_failure: why the address that clients are told cannot be reached; None: it can, or it is not checked yet.
     """
 
     issues: Sequence[StoreIssue] = ()
@@ -60,6 +61,7 @@ class BrokerState:
     name_servers: Sequence[str] = ()
     told: Sequence[str] = ()
     unreachable: Sequence[str] = ()
+    announced_failure: str | None = None
 
     def alerts(self) -> Iterator[Alert]:
         """Yield the rules that hold."""
@@ -80,6 +82,8 @@ class BrokerState:
         yield from (issue.reason for issue in self.issues if issue.kind not in RULES)
         if 0 < len(self.unreachable) < len(self.name_servers):
             yield f"NameServers cannot be reached: {', '.join(self.unreachable)}"
+        if self.announced_failure is not None:
+            yield self.announced_failure
 
     def unready(self) -> Iterator[str]:
         """Yield why clients should not be sent here."""

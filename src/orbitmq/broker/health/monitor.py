@@ -10,6 +10,7 @@ from typing import Any
 
 from orbitmq.broker.health.bad_records import told_of
 from orbitmq.broker.health.issues import BrokerState
+from orbitmq.broker.registration.addresses import AnnouncedAddressCheck
 from orbitmq.broker.registration.registrar import Registrar
 from orbitmq.broker.service import BrokerService
 from orbitmq.clock import Clock
@@ -32,6 +33,7 @@ class BrokerMonitor:
     """Observes one broker.
 
     Args:
+        address_check: knows whether the announced address can be reached.
         tls: says in words whether TLS is spoken, and with which certificate.
         warnings: about its settings, for its operator.
     """
@@ -43,6 +45,7 @@ class BrokerMonitor:
         registrar: Registrar,
         *,
         clock: Clock,
+        address_check: AnnouncedAddressCheck | None = None,
         tls: Callable[[], str] = lambda: "disabled",
         warnings: Sequence[str] = (),
     ) -> None:
@@ -53,6 +56,7 @@ class BrokerMonitor:
         self._server = server
         self._registrar = registrar
         self._clock = clock
+        self._address_check = address_check
         self._tls = tls
         self._warnings = tuple(warnings)
         self._alert_log = AlertLog(log)
@@ -103,6 +107,7 @@ class BrokerMonitor:
             name_servers=self._registrar.name_servers,
             told=self._registrar.told,
             unreachable=self._registrar.unreachable,
+            announced_failure=None if self._address_check is None else self._address_check.failure,
         )
 
     def health(self) -> dict[str, Any]:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
-from orbitmq.address import WILDCARDS, format_address
+from orbitmq.address import format_address, is_wildcard, parse_address
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.errors import ConfigError
 from orbitmq.model.message import Host
+from orbitmq.net.listening import bound_socket
 from orbitmq.net.name_lookup import looked_up
 
+log = logging.getLogger(__name__)
+
+CHECK_TIMEOUT_MS = 3_000
+CHECK_AGAIN_MS = 60_000
 _VIP_DISTANCE = 2
 _CHOICES_MAX = 100
 
@@ -34,22 +42,43 @@ def broker_address(config: BrokerConfig, port: int) -> BrokerAddress:
     """Return the address of a broker that listens on `port`.
 
     Raises:
-        ConfigError: no name service knows brokerIP1.
+        ConfigError: no name service knows brokerIP1, or it is an address of a family that bindAddress is not of.
     """
     announced = announced_host(config)
     with looked_up("brokerIP1", announced):
-        host = Host(_ip_of(announced), port)
+        found = _ips_of(announced)
+    with looked_up("bindAddress", config.bind_address):
+        bound = _bound_families(config.bind_address)
+    # IPv4 where a name has both, because every client reads that.
+    ips = [found[family] for family in (socket.AF_INET, socket.AF_INET6) if family in found and family in bound]
+    if not ips:
+        version = "IPv4" if socket.AF_INET in bound else "IPv6"
+        expected = (
+            f"an {version} address, for bindAddress {config.bind_address} is one: "
+            "bindAddress=:: listens on the addresses of both kinds"
+        )
+        raise ConfigError("brokerIP1", announced, expected)
+    host = Host(ips[0], port)
     return BrokerAddress(host, format_address(announced, port), format_address(announced, ha_port(config, port)))
 
 
-def _ip_of(host: str) -> str:
-    """Return the address that records carry: IPv4 where a name has both, because every client reads that.
+def _ips_of(host: str) -> dict[int, str]:
+    """Return the first address of each family.
 
     Raises:
         socket.gaierror: no name service knows it.
     """
-    found = {entry[0]: str(entry[4][0]) for entry in reversed(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))}
-    return found.get(socket.AF_INET) or found[socket.AF_INET6].partition("%")[0]
+    entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return {entry[0]: str(entry[4][0]).partition("%")[0] for entry in reversed(entries)}
+
+
+def _bound_families(host: str) -> Collection[int]:
+    """Return the families of the addresses that a server listens on.
+
+    Raises:
+        socket.gaierror: no name service knows `host`.
+    """
+    return (socket.AF_INET, socket.AF_INET6) if ":" in host and is_wildcard(host) else _ips_of(host).keys()
 
 
 def ha_port(config: BrokerConfig, port: int) -> int:
@@ -61,15 +90,66 @@ def announced_host(config: BrokerConfig) -> str:
     """Return the host that clients are told."""
     if config.broker_ip1:
         return config.broker_ip1
-    if config.bind_address not in WILDCARDS:
+    if not is_wildcard(config.bind_address):
         return config.bind_address
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+    outside = _outside_ip(socket.AF_INET, "192.0.2.1")
+    if outside is None and ":" in config.bind_address:
+        outside = _outside_ip(socket.AF_INET6, "2001:db8::1")
+    return outside or "127.0.0.1"
+
+
+def _outside_ip(family: int, elsewhere: str) -> str | None:
+    """Return the address that this host has outside; None without a network of that family."""
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
-            # Sends nothing: asks the routing table which address this host has outside.
-            probe.connect(("192.0.2.1", 9))
+            # Sends nothing: asks the routing table.
+            probe.connect((elsewhere, 9))
             return str(probe.getsockname()[0])
         except OSError:
-            return "127.0.0.1"
+            return None
+
+
+class AnnouncedAddressCheck:
+    """Connects to the address that clients are told: a wrong one is not noticed by the broker otherwise.
+
+    Where the bound address itself is announced there is nothing to check.
+    """
+
+    def __init__(self, config: BrokerConfig, announced: str) -> None:
+        self._announced = announced
+        self._is_needed = announced_host(config) != config.bind_address
+        self.failure: str | None = None
+        """Why the address cannot be reached from here, as far as it is known."""
+
+    async def run(self) -> None:
+        """Check once, and again from time to time while the address cannot be reached."""
+        while self._is_needed:
+            await self.look()
+            self._is_needed = self.failure is not None
+            if self._is_needed:
+                await asyncio.sleep(CHECK_AGAIN_MS / 1000)
+
+    async def look(self) -> None:
+        """Check now."""
+        before, self.failure = self.failure, await self._connect()
+        if self.failure is not None and before is None:
+            log.warning("%s", self.failure)
+        elif self.failure is None and before is not None:
+            log.info("the announced address %s can be reached now", self._announced)
+
+    async def _connect(self) -> str | None:
+        host, port = parse_address(self._announced)
+        reason = f"no answer within {CHECK_TIMEOUT_MS} ms"
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT_MS / 1000):
+                _, writer = await asyncio.open_connection(host, port)
+            writer.transport.abort()
+            return None
+        except TimeoutError:
+            pass
+        except OSError as error:
+            reason = str(error)
+        return f"clients are told {self._announced}, which cannot be reached from here (brokerIP1): {reason}"
 
 
 def vip_port(port: int) -> int:
@@ -113,13 +193,6 @@ def kept_port(host: str, port: int) -> socket.socket:
         ConfigError: no name service knows `host`.
         OSError: the port is in use.
     """
-    placeholder = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        # The server's own bind takes it all the same.
-        placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        with looked_up("bindAddress", host):
-            placeholder.bind((host, port))
-    except BaseException:
-        placeholder.close()
-        raise
-    return placeholder
+    # The server's own bind takes it all the same.
+    with looked_up("bindAddress", host):
+        return bound_socket(host, port)

@@ -59,6 +59,8 @@ class _NameServer:
     generation: int = -1
     """Of the table that it was told last, -1 for none."""
     is_reachable: bool = True
+    problem: str = ""
+    """Why the last registration failed; empty when it did not."""
     task: asyncio.Task[None] | None = None
     is_ended: bool = False
 
@@ -236,13 +238,13 @@ class Registrar:
             for body in self._encode():
                 await self._register_part(entry, body)
         except ClientError as error:
-            if entry.is_reachable:
+            if entry.problem != str(error):  # a refused connection first, a refused certificate later
                 log.warning("cannot register with NameServer %s, trying again: %s", entry.address, error)
-            entry.is_reachable = False
+            entry.is_reachable, entry.problem = False, str(error)
         else:
             if not entry.is_reachable or entry.generation < 0:
                 log.info("registered with NameServer %s", entry.address)
-            entry.is_reachable = True
+            entry.is_reachable, entry.problem = True, ""
             entry.generation = generation
         async with self._told:
             self._told.notify_all()

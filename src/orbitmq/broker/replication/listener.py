@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from orbitmq.address import format_address
+from orbitmq.address import format_peer
 from orbitmq.broker.replication.role import ControlledRole
 from orbitmq.clock import Clock
 from orbitmq.errors import FrameError, OrbitError, StoreError
@@ -28,7 +28,7 @@ from orbitmq.ha.replica_acks import (
 )
 from orbitmq.ha.slave import HelloDecoder, ReportDecoder, format_header
 from orbitmq.ha.sync_set import SyncSet
-from orbitmq.net.name_lookup import looked_up
+from orbitmq.net.listening import listen
 from orbitmq.store import Store
 from orbitmq.wire.bodies.controller import SyncSet as ToldSyncSet
 from orbitmq.wire.bodies.stats import SlaveStatus
@@ -106,8 +106,7 @@ class SlaveListener:
             ConfigError: no name service knows `host`.
             OSError: the address cannot be bound.
         """
-        with looked_up("bindAddress", host):
-            self._listener = await asyncio.get_running_loop().create_server(lambda: _SlaveConnection(self), host, port)
+        self._listener = await listen(lambda: _SlaveConnection(self), "bindAddress", host, port)
         if self.sync_set is not None and self._timer is None:
             self._tick()
         return int(self._listener.sockets[0].getsockname()[1])
@@ -315,7 +314,7 @@ class _SlaveConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self.remote = format_address(*transport.get_extra_info("peername")[:2])
+        self.remote = format_peer(transport.get_extra_info("peername"))
         self.transport.set_write_buffer_limits(high=_BUFFER_SIZE)
         if self._listener.joined(self):
             log.info("%s follows", self.remote)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
-from orbitmq.address import WILDCARDS, format_address, parse_address
+from orbitmq.address import format_address, is_wildcard, parse_address
 from orbitmq.admin.client import AdminClient
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.registration.addresses import kept_port
@@ -47,7 +47,7 @@ class Group:
     def name_server_address(self) -> str:
         """Where clients reach the NameServer, as host:port."""
         host, port = parse_address(self._name_server.address)
-        return format_address("127.0.0.1" if host in WILDCARDS else host, port)
+        return format_address("127.0.0.1" if is_wildcard(host) else host, port)
 
     @property
     def facts(self) -> Mapping[str, str]:
@@ -57,7 +57,7 @@ class Group:
     async def start(self) -> None:
         """Start the NameServer, then all brokers together: a majority of them has to be there before one leads."""
         await self._name_server.start()
-        host = "127.0.0.1" if self._config.bind_address in WILDCARDS else self._config.bind_address
+        host = "127.0.0.1" if is_wildcard(self._config.bind_address) else self._config.bind_address
         ports = {number: self._controller_port(host, number) for number in self._numbers}
         peers = ";".join(f"n{number}-{format_address(host, port)}" for number, port in ports.items())
         for number in self._numbers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from orbitmq.address import WILDCARDS, format_address, parse_address
+from orbitmq.address import format_address, is_wildcard, parse_address
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.nameserver.app import NameServer
@@ -28,7 +28,7 @@ class Pair:
     def name_server_address(self) -> str:
         """Where clients reach the NameServer, as host:port: clients cannot connect to a wildcard such as 0.0.0.0."""
         host, port = parse_address(self._name_server.address)
-        return format_address("127.0.0.1" if host in WILDCARDS else host, port)
+        return format_address("127.0.0.1" if is_wildcard(host) else host, port)
 
     @property
     def broker_address(self) -> str:

@@ -19,6 +19,7 @@ import orjson
 from orbitmq.controller.config import ControllerConfig
 from orbitmq.controller.etcd.messages import read_cluster
 from orbitmq.errors import ConfigError, EtcdAnswerTooLarge, EtcdError, EtcdRefused, EtcdUnreachable
+from orbitmq.net.security.tls import TlsFiles, client_context
 
 if TYPE_CHECKING:
     import httpx
@@ -254,11 +255,12 @@ def make_client(config: ControllerConfig) -> EtcdClient:
 def _tls(config: ControllerConfig) -> ssl.SSLContext | None:
     if not any(endpoint.startswith("https://") for endpoint in config.endpoints):
         return None
+    paths = (config.etcd_cert_path, config.etcd_key_path if config.etcd_cert_path else "", config.etcd_trust_cert_path)
+    certificate, key, trust = (Path(path) if path else None for path in paths)
     try:
-        context = ssl.create_default_context(cafile=config.etcd_trust_cert_path or None)
-        if config.etcd_cert_path:
-            context.load_cert_chain(config.etcd_cert_path, config.etcd_key_path or None)
-    except (OSError, ValueError) as error:
+        context = client_context(TlsFiles(certificate=certificate, key=key, trust=trust))
+        context.check_hostname = True
+    except (ConfigError, ValueError) as error:
         files = f"{config.etcd_trust_cert_path} {config.etcd_cert_path} {config.etcd_key_path}".strip()
         raise ConfigError("etcdTrustCertPath", files, f"files with certificates and a key ({error})") from None
     return context

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Any
 
 from orbitmq.errors import ConfigError, FrameError
 from orbitmq.net.counters import is_worth_a_line
@@ -35,6 +37,15 @@ class TlsFiles:
     certificate: Path | None = None
     key: Path | None = None
     trust: Path | None = None
+
+    def modified_at(self) -> tuple[int, ...]:
+        """Return when each file was changed, in nanoseconds.
+
+        Raises:
+            OSError: one of them is not there.
+        """
+        files = (self.certificate, self.key, self.trust)
+        return tuple(path.stat().st_mtime_ns for path in files if path is not None)
 
 
 SELF_MADE_NAME = "orbitmq"
@@ -121,14 +132,13 @@ class ServerTls:
         return True
 
     def _modified_at(self) -> tuple[int, ...]:
-        files = (self._files.certificate, self._files.key, self._files.trust)
         try:
-            return tuple(path.stat().st_mtime_ns for path in files if path is not None)
+            return self._files.modified_at()
         except OSError as error:
             raise ConfigError("tlsServerCertPath", str(error.filename), f"a readable file ({error.strerror})") from None
 
     def _load(self) -> ssl.SSLContext:
-        context = _context(ssl.PROTOCOL_TLS_SERVER, self._files)
+        context = _load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self._files)
         self._self_made = None  # what is loaded again has not got it
         if self._needs_client_certificate:
             context.verify_mode = ssl.CERT_REQUIRED
@@ -145,20 +155,74 @@ def client_context(files: TlsFiles, *, verifies: bool = True) -> ssl.SSLContext:
     Raises:
         ConfigError: the files cannot be read.
     """
-    context = _context(ssl.PROTOCOL_TLS_CLIENT, files)
-    context.check_hostname = False
-    if not verifies:
-        context.verify_mode = ssl.CERT_NONE
-    elif files.trust is None:
-        context.load_default_certs()
-    return context
+    return ClientContext(files, verifies=verifies)
 
 
-def _context(protocol: int, files: TlsFiles) -> ssl.SSLContext:
-    context = ssl.SSLContext(protocol)
+class ClientContext(ssl.SSLContext):
+    """A client's context, as `client_context` describes it. Connections are made with the files as they are then.
+
+    A certificate that is renewed in place is trusted, and shown, without a restart. Files that cannot be loaded change nothing.
+
+    Raises:
+        ConfigError: the files cannot be read.
+    """
+
+    def __new__(cls, files: TlsFiles, *, verifies: bool = True) -> ClientContext:
+        """Make a context of Python's; `__init__` loads the files."""
+        return super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
+
+    def __init__(self, files: TlsFiles, *, verifies: bool = True) -> None:
+        self._files = files
+        self._newest: ssl.SSLContext = self
+        """Has the files as they were at the last change: OpenSSL takes no certificate out of a context again."""
+        self._changed_at: tuple[int, ...] | None = None
+        self._failure = ""
+        with suppress(OSError):  # `_load` names the file that is not there
+            self._changed_at = files.modified_at()
+        self.check_hostname = False
+        if not verifies:
+            self.verify_mode = ssl.CERT_NONE
+        _load(self, files)
+
+    def wrap_bio(self, *arguments: Any, **names: Any) -> ssl.SSLObject:
+        """Begin a connection of an event loop."""
+        newest = self._reloaded()
+        return super().wrap_bio(*arguments, **names) if newest is self else newest.wrap_bio(*arguments, **names)
+
+    def wrap_socket(self, *arguments: Any, **names: Any) -> ssl.SSLSocket:
+        """Begin a connection of a blocking socket."""
+        newest = self._reloaded()
+        return super().wrap_socket(*arguments, **names) if newest is self else newest.wrap_socket(*arguments, **names)
+
+    def _reloaded(self) -> ssl.SSLContext:
+        try:
+            changed_at = self._files.modified_at()
+            if changed_at == self._changed_at:
+                return self._newest
+            newest = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            newest.check_hostname, newest.verify_mode = self.check_hostname, self.verify_mode
+            _load(newest, self._files)
+        except (OSError, ConfigError) as error:
+            # Half of a pair may be written already: the next connection will find the other half.
+            if self._failure != str(error):
+                log.warning("the TLS files of outgoing connections stay as they were: %s", error)
+            self._failure = str(error)
+            return self._newest
+        self._newest, self._changed_at, self._failure = newest, changed_at, ""
+        log.info("loaded the TLS files of outgoing connections again: %s", self._files.trust or self._files.certificate)
+        return newest
+
+
+def _load(context: ssl.SSLContext, files: TlsFiles) -> ssl.SSLContext:
+    """Load the files into a context, and return it. Without files to trust a client trusts the system's.
+
+    Raises:
+        ConfigError: the files cannot be read.
+    """
+    is_client = context.protocol == ssl.PROTOCOL_TLS_CLIENT
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
-    side = "tlsServer" if protocol == ssl.PROTOCOL_TLS_SERVER else "tlsClient"
+    side = "tlsClient" if is_client else "tlsServer"
 
     def refuse_password() -> str:
         # Without this OpenSSL would ask for it on the terminal, and a server would never start.
@@ -173,6 +237,8 @@ def _context(protocol: int, files: TlsFiles) -> ssl.SSLContext:
     try:
         if files.trust is not None:
             context.load_verify_locations(files.trust)
+        elif is_client and context.verify_mode is not ssl.CERT_NONE:
+            context.load_default_certs()
     except OSError as error:
         raise ConfigError(f"{side}TrustCertPath", str(files.trust), f"certificates to trust ({error})") from None
     return context

@@ -58,6 +58,15 @@ class StreamPosition(NamedTuple):
         """True for the position before the first batch."""
         return self.offsets == self.begins
 
+    def has_had(self, queue: MessageQueue) -> bool:
+        """Return True unless a queue has always been empty, as far as the position says: its end loses nothing."""
+        return self.seen(queue) > 0
+
+    def seen(self, queue: MessageQueue) -> int:
+        """Return the offset up to which a queue is known to have had messages: those that were read, or its first one."""
+        origin = self.origins.get(queue)
+        return max(self.offsets.get(queue, 0), 0 if origin is None else origin.offset + 1)
+
     def is_recreated(self, queue: MessageQueue, now: Origin) -> bool:
         """Say whether a queue that begins at `now` is another one than that of its name which was read up to here."""
         then, offset = self.origins.get(queue), self.offsets.get(queue)

@@ -93,6 +93,7 @@ _NAMED_MAX = 4
 
 QueueAddresses = dict[MessageQueue, str]
 """The address, host:port, of the broker to read each queue from."""
+Gone = Callable[[MessageQueue], None]
 
 
 class QueuesNotTold(ClientError):
@@ -151,9 +152,11 @@ class MetadataClient:
         while self._connections:
             self._connections.popitem()[1].close()
 
-    def queues_of(self, options: ReadOptions) -> QueueAddresses:
+    def queues_of(
+        self, options: ReadOptions, missing: Callable[[str, RouteNotFound], None] | None = None
+    ) -> QueueAddresses:
         """Return the queues that a query reads now; see `queues`."""
-        found = self.queues(options.topics, options.topic_pattern)
+        found = self.queues(options.topics, options.topic_pattern, missing)
         if options.assigned is None:
             return found
         return {queue: address for queue, address in found.items() if queue in options.assigned}
@@ -167,16 +170,32 @@ class MetadataClient:
             raise ConfigError("assign", queue_names(missing), f"queues of the topic's route: {known}")
         return found
 
-    def queues(self, topics: Iterable[str], pattern: str | None = None) -> QueueAddresses:
+    def queues(
+        self,
+        topics: Iterable[str],
+        pattern: str | None = None,
+        missing: Callable[[str, RouteNotFound], None] | None = None,
+    ) -> QueueAddresses:
         """Return the readable queues of `topics`, or of the topics that `pattern` matches, and where to read them.
+
+        Args:
+            missing: called with each named topic that does not exist, while others do; None: raise.
 
         Raises:
             RouteNotFound: a topic that was named does not exist.
             NoNameServer: none answered.
         """
         found: QueueAddresses = {}
+        absent: dict[str, RouteNotFound] = {}
         for topic in topics:
-            found |= queue_addresses(topic, self.route(topic))
+            try:
+                found |= queue_addresses(topic, self.route(topic))
+            except RouteNotFound as error:
+                absent[topic] = error
+        for topic, reason in absent.items():
+            if missing is None or not found:
+                raise reason
+            missing(topic, reason)
         if pattern is not None:
             for topic in self.matching_topics(pattern):
                 try:
@@ -209,12 +228,18 @@ class MetadataClient:
         return [topic for topic in sorted(decode_topic_list(answer.body).topics) if matches_pattern(topic, pattern)]
 
     def latest(
-        self, queues: QueueAddresses, *, unreachable: Callable[[str, ClientError], None] | None = None
+        self,
+        queues: QueueAddresses,
+        *,
+        unreachable: Callable[[str, ClientError], None] | None = None,
+        gone: Gone | None = None,
     ) -> Offsets:
         """Return the offset behind the last message of each queue.
 
         Args:
             unreachable: called with each broker that does not answer, or not now, whose queues are left out then; None: raise.
+            gone: called with each queue whose topic its broker does not have any more: it ends at 0, as Java's broker says; None:
+                raise.
         """
         told, busy = self._told_by_topic(queues, unreachable)
         rest = {
@@ -222,7 +247,11 @@ class MetadataClient:
             for queue, address in queues.items()
             if queue not in told and (address, queue.topic) not in busy
         }
-        return {**told, **self._offsets(rest, lambda q: GetMaxOffset(topic=q.topic, queue_id=q.queue_id), unreachable)}
+
+        def question(queue: MessageQueue) -> GetMaxOffset:
+            return GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id)
+
+        return {**told, **self._offsets(rest, question, unreachable, gone=gone)}
 
     def _told_by_topic(
         self, queues: QueueAddresses, unreachable: Callable[[str, ClientError], None] | None
@@ -256,14 +285,21 @@ class MetadataClient:
                     busy.add((address, header.topic))
         return told, busy
 
-    def earliest(self, queues: QueueAddresses) -> Offsets:
-        """Return the offset of the first message of each queue that is still there."""
-        return self._offsets(queues, lambda q: GetMinOffset(topic=q.topic, queue_id=q.queue_id))
+    def earliest(self, queues: QueueAddresses, *, gone: Gone | None = None) -> Offsets:
+        """Return the offset of the first message of each queue that is still there.
+
+        Args:
+            gone: as of `latest`.
+        """
+        return self._offsets(queues, lambda q: GetMinOffset(topic=q.topic, queue_id=q.queue_id), gone=gone)
 
     def origins(self, queues: QueueAddresses) -> dict[MessageQueue, Origin | None]:
         """Return what each queue holds first, of those whose broker answers; None for one that holds nothing."""
         # One after the other: a message that retention takes in between makes the offset too low then, which says nothing.
-        offsets = self._offsets(queues, lambda q: GetMinOffset(topic=q.topic, queue_id=q.queue_id), _pass_over)
+        # Of a topic that was deleted the second question is answered in the same way.
+        offsets = self._offsets(
+            queues, lambda q: GetMinOffset(topic=q.topic, queue_id=q.queue_id), _pass_over, gone=lambda _: None
+        )
         held = _by_address({queue: queues[queue] for queue in offsets})
         asked = {
             address: [GetEarliestStoreTime(topic=queue.topic, queue_id=queue.queue_id) for queue in found]
@@ -275,6 +311,8 @@ class MetadataClient:
                 if answer.code == ResponseCode.SUCCESS:
                     stored_at_ms = decode_header(EarliestStoreTimeResponse, answer.ext_fields).timestamp_ms
                     origins[queue] = Origin(offsets[queue], stored_at_ms) if stored_at_ms >= 0 else None
+                elif answer.code == ResponseCode.TOPIC_NOT_EXIST:
+                    origins[queue] = None
         return origins
 
     def at(self, queues: QueueAddresses, times_ms: int | Mapping[MessageQueue, int]) -> Offsets:
@@ -316,7 +354,8 @@ class MetadataClient:
         asked = {address: [question(queue) for queue in group] for address, group in held.items()}
         for address, answers in self._ask_each(asked, lambda _, error: failed.append(error), held).items():
             for answer in answers:
-                _accepted(answer, address)
+                if answer.code != ResponseCode.TOPIC_NOT_EXIST:  # a topic that was deleted has no offsets to keep
+                    _accepted(answer, address)
         if failed:
             raise failed[0]
 
@@ -381,6 +420,7 @@ class MetadataClient:
         question: Callable[[MessageQueue], object],
         unreachable: Callable[[str, ClientError], None] | None = None,
         unknown: ResponseCode | None = None,
+        gone: Gone | None = None,
     ) -> Offsets:
         """Return the offset that answers the question about each queue, but for those whose answer has the code `unknown`."""
         held = _by_address(queues)
@@ -389,6 +429,10 @@ class MetadataClient:
         for address, answers in self._ask_each(asked, unreachable, held).items():
             for queue, answer in zip(held[address], answers, strict=True):
                 if answer.code == unknown:
+                    continue
+                if gone is not None and answer.code == ResponseCode.TOPIC_NOT_EXIST:
+                    gone(queue)
+                    offsets[queue] = 0
                     continue
                 if answer.code != ResponseCode.SUCCESS:
                     error = RemoteRefused(answer.code, answer.remark, address)

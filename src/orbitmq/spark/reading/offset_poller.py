@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from orbitmq.errors import ClientError, ConnectionFailed, NoNameServer, RemoteRefused, RequestTimeout
+from orbitmq.errors import ClientError, ConnectionFailed, NoNameServer, RemoteRefused, RequestTimeout, RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.offsets import Bound, Offsets, queue_names
 from orbitmq.spark.options import ReadOptions
@@ -71,6 +71,9 @@ class OffsetPoller:
         self._latest: Offsets = {}
         self._committed: dict[MessageQueue, int] = {}
         self._sizes: dict[MessageQueue, float] = {}
+        self._missing: Mapping[str, RouteNotFound] = {}
+        """Named topics that NameServers did not know when they were asked last."""
+        self._told_unknown: set[str] = set()
         self._target: Offsets | None = None
         self._idle_count = 0
         """Polls in a row that brought nothing new."""
@@ -102,7 +105,7 @@ class OffsetPoller:
         if now - self._routed_at >= ROUTE_POLL_S:
             self._routed_at = now
             self._look_for_queues(now)
-        latest = self._client.latest(self.readable, unreachable=self._log_unreachable)
+        latest = self._client.latest(self.readable, unreachable=self._log_unreachable, gone=self._log_gone)
         self._idle_count = self._idle_count + 1 if latest == self._latest else 0
         self._latest = latest
         self._asked_at = time.monotonic()
@@ -123,7 +126,8 @@ class OffsetPoller:
         assert self._target is not None
         time.sleep(self._options.offset_poll_ms / 1000)
         wanted = {queue: self.queues[queue] for queue in queues if queue in self.queues}
-        self._target = {**self._target, **self._client.latest(wanted, unreachable=self._log_unreachable)}
+        latest = self._client.latest(wanted, unreachable=self._log_unreachable, gone=self._log_gone)
+        self._target = {**self._target, **latest}
 
     def fix_end(self) -> None:
         """Let the run end at the latest offsets of now: what arrives later belongs to the next one.
@@ -132,13 +136,8 @@ class OffsetPoller:
             RouteNotFound: a topic that was named does not exist; it may be misspelt, and is not waited for.
             ClientError: a server that has to be asked does not answer, and the time is over.
         """
-
-        def ask() -> Offsets:
-            self.find_queues()
-            return self._client.latest(self.readable)
-
         # The run is to read everything that is there now: it needs the word of every broker.
-        self._target = patiently(ask, self._options, "where the run ends")
+        self._target = self.find_ends()
 
     def absent(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
         """Return those of `queues` whose broker holds none of their topic's queues, as far as NameServers have told.
@@ -161,6 +160,15 @@ class OffsetPoller:
         if absent:
             self._log("no broker holds queues that were read before, they wait", queue_names(absent))
         return absent
+
+    def find_ends(self) -> Offsets:
+        """Return where queues end, of a query that begins again: its topics may have been deleted meanwhile."""
+
+        def ask() -> Offsets:
+            self.find_queues()
+            return self._client.latest(self.readable, gone=self._log_gone)
+
+        return patiently(ask, self._options, "where queues end")
 
     def resolve(self, bound: Bound, option: str) -> Offsets:
         """Return the offset of each queue that `bound` means now; see `MetadataClient.resolve`."""
@@ -201,7 +209,11 @@ class OffsetPoller:
     def earliest(self, queues: set[MessageQueue]) -> Offsets:
         """Return where those of `queues` begin that were found."""
         wanted = {queue: self.queues[queue] for queue in queues if queue in self.queues}
-        return patiently(lambda: self._client.earliest(wanted), self._options, "where queues begin") if wanted else {}
+
+        def ask() -> Offsets:
+            return self._client.earliest(wanted, gone=self._log_gone)
+
+        return patiently(ask, self._options, "where queues begin") if wanted else {}
 
     def ends_too(self, queues: Iterable[MessageQueue], *, waits: bool) -> Offsets:
         """Return where queues end that no route names now, of those whose brokers still hold other queues of their topic.
@@ -216,9 +228,11 @@ class OffsetPoller:
         held = {q: brokers[q.topic, q.broker_name] for q in queues if (q.topic, q.broker_name) in brokers}
         if not held:
             return {}
-        if waits:
-            return patiently(lambda: self._client.latest(held), self._options, "where queues end that left their route")
-        return self._client.latest(held, unreachable=self._log_unreachable)
+
+        def ask() -> Offsets:
+            return self._client.latest(held, unreachable=None if waits else self._log_unreachable, gone=self._log_gone)
+
+        return patiently(ask, self._options, "where queues end that left their route") if waits else ask()
 
     def origins(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, Origin | None]:
         """Return what those of `queues` hold first that were found and can be asked; None for one that holds nothing."""
@@ -229,10 +243,14 @@ class OffsetPoller:
         """Ask NameServers for the queues now; return them with all that were found before.
 
         Raises:
-            RouteNotFound: a topic that was named does not exist.
+            RouteNotFound: none of the topics that were named exists.
             NoNameServer: none answered.
         """
-        found, now = self._client.queues_of(self._options), time.monotonic()
+        missing: dict[str, RouteNotFound] = {}
+        found, now = self._client.queues_of(self._options, missing.__setitem__), time.monotonic()
+        self._missing = missing
+        if missing:
+            self._log("topics have no route now, going on with the others", "; ".join(map(str, missing.values())))
         self.queues = self.queues | found
         held = {(queue.topic, queue.broker_name) for queue in found}
         left = (q for q in self.queues if q not in found and (q.topic, q.broker_name) in held)
@@ -250,6 +268,14 @@ class OffsetPoller:
         removed = {queue for queue, left_at in self._left_at.items() if left_at <= since}
         self._left_at |= dict.fromkeys(removed, float("inf"))
         return removed
+
+    def take_unknown(self) -> set[str]:
+        """Return named topics that no NameServer has known since the query began, for `brokerTimeoutMs` or longer, each once."""
+        if time.monotonic() - self._began_at < self._options.broker_timeout_ms / 1000:
+            return set()
+        unknown = self._missing.keys() - {queue.topic for queue in self.queues} - self._told_unknown
+        self._told_unknown |= unknown
+        return unknown
 
     def wait_for_queues(self, wanted: Iterable[MessageQueue]) -> QueueAddresses:
         """Return the queues that were found, once all of `wanted` are among them or the time is over.
@@ -286,6 +312,10 @@ class OffsetPoller:
             # A stream may be idle for months: a power of all its polls would be no float any more.
             poll_s = max(poll_s, min(IDLE_POLL_S, poll_s * 2 ** min(self._idle_count - IDLE_POLLS + 1, DOUBLINGS_MAX)))
         return self._asked_at + poll_s
+
+    def _log_gone(self, queue: MessageQueue) -> None:
+        what = f"broker {queue.broker_name} does not have topic {queue.topic} any more, the others are read on"
+        self._log(what, "was it deleted?")
 
     def _log_unreachable(self, address: str, error: ClientError) -> None:
         self._log(f"broker {address} does not answer, its queues wait", error)

@@ -13,7 +13,7 @@ from orbitmq.clock import now_ms
 from orbitmq.errors import ConfigError
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.error_messages import in_sentences
-from orbitmq.spark.offsets import Latest, queue_names
+from orbitmq.spark.offsets import queue_names
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import StreamPosition, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
@@ -61,7 +61,7 @@ class OlderStreamReader(StreamReader):
     def latestOffset(self) -> Json:  # type: ignore[override] # noqa: N802
         """Return where the next micro-batch ends; the same again while there is nothing to read."""
         if self._reached is None:
-            ends = self._polled.resolve(Latest(), "latest")
+            ends = self._polled.find_ends()
             self._reached = format_position(StreamPosition(ends, {}, held(self._polled.origins(ends)), now_ms()))
         else:
             self._reached = super().latestOffset(self._reached, ReadAllAvailable())
@@ -76,7 +76,8 @@ class OlderStreamReader(StreamReader):
         if (
             start == end
         ):  # what is read already, planned where a run with AvailableNow begins again: now it is known how far it is
-            self._wait_for_brokers(parse_position(end).offsets.keys())
+            position = parse_position(end)
+            self._wait_for_brokers(position, position.offsets.keys())
             self._reached = end
             return []
         if not self._has_planned:
@@ -110,10 +111,10 @@ class OlderStreamReader(StreamReader):
 
     def _check_missing(self, begin: StreamPosition, missing: Set[MessageQueue]) -> None:
         """Look after queues that were read before and that the end does not name: they stay where they are."""
-        absent = self._wait_for_brokers(missing)
+        absent = self._wait_for_brokers(begin, missing)
         self._check_queues(begin, set(missing - absent))
 
-    def _wait_for_brokers(self, queues: Set[MessageQueue]) -> Set[MessageQueue]:
+    def _wait_for_brokers(self, position: StreamPosition, queues: Set[MessageQueue]) -> Set[MessageQueue]:
         """Return those of the queues that were read before whose broker is in no route when the time is over.
 
         Raises:
@@ -122,9 +123,10 @@ class OlderStreamReader(StreamReader):
         if absent := self._polled.absent(queues):
             self._polled.wait_for_queues(absent)
             absent = self._polled.absent(absent)
-        if absent and self._options.fail_on_data_loss:
+        lost = {queue for queue in absent if position.has_had(queue)}
+        if lost and self._options.fail_on_data_loss:
             raise DataLoss(
-                f"no broker holds queues now that were read before: {queue_names(absent)}. Start their broker, or, if it or their topic "
+                f"no broker holds queues now that were read before: {queue_names(lost)}. Start their broker, or, if it or their topic "
                 "has gone for good, set failOnDataLoss to false to go on without them."
             )
         if absent:

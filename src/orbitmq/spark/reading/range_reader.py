@@ -12,7 +12,7 @@ from orbitmq.client.consume.pull_request import PullStatus, parse_pull_answer
 from orbitmq.client.consume.pulled_messages import logical_records
 from orbitmq.client.routing.route_queues import is_logical
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, ConnectionFailed, RemoteRefused, RequestTimeout
+from orbitmq.errors import ClientError, ConnectionFailed, RemoteRefused, RequestTimeout, RouteNotFound
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.spark.offsets import queue_names
 from orbitmq.spark.options import ReadOptions
@@ -57,6 +57,8 @@ class RangeReader:
         self._blocks = Blocks(wanted, options)
         self._continuity = Continuity(wanted, fails=options.fail_on_data_loss)
         self._answers = AnswerBuffer(DECODE_SIZE + 2 * BLOCK_SIZE)
+        self._is_deleted = False
+        """NameServers do not know the topic: a broker that has none of its messages does not get them any more."""
         self._attempt = 0
         self._failing_since = 0.0
 
@@ -139,6 +141,9 @@ class RangeReader:
         if block.asked_at != block.cursor:  # another answer has said that these are gone
             return
         result = parse_pull_answer(answer)
+        if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+            self._miss(block)
+            return
         if result is None:
             raise self._refusal(answer)
         next_begin_offset = result.header.next_begin_offset
@@ -184,7 +189,7 @@ class RangeReader:
 
     def _miss(self, block: Block) -> None:
         """Wait for a message that the plan saw and the broker lacks: it may come yet, from a master to its slave."""
-        if self._is_patient():
+        if not self._is_deleted and self._is_patient():
             raise _TryAgain(
                 f"{self._address} has no message at offset {block.cursor} of {queue_names([self._range.queue])}"
             )
@@ -218,7 +223,9 @@ class RangeReader:
         try:
             with MetadataClient(self._options.name_servers, timeout_ms=timeout_ms, security=self._security) as client:
                 self._address = queue_addresses(queue.topic, client.route(queue.topic)).get(queue, self._address)
+            self._is_deleted = False
         except ClientError as error:
+            self._is_deleted = isinstance(error, RouteNotFound)
             log.warning("no route for %s now, trying %s again: %s", queue, self._address, error)
 
     def _decode(self) -> Iterator[pa.RecordBatch]:

@@ -242,10 +242,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         if self._unchecked is None:
             self._unchecked = set(position.offsets)
             self._check_absent(position)
+        self._check_unknown(position)
         self._unchecked |= self._polled.take_removed() & position.offsets.keys()
         self._unchecked -= self._check_queues(position, self._unchecked - self._polled.readable.keys())
         latest = self._polled.latest
-        moved = {queue for queue, end in latest.items() if end != position.offsets.get(queue)}
+        moved = {
+            queue for queue, end in latest.items() if end != position.offsets.get(queue) or end < position.seen(queue)
+        }
         origins = self._look_for_origins(position, moved)
         recreated = self._recreated(position, origins)
         self._wait_for_ends(position, moved - recreated)
@@ -267,7 +270,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         assert self._unchecked is not None
         latest, now = self._polled.latest, time.monotonic()
         self._moved |= moved
-        asked = {queue for queue in moved if latest[queue] < position.offsets.get(queue, 0)}
+        asked = {queue for queue in moved if latest[queue] < position.seen(queue)}
         asked |= self._unchecked & latest.keys()
         is_due = now - self._origins_at >= ORIGINS_EVERY_S
         if is_due:
@@ -299,13 +302,30 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         absent = self._polled.wait_for_absent(position.offsets)
         if not absent or not self._polled.is_fixed:
             return
-        what = f"no broker holds queues now that were read before: {queue_names(absent)}"
-        if self._options.fail_on_data_loss:
+        lost = {queue for queue in absent if position.has_had(queue)}
+        what = f"no broker holds queues now that were read before: {queue_names(lost or absent)}"
+        if lost and self._options.fail_on_data_loss:
             raise DataLoss(
                 f"{what}. Start their broker, or, if it or their topic has gone for good, set failOnDataLoss to false to go on "
                 "without them."
             )
         log.warning("%s; going on without them", what)
+
+    def _check_unknown(self, position: StreamPosition) -> None:
+        """Look after topics that were named and that no NameServer knows, in a query that began again.
+
+        Raises:
+            DataLoss: one of them had messages.
+        """
+        if not (unknown := self._polled.take_unknown()):
+            return
+        lost = sorted({q.topic for q in position.offsets if q.topic in unknown and position.has_had(q)})
+        if lost and self._options.fail_on_data_loss:
+            raise DataLoss(
+                f"no NameServer knows topics that were read before: {', '.join(lost)}. Start their brokers, or, if the topics were "
+                "deleted, set failOnDataLoss to false to go on without them."
+            )
+        log.warning("no NameServer knows these topics, going on without them: %s", ", ".join(sorted(unknown)))
 
     def _check_queues(self, position: StreamPosition, queues: set[MessageQueue]) -> Set[MessageQueue]:
         """Look after queues that were read before and that no route names any more: the topic may have fewer now.
@@ -361,7 +381,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             DataLoss: they have ended there for longer than `brokerTimeoutMs`.
         """
         timeout_s = self._options.broker_timeout_ms / 1000
-        while behind := {q for q in queues if self._polled.latest.get(q, 0) < position.offsets.get(q, 0)}:
+        while behind := {q for q in queues if self._polled.latest.get(q, 0) < position.seen(q)}:
             now = time.monotonic()
             if not self._behind_since:
                 self._behind_since = now

@@ -55,6 +55,8 @@ def test_a_broker_that_reaches_no_name_server_is_not_healthy_and_one_that_reache
     half = BrokerState(name_servers=both, told=("a:1",), unreachable=("b:1",))
     assert list(half.alerts()) == []
     assert list(half.warnings()) == ["NameServers cannot be reached: b:1"]
+    wrong = BrokerState(announced_failure="clients are told a:1, which cannot be reached")
+    assert (list(wrong.alerts()), list(wrong.warnings())) == ([], ["clients are told a:1, which cannot be reached"])
 
 
 def test_a_broker_is_ready_when_one_name_server_knows_it_or_there_is_none_to_know_it() -> None:

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.registration.addresses import announced_host, broker_address, reserved_port, vip_port
+from orbitmq.broker.registration.addresses import (
+    AnnouncedAddressCheck,
+    announced_host,
+    broker_address,
+    kept_port,
+    reserved_port,
+    vip_port,
+)
 from orbitmq.broker.registration.other_servers import OtherBrokers
 from orbitmq.errors import ConfigError, ConnectionFailed, RouteNotFound
 from orbitmq.model.message import Host
@@ -27,8 +34,48 @@ def test_clients_are_told_what_the_settings_say_first_and_the_bound_address_othe
 
 
 @pytest.mark.real
-def test_a_broker_that_listens_everywhere_tells_an_address_that_can_be_reached() -> None:
-    assert not ip_address(announced_host(config(bind_address="0.0.0.0"))).is_unspecified
+@pytest.mark.parametrize("everywhere", ["0.0.0.0", "::"])
+def test_a_broker_that_listens_everywhere_tells_an_address_that_can_be_reached(everywhere: str) -> None:
+    assert not ip_address(announced_host(config(bind_address=everywhere))).is_unspecified
+
+
+@pytest.mark.parametrize(("bound", "announced"), [("::1", "10.1.2.3"), ("0.0.0.0", "fd00::7"), ("10.0.0.1", "::1")])
+def test_an_announced_address_of_a_family_that_is_not_bound_is_refused(bound: str, announced: str) -> None:
+    with pytest.raises(ConfigError, match=r"brokerIP1.*bindAddress=:: listens on"):
+        broker_address(config(bind_address=bound, broker_ip1=announced), 10911)
+
+
+def test_a_host_with_ipv6_alone_tells_its_address_of_that_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    class OnlyIpv6(socket.socket):
+        def connect(self, address: Any) -> None:
+            if self.family == socket.AF_INET:
+                raise OSError("Network is unreachable")
+
+        def getsockname(self) -> Any:
+            return ("2001:db8::7", 9, 0, 0)
+
+    monkeypatch.setattr(socket, "socket", OnlyIpv6)
+    assert announced_host(config(bind_address="::")) == "2001:db8::7"
+
+
+@pytest.mark.real
+async def test_an_announced_address_that_cannot_be_reached_is_known_until_it_can(caplog: Any) -> None:
+    placeholder = kept_port("127.0.0.1", 0)
+    port = placeholder.getsockname()[1]
+    check = AnnouncedAddressCheck(config(broker_ip1="127.0.0.1"), f"127.0.0.1:{port}")
+    with placeholder:
+        await check.look()
+        assert f"127.0.0.1:{port}" in (check.failure or "")
+        assert "brokerIP1" in caplog.text
+        placeholder.listen()
+        await check.run()  # ends, for it is reached
+        assert check.failure is None
+
+
+async def test_a_bound_address_that_is_announced_needs_no_check() -> None:
+    check = AnnouncedAddressCheck(config(bind_address="127.0.0.1"), "127.0.0.1:1")
+    await check.run()
+    assert check.failure is None
 
 
 def test_a_host_without_a_network_tells_the_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +93,7 @@ def test_an_address_has_one_form_for_records_one_for_clients_and_one_for_brokers
 
 
 def test_an_address_may_be_one_of_ipv6() -> None:
-    address = broker_address(config(broker_ip1="::1"), 10911)
+    address = broker_address(config(bind_address="::", broker_ip1="::1"), 10911)
     assert address == (Host("::1", 10911), "[::1]:10911", "[::1]:10912")
     assert broker_address(config(bind_address="::1"), 10911) == address
 

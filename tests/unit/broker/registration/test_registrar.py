@@ -191,6 +191,19 @@ async def test_a_mute_or_refusing_name_server_delays_no_other() -> None:
         assert await refusing.bodies.get() == b"0"  # and it is asked again
 
 
+async def test_the_log_has_the_last_cause_of_failed_registrations_and_each_one_once(caplog: Any) -> None:
+    server = await started(refuses=True)
+    port = server.port
+    await server.stop()
+    async with registrar(server, table=Table()) as found:
+        await until(lambda: found.unreachable)
+        await server.start(port)
+        for _ in range(2):
+            await server.bodies.get()
+        lines = [line for line in caplog.messages if "cannot register" in line]
+        assert ["register broker failed" in line for line in lines] == [False, True]
+
+
 @scenario
 async def test_a_name_server_that_comes_back_is_told_again() -> None:
     server = await started()

@@ -7,11 +7,13 @@ import os
 import ssl
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 
 from orbitmq.errors import ConfigError, ConnectionFailed, FrameError
+from orbitmq.net.blocking import BlockingConnection
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.tls import ServerTls, TlsFiles, TlsMode, client_context
@@ -134,6 +136,35 @@ async def test_a_new_certificate_serves_new_connections_and_old_ones_go_on(tmp_p
         await writer.wait_closed()
         assert server.counters.connections_opened == 2
         await old.close()
+
+
+async def test_a_client_trusts_a_certificate_that_was_renewed_in_place(tmp_path: Path):
+    ours = Authority(tmp_path).self_signed()
+    context = client_context(TlsFiles(trust=ours.trust))
+    for _ in range(2):
+        async with serving(tls=ServerTls(TlsMode.ENFORCING, ours)) as server:
+            assert await echo(server.address, context) == b"t"
+            with await asyncio.to_thread(BlockingConnection, server.address, tls=context) as blocking:
+                assert (await asyncio.to_thread(blocking.request, GetRouteInfo(topic="t"))).body == b"t"
+        ours = Authority(tmp_path).self_signed()
+        touch_later(ours.trust)
+    assert not context.check_hostname
+
+
+async def test_a_certificate_that_is_no_longer_in_the_trust_file_is_refused(tmp_path: Path, caplog: Any):
+    (tmp_path / "new").mkdir()
+    old, new = Authority(tmp_path), Authority(tmp_path / "new")
+    context = client_context(TlsFiles(trust=old.trust))
+    async with serving(tls=ServerTls(TlsMode.ENFORCING, old.issue("server"))) as server:
+        assert await echo(server.address, context) == b"t"
+        old.trust.write_text("half of a certifi")
+        touch_later(old.trust)
+        for _ in range(2):
+            assert await echo(server.address, context) == b"t", "what cannot be loaded changes nothing"
+        assert caplog.text.count("stay as they were") == 1
+        old.trust.write_bytes(new.trust.read_bytes())
+        with pytest.raises(ConnectionFailed, match="certificate verify failed"):
+            await echo(server.address, context)
 
 
 def test_half_a_pair_or_nothing_at_all_changes_nothing(tmp_path: Path):

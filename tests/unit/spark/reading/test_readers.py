@@ -466,6 +466,56 @@ def test_a_query_that_starts_on_a_deleted_topic_waits_and_then_says_so(fake, str
         stream(brokerTimeoutMs="0").latestOffset(start, ALL)
 
 
+@pytest.mark.parametrize(
+    ("fails", "count", "queues"), [("false", 10, 1), ("false", 10, 8), ("true", 0, 1), ("true", 0, 8)]
+)
+def test_a_topic_that_is_deleted_below_a_stream_ends_neither_it_nor_its_restart(
+    fake, stream, caplog, fails, count, queues
+):
+    fake.fill("orders", 0, 5)
+    for queue_id in range(queues):
+        fake.fill("bills", queue_id, count)
+    options = {"topic": None, "topics": "orders,bills", "failOnDataLoss": fails, "startingOffsets": "earliest"}
+    reader, start = begun(stream, **options)
+    position = reader.latestOffset(start, ALL)
+    fake.delete("bills")
+    fake.fill("orders", 0, 5)
+    position = reader.latestOffset(position, ALL)
+    assert position["queues"]["orders"] == {"fake": {"0": 10}}
+    assert "does not have topic bills any more" in caplog.text
+
+    fake.fill("orders", 0, 5)
+    again = stream(**options, brokerTimeoutMs="0")
+    assert again.latestOffset(position, ALL)["queues"]["orders"] == {"fake": {"0": 15}}
+    assert "going on without them: bills" in caplog.text
+    ends = stream(**options, brokerTimeoutMs="0")
+    ends.prepareForTriggerAvailableNow()
+    assert ends.latestOffset(position, ALL)["queues"]["orders"] == {"fake": {"0": 15}}
+
+
+@pytest.mark.parametrize("taken_rows", [0, 10])
+def test_a_topic_with_messages_that_is_deleted_is_data_loss(fake, stream, taken_rows):
+    fake.fill("orders", 0, 5)
+    fake.fill("bills", 0, 10)
+    options = {"topic": None, "topics": "orders,bills", "startingOffsets": "earliest", "brokerTimeoutMs": "0"}
+    reader, start = begun(stream, **options)
+    position = reader.latestOffset(start, ALL) if taken_rows else start
+    fake.delete("bills")
+    reader.latestOffset(position, ALL)
+    with pytest.raises(DataLoss, match="have ended before"):
+        reader.latestOffset(position, ALL)
+    with pytest.raises(DataLoss, match="no NameServer knows topics that were read before: bills"):
+        stream(**options).latestOffset(position, ALL)
+
+
+def test_a_task_passes_over_a_topic_that_was_deleted_meanwhile(fake, stream):
+    fake.fill("orders", 0, 5)
+    reader, start = begun(stream, startingOffsets="earliest", failOnDataLoss="false")
+    (task,) = reader.partitions(start, reader.latestOffset(start, ALL))
+    fake.delete("orders")
+    assert [*reader.read(task)] == []
+
+
 def test_a_batch_of_a_broker_that_left_for_good_is_an_error_or_passed_over(fake, stream):
     fake.fill("orders", 0, 50)
     start = {"queues": {"orders": {"fake": {"0": 10}, "gone": {"0": 10}}}}
