@@ -89,6 +89,8 @@ class FakeBroker:
         self.read_queue_count = 1_000
         self.knows_removed = True
         """Whether it says where queues end that its topics had before, as Java's does."""
+        self.lists_removed = False
+        """Whether it lists such queues, too, as ours does."""
         self.settings = ""
         """What the broker says of its settings, a line each."""
         self.committed: dict[tuple[str, str, int], int] = {}
@@ -224,7 +226,7 @@ def get_stats(fake: FakeBroker, call: Call[GetTopicStats]) -> Reply | Later:
     stats = {
         MessageQueue(topic, "fake", queue_id): QueueStats(queue.first, queue.end, 0)
         for (topic, queue_id), queue in fake.queues.items()
-        if topic == call.header.topic and queue_id < fake.read_queue_count
+        if topic == call.header.topic and (fake.lists_removed or queue_id < fake.read_queue_count)
     }
     return Reply(body=encode_topic_stats(stats))
 

@@ -121,8 +121,11 @@ class AssignedQueue:
         self._abandon_waiting()
 
     def reset_by_broker(self, queue_offset: int) -> None:
-        """Note that the puller reads on at an offset that the broker has set for the group, and has stored."""
-        self.mark_stored(queue_offset)
+        """Note that the puller reads on at an offset that the broker has set, or at the first one of a queue that was created again.
+
+        It is stored once more: a batch of before may have been committed in between.
+        """
+        self._stored_offset = None
         self._abandon_waiting()
 
     def describe(self) -> QueueInfo:

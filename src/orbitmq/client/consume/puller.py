@@ -9,6 +9,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from orbitmq.client.consume.pull_request import (
     DEFAULT_SETTINGS,
@@ -20,19 +21,24 @@ from orbitmq.client.consume.pull_request import (
 )
 from orbitmq.client.consume.pulled_messages import decode_messages
 from orbitmq.client.consume.statistics import TopicStatistics
+from orbitmq.client.consume.subscriptions import parse_subscription
 from orbitmq.client.consume.window import ProcessQueue
+from orbitmq.client.routing.route_queues import is_logical
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
 from orbitmq.errors import ConnectionFailed, OrbitError, RemoteRefused, RequestTimeout, RouteNotFound
-from orbitmq.model.group import Subscription
+from orbitmq.model.group import SUBSCRIBE_ALL, Subscription
+from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MASTER_ID, MessageQueue
-from orbitmq.wire.headers import PullMessage
+from orbitmq.wire.headers import PullMessage, PullSysFlag
 
 log = logging.getLogger(__name__)
 
 FIRST_BACKOFF_MS = 50
 BACKOFF_MAX_MS = 1_000
 SPAN_WARNING_INTERVAL_S = 60.0
+RECHECK_AFTER_S = 0.25
+"""After so long without an answer the queue may be another one: its topic may have been deleted and created again."""
 IDLE_PAUSE_MS = 20
 """Before the next pull after an empty answer that came immediately: not every broker holds pulls."""
 
@@ -49,7 +55,8 @@ class Puller:
         on_messages: is called when messages have come in.
         may_commit: says whether pulls may carry the consumed offset to the broker, which keeps it for the group: after
             a crash the queue's next reader repeats little.
-        on_reset: is called with the offset that was set for the group, which the queue goes on at.
+        on_reset: is called with the offset that the queue goes on at, because it was set for the group, or the queue was created
+            again.
         statistics: pulls are counted here.
         share_size: returns this queue's share of the bytes that may wait in all queues; None for no such limit.
     """
@@ -92,6 +99,10 @@ class Puller:
         self._may_commit = may_commit
         self._on_reset = on_reset
         self._statistics = TopicStatistics() if statistics is None else statistics
+        self._last: StoredMessage | None = None
+        """The last message that was read."""
+        self._answered_s = math.inf
+        """When the last pull was answered, by the loop's clock."""
         self._room = asyncio.Event()
         self._broker_id = MASTER_ID
         self._warned = ""
@@ -156,6 +167,10 @@ class Puller:
 
     async def _pull(self) -> None:
         loop = asyncio.get_running_loop()
+        last = self._last
+        is_due = last is not None and loop.time() - self._answered_s >= RECHECK_AFTER_S
+        if last is not None and is_due and await self._is_recreated(last, last.queue_offset):
+            return
         began, offset = loop.time(), self.window.pull_offset
         self.pulled_at_ms = now_ms()
         answer = await self._session.call_queue(
@@ -168,6 +183,13 @@ class Puller:
             address = self._session.routes.address(broker_name, self._broker_id)
             self._broker_id = MASTER_ID
             raise RemoteRefused(answer.code, answer.remark, address)
+        self._answered_s = loop.time()
+        if result.status is PullStatus.OFFSET_ILLEGAL and (end := result.header.max_offset) < self.window.pull_offset:
+            if not end:
+                self._begin_again(0)
+                return
+            if last is not None and await self._is_recreated(last, end - 1):
+                return
         found = self._keep(result)
         self._statistics.pulls += 1
         self._statistics.pull_s += loop.time() - began
@@ -176,6 +198,48 @@ class Puller:
             self._on_messages()
         elif offset == self.window.pull_offset and loop.time() - began < IDLE_PAUSE_MS / 1000:
             await asyncio.sleep(IDLE_PAUSE_MS / 1000)
+
+    async def _is_recreated(self, last: StoredMessage, queue_offset: int) -> bool:
+        """Begin again and return True if the queue is not the one that was read: its topic was deleted and created again.
+
+        What it holds at `queue_offset`, not behind the last message that was read, lies behind that one in the log then.
+        """
+        if is_logical(self.queue):
+            return False  # its brokers have a log each
+        found = await self._read_one(queue_offset)
+        if (
+            found is None
+            or found[0].queue_offset > last.queue_offset
+            or found[0].physical_offset <= last.physical_offset
+        ):
+            return False
+        self._begin_again(found[1])
+        return True
+
+    async def _read_one(self, queue_offset: int) -> tuple[StoredMessage, int] | None:
+        """Return the message at an offset, and the queue's first offset; None where it is not there, or the broker is not."""
+        every = parse_subscription(self.queue.topic, SUBSCRIBE_ALL, 0)
+        header = pull_header(self._group, self.queue, every, self._settings, queue_offset=queue_offset, commit_offset=0)
+        header = replace(header, count_max=1, sys_flag=PullSysFlag.SUBSCRIPTION, suspend_timeout_ms=0)
+        try:
+            answer = await self._session.call_queue(self.queue, header, broker_id=self._broker_id)
+        except OrbitError as error:  # the next pull says so, too
+            log.debug("queue %s: %s", self.queue, error)
+            return None
+        result = parse_pull_answer(answer)
+        if result is None or result.status is not PullStatus.FOUND:
+            return None
+        found, _, _ = decode_messages(
+            result.records, self.queue, every, queue_offset, result.header.next_begin_offset, result.header.offset_delta
+        )
+        return (found[0], result.header.min_offset) if found else None
+
+    def _begin_again(self, queue_offset: int) -> None:
+        """Forget what was read of a queue of the same name, and go on at the first message."""
+        log.warning("queue %s was created again, or has lost all messages: going on at %d", self.queue, queue_offset)
+        self._last = None
+        self.window.seek(queue_offset)
+        self._on_reset(queue_offset)
 
     def _header(self) -> PullMessage:
         # Masters keep the groups' offsets; a slave only has a copy of them.
@@ -213,6 +277,8 @@ class Puller:
                 self.queue, self.window.pull_offset, header.min_offset, header.max_offset, header.next_begin_offset,
             )  # fmt: skip
         self.window.add(messages, next_offset)
+        if messages:
+            self._last = messages[-1]
         return len(messages)
 
     def _was_reset(self, result: PullResult) -> bool:

@@ -204,6 +204,36 @@ class MetadataClient:
                     continue
         return found
 
+    def left_queues(self, options: ReadOptions, queues: QueueAddresses) -> QueueAddresses:
+        """Return queues that hold messages and that their topic's route names no more, where their broker still gives them.
+
+        Args:
+            queues: those of the routes. Their brokers are asked; one that does not list queues has none to add.
+        """
+        named = {q: address for q, address in queues.items() if not q.broker_name.startswith(LOGICAL_BROKER_PREFIX)}
+        held = _by_address(named)
+        asked = {
+            address: [GetTopicStats(topic=topic) for topic in {q.topic for q in found}]
+            for address, found in held.items()
+        }
+        left: QueueAddresses = {}
+        begins: dict[MessageQueue, int] = {}
+        for address, answers in self._ask_each(asked, None, held).items():
+            for answer in answers:
+                if answer.code != ResponseCode.SUCCESS:
+                    continue
+                for queue, stats in decode_topic_stats(answer.body).items():
+                    is_wanted = options.assigned is None or queue in options.assigned
+                    if is_wanted and queue not in queues and stats.min_offset < stats.max_offset:
+                        left[queue], begins[queue] = address, stats.min_offset
+        given = self.record_sizes(left, begins, options.group)
+        if unread := left.keys() - given.keys():
+            log.warning(
+                "queues that their topic's route names no more hold messages, and cannot be read: %s",
+                queue_names(sorted(unread)),
+            )
+        return {queue: address for queue, address in left.items() if queue in given}
+
     def route(self, topic: str) -> TopicRoute:
         """Return a topic's route.
 

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from orbitmq.clock import now_ms
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.error_messages import in_sentences
-from orbitmq.spark.offsets import Offsets, format_offsets, queue_names
+from orbitmq.spark.offsets import Committed, Earliest, Latest, Offsets, Timestamp, format_offsets, queue_names
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import Origin, Origins, StreamPosition, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
@@ -53,6 +53,9 @@ log = logging.getLogger(__name__)
 
 ORIGINS_EVERY_S = 10.0
 """How often queues with new messages are asked what they hold first, one question or two for each: a topic may be recreated."""
+
+_OF_ALL_QUEUES = Earliest | Latest | Timestamp | Committed
+"""Bounds that name no queues by themselves."""
 
 Json = dict[str, Any]
 
@@ -103,6 +106,8 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
     def _ranges(self, client: MetadataClient) -> tuple[list[Range], QueueAddresses]:
         options = self._options
         queues = client.queues_at_start(options)
+        if all(isinstance(bound, _OF_ALL_QUEUES) for bound in (options.start, options.end)):
+            queues |= client.left_queues(options, queues)
         begins = client.resolve(queues, options.start, "startingOffsets")
         ends = client.resolve(queues, options.end, "endingOffsets")
         ends = self._checked_ends(begins, ends, client.latest(queues))

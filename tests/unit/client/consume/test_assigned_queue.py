@@ -240,6 +240,7 @@ async def test_after_a_reset_nothing_is_begun_that_only_waited_for_its_turn(way)
         assert not waiting.start()
         assert not begun.commit()
         assert parts.window.consumed_offset == 3
+        assert parts.queue.offset_to_store == 3, "what a batch of before has stored in between is overwritten"
 
 
 async def test_a_deferred_batch_that_is_not_settled_comes_again():

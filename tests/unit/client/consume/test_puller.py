@@ -60,6 +60,13 @@ def pulls(broker):
     return [request for request in broker.requests if isinstance(request, PullMessage)]
 
 
+def answer_held(broker):
+    """Answer the pulls that wait, as a broker does when it deletes a topic or comes back."""
+    waiting, broker.held = broker.held, []
+    for call in waiting:
+        broker.pull(call)
+
+
 def bodies(puller):
     return [message.body for message in puller.window.next_batch(1_000)]
 
@@ -105,6 +112,52 @@ async def test_a_full_window_pauses_pulling_until_there_is_room(cluster):
         puller.resume()
         await until(lambda: puller.window.count == 2)
         assert bodies(puller) == [b"3", b"4"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+async def test_a_queue_that_was_created_again_while_the_window_was_full_begins_again(cluster, monkeypatch, count):
+    monkeypatch.setattr("orbitmq.client.consume.puller.RECHECK_AFTER_S", 0)
+    cluster.fill(b"1", b"2", b"3")
+    notes = Notes()
+    async with puller_of(cluster, notes, window_count_max=3) as puller:
+        puller.start()
+        await until(lambda: puller.window.count == 3)
+        batch = puller.window.next_batch(3)
+        cluster.a.queues["orders", 0].clear()
+        cluster.a.put("orders", 0, *(b"new %d" % number for number in range(count)))
+        puller.window.settle(batch)
+        puller.resume()
+        await until(lambda: puller.window.count)
+        assert bodies(puller) == [b"new %d" % number for number in range(min(count, 5))]
+        assert notes.resets == [0]
+
+
+async def test_a_queue_that_is_the_same_after_a_pause_or_has_lost_its_end_goes_on(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.consume.puller.RECHECK_AFTER_S", 0)
+    cluster.fill(b"1", b"2", b"3", b"4")
+    notes = Notes()
+    async with puller_of(cluster, notes, pull_count_max=2) as puller:
+        puller.start()
+        await until(lambda: puller.window.count == 4)
+        await until(lambda: cluster.a.held)
+        del cluster.a.queues["orders", 0][2:]  # as a crash of its broker does
+        answer_held(cluster.a)
+        await until(lambda: puller.window.pull_offset == 2)
+        cluster.a.put("orders", 0, b"5")
+        await until(lambda: puller.window.count == 5)
+        assert (bodies(puller), notes.resets) == ([b"1", b"2", b"3", b"4", b"5"], [])
+
+
+async def test_a_queue_that_lost_all_its_messages_begins_again_and_forgets_them(cluster):
+    cluster.fill(b"1", b"2")
+    notes = Notes()
+    async with puller_of(cluster, notes) as puller:
+        puller.start()
+        await until(lambda: cluster.a.held)
+        cluster.a.queues["orders", 0].clear()
+        answer_held(cluster.a)
+        await until(lambda: notes.resets == [0])
+        assert (puller.window.count, puller.window.consumed_offset) == (0, 0)
 
 
 async def test_a_window_may_be_bounded_by_bytes(cluster):

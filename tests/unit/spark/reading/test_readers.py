@@ -10,7 +10,9 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from orbitmq.clock import now_ms
+from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError, RouteNotFound
+from orbitmq.net.dispatch.handlers import Reply
 from orbitmq.spark.options import parse_read_options
 from orbitmq.spark.reading import offset_poller
 from orbitmq.spark.reading import readers as source
@@ -874,6 +876,17 @@ def test_a_batch_reads_every_queue_and_an_empty_one_costs_nothing(fake):
 
     assert len(reader.partitions()) == 2
     assert rows(reader) == [("orders", n) for n in sorted([*range(5), *range(3)])]
+
+
+@pytest.mark.parametrize("gives", [True, False])
+def test_a_batch_reads_queues_that_the_topic_lost_while_their_broker_gives_their_messages(fake, caplog, gives):
+    for queue_id in range(3):
+        fake.fill("orders", queue_id, 2)
+    fake.read_queue_count, fake.lists_removed = 1, True
+    if not gives:
+        fake.faults += [Reply(ResponseCode.SYSTEM_ERROR, "queueId is illegal")] * 2
+    assert len(rows(batch(fake))) == (6 if gives else 2)
+    assert ("cannot be read: orders/fake/1, orders/fake/2" in caplog.text) == (not gives)
 
 
 def test_an_empty_topic_is_an_empty_frame(fake):
