@@ -89,7 +89,7 @@ def update_consumer_offset(tables: OffsetTables, call: Call[UpdateConsumerOffset
         raise Rejected(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group:.260} not exist!")
     if tables.topics.get(header.topic) is None:
         raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic:.260} not exist!")
-    tables.topics.check_queue(header.topic, header.queue_id)
+    _check_held(tables, header.topic, header.queue_id)
     end = tables.store.max_offset(header.topic, header.queue_id)
     group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
     if tables.offsets.resets and tables.offsets.is_reset(group, topic, queue_id):
@@ -136,7 +136,7 @@ def get_earliest_store_time(tables: OffsetTables, call: Call[GetEarliestStoreTim
 def search_offset(tables: OffsetTables, call: Call[SearchOffset]) -> Reply:
     """Answer with the queue offset at a store time."""
     header = call.header
-    tables.topics.check_queue(header.topic, header.queue_id)
+    _check_held(tables, header.topic, header.queue_id)
     is_upper = (header.boundary_type or "").lower() == Boundary.UPPER.value
     boundary = Boundary.UPPER if is_upper else Boundary.LOWER
     offset = tables.store.offset_at(header.topic, header.queue_id, header.timestamp_ms, boundary)

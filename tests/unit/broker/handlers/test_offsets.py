@@ -111,7 +111,8 @@ async def test_queues_that_are_not_there_are_refused(harness: Harness) -> None:
     assert await harness.code(commit(1, consumer_group="nobody")) == 26
 
 
-async def test_a_queue_that_its_topic_had_before_tells_what_it_holds(harness: Harness) -> None:
+async def test_a_queue_that_its_topic_had_before_tells_what_it_holds_and_takes_commits(harness: Harness) -> None:
+    await harness.make_group()
     await harness.send(queue_id=3)
     fewer: dict[str, Any] = {"read_queue_nums": 2, "write_queue_nums": 2, "perm": 6, "topic_filter_type": "SINGLE_TAG"}
     assert await harness.code(CreateTopic(topic="t", default_topic="x", **fewer)) == 0
@@ -120,6 +121,9 @@ async def test_a_queue_that_its_topic_had_before_tells_what_it_holds(harness: Ha
     assert (await harness.answer(GetMinOffset(topic="t", queue_id=3), OffsetResponse)).offset == 0
     earliest = await harness.answer(GetEarliestStoreTime(topic="t", queue_id=3), EarliestStoreTimeResponse)
     assert earliest.timestamp_ms > 0
+    search = SearchOffset(topic="t", queue_id=3, timestamp_ms=0)
+    assert (await harness.answer(search, OffsetResponse)).offset == 0
+    assert await harness.code(commit(1, queue_id=3)) == 0
     assert await harness.code(GetMaxOffset(topic="t", queue_id=2)) == 1
 
 
