@@ -159,7 +159,7 @@ class Puller:
                 await asyncio.sleep(backoff_ms / 1000)
                 backoff_ms = min(2 * backoff_ms, BACKOFF_MAX_MS)
                 if not is_away:
-                    await self._refresh_route()
+                    await self._refresh_route(error)
             else:
                 backoff_ms = FIRST_BACKOFF_MS
                 self.refusal = None
@@ -286,9 +286,13 @@ class Puller:
         header = result.header
         return header.min_offset <= self.window.pull_offset <= header.max_offset
 
-    async def _refresh_route(self) -> None:
+    async def _refresh_route(self, cause: OrbitError) -> None:
+        routes = self._session.routes
         try:
-            await self._session.routes.refresh(self.queue.topic)
+            if isinstance(cause, RouteNotFound):
+                await routes.seek(self.queue.topic, routes.broker_of(self.queue))
+            else:
+                await routes.refresh(self.queue.topic)
         except OrbitError as error:
             log.debug("queue %s: %s", self.queue, error)
 

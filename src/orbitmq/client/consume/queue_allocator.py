@@ -62,10 +62,16 @@ class QueueAllocator:
         """By topic and broker name: when the route was first without a broker whose queues were shared out."""
         self._answering: frozenset[str] | None = None
         """The brokers that have named members in the last round."""
+        self._unknown: set[str] = set()
+        """The brokers that did not know this member in the last round."""
+        self._connections: dict[str, int] = {}
+        """The connection on which each broker has named members last."""
+        self._reconnected: set[str] = set()
+        """The brokers that have named members on another connection since the last round: restarted, or another master."""
         self._unsettled_s: dict[str, float] = {}
-        """When a broker last came, went, or did not know this member."""
+        """When a broker last came, went, was connected again, or did not know this member any more."""
         self._last_members: frozenset[str] = frozenset()
-        """Those that were known when no broker had come or gone for some time."""
+        """Those that were known before that."""
         self._known: frozenset[str] = frozenset()
         """The members of the last round that a broker has answered."""
         self._has_grown = False
@@ -106,15 +112,16 @@ class QueueAllocator:
         """Take note of who has answered, and of the members; a broker that came, went or did not know this one may name too few."""
         now_s = asyncio.get_running_loop().time()
         before = answering if self._answering is None else self._answering
-        self._answering = answering
-        self._unsettled_s |= dict.fromkeys(unknown | (answering ^ before), now_s)
+        changed = self._reconnected | (unknown - self._unknown) | (answering ^ before)
+        self._answering, self._unknown, self._reconnected = answering, unknown, set()
+        if changed:
+            self._last_members = self._known
+        self._unsettled_s |= dict.fromkeys(changed, now_s)
         self._unsettled_s = {name: since for name, since in self._unsettled_s.items() if now_s < since + UNSETTLED_S}
         if not answering:
             return
         if self._unsettled_s:
             members |= self._last_members
-        else:
-            self._last_members = members
         self._has_grown = not members <= self._known
         self._known = members
 
@@ -243,7 +250,12 @@ class QueueAllocator:
         answer = await self._session.call(broker_name, GetConsumerList(consumer_group=self._group))
         if answer.code == ResponseCode.SYSTEM_ERROR:  # how a broker says that the group has no member
             return ()
-        return decode_consumer_list(expect(answer, broker_name).body)
+        found = decode_consumer_list(expect(answer, broker_name).body)
+        connection = await self._session.connection(broker_name)
+        if self._connections.get(broker_name, connection) != connection:
+            self._reconnected.add(broker_name)
+        self._connections[broker_name] = connection
+        return found
 
     def _warn(self, topic: str, error: OrbitError) -> None:
         """Warn once; a retry topic that does not exist yet is in order."""

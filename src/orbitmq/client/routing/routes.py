@@ -40,6 +40,9 @@ CHASE_COUNT = 20
 FIRST_QUIET_S, QUIET_S_MAX = 0.25, 16.0
 """Between two chases of a broker that brought no change: the first pause, and the longest; each is twice as long as the last."""
 
+SEEK_S = 1.0
+"""For a broker that no route names routes are asked this often at most, however many queues wait for it."""
+
 RouteListener = Callable[[str, TopicRoute], None]
 """Is called with a topic and its new route."""
 
@@ -67,6 +70,8 @@ class Routes:
         self._chasing: dict[str, asyncio.Task[None]] = {}
         self._quiet: dict[str, tuple[float, float]] = {}
         """Brokers, and topics, that were chased in vain: until when they are not chased, and how long that pause is."""
+        self._sought_s: dict[str, float] = {}
+        """When a route was last asked for on behalf of each broker that none names."""
         self._polling: asyncio.Task[None] | None = None
         self._is_outage = False
 
@@ -175,6 +180,16 @@ class Routes:
             task = self._refreshing[topic] = asyncio.create_task(self._refresh(topic), name=f"orbitmq route of {topic}")
             task.add_done_callback(partial(self._end_refreshing, topic))
         return await asyncio.shield(task)
+
+    async def seek(self, topic: str, broker_name: str) -> None:
+        """Ask for the topic's route on behalf of a broker that no route names; not if that was done in the last `SEEK_S`.
+
+        Raises: as `refresh`.
+        """
+        now_s = asyncio.get_running_loop().time()
+        if now_s >= self._sought_s.get(broker_name, now_s - SEEK_S) + SEEK_S:
+            self._sought_s[broker_name] = now_s
+            await self.refresh(topic)
 
     def chase(self, topic: str, broker_name: str | None = None) -> None:
         """Ask for the topic's route again and again for some moments, until it has changed and each broker name has a master.

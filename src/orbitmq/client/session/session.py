@@ -166,6 +166,15 @@ class ClientSession:
                 self._heartbeats.mark_unreachable(address)
             raise self.explain(error, broker_name, address) from error
 
+    async def connection(self, broker_name: str) -> int:
+        """Return the number of the connection to a broker: another one than before where the broker may have restarted.
+
+        Raises:
+            RouteNotFound: no known route names the group.
+            ConnectionFailed, RequestTimeout: there is none.
+        """
+        return (await self.pool.connect(self.routes.address(broker_name), timeout_ms=REQUEST_TIMEOUT_MS)).id
+
     async def call_queue(
         self,
         queue: MessageQueue,

@@ -391,3 +391,31 @@ async def test_a_group_that_was_set_to_another_offset_goes_on_there_and_forgets_
         assert notes.resets == [1]
         assert not puller.window.settle(given)
         assert bodies(puller) == [b"2", b"3"]
+
+
+async def test_one_route_is_asked_for_on_behalf_of_all_queues_whose_broker_is_in_none(cluster):
+    """A consumer of 200 topics asked its NameServer 100 times a second while a broker was away."""
+    topics = [f"t{number}" for number in range(20)]
+    cluster.topic("orders", cluster.b)
+    async with open_session(cluster, "orders") as session:
+        cluster.name_server.asked.clear()
+        pullers = [
+            Puller(
+                session,
+                "g",
+                MessageQueue(topic, "broker-a", 0),
+                parse_subscription(topic, "*", 1),
+                find_offset=Notes().find_offset,
+                on_messages=lambda: None,
+                settings=PullSettings(),
+                may_commit=lambda: False,
+                on_reset=lambda _offset: None,
+            )
+            for topic in topics
+        ]
+        for puller in pullers:
+            puller.is_started = True
+            puller.start()
+        await until(lambda: cluster.name_server.asked and all(puller.refusal is not None for puller in pullers))
+        await asyncio.gather(*(puller.stop() for puller in pullers))
+        assert len(cluster.name_server.asked) == 1

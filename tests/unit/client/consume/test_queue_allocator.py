@@ -253,3 +253,16 @@ async def test_a_member_that_joins_while_a_broker_is_away_leaves_no_queue_with_t
         cluster.b.members["g"] = {"0@1": None, session.id: None, "zz@1": None}
         for _ in range(2):
             assert await found.allocate(["orders"]) == {"orders": queues("orders", "broker-b", 1)}
+
+
+async def test_members_that_were_known_count_after_a_restart_between_two_rounds(cluster):
+    """This member's heartbeat may be the first that a restarted broker gets, before the queues are computed."""
+    cluster.topic("orders", count=2)
+    async with open_session(cluster, "orders", describe=describe) as session:
+        cluster.a.members["g"] = {session.id: None, "zz@1": None}
+        found = allocator(session)
+        mine = await found.allocate(["orders"])
+        await cluster.a.stop()
+        await cluster.a.start()
+        cluster.a.members["g"] = {session.id: None}
+        assert await found.allocate(["orders"]) == mine
