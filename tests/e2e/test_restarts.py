@@ -44,7 +44,12 @@ async def test_no_message_comes_twice_when_a_broker_restarts(members: int, round
                 sent.append(b"%d" % len(sent))
                 await producer.send(Message("orders", sent[-1]))
 
-        await until(lambda: sorted(queue for consumer in consumers for queue in consumer.assignment) == queues)
+        await until(
+            lambda: (
+                sorted(queue for consumer in consumers for queue in consumer.assignment) == queues
+                and {len(consumer.assignment) for consumer in consumers} == {8 // members}
+            )
+        )
         for number in range(rounds):
             name = ("broker-b", "broker-a")[number % 2]
             await send(50)
