@@ -90,6 +90,9 @@ async def look_at_topics(admin: AdminClient, java: JavaCluster, name: str, sent:
 
 async def look_at_the_broker(admin: AdminClient, java: JavaCluster, name: str) -> None:
     assert {java.broker.name, java.broker.cluster} <= await admin.own_topics()
+    assert (
+        await admin.hidden_messages(name, 1, {java.broker.name: java.broker.address}) == {}
+    )  # all three are in the first queue
     masters = await admin.masters(cluster=java.broker.cluster)
     assert masters == {java.broker.name: java.broker.address}
     address = masters[java.broker.name]
