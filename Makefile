@@ -41,12 +41,12 @@ quick: $(INSTALLED) ## Tests that need no socket, process or JVM, with format, l
 quick-tests: $(INSTALLED)
 	@ORBITMQ_TIER=quick $(BIN)/python -m pytest -q -m quick -o timeout=60 $(IN_WORKERS) $(ARGS)
 
-test: $(INSTALLED) ## Every feature once for real: some 15 minutes on two cores; WORKERS=0: one at a time
+test: $(INSTALLED) ## Every feature once for real: some 11 minutes on two cores; WORKERS=0: one at a time
 	@scripts/make-peers || { export ORBITMQ_PEERS=missing; echo "$(WITHOUT_PEERS)" >&2; }; \
 	export JAVA_HOME="$$(scripts/find-java 2>/dev/null)"; \
 	ORBITMQ_TIER=test $(BIN)/python -m pytest $(IN_WORKERS) $(ARGS)
 
-interop: $(INSTALLED) $(PEERS) ## Java's RocketMQ on the other end, Spark sessions, long pages: some 12 minutes on two cores
+interop: $(INSTALLED) $(PEERS) ## Java's RocketMQ on the other end, Spark sessions, long pages: some 13 minutes on two cores
 	@$(WITH_PEERS) ORBITMQ_TIER=interop $(BIN)/python -m pytest -m 'interop and not proof' $(IN_WORKERS) $(ARGS)
 
 check: $(INSTALLED) ## Format, lint, types, imports; under a minute
