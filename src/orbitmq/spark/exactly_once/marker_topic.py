@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.spark.reading.planning import Range
 from orbitmq.spark.reading.range_reader import RangeReader
 from orbitmq.spark.security import read_security
+
+POLL_EVERY_S = 0.01
 
 
 class MarkerRecord(NamedTuple):
@@ -88,26 +91,34 @@ class MarkerTopic:
                 yield MarkerRecord(offset, parse_entry(body, offset))
 
     def append(self, entry: Entry) -> None:
-        """Write a record. Where this fails it may stand in the topic all the same.
+        """Write a record, and return when reads find it: Java's broker answers a send before its queue shows the message.
+
+        Where this fails the record may stand in the topic all the same.
 
         Raises:
-            SendFailed: the broker does not promise to keep it.
+            SendFailed: the broker does not promise to keep it, or its queue does not show it within `commit_timeout_ms`.
             ClientError: it could not be asked, or refused.
         """
         options = self._options
         with MetadataClient.of(read_options(options, options.marker_topic)) as client:
-            queue, _ = self._place(client)
-        with BlockingProducer(
-            f"{options.group}-markers",
-            options.name_servers,
-            send_timeout_ms=options.send_timeout_ms,
-            retries=options.retries,
-            **read_security(options.security_file)._asdict(),
-        ) as producer:
-            message = Message(options.marker_topic, format_entry(entry), keys=(f"{entry.query}/{entry.batch}",))
-            sent = producer.send(message, queue=queue)
-        if sent.status is not SendStatus.SEND_OK:
-            raise SendFailed(f"the broker does not promise to keep the marker: {sent.status}", [])
+            queue, address = self._place(client)
+            with BlockingProducer(
+                f"{options.group}-markers",
+                options.name_servers,
+                send_timeout_ms=options.send_timeout_ms,
+                retries=options.retries,
+                **read_security(options.security_file)._asdict(),
+            ) as producer:
+                message = Message(options.marker_topic, format_entry(entry), keys=(f"{entry.query}/{entry.batch}",))
+                sent = producer.send(message, queue=queue)
+            if sent.status is not SendStatus.SEND_OK:
+                raise SendFailed(f"the broker does not promise to keep the marker: {sent.status}", [])
+            deadline_s = time.monotonic() + options.commit_timeout_ms / 1000
+            while client.latest({queue: address})[queue] <= sent.queue_offset:
+                if time.monotonic() > deadline_s:
+                    told = f"the marker at offset {sent.queue_offset} of {queue.topic} is not shown by its queue"
+                    raise SendFailed(f"{told} within {options.commit_timeout_ms} ms", [])
+                time.sleep(POLL_EVERY_S)
 
     def _place(self, client: MetadataClient) -> tuple[MessageQueue, str]:
         """Return the topic's only queue: with two of them, which marker is the first would be undefined."""

@@ -62,6 +62,23 @@ def test_a_marker_that_the_broker_may_lose_is_none(once, monkeypatch):
         MarkerTopic(once).append(marker("a"))
 
 
+def test_a_marker_is_found_although_its_queue_shows_it_late(marker_topic, monkeypatch):
+    latest, ends = journal_module.MetadataClient.latest, iter((0, 0, 0))
+
+    def late(self, queues, **named):
+        return dict.fromkeys(queues, end) if (end := next(ends, None)) is not None else latest(self, queues, **named)
+
+    monkeypatch.setattr(journal_module.MetadataClient, "latest", late)
+    marker_topic.append(marker("a"))
+    assert marker_topic.find("q", 1).marker == CommitMarker(marker("a"))
+
+
+def test_a_marker_that_its_queue_never_shows_is_an_error(once, monkeypatch):
+    monkeypatch.setattr(journal_module.MetadataClient, "latest", lambda _self, queues: dict.fromkeys(queues, 0))
+    with pytest.raises(SendFailed, match=r"offset 0 of .* is not shown by its queue within 50 ms"):
+        MarkerTopic(replace(once, commit_timeout_ms=50)).append(marker("a"))
+
+
 def test_the_topic_is_read_as_patiently_as_the_options_say(once):
     options = journal_module.read_options(replace(once, send_timeout_ms=77, retries=5), "t")
 
