@@ -26,11 +26,12 @@ from typing import Any, Self
 import pytest
 
 from orbitmq.wire.signature import Credentials
+from waiting import wait_for
 
 VERSION = "5.3.3"
 START_TIMEOUT_S = 90
 ANSWER_TIMEOUT_S = 60
-GET_BROKER_CLUSTER_INFO = 106
+GET_BROKER_RUNTIME_INFO, GET_BROKER_CLUSTER_INFO = 28, 106
 
 _PROJECT = Path(__file__).parent / "java"
 _TARGET = _PROJECT / "target"
@@ -672,6 +673,14 @@ def ask(
     if header_size >> 24:
         return {}, rest[header_size & 0xFFFFFF :]
     return json.loads(rest[:header_size]), rest[header_size:]
+
+
+def wait_until_dispatched(address: str) -> None:
+    """Wait until a broker's queues and index show all that was sent: Java's answers a send before that."""
+    wait_for(
+        lambda: json.loads(ask(address, GET_BROKER_RUNTIME_INFO)[1])["table"]["dispatchBehindBytes"] == "0",
+        f"all messages of {address} in their queues",
+    )
 
 
 def _frame(code: int, ext_fields: Mapping[str, str] | None, body: bytes, *, flag: int, version: int) -> bytes:

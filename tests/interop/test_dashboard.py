@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 from interop.conftest import JavaCluster
+from interop.peers import wait_until_dispatched
 from orbitmq import Message, Producer, PushConsumer
 from orbitmq.admin import AdminClient
 from orbitmq.admin.cluster_clients import ClusterClients
@@ -35,6 +36,7 @@ def test_every_page_shows_a_java_cluster(java_cluster: JavaCluster, name: str) -
     async def look(client: httpx.AsyncClient) -> None:
         async with Producer(f"{name}-makers", servers, send_timeout_ms=TIMEOUT_MS) as producer:
             sent = await producer.send(Message(name, b'{"n": 1}', keys=["k1"]))
+        wait_until_dispatched(java_cluster.broker.address)
         (broker,) = (await ask(client, "/"))["brokers"]
         while broker["problem"]:  # Java's broker fails at this question in its first seconds
             (broker,) = (await ask(client, "/"))["brokers"]
@@ -43,8 +45,7 @@ def test_every_page_shows_a_java_cluster(java_cluster: JavaCluster, name: str) -
         assert (row["topic"], row["messages"]) == (name, 1)
         topic = await ask(client, f"/topics/{name}")
         assert [message["message_id"] for message in topic["messages"]] == [sent.message_id]
-        while not (found := (await ask(client, "/messages", topic=name, q="k1"))["messages"]):
-            pass  # Java's broker indexes keys a moment later
+        found = (await ask(client, "/messages", topic=name, q="k1"))["messages"]
         assert found[0]["body"] == '{"n": 1}'
         message = (await ask(client, f"/topics/{name}/messages/{sent.message_id}"))["message"]
         assert message["properties"]["KEYS"] == "k1"
@@ -99,6 +100,7 @@ def test_a_java_cluster_is_changed(java_cluster: JavaCluster, name: str) -> None
             pass  # Java's broker registers the topic a moment later
         for number in range(3):
             await change(f"/topics/{name}/send", body=f"message {number}", tag="a", keys="k")
+        wait_until_dispatched(java_cluster.broker.address)
         messages = (await ask(f"/topics/{name}"))["messages"]
         assert sorted(message["body"] for message in messages) == ["message 0", "message 1", "message 2"]
         assert len((await ask("/messages", topic=name, begin="2020-01-01"))["messages"]) == 3

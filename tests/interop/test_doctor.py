@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from interop.conftest import JavaCluster
+from interop.peers import wait_until_dispatched
 from orbitmq import Message, Producer, PushConsumer
 from orbitmq.doctor import Issue, Snapshot, examine, take_snapshot
 from orbitmq.net.loop import run
@@ -49,6 +50,7 @@ def test_a_java_cluster_is_understood_and_its_issues_found(java_cluster: JavaClu
                 assert f"{name} B" in issue.text
                 assert len(snapshot.groups[group].clients) == 2
             await asyncio.gather(*(producer.send(Message(name, b"late", tag="A")) for _ in range(20)))
+            wait_until_dispatched(java_cluster.broker.address)
         snapshot, issue = await found("group-gone", f"group {group}")
         assert issue.text.startswith("20 messages wait for it")
         assert snapshot.groups[group].delays

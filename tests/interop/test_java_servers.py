@@ -3,17 +3,25 @@
 import pytest
 
 from interop.drain import bodies, consume, read_all
-from interop.peers import message
+from interop.peers import message, wait_until_dispatched
 from orbitmq import Message
 from orbitmq.blocking import Producer, PullConsumer, PushConsumer
 
 
 @pytest.fixture(params=["Java's NameServer", pytest.param("our NameServer", marks=pytest.mark.real)])
-def to_java_broker(request):
-    """A NameServer that knows the Java broker."""
+def java_broker_at(request):
+    """A NameServer that knows the Java broker, and the broker's address."""
     if request.param == "our NameServer":
-        return request.getfixturevalue("mixed_cluster").name_server
-    return request.getfixturevalue("java_cluster").name_server.address
+        mixed = request.getfixturevalue("mixed_cluster")
+        return mixed.name_server, mixed.broker.address
+    cluster = request.getfixturevalue("java_cluster")
+    return cluster.name_server.address, cluster.broker.address
+
+
+@pytest.fixture
+def to_java_broker(java_broker_at):
+    """A NameServer that knows the Java broker."""
+    return java_broker_at[0]
 
 
 def test_our_client_works_with_a_java_broker(to_java_broker, name):
@@ -37,12 +45,19 @@ def test_our_push_consumer_resumes_at_a_java_broker(to_java_broker, name):
         producer.send(Message(name, b"after", tag="even"))
         with PushConsumer(f"{name}-group", to_java_broker) as consumer:
             consumer.subscribe(name, tag="even")
-            assert bodies(consume(consumer, 1)) == [b"after"]
+            found = consume(consumer, 1)
+            while b"after" not in bodies(
+                found
+            ):  # Java's broker may carry out a pull, with its older commit, after the last commit
+                found += consume(consumer, 1)
+            assert len(found) < 5
 
 
-def test_our_pull_consumer_pages_a_java_broker(to_java_broker, name):
+def test_our_pull_consumer_pages_a_java_broker(java_broker_at, name):
+    to_java_broker, address = java_broker_at
     with Producer("our-producers", to_java_broker) as producer:
         queue = [producer.send(Message(name, b"%02d" % n), key="one queue") for n in range(10)][-1].queue
+    wait_until_dispatched(address)
     with PullConsumer(f"{name}-group", to_java_broker) as consumer:
         consumer.assign([queue])
         consumer.seek(queue, 7)

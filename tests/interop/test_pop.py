@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interop.peers import ask
+from interop.peers import ask, wait_until_dispatched
 from orbitmq import Message
 from orbitmq.blocking import Producer, SimpleConsumer
 from orbitmq.wire.pop.handles import parse_handle
@@ -66,7 +66,9 @@ def either(request, java, create_topic, name):
     def call(action: str, **arguments: Any) -> Any:
         if action == "send":
             with Producer(f"{name}-p", name_servers) as producer:
-                return [producer.send(Message(name, body)) for body in arguments["bodies"]]
+                sent = [producer.send(Message(name, body)) for body in arguments["bodies"]]
+            wait_until_dispatched(address)
+            return sent
         return java.call(f"pop.{action}", **place | arguments)
 
     return Either(call, address, "DefaultCluster" if request.param == "ours" else "JavaCluster")
@@ -243,6 +245,7 @@ def test_our_consumer_keeps_order_with_a_java_broker(java_cluster, create_topic,
             consumer.subscribe(name)
         for number in range(3):
             producer.send(Message(name, b"%d" % number))
+        wait_until_dispatched(java_cluster.broker.address)
         first, second = one.receive(2, timeout_ms=30_000)
         assert (first.body, second.body) == (b"0", b"1")
         assert other.receive(timeout_ms=1) == []

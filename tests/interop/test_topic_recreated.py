@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from interop.conftest import JavaCluster
-from interop.peers import JavaClients
+from interop.peers import JavaClients, wait_until_dispatched
 from orbitmq import Message
 from orbitmq.blocking import Producer
 from orbitmq.spark.options import parse_read_options
@@ -40,6 +40,7 @@ def test_a_topic_that_was_recreated_with_as_many_messages_is_another(
         with Producer("makers", servers, send_timeout_ms=30_000) as producer:
             for number in range(5):
                 producer.send(Message(topic, b"%d" % number))
+        wait_until_dispatched(java_cluster.broker.address)
 
     def stream(**options: str) -> StreamReader:
         given = {"nameServer": servers, "topic": topic, "startingOffsets": "earliest", "offsetPollMs": "0"} | options
@@ -77,6 +78,7 @@ def test_a_broker_tells_where_all_queues_of_a_topic_end_as_it_tells_of_each(
     with Producer("makers", servers, send_timeout_ms=30_000) as producer:
         for number in range(20):
             producer.send(Message(topic, b"%d" % number))
+    wait_until_dispatched(java_cluster.broker.address)
     with MetadataClient([servers], timeout_ms=10_000) as client:
         queues = client.queues([topic])
         told = client.latest(queues)

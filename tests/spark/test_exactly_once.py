@@ -9,10 +9,12 @@ from random import Random
 import pytest
 from pyspark.sql import functions as f
 
-from interop.peers import java_servers
+from interop.peers import java_servers, wait_until_dispatched
 from orbitmq import Message
 from orbitmq.blocking import Producer
+from orbitmq.spark.exactly_once.marker_topic import read_options
 from orbitmq.spark.options import parse_write_options
+from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.testing import LocalCluster
 from spark.kills import run_killed
 from spark.older import limited_to
@@ -58,7 +60,13 @@ def options(name_servers, topic):
 
 
 def once(options) -> Counter[int]:
-    return stored(parse_write_options(options))
+    """Return how often each number is in the topic, when its queues show all that was committed."""
+    parsed = parse_write_options(options)
+    with MetadataClient.of(read_options(parsed, parsed.topic)) as client:
+        addresses = {*client.queues([parsed.topic]).values()}
+    for address in addresses:
+        wait_until_dispatched(address)
+    return stored(parsed)
 
 
 @pytest.mark.interop
