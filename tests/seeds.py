@@ -1,21 +1,28 @@
-"""Seeds of the short forms of the proofs: others each day, printed in a run's first lines, repeated by ORBITMQ_SEED."""
+"""Seeds of the short forms of the proofs: the same in each run of a command of make, so that luck fails none; others each day elsewhere.
+
+They are printed in a run's first lines, and repeated by ORBITMQ_SEED.
+"""
 
 from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
 
+import tiers
+
 VARIABLE = "ORBITMQ_SEED"
+REPEATED = 1
 
 
-def seed_of_the_day() -> int:
-    """Return the number of the day, or what the environment says; all processes of a run have the same one."""
-    return int(os.environ.setdefault(VARIABLE, str(datetime.now(UTC).toordinal())))
+def seed_of_the_run() -> int:
+    """Return the number of the day, in a command of make `REPEATED`, or what the environment says; the same in all processes of a run."""
+    number = REPEATED if tiers.run_name() else datetime.now(UTC).toordinal()
+    return int(os.environ.setdefault(VARIABLE, str(number)))
 
 
-SEED = seed_of_the_day()
+SEED = seed_of_the_run()
 
 
 def seeds(count: int) -> range:
-    """Return so many seeds (at most 1,000) that no other day has."""
+    """Return so many seeds (at most 1,000) that no other `SEED` has."""
     return range(SEED * 1_000, SEED * 1_000 + count)
