@@ -22,7 +22,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -54,9 +54,9 @@ from orbitmq.dashboard.answers import (
     link,
     quoted_path,
 )
-from orbitmq.dashboard.changes import Change, answer_change, csrf_problem
-from orbitmq.dashboard.forms import Form, parse_form
+from orbitmq.dashboard.changes import Change, answer_change, csrf_problem, refusal_page
 from orbitmq.dashboard.reading import tail
+from orbitmq.dashboard.requests import is_click, is_of_another_site, read_form
 from orbitmq.dashboard.sessions import Attempts, Role, Session, Sessions
 from orbitmq.dashboard.users import NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX, Logins
 from orbitmq.dashboard.watching import Watch
@@ -76,7 +76,7 @@ _FILES = {"style.css": "text/css", "tail.js": "text/javascript", "icon.svg": "im
 _HOST_NAME = re.compile(r"(\*\.)?[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*|\[[0-9a-fA-F:]+\]")
 """Not `*`: under any name, a page of another site could read the dashboard through a browser (DNS rebinding)."""
 _FAILED_LOGIN_S = 0.5
-_LOGIN_SIZE_MAX = 4_096
+_OTHER_SITE = "another site has sent this: open the page itself"
 _WRONG = "the name or the password is wrong"
 
 PAGES: dict[str, Show] = {
@@ -228,8 +228,8 @@ def make_app(clients: ClusterClients, options: DashboardOptions) -> Starlette:
     routes = [
         *(Route(path, _page(show)) for path, show in PAGES.items()),
         *(Route(change.path, _change(change), methods=["POST"]) for change in CHANGES),
-        Route("/topics/{topic}/tail", _with_session(_tail)),
-        Route("/dead-letters/{group}/export", _with_session(_export)),
+        Route("/topics/{topic}/tail", _with_session(_tail, has_links=False)),
+        Route("/dead-letters/{group}/export", _with_session(_export, has_links=False)),
         Route("/login", _login, methods=["GET", "POST"]),
         Route("/logout", _with_session(_logout), methods=["POST"]),
         Route("/static/{name}", _static),
@@ -239,7 +239,7 @@ def make_app(clients: ClusterClients, options: DashboardOptions) -> Starlette:
         hosts.append(options.host)
     app = Starlette(
         routes=routes,
-        exception_handlers={HTTPException: _refuse, Exception: _fail},
+        exception_handlers={HTTPException: _refuse, ClientDisconnect: _forget, Exception: _fail},
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)],
     )
     state = app.state
@@ -270,10 +270,16 @@ def _change(change: Change) -> Answer:
     return _with_session(handle)
 
 
-def _with_session(handle: Answer) -> Answer:
-    """Answer only who has a session; others are sent to the login."""
+def _with_session(handle: Answer, *, has_links: bool = True) -> Answer:
+    """Answer only who has a session; others are sent to the login. What a page of another site asks for is refused.
+
+    Args:
+        has_links: a link on another site may lead to it, once a user follows it.
+    """
 
     async def handle_with_session(request: Request) -> Response:
+        if is_of_another_site(request) and not (has_links and request.method != "POST" and is_click(request)):
+            return refusal_page(request, _OTHER_SITE)
         session = _session(request)
         if session is not None:
             request.state.session = session
@@ -305,15 +311,19 @@ async def _login(request: Request) -> Response:
     target = request.query_params.get("to", "/")
     if request.method == "GET" or request.app.state.logins is None:
         return answer(request, _login_page(target))
+    if is_of_another_site(request):
+        return refusal_page(request, _OTHER_SITE)
     try:
-        form = Form(parse_form(await _read(request, _LOGIN_SIZE_MAX)))
-        token = await _log_in(request, form.text("name"), form.raw("password"))
+        form = await read_form(request)
+        target = _own_path(form.raw("to"))
+        name, password = form.raw("name", NAME_LENGTH_MAX).strip(), form.raw("password", PASSWORD_LENGTH_MAX)
+        token = await _log_in(request, name, password)
     except _LoginRefused as refusal:
         await asyncio.sleep(_FAILED_LOGIN_S)
-        return answer(request, _login_page(form.raw("to"), str(refusal), status=403))
+        return answer(request, _login_page(target, str(refusal), status=403))
     except OrbitError as error:
         return answer(request, error_page(error))
-    response = RedirectResponse(_own_path(form.raw("to")), 303, HEADERS)
+    response = RedirectResponse(target, 303, HEADERS)
     response.set_cookie(COOKIE, token, httponly=True, samesite="lax", secure=request.app.state.is_secure)
     return response
 
@@ -330,10 +340,6 @@ async def _log_in(request: Request, name: str, password: str) -> str:
         OrbitError: the cluster cannot be asked.
     """
     state, now_ms = request.app.state, _now_ms()
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise _LoginRefused("another site has sent this")
-    if len(name) > NAME_LENGTH_MAX or len(password) > PASSWORD_LENGTH_MAX:
-        raise _LoginRefused(_WRONG)
     if not state.attempts.may_try(name, now_ms):
         raise _LoginRefused("too many logins with this name have failed: try again in a minute")
     state.attempts.failed(name, now_ms)
@@ -371,7 +377,7 @@ def _own_path(target: str) -> str:
 
 async def _logout(request: Request) -> Response:
     try:
-        form = Form(parse_form(await _read(request, _LOGIN_SIZE_MAX)))
+        form = await read_form(request)
     except OrbitError as error:
         return answer(request, error_page(error))
     if csrf_problem(request, request.state.session, form) is None:
@@ -388,20 +394,16 @@ async def _end(app: Starlette, session: Session[ClusterClients]) -> None:
         await session.clients.close()
 
 
-async def _read(request: Request, size_max: int) -> bytes:
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > size_max:
-            raise OrbitError(f"a form of more than {size_max} bytes")
-    return body
-
-
 async def _refuse(request: Request, error: Exception) -> Response:
     """Answer a path that there is not, or a method that pages do not take."""
     assert isinstance(error, HTTPException)
     page = Page("error.html", "Error", {"error": f"{request.url.path}: {error.detail}"}, error.status_code)
     return answer(request, page)
+
+
+async def _forget(_request: Request, _error: Exception) -> Response:
+    """End a request whose client has gone: the answer is not sent any more."""
+    return Response(status_code=400)
 
 
 async def _fail(request: Request, error: Exception) -> Response:
