@@ -55,6 +55,7 @@ from orbitmq.dashboard.answers import (
     quoted_path,
 )
 from orbitmq.dashboard.changes import Change, answer_change, csrf_problem, refusal_page
+from orbitmq.dashboard.login_queue import LoginQueue, TooManyLogins
 from orbitmq.dashboard.reading import tail
 from orbitmq.dashboard.requests import is_click, is_of_another_site, read_form
 from orbitmq.dashboard.sessions import Attempts, Role, Session, Sessions
@@ -76,6 +77,8 @@ _FILES = {"style.css": "text/css", "tail.js": "text/javascript", "icon.svg": "im
 _HOST_NAME = re.compile(r"(\*\.)?[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*|\[[0-9a-fA-F:]+\]")
 """Not `*`: under any name, a page of another site could read the dashboard through a browser (DNS rebinding)."""
 _FAILED_LOGIN_S = 0.5
+_QUEUE_S = 2
+"""How long the queue of logins takes, about."""
 _OTHER_SITE = "another site has sent this: open the page itself"
 _WRONG = "the name or the password is wrong"
 
@@ -247,6 +250,7 @@ def make_app(clients: ClusterClients, options: DashboardOptions) -> Starlette:
     state.is_read_only, state.is_secure = options.is_read_only, options.certificate is not None
     state.watch = Watch(clients)
     state.tails = asyncio.Semaphore(TAILS_MAX)
+    state.login_queue = LoginQueue(1 if options.logins is None else options.logins.at_a_time)
     state.sessions, state.attempts = Sessions[ClusterClients](), Attempts()
     role = Role.READER if options.is_read_only else Role.ADMIN
     state.everyone = Session(user="local", role=role, csrf=secrets.token_urlsafe(32), clients=clients)
@@ -318,6 +322,10 @@ async def _login(request: Request) -> Response:
         target = _own_path(form.raw("to"))
         name, password = form.raw("name", NAME_LENGTH_MAX).strip(), form.raw("password", PASSWORD_LENGTH_MAX)
         token = await _log_in(request, name, password)
+    except _TooOften as refusal:
+        response = answer(request, _login_page(target, str(refusal), status=429))
+        response.headers["retry-after"] = str(refusal.wait_s)
+        return response
     except _LoginRefused as refusal:
         await asyncio.sleep(_FAILED_LOGIN_S)
         return answer(request, _login_page(target, str(refusal), status=403))
@@ -332,6 +340,14 @@ class _LoginRefused(OrbitError):
     """A login that failed, with what the user is told."""
 
 
+class _TooOften(_LoginRefused):
+    """A login that may be tried again after some seconds."""
+
+    def __init__(self, text: str, wait_s: int) -> None:
+        super().__init__(text)
+        self.wait_s = wait_s
+
+
 async def _log_in(request: Request, name: str, password: str) -> str:
     """Open a session, and return the secret of its cookie.
 
@@ -340,18 +356,25 @@ async def _log_in(request: Request, name: str, password: str) -> str:
         OrbitError: the cluster cannot be asked.
     """
     state, now_ms = request.app.state, _now_ms()
-    if not state.attempts.may_try(name, now_ms):
-        raise _LoginRefused("too many logins with this name have failed: try again in a minute")
-    state.attempts.failed(name, now_ms)
+    address = request.client.host if request.client else ""
+    attempts: Attempts = state.attempts
+    if wait_ms := attempts.wait_ms(name, address, now_ms):
+        text = "too many logins with this name or from this address have failed: try again in a minute"
+        raise _TooOften(text, -(-wait_ms // 1000))
+    attempts.failed(name, address, now_ms)
     try:
-        found = await state.logins.check(name, password)
+        async with state.login_queue.turn(address, is_known=attempts.is_known(name, address)):
+            found = await state.logins.check(name, password)
+    except TooManyLogins as error:
+        attempts.forgive(name, address)
+        raise _TooOften(str(error), _QUEUE_S) from None
     except OrbitError:
-        state.attempts.forgive(name)
+        attempts.forgive(name, address)
         raise
     if found is None:
-        log.warning("login of %r from %s failed", name, request.client.host if request.client else "?")
+        log.warning("login of %r from %s failed", name, address or "?")
         raise _LoginRefused(_WRONG)
-    state.attempts.forgive(name)
+    attempts.succeeded(name, address)
     session = Session(
         user=found.name,
         role=Role.READER if state.is_read_only else found.role,

@@ -112,6 +112,15 @@ async def test_logins_of_one_name_at_the_same_time_are_not_tried_more_often(guar
 
 
 @pytest.mark.real
+async def test_logins_that_find_the_queue_full_are_told_when_to_try_again(guarded: Browser) -> None:
+    answers = await asyncio.gather(*(log_in(guarded, f"name-{number}", "guess") for number in range(20)))
+
+    full = [answer for answer in answers if answer.status_code == 429]
+    assert len(full) == 2
+    assert all(int(answer.headers["retry-after"]) > 0 for answer in full)
+
+
+@pytest.mark.real
 async def test_logins_that_do_not_fail_are_not_counted(guarded: Browser) -> None:
     answers = [await log_in(guarded, "rita", PASSWORDS["rita"]) for _ in range(ATTEMPTS_MAX + 1)]
 

@@ -30,6 +30,8 @@ OTHER_SITES = (
 class NoUsers:
     """Logins without a user."""
 
+    at_a_time = 2
+
     async def check(self, _name: str, _password: str) -> LoggedIn | None:
         return None
 
