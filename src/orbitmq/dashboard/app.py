@@ -25,6 +25,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from orbitmq.address import format_address, is_wildcard
 from orbitmq.admin.cluster_clients import ClusterClients
@@ -55,6 +56,7 @@ from orbitmq.dashboard.answers import (
     quoted_path,
 )
 from orbitmq.dashboard.changes import Change, answer_change, csrf_problem, refusal_page
+from orbitmq.dashboard.connections import IDLE_S, LimitedProtocol, connections_max
 from orbitmq.dashboard.login_queue import LoginQueue, TooManyLogins
 from orbitmq.dashboard.reading import tail
 from orbitmq.dashboard.requests import is_click, is_of_another_site, read_form
@@ -71,6 +73,8 @@ log = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 TAILS_MAX = 8
 """Live tails at a time: each reads all that comes to its topic."""
+TAILS_OF_A_SESSION = 2
+"""Of a user who has logged in."""
 COOKIE = "orbitmq_session"
 _STATIC = Path(__file__).parent / "static"
 _FILES = {"style.css": "text/css", "tail.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -177,6 +181,9 @@ class Dashboard:
             access_log=False,
             lifespan="off",
             server_header=False,
+            http=LimitedProtocol,
+            timeout_keep_alive=IDLE_S,
+            backlog=connections_max(),
             ssl_certfile=options.certificate,
             ssl_keyfile=options.private_key,
         )
@@ -249,7 +256,7 @@ def make_app(clients: ClusterClients, options: DashboardOptions) -> Starlette:
     state.clients, state.logins, state.audit = clients, options.logins, options.audit or AuditLogging()
     state.is_read_only, state.is_secure = options.is_read_only, options.certificate is not None
     state.watch = Watch(clients)
-    state.tails = asyncio.Semaphore(TAILS_MAX)
+    state.tails = []
     state.login_queue = LoginQueue(1 if options.logins is None else options.logins.at_a_time)
     state.sessions, state.attempts = Sessions[ClusterClients](), Attempts()
     role = Role.READER if options.is_read_only else Role.ADMIN
@@ -462,27 +469,44 @@ async def _export(request: Request) -> Response:
     return StreamingResponse(body(), headers=headers, media_type="application/x-ndjson")
 
 
+class _TailResponse(StreamingResponse):
+    """A live tail, which counts as one of its session until it ends."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        tails, session = scope["app"].state.tails, scope["state"]["session"]
+        tails.append(session)
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            tails.remove(session)
+
+
 async def _tail(request: Request) -> Response:
     """Stream what comes to a topic, as server-sent events."""
-    if request.app.state.tails.locked():
-        return answer(request, error_page(OrbitError(f"{TAILS_MAX} live tails run already: close one")))
+    state = request.app.state
+    problem = None
+    if len(state.tails) >= TAILS_MAX:
+        problem = f"{TAILS_MAX} live tails run already: close one"
+    elif state.logins is not None and state.tails.count(request.state.session) >= TAILS_OF_A_SESSION:
+        problem = f"this session has {TAILS_OF_A_SESSION} live tails already: close one"
+    if problem is not None:
+        return answer(request, Page("error.html", "Error", {"error": problem}, 503))
     headers = {**HEADERS, "content-type": "text/event-stream"}
-    return StreamingResponse(_events(request), headers=headers)
+    return _TailResponse(_events(request), headers=headers)
 
 
 async def _events(request: Request) -> AsyncIterator[bytes]:
     query = request.query_params
     options = {"tag": query.get("tag", ""), "sql": query.get("sql", "")}
-    async with request.app.state.tails:
-        try:
-            async for found in tail(request.state.session.clients, request.path_params["topic"], **options):
-                if await request.is_disconnected():
-                    return
-                if not _is_logged_in(request):
-                    raise OrbitError("the session has ended: log in again")
-                yield b"data: " + dump_json(found) + b"\n\n"
-        except OrbitError as error:
-            yield b"event: problem\ndata: " + dump_json(str(error)) + b"\n\n"
+    try:
+        async for found in tail(request.state.session.clients, request.path_params["topic"], **options):
+            if await request.is_disconnected():
+                return
+            if not _is_logged_in(request):
+                raise OrbitError("the session has ended: log in again")
+            yield b"data: " + dump_json(found) + b"\n\n"
+    except OrbitError as error:
+        yield b"event: problem\ndata: " + dump_json(str(error)) + b"\n\n"
 
 
 def _now_ms() -> int:

@@ -165,9 +165,8 @@ async def test_a_logout_ends_the_session_and_another_site_cannot_do_it(guarded: 
 async def test_a_live_tail_ends_with_its_session(guarded: Browser) -> None:
     await log_in(guarded, "anna", PASSWORDS["anna"])
     await guarded.change("/topics", topic="orders", queues=1)
-    tails = guarded.app.state.tails = asyncio.Semaphore(1)
     tail = asyncio.create_task(guarded.client.get("/topics/orders/tail"))
-    await until(tails.locked)
+    await until(lambda: guarded.app.state.tails)
     await guarded.client.post("/logout", data={"csrf": await guarded.secret()})
 
     events = (await asyncio.wait_for(tail, 10)).text
