@@ -104,6 +104,9 @@ PAGES: dict[str, Show] = {
     "/users": accounts.accounts,
     "/doctor": doctor.doctor,
 }
+SEARCHES = (messages.messages, messages.message, dead_letters.dead_letters)
+"""Pages that may read many bodies."""
+SEARCHES_AT_A_TIME, SEARCHES_MAX = 2, 16
 CHANGES: tuple[Change, ...] = (
     *topics.CHANGES,
     *groups.CHANGES,
@@ -256,7 +259,7 @@ def make_app(clients: ClusterClients, options: DashboardOptions) -> Starlette:
     state.clients, state.logins, state.audit = clients, options.logins, options.audit or AuditLogging()
     state.is_read_only, state.is_secure = options.is_read_only, options.certificate is not None
     state.watch = Watch(clients)
-    state.tails = []
+    state.tails, state.searches, state.searching = [], 0, asyncio.Semaphore(SEARCHES_AT_A_TIME)
     state.login_queue = LoginQueue(1 if options.logins is None else options.logins.at_a_time)
     state.sessions, state.attempts = Sessions[ClusterClients](), Attempts()
     role = Role.READER if options.is_read_only else Role.ADMIN
@@ -271,7 +274,19 @@ def _page(show: Show) -> Answer:
     async def handle(request: Request) -> Response:
         return await answer_page(request, show)
 
-    return _with_session(handle)
+    async def search(request: Request) -> Response:
+        state = request.app.state
+        if state.searches >= SEARCHES_MAX:
+            problem = f"{SEARCHES_MAX} searches run or wait already: try again in a few seconds"
+            return answer(request, Page("error.html", "Error", {"error": problem}, 503))
+        state.searches += 1
+        try:
+            async with state.searching:
+                return await answer_page(request, show)
+        finally:
+            state.searches -= 1
+
+    return _with_session(search if show in SEARCHES else handle)
 
 
 def _change(change: Change) -> Answer:

@@ -1,4 +1,4 @@
-"""What is checked of a request before its body is read, and forms that are read within limits.
+"""Checks of a request before its body is read, and forms that are read within limits.
 
 Browsers say with `Sec-Fetch-Site`, or with `Origin`, which site has made them send a request. Programs send neither.
 """

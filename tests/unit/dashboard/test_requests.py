@@ -1,7 +1,8 @@
-"""What is checked of a request before its body is read, and forms that are read within limits."""
+"""Checks of a request before its body is read, and forms that are read within limits."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -12,10 +13,11 @@ import pytest
 from starlette.types import Message
 
 from orbitmq.dashboard import forms
-from orbitmq.dashboard.app import COOKIE
+from orbitmq.dashboard.app import COOKIE, SEARCHES_MAX
 from orbitmq.dashboard.requests import FORM_SIZE_MAX, MESSAGE_FORM_SIZE_MAX
 from orbitmq.dashboard.sessions import Role, Session
 from orbitmq.dashboard.users import LoggedIn
+from waiting import until
 
 from .conftest import Browser, browsing
 
@@ -157,3 +159,16 @@ async def test_a_form_that_is_abandoned_leaves_no_traceback(guarded: Browser) ->
     headers = [(b"host", b"127.0.0.1"), (b"content-length", b"100")]
     scope = {"type": "http", "method": "POST", "path": "/login", "query_string": b"", "headers": headers}
     await guarded.app(scope, receive, send)
+
+
+async def test_searches_run_two_at_a_time_and_too_many_are_refused(guarded: Browser) -> None:
+    enter(guarded)
+    state = guarded.app.state
+    await state.searching.acquire()
+    await state.searching.acquire()
+    paths = ("/messages", "/dead-letters/g", "/topics/a/messages/b")
+    waiting = [asyncio.create_task(guarded.client.get("/messages")) for _ in range(SEARCHES_MAX)]
+    await until(lambda: state.searches == SEARCHES_MAX)
+    assert [(await guarded.client.get(path)).status_code for path in paths] == [503] * 3
+    state.searching.release()
+    assert {answer.status_code for answer in await asyncio.gather(*waiting)} == {200}
