@@ -173,7 +173,7 @@ async def measure() -> dict[str, Any]:
             up_s,
         ):
             await asyncio.sleep(2)
-            up_mb = resident(one) / MB
+            up_mb = sum(resident(process) for process in (one, *one.children())) / MB
         with program("up", *ports, "--data-dir", f"{folder}/large") as (_, ready, _):
             name_servers = ready["nameserver"]
             await fill(name_servers)

@@ -12,11 +12,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 log = logging.getLogger(__name__)
 
+TEXT_LENGTH_MAX = 500
+"""Characters of a text in a line; a longer one is cut, with a mark and its length."""
+TARGET_COUNT_MAX = 40
+"""Entries of a target."""
 FILE_MODE = 0o600
 """Readable by its owner alone: targets and settings tell of a cluster what its users need not know."""
 
@@ -67,18 +72,34 @@ def write_or_log(audit: LogOfChanges, record: AuditRecord) -> str | None:
 
 
 def format_record(record: AuditRecord) -> str:
-    """Return a record as one line of JSON, without its end; what JSON does not know becomes text."""
+    """Return a record as one line of JSON, without its end; what JSON does not know becomes text, and a long text is cut."""
     document = {
         "time": datetime.fromtimestamp(record.at_ms / 1000, UTC).isoformat(timespec="milliseconds"),
         "who": record.who,
         "action": record.action,
-        "target": dict(record.target),
+        "target": _first(record.target),
         "before": record.before,
         "after": record.after,
         "error": record.error,
     }
     # Escaped: a lone surrogate, which a name from outside may hold, has no other form.
-    return json.dumps(document, default=str)
+    return json.dumps(_cut(document))
+
+
+def _first(target: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the first entries of a target: a form may have many that mean nothing."""
+    first = dict(islice(target.items(), TARGET_COUNT_MAX))
+    return first if len(target) <= TARGET_COUNT_MAX else first | {"…": f"{len(target) - TARGET_COUNT_MAX} more"}
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= TEXT_LENGTH_MAX else f"{value[:TEXT_LENGTH_MAX]}… ({len(value)} characters)"
+    if isinstance(value, Mapping):
+        return {_cut(key): _cut(found) for key, found in value.items()}
+    if isinstance(value, (list, tuple)):
+        return list(map(_cut, value))
+    return value if value is None or isinstance(value, (int, float)) else _cut(str(value))
 
 
 class AuditFile:

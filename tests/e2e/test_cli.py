@@ -7,10 +7,13 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 
+import psutil
 import pytest
 
 from called import call_command
+from waiting import wait_for
 
 ORBITMQ = (sys.executable, "-m", "orbitmq")
 
@@ -80,6 +83,21 @@ def test_up_serves_immediately_and_keeps_messages_over_a_restart(tmp_path):
     with up(tmp_path) as server:
         assert run_command("consume", "orders", name_servers=server.name_servers).stdout == "kept\n"
         assert server.end() == (0, "")
+
+
+def test_a_dashboard_that_is_killed_is_started_again_and_ends_with_up(tmp_path):
+    with up(tmp_path, "--dashboard", "--dashboard-port", 0) as server:
+        (killed,) = psutil.Process(server.process.pid).children()
+        killed.kill()
+        lines = [server.process.stderr.readline() for _ in range(2)]
+        urllib.request.urlopen(server.ready["dashboard"]).close()
+        (again,) = psutil.Process(server.process.pid).children()
+        server.process.kill()
+        wait_for(lambda: not again.is_running(), "the dashboard's end")
+    assert lines == [
+        "the dashboard has ended (SIGKILL); it is started again in 1 s\n",
+        "the dashboard is there again\n",
+    ]
 
 
 def test_what_was_acknowledged_survives_a_kill(tmp_path):

@@ -37,6 +37,17 @@ def test_a_record_is_one_line_whatever_its_texts_hold(text: str) -> None:
     assert json.loads(line)["who"] == text
 
 
+def test_what_was_sent_does_not_make_a_line_long_without_a_limit() -> None:
+    sent = {f"field {number}" + "x" * 10_000: "\ud800" * 70_000 for number in range(100)}
+    long = record(target={"topic": "orders", **sent}, error="x" * 10**6, before={"a": ["y" * 10**6]})
+    line = format_record(long)
+    found = json.loads(line)
+    assert len(line) < 256 * 1024
+    assert found["target"]["topic"] == "orders"
+    assert found["target"]["…"] == "61 more"
+    assert found["error"].endswith("x… (1000000 characters)")
+
+
 def test_values_that_json_does_not_know_become_text() -> None:
     assert json.loads(format_record(record(after={1})))["after"] == "{1}"
 

@@ -30,7 +30,7 @@ HEADERS = {
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # without a referrer, the Origin of our own forms would be null
     "cache-control": "no-store",
 }
 PAGE_SIZE = 50

@@ -22,9 +22,10 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from orbitmq.address import format_address, is_wildcard
 from orbitmq.admin.cluster_clients import ClusterClients
@@ -54,9 +55,11 @@ from orbitmq.dashboard.answers import (
     link,
     quoted_path,
 )
-from orbitmq.dashboard.changes import Change, answer_change, csrf_problem
-from orbitmq.dashboard.forms import Form, parse_form
+from orbitmq.dashboard.changes import Change, answer_change, csrf_problem, refusal_page
+from orbitmq.dashboard.connections import IDLE_S, LimitedProtocol, connections_max
+from orbitmq.dashboard.login_queue import LoginQueue, TooManyLogins
 from orbitmq.dashboard.reading import tail
+from orbitmq.dashboard.requests import is_click, is_of_another_site, read_form
 from orbitmq.dashboard.sessions import Attempts, Role, Session, Sessions
 from orbitmq.dashboard.users import NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX, Logins
 from orbitmq.dashboard.watching import Watch
@@ -70,13 +73,17 @@ log = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 TAILS_MAX = 8
 """Live tails at a time: each reads all that comes to its topic."""
+TAILS_OF_A_SESSION = 2
+"""Of a user who has logged in."""
 COOKIE = "orbitmq_session"
 _STATIC = Path(__file__).parent / "static"
 _FILES = {"style.css": "text/css", "tail.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _HOST_NAME = re.compile(r"(\*\.)?[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*|\[[0-9a-fA-F:]+\]")
 """Not `*`: under any name, a page of another site could read the dashboard through a browser (DNS rebinding)."""
 _FAILED_LOGIN_S = 0.5
-_LOGIN_SIZE_MAX = 4_096
+_QUEUE_S = 2
+"""How long the queue of logins takes, about."""
+_OTHER_SITE = "another site has sent this: open the page itself"
 _WRONG = "the name or the password is wrong"
 
 PAGES: dict[str, Show] = {
@@ -97,6 +104,9 @@ PAGES: dict[str, Show] = {
     "/users": accounts.accounts,
     "/doctor": doctor.doctor,
 }
+SEARCHES = (messages.messages, messages.message, dead_letters.dead_letters)
+"""Pages that may read many bodies."""
+SEARCHES_AT_A_TIME, SEARCHES_MAX = 2, 16
 CHANGES: tuple[Change, ...] = (
     *topics.CHANGES,
     *groups.CHANGES,
@@ -174,6 +184,9 @@ class Dashboard:
             access_log=False,
             lifespan="off",
             server_header=False,
+            http=LimitedProtocol,
+            timeout_keep_alive=IDLE_S,
+            backlog=connections_max(),
             ssl_certfile=options.certificate,
             ssl_keyfile=options.private_key,
         )
@@ -228,8 +241,8 @@ def make_app(clients: ClusterClients, options: DashboardOptions) -> Starlette:
     routes = [
         *(Route(path, _page(show)) for path, show in PAGES.items()),
         *(Route(change.path, _change(change), methods=["POST"]) for change in CHANGES),
-        Route("/topics/{topic}/tail", _with_session(_tail)),
-        Route("/dead-letters/{group}/export", _with_session(_export)),
+        Route("/topics/{topic}/tail", _with_session(_tail, has_links=False)),
+        Route("/dead-letters/{group}/export", _with_session(_export, has_links=False)),
         Route("/login", _login, methods=["GET", "POST"]),
         Route("/logout", _with_session(_logout), methods=["POST"]),
         Route("/static/{name}", _static),
@@ -239,14 +252,15 @@ def make_app(clients: ClusterClients, options: DashboardOptions) -> Starlette:
         hosts.append(options.host)
     app = Starlette(
         routes=routes,
-        exception_handlers={HTTPException: _refuse, Exception: _fail},
+        exception_handlers={HTTPException: _refuse, ClientDisconnect: _forget, Exception: _fail},
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)],
     )
     state = app.state
     state.clients, state.logins, state.audit = clients, options.logins, options.audit or AuditLogging()
     state.is_read_only, state.is_secure = options.is_read_only, options.certificate is not None
     state.watch = Watch(clients)
-    state.tails = asyncio.Semaphore(TAILS_MAX)
+    state.tails, state.searches, state.searching = [], 0, asyncio.Semaphore(SEARCHES_AT_A_TIME)
+    state.login_queue = LoginQueue(1 if options.logins is None else options.logins.at_a_time)
     state.sessions, state.attempts = Sessions[ClusterClients](), Attempts()
     role = Role.READER if options.is_read_only else Role.ADMIN
     state.everyone = Session(user="local", role=role, csrf=secrets.token_urlsafe(32), clients=clients)
@@ -260,7 +274,19 @@ def _page(show: Show) -> Answer:
     async def handle(request: Request) -> Response:
         return await answer_page(request, show)
 
-    return _with_session(handle)
+    async def search(request: Request) -> Response:
+        state = request.app.state
+        if state.searches >= SEARCHES_MAX:
+            problem = f"{SEARCHES_MAX} searches run or wait already: try again in a few seconds"
+            return answer(request, Page("error.html", "Error", {"error": problem}, 503))
+        state.searches += 1
+        try:
+            async with state.searching:
+                return await answer_page(request, show)
+        finally:
+            state.searches -= 1
+
+    return _with_session(search if show in SEARCHES else handle)
 
 
 def _change(change: Change) -> Answer:
@@ -270,10 +296,16 @@ def _change(change: Change) -> Answer:
     return _with_session(handle)
 
 
-def _with_session(handle: Answer) -> Answer:
-    """Answer only who has a session; others are sent to the login."""
+def _with_session(handle: Answer, *, has_links: bool = True) -> Answer:
+    """Answer only who has a session; others are sent to the login. What a page of another site asks for is refused.
+
+    Args:
+        has_links: a link on another site may lead to it, once a user follows it.
+    """
 
     async def handle_with_session(request: Request) -> Response:
+        if is_of_another_site(request) and not (has_links and request.method != "POST" and is_click(request)):
+            return refusal_page(request, _OTHER_SITE)
         session = _session(request)
         if session is not None:
             request.state.session = session
@@ -305,21 +337,37 @@ async def _login(request: Request) -> Response:
     target = request.query_params.get("to", "/")
     if request.method == "GET" or request.app.state.logins is None:
         return answer(request, _login_page(target))
+    if is_of_another_site(request):
+        return refusal_page(request, _OTHER_SITE)
     try:
-        form = Form(parse_form(await _read(request, _LOGIN_SIZE_MAX)))
-        token = await _log_in(request, form.text("name"), form.raw("password"))
+        form = await read_form(request)
+        target = _own_path(form.raw("to"))
+        name, password = form.raw("name", NAME_LENGTH_MAX).strip(), form.raw("password", PASSWORD_LENGTH_MAX)
+        token = await _log_in(request, name, password)
+    except _TooOften as refusal:
+        response = answer(request, _login_page(target, str(refusal), status=429))
+        response.headers["retry-after"] = str(refusal.wait_s)
+        return response
     except _LoginRefused as refusal:
         await asyncio.sleep(_FAILED_LOGIN_S)
-        return answer(request, _login_page(form.raw("to"), str(refusal), status=403))
+        return answer(request, _login_page(target, str(refusal), status=403))
     except OrbitError as error:
         return answer(request, error_page(error))
-    response = RedirectResponse(_own_path(form.raw("to")), 303, HEADERS)
+    response = RedirectResponse(target, 303, HEADERS)
     response.set_cookie(COOKIE, token, httponly=True, samesite="lax", secure=request.app.state.is_secure)
     return response
 
 
 class _LoginRefused(OrbitError):
     """A login that failed, with what the user is told."""
+
+
+class _TooOften(_LoginRefused):
+    """A login that may be tried again after some seconds."""
+
+    def __init__(self, text: str, wait_s: int) -> None:
+        super().__init__(text)
+        self.wait_s = wait_s
 
 
 async def _log_in(request: Request, name: str, password: str) -> str:
@@ -330,22 +378,25 @@ async def _log_in(request: Request, name: str, password: str) -> str:
         OrbitError: the cluster cannot be asked.
     """
     state, now_ms = request.app.state, _now_ms()
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise _LoginRefused("another site has sent this")
-    if len(name) > NAME_LENGTH_MAX or len(password) > PASSWORD_LENGTH_MAX:
-        raise _LoginRefused(_WRONG)
-    if not state.attempts.may_try(name, now_ms):
-        raise _LoginRefused("too many logins with this name have failed: try again in a minute")
-    state.attempts.failed(name, now_ms)
+    address = request.client.host if request.client else ""
+    attempts: Attempts = state.attempts
+    if wait_ms := attempts.wait_ms(name, address, now_ms):
+        text = "too many logins with this name or from this address have failed: try again in a minute"
+        raise _TooOften(text, -(-wait_ms // 1000))
+    attempts.failed(name, address, now_ms)
     try:
-        found = await state.logins.check(name, password)
+        async with state.login_queue.turn(address, is_known=attempts.is_known(name, address)):
+            found = await state.logins.check(name, password)
+    except TooManyLogins as error:
+        attempts.forgive(name, address)
+        raise _TooOften(str(error), _QUEUE_S) from None
     except OrbitError:
-        state.attempts.forgive(name)
+        attempts.forgive(name, address)
         raise
     if found is None:
-        log.warning("login of %r from %s failed", name, request.client.host if request.client else "?")
+        log.warning("login of %r from %s failed", name, address or "?")
         raise _LoginRefused(_WRONG)
-    state.attempts.forgive(name)
+    attempts.succeeded(name, address)
     session = Session(
         user=found.name,
         role=Role.READER if state.is_read_only else found.role,
@@ -371,7 +422,7 @@ def _own_path(target: str) -> str:
 
 async def _logout(request: Request) -> Response:
     try:
-        form = Form(parse_form(await _read(request, _LOGIN_SIZE_MAX)))
+        form = await read_form(request)
     except OrbitError as error:
         return answer(request, error_page(error))
     if csrf_problem(request, request.state.session, form) is None:
@@ -388,20 +439,16 @@ async def _end(app: Starlette, session: Session[ClusterClients]) -> None:
         await session.clients.close()
 
 
-async def _read(request: Request, size_max: int) -> bytes:
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > size_max:
-            raise OrbitError(f"a form of more than {size_max} bytes")
-    return body
-
-
 async def _refuse(request: Request, error: Exception) -> Response:
     """Answer a path that there is not, or a method that pages do not take."""
     assert isinstance(error, HTTPException)
     page = Page("error.html", "Error", {"error": f"{request.url.path}: {error.detail}"}, error.status_code)
     return answer(request, page)
+
+
+async def _forget(_request: Request, _error: Exception) -> Response:
+    """End a request whose client has gone: the answer is not sent any more."""
+    return Response(status_code=400)
 
 
 async def _fail(request: Request, error: Exception) -> Response:
@@ -437,27 +484,44 @@ async def _export(request: Request) -> Response:
     return StreamingResponse(body(), headers=headers, media_type="application/x-ndjson")
 
 
+class _TailResponse(StreamingResponse):
+    """A live tail, which counts as one of its session until it ends."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        tails, session = scope["app"].state.tails, scope["state"]["session"]
+        tails.append(session)
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            tails.remove(session)
+
+
 async def _tail(request: Request) -> Response:
     """Stream what comes to a topic, as server-sent events."""
-    if request.app.state.tails.locked():
-        return answer(request, error_page(OrbitError(f"{TAILS_MAX} live tails run already: close one")))
+    state = request.app.state
+    problem = None
+    if len(state.tails) >= TAILS_MAX:
+        problem = f"{TAILS_MAX} live tails run already: close one"
+    elif state.logins is not None and state.tails.count(request.state.session) >= TAILS_OF_A_SESSION:
+        problem = f"this session has {TAILS_OF_A_SESSION} live tails already: close one"
+    if problem is not None:
+        return answer(request, Page("error.html", "Error", {"error": problem}, 503))
     headers = {**HEADERS, "content-type": "text/event-stream"}
-    return StreamingResponse(_events(request), headers=headers)
+    return _TailResponse(_events(request), headers=headers)
 
 
 async def _events(request: Request) -> AsyncIterator[bytes]:
     query = request.query_params
     options = {"tag": query.get("tag", ""), "sql": query.get("sql", "")}
-    async with request.app.state.tails:
-        try:
-            async for found in tail(request.state.session.clients, request.path_params["topic"], **options):
-                if await request.is_disconnected():
-                    return
-                if not _is_logged_in(request):
-                    raise OrbitError("the session has ended: log in again")
-                yield b"data: " + dump_json(found) + b"\n\n"
-        except OrbitError as error:
-            yield b"event: problem\ndata: " + dump_json(str(error)) + b"\n\n"
+    try:
+        async for found in tail(request.state.session.clients, request.path_params["topic"], **options):
+            if await request.is_disconnected():
+                return
+            if not _is_logged_in(request):
+                raise OrbitError("the session has ended: log in again")
+            yield b"data: " + dump_json(found) + b"\n\n"
+    except OrbitError as error:
+        yield b"event: problem\ndata: " + dump_json(str(error)) + b"\n\n"
 
 
 def _now_ms() -> int:

@@ -20,12 +20,11 @@ from starlette.responses import RedirectResponse, Response
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.audit import AuditRecord, write_or_log
 from orbitmq.dashboard.answers import HEADERS, Page, answer, error_page, is_json_wanted, quoted_path
-from orbitmq.dashboard.forms import Form, parse_form
+from orbitmq.dashboard.forms import Form
+from orbitmq.dashboard.requests import FORM_SIZE_MAX, read_form
 from orbitmq.dashboard.sessions import Role, Session
-from orbitmq.errors import InvalidArgument, OrbitError
+from orbitmq.errors import OrbitError
 
-BODY_SIZE_MAX = 8 * 1024 * 1024
-"""Bytes of a form; a message of 4 MiB may take more in it."""
 CONFIRMED = "confirmed"
 CSRF = "csrf"
 ONCE = "once"
@@ -83,6 +82,7 @@ class Change:
         make: makes it.
         hidden: fields that the audit log does not show.
         back: the page that a question's Cancel leads to; None: the path without its last part.
+        size_max: bytes of its form.
     """
 
     path: str
@@ -92,17 +92,18 @@ class Change:
     ask: Callable[[Form, ClusterClients], Awaitable[Question]] | None = None
     hidden: frozenset[str] = field(default_factory=frozenset)
     back: str | None = None
+    size_max: int = FORM_SIZE_MAX
 
 
 async def answer_change(request: Request, change: Change, session: Session[ClusterClients]) -> Response:
-    """Answer the form of a change."""
+    """Answer the form of a change; it is read once the session may make the change."""
+    if not session.role.may(change.role):
+        return refusal_page(request, f"{session.user} is {session.role}: this needs the role {change.role}")
     try:
-        form = Form({**parse_form(await _body(request)), **request.path_params})
-        problem = csrf_problem(request, session, form)
-        if problem is None and not session.role.may(change.role):
-            problem = f"{session.user} is {session.role}: this needs the role {change.role}"
-        if problem is not None:
-            return answer(request, Page("error.html", "Error", {"error": problem}, 403))
+        sent = await read_form(request, change.size_max)
+        form = Form({**sent.fields, **request.path_params})
+        if (problem := csrf_problem(request, session, form)) is not None:
+            return refusal_page(request, problem)
         if change.ask is not None and form.raw(CONFIRMED) != "yes":
             question = await change.ask(form, session.clients)
             return answer(request, _question_page(request, change, question, form))
@@ -117,10 +118,13 @@ async def answer_change(request: Request, change: Change, session: Session[Clust
     return RedirectResponse(done.location, 303, HEADERS)
 
 
+def refusal_page(request: Request, problem: str) -> Response:
+    """Return the answer to what is not allowed."""
+    return answer(request, Page("error.html", "Error", {"error": problem}, 403))
+
+
 def csrf_problem(request: Request, session: Session[ClusterClients], form: Form) -> str | None:
-    """Return why a form did not come from a page of ours; None: it did."""
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        return "another site has sent this"
+    """Return why a form did not come from a page of this session; None: it did."""
     given = form.raw(CSRF) or request.headers.get("x-csrf-token", "")
     if not hmac.compare_digest(given.encode(), session.csrf.encode()):
         return "the page that sent this is of another session: load it again"
@@ -180,13 +184,3 @@ def _question_page(request: Request, change: Change, question: Question, form: F
         "back": change.back or quoted_path(request).rpartition("/")[0],
     }
     return Page("question.html", "Confirm", values)
-
-
-async def _body(request: Request) -> bytes:
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > BODY_SIZE_MAX:
-            raise InvalidArgument("form", f"{size} bytes", f"at most {BODY_SIZE_MAX} bytes")
-        parts.append(part)
-    return b"".join(parts)

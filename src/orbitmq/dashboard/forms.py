@@ -9,6 +9,8 @@ from urllib.parse import parse_qsl
 from orbitmq.errors import InvalidArgument
 
 FIELDS_MAX = 100
+FIELD_LENGTH_MAX = 4_096
+"""Characters of a field, unless its reader says otherwise, as for the body of a message."""
 
 
 class Form:
@@ -28,20 +30,23 @@ class Form:
 
     def text(self, name: str, default: str | None = None) -> str:
         """Return a text without blanks around it."""
-        value = self._fields.get(name, "").strip()
+        value = self.raw(name).strip()
         if value:
             return value
         if default is None:
             raise InvalidArgument(name, value, "a value")
         return default
 
-    def raw(self, name: str) -> str:
+    def raw(self, name: str, length_max: int | None = FIELD_LENGTH_MAX) -> str:
         """Return a text as it was typed; empty where there is none."""
-        return self._fields.get(name, "")
+        value = self._fields.get(name, "")
+        if length_max is not None and len(value) > length_max:
+            raise InvalidArgument(name, f"{len(value)} characters", f"at most {length_max} characters")
+        return value
 
     def number(self, name: str, low: int, high: int, default: int | None = None) -> int:
         """Return a whole number in a range."""
-        value = self._fields.get(name, "").strip()
+        value = self.raw(name).strip()
         if not value and default is not None:
             return default
         digits = value.removeprefix("-")
@@ -51,14 +56,14 @@ class Form:
 
     def choice(self, name: str, allowed: Collection[str]) -> str:
         """Return one of some words."""
-        value = self._fields.get(name, "").strip()
+        value = self.raw(name).strip()
         if value not in allowed:
             raise InvalidArgument(name, value, f"one of {', '.join(allowed)}")
         return value
 
     def time_ms(self, name: str, default: int | None = None) -> int:
         """Return a time in ISO 8601, in UTC where it names no zone, as ms since 1970."""
-        value = self._fields.get(name, "").strip()
+        value = self.raw(name).strip()
         if not value and default is not None:
             return default
         try:

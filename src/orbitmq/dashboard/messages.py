@@ -22,6 +22,7 @@ from orbitmq.dashboard.answers import Page, link, missing
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import summary
+from orbitmq.dashboard.requests import MESSAGE_FORM_SIZE_MAX
 from orbitmq.dashboard.sessions import Role
 from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
 from orbitmq.model.message import Message, StoredMessage
@@ -205,10 +206,10 @@ async def _send(form: Form, clients: ClusterClients) -> Done:
     topic = form.text("topic")
     message = Message(
         topic,
-        form.raw("body").encode(),
+        form.raw("body", None).encode(),
         form.text("tag", "") or None,
         form.text("keys", "").split(),
-        _properties(form.raw("properties")),
+        _properties(form.raw("properties", None)),
         delay_ms=form.number("delay_s", 0, DELAY_S_MAX, 0) * 1000,
     )
     async with clients.producer() as producer:
@@ -294,6 +295,7 @@ CHANGES = (
         role=Role.OPERATOR,
         make=_send,
         hidden=frozenset(("body", "properties")),
+        size_max=MESSAGE_FORM_SIZE_MAX,
     ),
     Change(
         path="/topics/{topic}/messages/{id}/again",

@@ -17,6 +17,8 @@ IDLE_MS = 3_600_000
 """How long it lasts after its last request."""
 ATTEMPTS_MAX, ATTEMPTS_MS = 5, 60_000
 """Failed logins of one name in so much time; the next ones are refused without a look."""
+ADDRESS_ATTEMPTS_MAX = 30
+"""Failed logins from one address in so much time, whatever their names are."""
 NAMES_MAX = 10_000
 
 
@@ -115,27 +117,51 @@ def _is_live(session: Session[C], now_ms: int) -> bool:
 
 
 class Attempts:
-    """Failed logins by name."""
+    """Failed logins by name and by address, and where each name has logged in last."""
 
     def __init__(self) -> None:
-        self._failed: OrderedDict[str, deque[int]] = OrderedDict()
+        self._failed: OrderedDict[tuple[str, ...], deque[int]] = OrderedDict()
+        self._addresses: OrderedDict[str, str] = OrderedDict()
 
-    def may_try(self, name: str, now_ms: int) -> bool:
-        """Return whether a name has failed less often than it may."""
-        times = self._failed.get(name, deque())
-        while times and now_ms - times[0] >= ATTEMPTS_MS:
-            times.popleft()
-        return len(times) < ATTEMPTS_MAX
+    def is_known(self, name: str, address: str) -> bool:
+        """Return whether a name has logged in last from an address. What fails elsewhere does not count there."""
+        return self._addresses.get(name) == address
 
-    def failed(self, name: str, now_ms: int) -> None:
-        """Note a login that failed, or that may fail yet: those that run at the same time count, too."""
-        self._failed.setdefault(name, deque(maxlen=ATTEMPTS_MAX)).append(now_ms)
-        self._failed.move_to_end(name)
-        if len(self._failed) > NAMES_MAX:
+    def wait_ms(self, name: str, address: str, now_ms: int) -> int:
+        """Return how long a name has to wait at an address until it may try again; 0: it may try now."""
+        waits = [0]
+        for key, count_max in self._limits(name, address):
+            times = self._failed.get(key, deque())
+            while times and now_ms - times[0] >= ATTEMPTS_MS:
+                times.popleft()
+            if len(times) >= count_max:
+                waits.append(times[-count_max] + ATTEMPTS_MS - now_ms)
+        return max(waits)
+
+    def failed(self, name: str, address: str, now_ms: int) -> None:
+        """Count a login that failed, or that may fail yet: those that run at the same time count, too."""
+        for key, count_max in self._limits(name, address):
+            self._failed.setdefault(key, deque(maxlen=count_max)).append(now_ms)
+            self._failed.move_to_end(key)
+        while len(self._failed) > NAMES_MAX:
             self._failed.popitem(last=False)
 
-    def forgive(self, name: str) -> None:
-        """Take back the last one that was noted of a name: it has not failed."""
-        times = self._failed.get(name)
-        if times:
-            times.pop()
+    def forgive(self, name: str, address: str) -> None:
+        """Take back the last one that was counted: it has not failed."""
+        for key, _ in self._limits(name, address):
+            times = self._failed.get(key)
+            if times:
+                times.pop()
+
+    def succeeded(self, name: str, address: str) -> None:
+        """Remember where a name has logged in, and take back what was counted."""
+        self.forgive(name, address)
+        self._addresses[name] = address
+        self._addresses.move_to_end(name)
+        if len(self._addresses) > NAMES_MAX:
+            self._addresses.popitem(last=False)
+
+    def _limits(self, name: str, address: str) -> list[tuple[tuple[str, ...], int]]:
+        if self.is_known(name, address):
+            return [((name, address), ATTEMPTS_MAX)]
+        return [(("name", name, ""), ATTEMPTS_MAX), (("address", address, ""), ADDRESS_ATTEMPTS_MAX)]

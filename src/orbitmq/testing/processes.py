@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +14,8 @@ import javaproperties
 
 from orbitmq.address import parse_address
 from orbitmq.broker.registration.addresses import kept_port
-from orbitmq.errors import InvalidArgument, OrbitError
+from orbitmq.errors import InvalidArgument
+from orbitmq.process.child_process import ChildProcess, ServerDied
 
 
 class Service(Protocol):
@@ -102,16 +100,10 @@ class ServerNode:
             self._placeholder = kept_port(*parse_address(self.address))
 
 
-STOP_TIMEOUT_S = 30
 LOG_SIZE_SHOWN = 2000
-_POLL_S = 0.2
 
 
-class ServerDied(OrbitError):
-    """A server's process ended before it was ready."""
-
-
-class ServerProcess:
+class ServerProcess(ChildProcess):
     """One `orbitmq nameserver` or `orbitmq broker` in a process of its own.
 
     Args:
@@ -124,13 +116,13 @@ class ServerProcess:
     def __init__(
         self, command: str, properties: Mapping[str, str], directory: Path, *, prefix: Sequence[str] = ()
     ) -> None:
+        super().__init__()
         self.address = ""
         self.metrics_address: str | None = None
         self._command = command
         self._properties = properties
         self._directory = directory
         self._prefix = tuple(prefix)
-        self._process: subprocess.Popen[bytes] | None = None
 
     async def start(self) -> None:
         """Start the process and wait for its ready line.
@@ -142,61 +134,14 @@ class ServerProcess:
         config_path = self._directory / f"{self._command}.conf"
         log_path = self._directory / f"{self._command}.log"
         config_path.write_text(javaproperties.dumps(dict(self._properties), timestamp=None), encoding="utf-8")
-        self._process = process = self._spawn(config_path, log_path)
-        assert process.stdout is not None
-        try:
-            line = await asyncio.to_thread(process.stdout.readline)
-        except BaseException:
-            await self.kill()  # no caller knows of it yet
-            raise
+        words = [*self._prefix, sys.executable, "-m", "orbitmq", self._command, "-c", str(config_path), "-o", "json"]
+        with log_path.open("ab") as log:
+            self._spawn(words, log=log)
+        line = await self._ready_line()
         if not line:
-            await self.kill()
             raise ServerDied(
                 f"{self._command} did not start: {log_path.read_text(errors='replace')[-LOG_SIZE_SHOWN:].strip()}"
             )
         ready = json.loads(line)
         self.address = ready[self._command]
         self.metrics_address = ready.get("metrics")
-
-    async def stop(self) -> None:
-        """Ask the process to stop (SIGTERM), and wait until it has."""
-        if self._process is not None:
-            self._process.terminate()
-            await self._reap()
-
-    async def kill(self) -> None:
-        """Kill the process (SIGKILL): no shutdown, nothing written down."""
-        if self._process is not None:
-            self._process.kill()
-            await self._reap()
-
-    async def ended(self) -> int:
-        """Return the exit code when the process has ended, by itself or by a signal (then it is negative)."""
-        process = self._process
-        assert process is not None, "it is running"
-        while (code := process.poll()) is None:
-            await asyncio.sleep(_POLL_S)
-        return code
-
-    def _spawn(self, config_path: Path, log_path: Path) -> subprocess.Popen[bytes]:
-        environment = os.environ | {"ORBITMQ_PARENT": str(os.getpid())}  # it ends with this process, also with kill -9
-        environment.pop("NAMESRV_ADDR", None)  # it would win over the settings
-        with log_path.open("ab") as log:
-            return subprocess.Popen(
-                [*self._prefix, sys.executable, "-m", "orbitmq", self._command, "-c", str(config_path), "-o", "json"],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-            )
-
-    async def _reap(self) -> None:
-        process, self._process = self._process, None
-        assert process is not None
-        try:
-            await asyncio.to_thread(process.wait, STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            await asyncio.to_thread(process.wait)
-        assert process.stdout is not None
-        process.stdout.close()

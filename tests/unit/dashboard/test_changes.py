@@ -197,9 +197,7 @@ async def test_forms_of_other_pages_are_refused(browser: Browser) -> None:
     assert browser.audit == []
 
 
-async def test_a_form_that_is_too_large_or_none_is_refused(browser: Browser) -> None:
-    large = await browser.client.post("/topics", content=b"x" * (8 * 2**20 + 1))
-    assert (large.status_code, "at most 8388608 bytes" in large.text) == (400, True)
+async def test_what_is_not_a_form_is_refused(browser: Browser) -> None:
     many = await browser.client.post("/topics", content=b"&".join(b"a=1" for _ in range(101)))
     assert many.status_code == 400
     assert (await browser.client.post("/topics", content=b"\xff\xfe")).status_code in (400, 403)

@@ -112,6 +112,15 @@ async def test_logins_of_one_name_at_the_same_time_are_not_tried_more_often(guar
 
 
 @pytest.mark.real
+async def test_logins_that_find_the_queue_full_are_told_when_to_try_again(guarded: Browser) -> None:
+    answers = await asyncio.gather(*(log_in(guarded, f"name-{number}", "guess") for number in range(20)))
+
+    full = [answer for answer in answers if answer.status_code == 429]
+    assert len(full) == 2
+    assert all(int(answer.headers["retry-after"]) > 0 for answer in full)
+
+
+@pytest.mark.real
 async def test_logins_that_do_not_fail_are_not_counted(guarded: Browser) -> None:
     answers = [await log_in(guarded, "rita", PASSWORDS["rita"]) for _ in range(ATTEMPTS_MAX + 1)]
 
@@ -156,9 +165,8 @@ async def test_a_logout_ends_the_session_and_another_site_cannot_do_it(guarded: 
 async def test_a_live_tail_ends_with_its_session(guarded: Browser) -> None:
     await log_in(guarded, "anna", PASSWORDS["anna"])
     await guarded.change("/topics", topic="orders", queues=1)
-    tails = guarded.app.state.tails = asyncio.Semaphore(1)
     tail = asyncio.create_task(guarded.client.get("/topics/orders/tail"))
-    await until(tails.locked)
+    await until(lambda: guarded.app.state.tails)
     await guarded.client.post("/logout", data={"csrf": await guarded.secret()})
 
     events = (await asyncio.wait_for(tail, 10)).text

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from orbitmq.dashboard import sessions
-from orbitmq.dashboard.sessions import ATTEMPTS_MAX, ATTEMPTS_MS, IDLE_MS, SESSION_MS, Attempts, Role, Session, Sessions
+from orbitmq.dashboard.sessions import (
+    ADDRESS_ATTEMPTS_MAX,
+    ATTEMPTS_MAX,
+    ATTEMPTS_MS,
+    IDLE_MS,
+    SESSION_MS,
+    Attempts,
+    Role,
+    Session,
+    Sessions,
+)
 
 
 def session(user: str = "alice") -> Session[None]:
@@ -76,19 +86,41 @@ def test_notices_are_said_once() -> None:
     assert (found.take_notices(), found.take_notices()) == (["done"], [])
 
 
+def fail(attempts: Attempts, name: str, address: str, count: int = ATTEMPTS_MAX) -> None:
+    for _ in range(count):
+        attempts.failed(name, address, 0)
+
+
 def test_a_name_that_failed_often_waits() -> None:
     attempts = Attempts()
-    for _ in range(ATTEMPTS_MAX):
-        assert attempts.may_try("alice", 0)
-        attempts.failed("alice", 0)
-    assert not attempts.may_try("alice", ATTEMPTS_MS - 1)
-    assert attempts.may_try("bob", 0)
-    assert attempts.may_try("alice", ATTEMPTS_MS)
+    fail(attempts, "alice", "a")
+    assert attempts.wait_ms("alice", "b", ATTEMPTS_MS - 1) == 1
+    assert attempts.wait_ms("bob", "a", 0) == 0
+    assert attempts.wait_ms("alice", "a", ATTEMPTS_MS) == 0
 
 
-def test_names_that_failed_are_not_remembered_without_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_failed_often_waits_whatever_the_names_are() -> None:
+    attempts = Attempts()
+    for number in range(ADDRESS_ATTEMPTS_MAX):
+        assert attempts.wait_ms(str(number), "a", 0) == 0
+        attempts.failed(str(number), "a", 0)
+    assert attempts.wait_ms("alice", "a", 0) == ATTEMPTS_MS
+    assert attempts.wait_ms("alice", "b", 0) == 0
+
+
+def test_a_locked_name_may_log_in_from_where_it_last_did() -> None:
+    attempts = Attempts()
+    attempts.succeeded("alice", "home")
+    fail(attempts, "alice", "a")
+    assert [attempts.wait_ms("alice", address, 0) for address in ("a", "b", "home")] == [ATTEMPTS_MS, ATTEMPTS_MS, 0]
+    fail(attempts, "alice", "home")
+    assert attempts.wait_ms("alice", "home", 0) == ATTEMPTS_MS
+
+
+def test_names_and_addresses_that_failed_are_not_remembered_without_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "NAMES_MAX", 3)
     attempts = Attempts()
     for number in range(10):
-        attempts.failed(str(number), 0)
-    assert len(attempts._failed) == 3
+        attempts.failed(str(number), str(number), 0)
+        attempts.succeeded(str(number), str(number))
+    assert (len(attempts._failed), len(attempts._addresses)) == (3, 3)

@@ -9,8 +9,9 @@ from orbitmq import Message, Producer
 from orbitmq.address import parse_address
 from orbitmq.errors import InvalidArgument
 from orbitmq.net.loop import run
+from orbitmq.process.child_process import ServerDied
 from orbitmq.testing import LocalCluster
-from orbitmq.testing.processes import ServerDied, ServerNode, ServerProcess
+from orbitmq.testing.processes import ServerNode, ServerProcess
 from unit.testing.support import broker_names
 from waiting import until
 

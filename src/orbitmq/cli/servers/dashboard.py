@@ -39,6 +39,12 @@ def load_dashboard() -> tuple[type[Dashboard], type[DashboardOptions]]:
     return Dashboard, DashboardOptions
 
 
+def configure_dashboard_logging(level: LogLevel) -> None:
+    """Configure the process's log, without a line for each route of each page's clients."""
+    configure_logging(level)
+    logging.getLogger("orbitmq.client.routing.routes").setLevel(logging.WARNING)
+
+
 @app.callback(invoke_without_command=True)
 def dashboard(
     context: typer.Context,
@@ -82,9 +88,7 @@ def dashboard(
     from orbitmq.cli.servers.serving import serve_until_signal, show_ready
     from orbitmq.net.loop import run
 
-    configure_logging(log_level)
-    # Each page has clients of its own, which would tell of every route.
-    logging.getLogger("orbitmq.client.routing.routes").setLevel(logging.WARNING)
+    configure_dashboard_logging(log_level)
     serve, options = load_dashboard()
     access = Access(name_servers, security, timeout_ms)
 

@@ -12,7 +12,8 @@ from orbitmq.address import format_address, is_wildcard, parse_address
 from orbitmq.admin.client import AdminClient
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.registration.addresses import kept_port
-from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
+from orbitmq.cli.servers.restarts import keep_running
+from orbitmq.errors import InvalidArgument, RouteNotFound
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.net.loop import start_together
@@ -76,7 +77,9 @@ class Group:
         await start_together(*(process.start for process in self._members.values()))
         await self._wait_for_master()
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._keep(name, process)) for name, process in self._members.items()]
+        self._tasks = [
+            loop.create_task(keep_running(name, process, _RESTART_S)) for name, process in self._members.items()
+        ]
 
     async def _wait_for_master(self) -> None:
         """Wait until one of the members leads, so that the first send finds it; not for ever: a disk may be lost."""
@@ -103,16 +106,6 @@ class Group:
         finally:
             self._ports.close()
             await self._name_server.stop()
-
-    async def _keep(self, name: str, process: ServerProcess) -> None:
-        """Start a broker again whose process has ended, until this is cancelled."""
-        while True:
-            code = await process.ended()
-            print(f"{name} has ended ({code}); it is started again in {_RESTART_S:.0f} s", file=sys.stderr, flush=True)
-            await asyncio.sleep(_RESTART_S)
-            with suppress(OrbitError):
-                await process.start()
-                print(f"{name} is there again", file=sys.stderr, flush=True)
 
     def _controller_port(self, host: str, number: int) -> int:
         if self._config.listen_port:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
-from orbitmq.cli.servers.dashboard import load_dashboard
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
 from orbitmq.cli.servers.options import (
     PORT_MAX,
@@ -21,13 +20,16 @@ from orbitmq.cli.servers.options import (
     SettingsOption,
     parse_settings,
 )
+from orbitmq.cli.servers.restarts import keep_running
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format
 
 if TYPE_CHECKING:
-    from orbitmq.dashboard.app import Dashboard
+    from orbitmq.cli.servers.up_dashboard import DashboardProcess
 
 BROKER_NAME = "broker-a"
+_RESTART_S = 1.0
+"""How long after its end the dashboard is started again."""
 _CHOSEN = frozenset(("brokerId", "namesrvAddr", "bindAddress", "listenPort", "metricsPort", "storePathRootDir"))
 """Settings that options of `up` choose, or that follow from them."""
 
@@ -81,7 +83,6 @@ def up(
 ) -> None:
     """Run a NameServer and a broker in one process, until Ctrl-C or SIGTERM; with --brokers 3 a group that survives a kill -9."""
     from orbitmq.broker.config import BrokerConfig
-    from orbitmq.cli.servers.pair import Pair
     from orbitmq.cli.servers.serving import serve_until_signal, show_ready
     from orbitmq.nameserver.config import NameServerConfig
     from orbitmq.net.loop import run
@@ -103,24 +104,31 @@ def up(
         store_path_root_dir=root / BROKER_NAME,
     )
 
-    if brokers > 1:
-        from orbitmq.cli.servers.group import Group
+    def make() -> Servers:
+        if brokers > 1:
+            from orbitmq.cli.servers.group import Group
 
-        members = replace(broker, store_path_root_dir=root)
-        make: Callable[[], Servers] = partial(Group, name_server, members, brokers)
-    else:
-        make = partial(Pair, name_server, broker)
-    if dashboard:
-        serve, options = load_dashboard()
-        pages = partial(serve, options=options(port=dashboard_port))
-        make = partial(_WithDashboard, make, pages)
+            return Group(name_server, replace(broker, store_path_root_dir=root), brokers)
+        from orbitmq.cli.servers.pair import Pair
+
+        return Pair(name_server, broker)
 
     def announce(servers: Servers) -> None:
         show_ready(output, nameserver=servers.name_server_address, **servers.facts, data_dir=str(root))
         if output is Format.TABLE:
             print(f"export NAMESRV_ADDR={servers.name_server_address}", flush=True)
 
-    run(serve_until_signal(make, announce))
+    if not dashboard:
+        run(serve_until_signal(make, announce))
+        return
+    from orbitmq.cli.servers.up_dashboard import DashboardProcess
+
+    pages = DashboardProcess(dashboard_port, log_level)
+    pages.load()  # while the servers' modules are loaded
+    try:
+        run(serve_until_signal(lambda: _WithDashboard(make(), pages), announce))
+    finally:
+        pages.close()
 
 
 def _settings(config: Path | None, pairs: list[str] | None) -> dict[str, str]:
@@ -162,12 +170,12 @@ class Servers(Protocol):
 
 
 class _WithDashboard:
-    """Servers, and the dashboard that shows them, in one process."""
+    """Servers, and the dashboard that shows them, in a process of its own."""
 
-    def __init__(self, make: Callable[[], Servers], make_dashboard: Callable[[str], Dashboard]) -> None:
-        self._servers = make()
-        self._make = make_dashboard
-        self._dashboard: Dashboard | None = None
+    def __init__(self, servers: Servers, dashboard: DashboardProcess) -> None:
+        self._servers = servers
+        self._dashboard = dashboard
+        self._keeping: asyncio.Task[None] | None = None
 
     @property
     def name_server_address(self) -> str:
@@ -175,18 +183,20 @@ class _WithDashboard:
 
     @property
     def facts(self) -> Mapping[str, str]:
-        assert self._dashboard is not None, "not started"
         return {**self._servers.facts, "dashboard": self._dashboard.url}
 
     async def start(self) -> None:
         await self._servers.start()
-        dashboard = self._make(self._servers.name_server_address)
-        await dashboard.start()
-        self._dashboard = dashboard
+        self._dashboard.name_servers = self._servers.name_server_address
+        await self._dashboard.start()
+        keeping = keep_running("the dashboard", self._dashboard, _RESTART_S)
+        self._keeping = asyncio.get_running_loop().create_task(keeping)
 
     async def stop(self) -> None:
-        if self._dashboard is not None:
-            await self._dashboard.stop()
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+        await self._dashboard.stop()
         await self._servers.stop()
 
 
