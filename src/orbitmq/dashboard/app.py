@@ -57,8 +57,8 @@ from orbitmq.dashboard.answers import (
 from orbitmq.dashboard.changes import Change, answer_change, csrf_problem
 from orbitmq.dashboard.forms import Form, parse_form
 from orbitmq.dashboard.reading import tail
-from orbitmq.dashboard.sessions import Attempts, Role, Session, Sessions
-from orbitmq.dashboard.users import NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX, Logins
+from orbitmq.dashboard.sessions import COOKIE, Attempts, Role, Session, Sessions
+from orbitmq.dashboard.users import NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX, Logins, session_of
 from orbitmq.dashboard.watching import Watch
 from orbitmq.errors import ConfigError, OrbitError
 from orbitmq.net.listening import bound_socket
@@ -70,7 +70,6 @@ log = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 TAILS_MAX = 8
 """Live tails at a time: each reads all that comes to its topic."""
-COOKIE = "orbitmq_session"
 _STATIC = Path(__file__).parent / "static"
 _FILES = {"style.css": "text/css", "tail.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _HOST_NAME = re.compile(r"(\*\.)?[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*|\[[0-9a-fA-F:]+\]")
@@ -274,7 +273,10 @@ def _with_session(handle: Answer) -> Answer:
     """Answer only who has a session; others are sent to the login."""
 
     async def handle_with_session(request: Request) -> Response:
-        session = _session(request)
+        try:
+            session = await session_of(request)
+        except OrbitError as error:
+            return answer(request, error_page(error))
         if session is not None:
             request.state.session = session
             return await handle(request)
@@ -284,20 +286,6 @@ def _with_session(handle: Answer) -> Answer:
         return RedirectResponse(link("login", to=target), 303, HEADERS)
 
     return handle_with_session
-
-
-def _session(request: Request) -> Session[ClusterClients] | None:
-    state = request.app.state
-    if state.logins is None:
-        everyone: Session[ClusterClients] = state.everyone
-        return everyone
-    found: Session[ClusterClients] | None = state.sessions.find(request.cookies.get(COOKIE), _now_ms())
-    return found
-
-
-def _is_logged_in(request: Request) -> bool:
-    state = request.app.state
-    return state.logins is None or state.sessions.is_open(request.cookies.get(COOKIE), _now_ms())
 
 
 async def _login(request: Request) -> Response:
@@ -351,6 +339,8 @@ async def _log_in(request: Request, name: str, password: str) -> str:
         role=Role.READER if state.is_read_only else found.role,
         csrf=secrets.token_urlsafe(32),
         clients=found.clients or state.clients,
+        login=found,
+        is_super=found.is_super,
     )
     token = secrets.token_urlsafe(32)
     for ended in state.sessions.add(token, session, now_ms):
@@ -453,7 +443,7 @@ async def _events(request: Request) -> AsyncIterator[bytes]:
             async for found in tail(request.state.session.clients, request.path_params["topic"], **options):
                 if await request.is_disconnected():
                     return
-                if not _is_logged_in(request):
+                if await session_of(request, is_use=False) is None:
                     raise OrbitError("the session has ended: log in again")
                 yield b"data: " + dump_json(found) + b"\n\n"
         except OrbitError as error:

@@ -16,7 +16,7 @@ from orbitmq.dashboard.answers import Column, Page, Section, link
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.sessions import Role
-from orbitmq.dashboard.watching import Watch
+from orbitmq.dashboard.watching import Watch, watch_of
 from orbitmq.errors import InvalidArgument, OrbitError
 from orbitmq.model.topic import Perm
 
@@ -54,10 +54,10 @@ async def broker(request: Request, clients: ClusterClients) -> Page:
     rows.sort(key=lambda row: row["id"])
     address = next((row["address"] for row in rows if row["id"] == 0), None)
     settings, next_start, problem = await _settings(clients, address)
-    watch: Watch = request.app.state.watch
+    watch = watch_of(request)
     sections = [
         Section(name="members", title="Members", columns=_MEMBERS, rows=rows),
-        Section(name="steps", title="Retire it", columns=_STEPS, rows=_steps(watch, name)),
+        Section(name="steps", title="Retire it", columns=_STEPS, rows=_steps(watch, name), note=watch.problem),
         Section(
             name="runtime",
             title="What the master says of itself",
@@ -205,5 +205,6 @@ CHANGES = (
         role=Role.OPERATOR,
         ask=_ask_write_perm,
         make=_write_perm,
+        needs_super=True,
     ),
 )

@@ -22,6 +22,7 @@ from orbitmq.audit import AuditRecord, write_or_log
 from orbitmq.dashboard.answers import HEADERS, Page, answer, error_page, is_json_wanted, quoted_path
 from orbitmq.dashboard.forms import Form, parse_form
 from orbitmq.dashboard.sessions import Role, Session
+from orbitmq.dashboard.users import session_of
 from orbitmq.errors import InvalidArgument, OrbitError
 
 BODY_SIZE_MAX = 8 * 1024 * 1024
@@ -83,6 +84,7 @@ class Change:
         make: makes it.
         hidden: fields that the audit log does not show.
         back: the page that a question's Cancel leads to; None: the path without its last part.
+        needs_super: no broker judges it: of the cluster's users it is for super users.
     """
 
     path: str
@@ -92,6 +94,7 @@ class Change:
     ask: Callable[[Form, ClusterClients], Awaitable[Question]] | None = None
     hidden: frozenset[str] = field(default_factory=frozenset)
     back: str | None = None
+    needs_super: bool = False
 
 
 async def answer_change(request: Request, change: Change, session: Session[ClusterClients]) -> Response:
@@ -99,8 +102,10 @@ async def answer_change(request: Request, change: Change, session: Session[Clust
     try:
         form = Form({**parse_form(await _body(request)), **request.path_params})
         problem = csrf_problem(request, session, form)
-        if problem is None and not session.role.may(change.role):
-            problem = f"{session.user} is {session.role}: this needs the role {change.role}"
+        if problem is None and await session_of(request, before_change=True) is None:
+            return answer(request, Page("error.html", "Error", {"error": "the session has ended: log in again"}, 401))
+        if problem is None:
+            problem = role_problem(change, session)
         if problem is not None:
             return answer(request, Page("error.html", "Error", {"error": problem}, 403))
         if change.ask is not None and form.raw(CONFIRMED) != "yes":
@@ -115,6 +120,17 @@ async def answer_change(request: Request, change: Change, session: Session[Clust
         )
     session.notices.append(done.text)
     return RedirectResponse(done.location, 303, HEADERS)
+
+
+def role_problem(change: Change, session: Session[ClusterClients]) -> str | None:
+    """Return why a user may not make a change, as far as the dashboard decides it; None: it may."""
+    if not session.role.may(change.role):
+        return f"{session.user} is {session.role}: this needs the role {change.role}"
+    if change.needs_super and not session.is_super:
+        return (
+            f"{session.user} is not a super user of the brokers: no broker judges this, so that it is for super users"
+        )
+    return None
 
 
 def csrf_problem(request: Request, session: Session[ClusterClients], form: Form) -> str | None:
