@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from orbitmq.masking import masked
+
 log = logging.getLogger(__name__)
 
 FILE_MODE = 0o600
@@ -67,14 +69,14 @@ def write_or_log(audit: LogOfChanges, record: AuditRecord) -> str | None:
 
 
 def format_record(record: AuditRecord) -> str:
-    """Return a record as one line of JSON, without its end; what JSON does not know becomes text."""
+    """Return a record as one line of JSON, without its end; what JSON does not know becomes text, secrets are masked."""
     document = {
         "time": datetime.fromtimestamp(record.at_ms / 1000, UTC).isoformat(timespec="milliseconds"),
         "who": record.who,
         "action": record.action,
-        "target": dict(record.target),
-        "before": record.before,
-        "after": record.after,
+        "target": masked(record.target),
+        "before": masked(record.before),
+        "after": masked(record.after),
         "error": record.error,
     }
     # Escaped: a lone surrogate, which a name from outside may hold, has no other form.

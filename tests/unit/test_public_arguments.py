@@ -140,6 +140,7 @@ BAD: dict[str, list[Any]] = {
     "window_size_max": POSITIVE,
     "windows_size_max": POSITIVE,
     "window_span_max": POSITIVE,
+    "with_secrets": FLAG,
     "with_stacks": FLAG,
     "with_topics": FLAG,
 }

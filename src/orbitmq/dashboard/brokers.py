@@ -18,6 +18,7 @@ from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.sessions import Role
 from orbitmq.dashboard.watching import Watch, watch_of
 from orbitmq.errors import InvalidArgument, OrbitError
+from orbitmq.masking import masked_value
 from orbitmq.model.topic import Perm
 
 _MEMBERS = (
@@ -152,7 +153,7 @@ async def _ask_set(form: Form, clients: ClusterClients) -> Question:
         text=f"Change {key} of {name}?",
         button="Change",
         columns=("Setting", "Now", "Then"),
-        rows=[(key, setting.value, value)],
+        rows=[(key, setting.value, masked_value(key, value))],
     )
 
 

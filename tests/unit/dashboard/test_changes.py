@@ -286,3 +286,21 @@ async def test_programs_change_things_with_the_secret_and_get_json(browser: Brow
     assert answer.status_code == 200
     assert answer.json()["done"] == "orders is made on broker-a"
     assert answer.json()["after"]["broker-a"]["read"] == 2
+
+
+async def test_secrets_of_a_broker_that_shows_them_are_masked(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = (
+        b'initAuthenticationUser={"username"\\:"root","password"\\:"pw-1"}\nbrokerName=broker-a\ntlsKeyPassword=pw-2\n'
+    )
+    monkeypatch.setattr("orbitmq.broker.handlers.settings.format_settings", lambda _settings: shown)  # as Java's does
+    await browser.app.state.watch.look()
+    page = await browser.html("/brokers/broker-a")
+    (broker,) = browser.app.state.watch.snapshot.brokers
+    async with AdminClient(browser.cluster.name_servers) as admin:
+        settings = await admin.broker_settings(broker.address)
+        with_secrets = await admin.broker_settings(broker.address, with_secrets=True)
+    assert "pw-" not in f"{page} {broker.settings} {settings}"
+    assert settings["initAuthenticationUser"] == "******"
+    assert with_secrets["tlsKeyPassword"] == "pw-2"
