@@ -15,7 +15,6 @@ from orbitmq.admin.monitoring import set_write_perm
 from orbitmq.dashboard.answers import Column, Page, Section, link
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
-from orbitmq.dashboard.sessions import Role
 from orbitmq.dashboard.watching import Watch, watch_of
 from orbitmq.errors import InvalidArgument, OrbitError
 from orbitmq.masking import masked_value
@@ -199,13 +198,11 @@ async def _write_perm(form: Form, clients: ClusterClients) -> Done:
 
 
 CHANGES = (
-    Change(path="/brokers/{broker}/setting", action="change_setting", role=Role.ADMIN, ask=_ask_set, make=_set),
+    Change(path="/brokers/{broker}/setting", action="change_setting", ask=_ask_set, make=_set),
     Change(
         path="/brokers/{broker}/write-permission",
         action="set_write_permission",
-        role=Role.OPERATOR,
         ask=_ask_write_perm,
         make=_write_perm,
-        needs_super=True,
     ),
 )

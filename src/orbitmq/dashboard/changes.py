@@ -1,7 +1,7 @@
 """Changes: from a form to a question, from its confirmation to the change, the audit log, and the page that shows it.
 
-Every change is asked before it is made: the first answer says what it would do, and its form holds the same fields with a
-confirmation. A change needs a role, and the secret of its session.
+Changes are asked before they are made, but for those that the table of `orbitmq.admin.actions` names: the first answer says what a
+change would do, and its form holds the same fields with a confirmation. A change needs a role, and the secret of its session.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ import asyncio
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from orbitmq.admin.actions import ACTIONS, Action
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.audit import AuditRecord, write_or_log
 from orbitmq.dashboard.answers import HEADERS, Page, answer, error_page, is_json_wanted, quoted_path
 from orbitmq.dashboard.forms import Form, parse_form
-from orbitmq.dashboard.sessions import Role, Session
+from orbitmq.dashboard.sessions import Session
 from orbitmq.dashboard.users import session_of
 from orbitmq.errors import InvalidArgument, OrbitError
 
@@ -78,23 +79,22 @@ class Change:
 
     Args:
         path: where its form is sent to; its parts in braces are fields, too.
-        action: its name in the audit log.
-        role: what a user must be.
+        action: its name in the audit log, and in the table of `orbitmq.admin.actions`, which says who may make it.
         ask: says what it would do, and changes nothing; None: it is made without a question.
         make: makes it.
-        hidden: fields that the audit log does not show.
         back: the page that a question's Cancel leads to; None: the path without its last part.
-        needs_super: no broker judges it: of the cluster's users it is for super users.
     """
 
     path: str
     action: str
-    role: Role
     make: Callable[[Form, ClusterClients], Awaitable[Done]]
     ask: Callable[[Form, ClusterClients], Awaitable[Question]] | None = None
-    hidden: frozenset[str] = field(default_factory=frozenset)
     back: str | None = None
-    needs_super: bool = False
+
+    @property
+    def rules(self) -> Action:
+        """Who may make it, and what is checked before."""
+        return ACTIONS[self.action]
 
 
 async def answer_change(request: Request, change: Change, session: Session[ClusterClients]) -> Response:
@@ -108,6 +108,7 @@ async def answer_change(request: Request, change: Change, session: Session[Clust
             problem = role_problem(change, session)
         if problem is not None:
             return answer(request, Page("error.html", "Error", {"error": problem}, 403))
+        await change.rules.check(session.clients.admin, form.fields)
         if change.ask is not None and form.raw(CONFIRMED) != "yes":
             question = await change.ask(form, session.clients)
             return answer(request, _question_page(request, change, question, form))
@@ -124,9 +125,9 @@ async def answer_change(request: Request, change: Change, session: Session[Clust
 
 def role_problem(change: Change, session: Session[ClusterClients]) -> str | None:
     """Return why a user may not make a change, as far as the dashboard decides it; None: it may."""
-    if not session.role.may(change.role):
-        return f"{session.user} is {session.role}: this needs the role {change.role}"
-    if change.needs_super and not session.is_super:
+    if not session.may(change.rules.role):
+        return f"{session.user} is {session.role}: this needs the role {change.rules.role}"
+    if change.rules.rule is None and not session.is_super:
         return (
             f"{session.user} is not a super user of the brokers: no broker judges this, so that it is for super users"
         )
@@ -165,7 +166,9 @@ async def _make_once(request: Request, change: Change, session: Session[ClusterC
 async def _make(request: Request, change: Change, session: Session[ClusterClients], form: Form) -> Done:
     audit = request.app.state.audit
     target = {
-        name: value for name, value in form.fields.items() if name not in _NOT_OF_CHANGES and name not in change.hidden
+        name: value
+        for name, value in form.fields.items()
+        if name not in _NOT_OF_CHANGES and name not in change.rules.hidden
     }
 
     def record(**outcome: Any) -> AuditRecord:

@@ -18,7 +18,6 @@ from orbitmq.dashboard.answers import Page, link, missing, paged
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.lag_history import chart_points
-from orbitmq.dashboard.sessions import Role
 from orbitmq.dashboard.watching import watch_of
 from orbitmq.errors import InvalidArgument, OrbitError
 from orbitmq.model.route import MessageQueue
@@ -255,8 +254,8 @@ def _name(change: QueueReset) -> str:
 
 
 CHANGES = (
-    Change(path="/groups", action="create_group", role=Role.ADMIN, ask=_ask_create, make=_create, back="/groups"),
-    Change(path="/groups/{group}/delete", action="delete_group", role=Role.ADMIN, ask=_ask_delete, make=_delete),
-    Change(path="/groups/{group}/reset", action="reset_group", role=Role.OPERATOR, ask=_ask_reset, make=_reset),
-    Change(path="/groups/{group}/clone", action="clone_group", role=Role.OPERATOR, ask=_ask_clone, make=_clone),
+    Change(path="/groups", action="create_group", ask=_ask_create, make=_create, back="/groups"),
+    Change(path="/groups/{group}/delete", action="delete_group", ask=_ask_delete, make=_delete),
+    Change(path="/groups/{group}/reset", action="reset_group", ask=_ask_reset, make=_reset),
+    Change(path="/groups/{group}/clone", action="clone_group", ask=_ask_clone, make=_clone),
 )

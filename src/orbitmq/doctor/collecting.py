@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 
 from orbitmq.admin.brokers import controllers_of
 from orbitmq.admin.controllers import ask_controllers
-from orbitmq.admin.group_client import SYSTEM_GROUPS
 from orbitmq.admin.groups import Connections, GroupStatus, merged_status
 from orbitmq.admin.monitoring import ask_broker_health, ask_health, ask_routes
 from orbitmq.admin.route_comparison import snapshot_of
+from orbitmq.admin.system_names import SYSTEM_GROUPS
 from orbitmq.codes import ResponseCode
 from orbitmq.doctor.snapshot import BrokerFacts, GroupFacts, NameServerFacts, Snapshot
 from orbitmq.errors import ConnectionFailed, HeaderError, OrbitError, RequestTimeout
