@@ -95,6 +95,7 @@ BAD: dict[str, list[Any]] = {
     "offset_dir": [7, b"a"],
     "offsets": [7, [("orders", "a", 0)], {"orders": 0}, {MessageQueue("orders", "a", 0): -1}],
     "ordered": FLAG,
+    "only_existing": FLAG,
     "only_unsent": FLAG,
     "again": FLAG,
     "poll_interval_ms": POSITIVE,
