@@ -16,6 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+from orbitmq.masking import masked
+
 log = logging.getLogger(__name__)
 
 TEXT_LENGTH_MAX = 500
@@ -72,14 +74,14 @@ def write_or_log(audit: LogOfChanges, record: AuditRecord) -> str | None:
 
 
 def format_record(record: AuditRecord) -> str:
-    """Return a record as one line of JSON, without its end; what JSON does not know becomes text, and a long text is cut."""
+    """Return a record as one line of JSON, without its end; what JSON does not know becomes text, secrets are masked, a long text is cut."""
     document = {
         "time": datetime.fromtimestamp(record.at_ms / 1000, UTC).isoformat(timespec="milliseconds"),
         "who": record.who,
         "action": record.action,
-        "target": _first(record.target),
-        "before": record.before,
-        "after": record.after,
+        "target": _first(masked(record.target)),
+        "before": masked(record.before),
+        "after": masked(record.after),
         "error": record.error,
     }
     # Escaped: a lone surrogate, which a name from outside may hold, has no other form.

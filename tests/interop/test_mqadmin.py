@@ -226,6 +226,9 @@ GUARDED = [
 ]
 """Commands about users and rules, for brokers with auth on."""
 
+SHOWING_SECRETS = ("getUser", "listUser", "getBrokerConfig", "getNamesrvConfig")
+"""Commands that show secrets in Java; ours are asked to."""
+
 
 @pytest.fixture
 def ours(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
@@ -233,7 +236,8 @@ def ours(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
 
     def call(name_servers: str, *words: str) -> tuple[int, str, str]:
         capfd.readouterr()
-        code = main(["mqadmin", *words, "-n", name_servers])
+        as_java = ["--showSecrets"] if words[0] in SHOWING_SECRETS else []
+        code = main(["mqadmin", *words, *as_java, "-n", name_servers])
         return int(code), *capfd.readouterr()
 
     return call

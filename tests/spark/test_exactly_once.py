@@ -61,9 +61,9 @@ def options(name_servers, topic):
 
 def once(options) -> Counter[int]:
     """Return how often each number is in the topic, when its queues show all that was committed."""
-    parsed = parse_write_options(options)
-    with MetadataClient.of(read_options(parsed, parsed.topic)) as client:
-        addresses = {*client.queues([parsed.topic]).values()}
+    parsed, topic = parse_write_options(options), options["topic"]
+    with MetadataClient.of(read_options(parsed, topic)) as client:
+        addresses = {*client.queues([topic]).values()}
     for address in addresses:
         wait_until_dispatched(address)
     return stored(parsed)

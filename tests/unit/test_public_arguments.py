@@ -95,6 +95,7 @@ BAD: dict[str, list[Any]] = {
     "offset_dir": [7, b"a"],
     "offsets": [7, [("orders", "a", 0)], {"orders": 0}, {MessageQueue("orders", "a", 0): -1}],
     "ordered": FLAG,
+    "only_existing": FLAG,
     "only_unsent": FLAG,
     "again": FLAG,
     "poll_interval_ms": POSITIVE,
@@ -140,6 +141,7 @@ BAD: dict[str, list[Any]] = {
     "window_size_max": POSITIVE,
     "windows_size_max": POSITIVE,
     "window_span_max": POSITIVE,
+    "with_secrets": FLAG,
     "with_stacks": FLAG,
     "with_topics": FLAG,
 }

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from types import MappingProxyType
 
 import orjson
@@ -38,6 +39,7 @@ from orbitmq.client.session.arguments import each, instance, text, texts
 from orbitmq.client.session.validation import INTERVAL_MS, checked
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
+from orbitmq.masking import masked_settings
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MASTER_ID, MessageQueue, TopicRoute
 from orbitmq.model.topic import TopicConfig, check_name
@@ -227,12 +229,17 @@ class AdminClient(ClusterAdmin):
         """
         return BrokerAdmin(self._tell, address)
 
-    async def broker_settings(self, address: str) -> dict[str, str]:
-        """Return a broker's settings, under RocketMQ's keys; a Java broker's, too."""
+    async def broker_settings(self, address: str, *, with_secrets: bool = False) -> dict[str, str]:
+        """Return a broker's settings, under RocketMQ's keys; a Java broker's, too.
+
+        Args:
+            with_secrets: Java's brokers show theirs; without this they are masked.
+        """
         import javaproperties  # it loads an XML parser: only requests for settings pay
 
         body = (await self._tell(address, GetBrokerConfig())).body
-        return dict(javaproperties.loads(body.decode()))
+        settings = dict(javaproperties.loads(body.decode()))
+        return settings if with_secrets else masked_settings(settings)
 
     async def change_broker_settings(self, address: str, changes: Mapping[str, str]) -> str:
         """Change settings of a running broker, under RocketMQ's keys.
@@ -536,7 +543,8 @@ class AdminClient(ClusterAdmin):
             ClientError: no master knows the client, or it does not answer.
         """
         header = GetRunningInfo(consumer_group=group, client_id=client_id, jstack_enable=with_stacks)
-        return decode_running_info((await self._tell_first(header)).body)
+        info = decode_running_info((await self._tell_first(header)).body)
+        return replace(info, properties=masked_settings(info.properties))
 
     async def consume_directly(self, group: str, client_id: str, message: StoredMessage) -> DirectResult:
         """Let one client of a group consume one message now, whatever the group's offset is.

@@ -51,7 +51,11 @@ class DeadLetterGroup:
     problem: str | None = None
 
 
-@checked(init={"timeout_ms": INTERVAL_MS}, read=_SELECTION | {"only_unsent": flag}, resend=_SELECTION | {"again": flag})
+@checked(
+    init={"timeout_ms": INTERVAL_MS},
+    read=_SELECTION | {"only_unsent": flag},
+    resend=_SELECTION | {"again": flag, "only_existing": flag},
+)
 class DeadLetters:
     """Reads the dead letters of one cluster, and sends them again.
 
@@ -131,7 +135,13 @@ class DeadLetters:
                     yield letter
 
     async def resend(
-        self, group: str, selection: DeadLetterSelection = _EVERYTHING, *, topic: str | None = None, again: bool = False
+        self,
+        group: str,
+        selection: DeadLetterSelection = _EVERYTHING,
+        *,
+        topic: str | None = None,
+        again: bool = False,
+        only_existing: bool = False,
     ) -> AsyncGenerator[tuple[DeadLetter, SendResult], None]:
         """Send a group's dead letters again, one after the other; yield each one when its broker has it.
 
@@ -142,9 +152,11 @@ class DeadLetters:
             selection: which ones; where it names ids, or where to begin, letters are sent whether they were sent before or not.
             topic: where to, instead of the topic that each one came from.
             again: send also those that were sent before.
+            only_existing: send none to a topic that does not exist, which a broker may make.
 
         Raises:
-            InvalidArgument: at the end: a letter does not tell where it came from, or cannot be decoded; the others are sent.
+            InvalidArgument: at the end: a letter does not tell where it came from, cannot be decoded, or has no topic to go to;
+                the others are sent.
             SendFailed, RemoteRefused, RouteNotFound: a letter could not be sent; none behind it was tried.
         """
         ranges = await self._ranges(dead_letter_topic(group), selection)
@@ -155,6 +167,7 @@ class DeadLetters:
             if not again and selection.is_from_the_beginning:
                 ranges = _behind(ranges, marks)
             problem: InvalidArgument | None = None
+            existing: set[str] = set()
             async with aclosing(_read(consumer, ranges, selection)) as letters:
                 async for letter in letters:
                     try:
@@ -162,6 +175,14 @@ class DeadLetters:
                     except InvalidArgument as error:
                         problem = problem or error
                         continue
+                    if only_existing and message.topic not in existing:
+                        if not await self._exists(message.topic):
+                            place = f"the dead letter {letter.place}"
+                            problem = problem or InvalidArgument(
+                                place, message.topic, "a topic that exists to send it to"
+                            )
+                            continue
+                        existing.add(message.topic)
                     sent = await producer.send(message)
                     queue, offset = letter.queue, letter.place.queue_offset
                     # A mark moves over what was sent in one go, and never over a gap.
@@ -171,6 +192,13 @@ class DeadLetters:
                     yield letter, sent
             if problem is not None:
                 raise problem
+
+    async def _exists(self, topic: str) -> bool:
+        try:
+            await self._admin.topic_route(topic)
+        except RouteNotFound:
+            return False
+        return True
 
     @asynccontextmanager
     async def _opened(self, client: Client) -> AsyncGenerator[None, None]:

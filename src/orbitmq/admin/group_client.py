@@ -10,6 +10,7 @@ from typing import Any
 
 from orbitmq.admin.each_master import ask_all
 from orbitmq.admin.groups import Connections, GroupStatus, QueueLag, QueueReset, ResetTo, merged_status
+from orbitmq.admin.system_names import SYSTEM_GROUPS
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, OffsetsNotSet, OrbitError, RemoteRefused, RouteNotFound
 from orbitmq.model.group import MessageModel
@@ -43,19 +44,6 @@ from orbitmq.wire.headers.offsets import (
 )
 from orbitmq.wire.headers.topics import GetTopicStats, QueryTopicConsumers
 
-SYSTEM_GROUPS = frozenset(
-    (
-        "TOOLS_CONSUMER",
-        "FILTERSRV_CONSUMER",
-        "SELF_TEST_C_GROUP",
-        "CID_ONS-HTTP-PROXY",
-        "CID_ONSAPI_PULL",
-        "CID_ONSAPI_PERMISSION",
-        "CID_ONSAPI_OWNER",
-        "CID_RMQ_SYS_TRANS",
-    )
-)
-"""Groups that brokers make for themselves."""
 _AT_A_TIME = 32
 """Groups whose clients are asked for at the same time."""
 

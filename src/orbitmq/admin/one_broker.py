@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from orbitmq.admin.group_client import SYSTEM_GROUPS
 from orbitmq.admin.messages import Tell
+from orbitmq.admin.system_names import SYSTEM_GROUPS
 from orbitmq.client.consume.pulled_messages import decode_messages
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import RemoteRefused

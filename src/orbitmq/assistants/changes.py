@@ -14,7 +14,6 @@ from pydantic import Field
 from orbitmq.admin import QueueReset, ResetTo, TopicChange
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.dead_letters import DeadLetter, DeadLetterSelection, parse_place
-from orbitmq.admin.group_client import SYSTEM_GROUPS
 from orbitmq.assistants.arguments import (
     RESENT_MAX,
     SENT_BODY_LENGTH_MAX,
@@ -35,7 +34,7 @@ from orbitmq.assistants.arguments import (
 from orbitmq.assistants.reading import setting_row
 from orbitmq.errors import ClientError, InvalidArgument, OffsetsNotSet, RouteNotFound
 from orbitmq.model.message import Message
-from orbitmq.model.topic import TopicConfig, check_name, is_reserved_topic
+from orbitmq.model.topic import TopicConfig
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -71,7 +70,6 @@ async def create_topic(
     broker: Broker = None,
 ) -> Plan:
     """Create a topic on every master of a cluster, or on one broker. A topic that exists is not changed by this."""
-    await _check_users_own(clients, topic)
     if existing := await _configs(clients, topic):
         raise ClientError(f"the topic {topic} exists on {', '.join(sorted(existing))}: use change_topic")
     TopicChange(attributes=attributes)  # checks their names
@@ -109,7 +107,6 @@ async def change_topic(
     broker: Broker = None,
 ) -> Plan:
     """Change settings of a topic on every master that has it; those that are not given stay as they are."""
-    await _check_users_own(clients, topic)
     await _masters(clients, cluster, broker)
     change = TopicChange(
         read_queue_count=read_queues, write_queue_count=write_queues, perm=perm, order=order, attributes=attributes
@@ -131,7 +128,6 @@ async def change_topic(
 
 async def delete_topic(clients: ClusterClients, topic: Topic, cluster: Cluster = None) -> Plan:
     """Delete a topic with all of its messages from every broker and NameServer. This cannot be undone."""
-    await _check_users_own(clients, topic)
     await _masters(clients, cluster, None)
     stats = await clients.admin.topic_stats(topic)
     count = sum(found.max_offset - found.min_offset for found in stats.values())
@@ -156,8 +152,6 @@ async def reset_group(
     queue_id: QueueId = None,
 ) -> Plan:
     """Set where a group goes on in a topic: messages come again, or are skipped."""
-    await _check_users_own(clients, topic)
-    _check_users_group("group", group)
     goal = _goal(to, at, offset)
     changes = await clients.admin.reset_group(group, topic, goal, broker=broker, queue_id=queue_id, dry_run=True)
 
@@ -173,9 +167,6 @@ async def clone_group(clients: ClusterClients, source: Group, target: Group, top
     """Let the group `target`, which has no client online, go on where `source` is; it is made if it is not there."""
     if source == target:
         raise InvalidArgument("target", target, "another group than source")
-    _check_users_group("target", target)
-    if topic is not None:
-        await _check_users_own(clients, topic)
     changes = await clients.admin.clone_group(source, target, topic, dry_run=True)
 
     async def carry_out() -> Rows:
@@ -200,8 +191,6 @@ async def resend_dead_letters(
     again: Annotated[bool, Field(description="Also letters that were sent again before.")] = False,
 ) -> Plan:
     """Send dead letters of a group to the topics that they came from, for every group that reads those; they also stay."""
-    if topic is not None:
-        await _check_users_own(clients, topic)
     place = None if start is None else parse_place(start)
     selection = DeadLetterSelection(start=place, ids=frozenset(ids), count_max=count)
     only_unsent = not again and selection.is_from_the_beginning
@@ -217,7 +206,9 @@ async def resend_dead_letters(
         sent: list[dict[str, Any]] = []
         try:
             async with clients.dead_letters() as client:
-                async with aclosing(client.resend(group, selection, topic=topic, again=again)) as letters:
+                async with aclosing(
+                    client.resend(group, selection, topic=topic, again=again, only_existing=True)
+                ) as letters:
                     async for letter, result in letters:
                         row = {"place": str(letter.place), "topic": result.queue.topic, "message_id": result.message_id}
                         sent.append({**row, "status": str(result.status)})
@@ -247,8 +238,6 @@ async def send_message(
     except (binascii.Error, ValueError):
         raise InvalidArgument("body", body, body_format) from None
     to_send = Message(topic, content, tag, keys, properties)
-    await _check_users_own(clients, topic)
-    await clients.admin.topic_route(topic)  # a send would make a topic where brokers do so
 
     async def carry_out() -> Rows:
         async with clients.producer() as producer:
@@ -258,26 +247,6 @@ async def send_message(
 
     after = [{"topic": topic, "body_size": len(content), "tag": tag, "keys": keys}]
     return Plan(f"send a message of {len(content)} bytes to the topic {topic}", [], after, carry_out)
-
-
-async def _check_users_own(clients: ClusterClients, topic: str) -> None:
-    """Refuse a topic that is not a user's, and a name that is none.
-
-    Raises:
-        InvalidArgument: RocketMQ keeps the topic for itself, or it is no name.
-    """
-    if is_reserved_topic(check_name("topic", topic)) or topic in await clients.admin.own_topics():
-        raise InvalidArgument("topic", topic, "a topic that RocketMQ does not keep for itself")
-
-
-def _check_users_group(field: str, group: str) -> None:
-    """Refuse a group of brokers.
-
-    Raises:
-        InvalidArgument: brokers read under this name themselves.
-    """
-    if group in SYSTEM_GROUPS:
-        raise InvalidArgument(field, group, "a group that RocketMQ does not keep for itself")
 
 
 async def _masters(clients: ClusterClients, cluster: str | None, broker: str | None) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from orbitmq.admin.actions import ACTIONS, Action
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.assistants import changes, messages, reading
 from orbitmq.assistants.answers import Answer, Table, encode
@@ -29,8 +30,6 @@ NOT_ALLOWED = (
     "the tool {name} changes the cluster, which this server does not allow: "
     "its operator starts it with `orbitmq mcp --allow-changes` if that is wanted"
 )
-_TEXT_OF_SENDERS = ("body",)
-"""Arguments of which the audit log keeps the length alone."""
 
 
 class CallResult(NamedTuple):
@@ -51,14 +50,19 @@ class Tool:
     Args:
         description: what it does, for the assistant.
         arguments: the type of its arguments.
-        changes: it returns a plan of a change, not an answer.
+        action: the change of which it returns a plan; None: it returns an answer.
     """
 
     name: str
     description: str
     arguments: type[BaseModel]
     work: Callable[..., Awaitable[Answer | Plan]]
-    changes: bool
+    action: Action | None
+
+    @property
+    def changes(self) -> bool:
+        """It changes the cluster."""
+        return self.action is not None
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -66,20 +70,20 @@ class Tool:
         return self.arguments.model_json_schema()
 
 
-def make_tool(work: Callable[..., Awaitable[Answer | Plan]], *, changes: bool = False) -> Tool:
+def make_tool(work: Callable[..., Awaitable[Answer | Plan]], action: Action | None = None) -> Tool:
     """Return the tool of a function: name, description and schema are the function's name, docstring and signature."""
     hints = get_type_hints(work, include_extras=True)
     fields: dict[str, Any] = {
         name: (hints[name], ... if parameter.default is parameter.empty else parameter.default)
         for name, parameter in list(inspect.signature(work).parameters.items())[1:]
     }
-    if changes:
+    if action is not None:
         fields["dry_run"] = (DryRun, True)
     arguments = create_model(work.__name__, __config__=ConfigDict(extra="forbid"), **fields)
     description = inspect.getdoc(work) or ""
-    if changes:
+    if action is not None:
         description += " It changes the cluster: by default it only says what it would do (`dry_run`)."
-    return Tool(work.__name__, description, arguments, work, changes)
+    return Tool(work.__name__, description, arguments, work, action)
 
 
 TOOLS: Mapping[str, Tool] = {
@@ -97,13 +101,13 @@ TOOLS: Mapping[str, Tool] = {
         make_tool(messages.messages_by_time),
         make_tool(messages.journey),
         make_tool(messages.dead_letters),
-        make_tool(changes.create_topic, changes=True),
-        make_tool(changes.change_topic, changes=True),
-        make_tool(changes.delete_topic, changes=True),
-        make_tool(changes.reset_group, changes=True),
-        make_tool(changes.clone_group, changes=True),
-        make_tool(changes.resend_dead_letters, changes=True),
-        make_tool(changes.send_message, changes=True),
+        make_tool(changes.create_topic, ACTIONS["create_topic"]),
+        make_tool(changes.change_topic, ACTIONS["change_topic"]),
+        make_tool(changes.delete_topic, ACTIONS["delete_topic"]),
+        make_tool(changes.reset_group, ACTIONS["reset_group"]),
+        make_tool(changes.clone_group, ACTIONS["clone_group"]),
+        make_tool(changes.resend_dead_letters, ACTIONS["resend_dead_letters"]),
+        make_tool(changes.send_message, ACTIONS["send_message"]),
     )
 }
 
@@ -148,6 +152,8 @@ class Toolbox:
             raise _Refused(explain(error, list(tool.arguments.model_fields))) from None
         values = {field: getattr(given, field) for field in tool.arguments.model_fields}
         is_dry_run = bool(values.pop("dry_run", True))
+        if tool.action is not None:
+            await tool.action.check(self._clients.admin, values)
         result = await tool.work(self._clients, **values)
         if isinstance(result, Answer):
             return result
@@ -155,7 +161,12 @@ class Toolbox:
         if is_dry_run:
             would = {"dry_run": True, "done": False, "would": result.summary}
             return Answer(would, {"before": _table(result.before), "after": _table(result.after)})
-        target = {field: _for_audit(field, value) for field, value in values.items() if value is not None}
+        hidden = frozenset() if tool.action is None else tool.action.hidden
+        target = {
+            field: _for_audit(value) if field in hidden else value
+            for field, value in values.items()
+            if value is not None
+        }
         return await _carry_out(result, self._audit, who, name, target)
 
 
@@ -178,8 +189,9 @@ async def _carry_out(plan: Plan, audit: LogOfChanges, who: str, action: str, tar
     return Answer(values, {"before": _table(plan.before), "after": _table(after)})
 
 
-def _for_audit(name: str, value: Any) -> Any:
-    return f"{len(value)} characters" if name in _TEXT_OF_SENDERS else value
+def _for_audit(value: Any) -> Any:
+    """Return the length alone of what the audit log does not keep."""
+    return f"{len(value)} characters" if isinstance(value, str) else f"{len(value)} entries"
 
 
 def _table(rows: changes.Rows) -> Table:

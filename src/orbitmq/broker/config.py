@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from orbitmq.broker.access.settings import SECRET_KEYS, check_access
+from orbitmq.broker.access.settings import check_access
 from orbitmq.errors import ConfigError, InvalidArgument
+from orbitmq.masking import masked_settings
 from orbitmq.model.delay_levels import DELAY_LEVELS_TEXT, DelayLevels, parse_delay_levels
 from orbitmq.model.message import BODY_SIZE_MAX
 from orbitmq.model.topic import check_name
@@ -427,8 +428,7 @@ class BrokerConfig(ServerSecuritySettings):
 
     def to_properties(self) -> dict[str, str]:
         """Return RocketMQ's keys with the values in use, sorted."""
-        values = format_values(self)
-        return values | {key: "******" for key in SECRET_KEYS if values[key]}
+        return masked_settings(format_values(self))
 
 
 _RANGES: dict[str, tuple[int, int]] = {

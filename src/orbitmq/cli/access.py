@@ -139,6 +139,27 @@ async def check_one_cluster(admin: AdminClient, cluster: str | None, broker: str
             raise typer.BadParameter(f"of {', '.join(map(printable, clusters))}, say which", param_hint="--cluster")
 
 
+async def check_owner(admin: AdminClient, action: str, *, force: bool, **values: str | None) -> None:
+    """Refuse to change what the system owns; with `force` only say so on stderr.
+
+    Args:
+        action: of `orbitmq.admin.actions`.
+        values: its arguments, by the names there.
+
+    Raises:
+        InvalidArgument: the system owns a topic or a group.
+    """
+    from orbitmq.admin.actions import ACTIONS
+    from orbitmq.errors import InvalidArgument
+
+    try:
+        await ACTIONS[action].check_owner(admin, values)
+    except InvalidArgument as error:
+        if not force:
+            raise InvalidArgument(error.field, error.value, f"{error.allowed}; --force does it all the same") from None
+        say(f"orbitmq: forced, though {printable(str(error))}")
+
+
 def end_partial(problems: Mapping[str, str]) -> None:
     """Name the brokers that did not answer on stderr, when what the others have was shown.
 

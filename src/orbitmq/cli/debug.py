@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from orbitmq.doctor import Snapshot
 
 app = typer.Typer(help="Collect what is needed to find a fault.", no_args_is_help=True, rich_markup_mode=None)
-HIDDEN = "(hidden)"
-_SECRET = re.compile(r"secret|password|credential|token|accesskey|authenticationuser", re.IGNORECASE)
 _EVENTS_MAX = 1_000
 
 
@@ -81,7 +79,7 @@ def parts_of(snapshot: Snapshot) -> Iterator[tuple[str, Any]]:
     for broker in snapshot.brokers:
         folder = f"brokers/{_file_name(f'{broker.name}-{broker.broker_id}-{broker.address}')}"
         yield f"{folder}/runtime.json", dict(broker.runtime) or {"problem": broker.problem}
-        yield f"{folder}/settings.json", without_secrets(broker.settings)
+        yield f"{folder}/settings.json", dict(broker.settings)
         yield f"{folder}/health.json", broker.health or {}
         yield f"{folder}/topics.json", dict(broker.topics)
         yield f"{folder}/refusals.json", dict(broker.refusals)
@@ -101,11 +99,6 @@ def parts_of(snapshot: Snapshot) -> Iterator[tuple[str, Any]]:
             for name, group in snapshot.groups.items()
         },
     )
-
-
-def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return settings with the values of keys that may hold a secret hidden."""
-    return {key: HIDDEN if _SECRET.search(key) and value else value for key, value in settings.items()}
 
 
 def versions() -> dict[str, Any]:

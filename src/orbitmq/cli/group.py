@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, check_one_cluster, command, end_partial
+from orbitmq.cli.access import Access, check_one_cluster, check_owner, command, end_partial
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     BrokerOption,
     ClusterOption,
+    ForceSystemOption,
     FormatOption,
     TopicArgument,
     check_number,
@@ -219,6 +220,7 @@ async def reset(
     queue: Annotated[int | None, typer.Option("--queue", min=0, help="Only queues of this number.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be changed, and change nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Also to a time ahead of now, which skips all that wait.")] = False,
+    force: ForceSystemOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Set where a group goes on in a topic. Its clients may be online: they go on there with their next pull."""
@@ -229,6 +231,7 @@ async def reset(
         )
 
     async with access.admin() as admin:
+        await check_owner(admin, "reset_group", force=force, group=group, topic=topic)
         change = admin.reset_group(group, topic, target, broker=broker, queue_id=queue, dry_run=dry_run)
         await _show_result(change, output, dry_run=dry_run)
 
@@ -239,10 +242,12 @@ async def clone(
     source: Annotated[str, typer.Argument(metavar="FROM", help="The group whose offsets are taken.")],
     target: Annotated[str, typer.Argument(metavar="TO", help="The group that gets them; it is made if need be.")],
     topic: TopicOption = None,
+    force: ForceSystemOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Let a group that is offline go on where another one is."""
     async with access.admin() as admin:
+        await check_owner(admin, "clone_group", force=force, target=target, topic=topic)
         await _show_result(admin.clone_group(source, target, topic), output, dry_run=False)
 
 
@@ -257,6 +262,7 @@ async def create(
     ] = True,
     cluster: ClusterOption = None,
     broker: BrokerOption = None,
+    force: ForceSystemOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Create a group on every master, or change the settings of the one that is there."""
@@ -268,6 +274,7 @@ async def create(
 
     async with access.admin() as admin:
         await check_one_cluster(admin, cluster, broker)
+        await check_owner(admin, "create_group", force=force, group=group)
         changed = await admin.create_group(config, cluster=cluster, broker=broker)
     rows = [{"group": group, "broker": name, "address": at} for name, at in changed.items()]
     show_rows(rows, ("group", "broker", "address"), output)
@@ -281,10 +288,12 @@ async def delete(
         bool, typer.Option("--with-topics", help="And the topics of its retries and of its dead letters.")
     ] = False,
     cluster: ClusterOption = None,
+    force: ForceSystemOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Delete a group that is offline, with its offsets, from every broker."""
     async with access.admin() as admin:
+        await check_owner(admin, "delete_group", force=force, group=group)
         addresses = await admin.delete_group(group, cluster=cluster, with_topics=with_topics)
     rows = [{"group": group, "address": address} for address in addresses]
     show_rows(rows, ("group", "address"), output)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, check_one_cluster, command, end_partial
+from orbitmq.cli.access import Access, check_one_cluster, check_owner, command, end_partial
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     BrokerOption,
     ClusterOption,
     ForceOption,
+    ForceSystemOption,
     FormatOption,
     TopicArgument,
     parse_pairs,
@@ -81,6 +82,7 @@ async def create(
 
     async with access.admin() as admin:
         await check_one_cluster(admin, cluster, broker)
+        await check_owner(admin, "create_topic", force=force, topic=topic)
         changed = await admin.create_topic(config, cluster=cluster, broker=broker, force=force)
         if force:
             await say_hidden(admin, topic, queues, cluster, broker)
@@ -93,6 +95,7 @@ async def delete(
     access: Access,
     topic: TopicArgument,
     cluster: ClusterOption = None,
+    force: ForceSystemOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Delete a topic and its messages from every broker and NameServer. Exit code 1 when there is none."""
@@ -100,6 +103,7 @@ async def delete(
 
     try:
         async with access.admin() as admin:
+            await check_owner(admin, "delete_topic", force=force, topic=topic)
             addresses = await admin.delete_topic(topic, cluster=cluster)
     except RouteNotFound:
         say(f"orbitmq: there is no topic {printable(topic)}: no NameServer that was asked knows it")

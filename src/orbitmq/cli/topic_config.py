@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from orbitmq.cli.access import Access, command, end_partial
+from orbitmq.cli.access import Access, check_owner, command, end_partial
 from orbitmq.cli.terminal.options import (
     BrokerOption,
     ClusterOption,
@@ -103,6 +103,7 @@ async def change(
         raise typer.BadParameter("nothing is to be changed", param_hint="--permission, --read-queues, --attribute ...")
 
     async with access.admin() as admin:
+        await check_owner(admin, "change_topic", force=force, topic=topic)
         found = await admin.change_topic(topic, wanted, cluster=cluster, broker=broker, force=force)
         if force and read_queues is not None:
             await say_hidden(admin, topic, read_queues, cluster, broker)

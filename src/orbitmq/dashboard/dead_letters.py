@@ -16,7 +16,6 @@ from orbitmq.dashboard.answers import Column, Page, Section, link
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import summary
-from orbitmq.dashboard.sessions import Role
 
 SHOWN_MAX = 200
 """Dead letters of a group that are looked at for one page."""
@@ -105,7 +104,10 @@ async def _resend(form: Form, clients: ClusterClients) -> Done:
     group, letter_id = form.text("group"), form.text("id", "")
     selection = DeadLetterSelection(ids=frozenset([letter_id]) if letter_id else frozenset())
     sent_ids = []
-    async with clients.dead_letters() as client, aclosing(client.resend(group, selection)) as letters:
+    async with (
+        clients.dead_letters() as client,
+        aclosing(client.resend(group, selection, only_existing=True)) as letters,
+    ):
         async for _letter, sent in letters:
             sent_ids.append(sent.message_id)
     return Done(
@@ -119,7 +121,6 @@ CHANGES = (
     Change(
         path="/dead-letters/{group}/resend",
         action="resend_dead_letters",
-        role=Role.OPERATOR,
         ask=_ask_resend,
         make=_resend,
     ),

@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard.answers import Column, Page, Section, paged
-from orbitmq.dashboard.watching import Watch
+from orbitmq.dashboard.watching import FOR_SUPER_USERS, Watch
 from orbitmq.doctor import Issue
 
 COLUMNS = (
@@ -23,6 +23,8 @@ COLUMNS = (
 
 async def doctor(request: Request, _clients: ClusterClients) -> Page:
     """List all issues; `?now=1` takes a look first."""
+    if not request.state.session.is_super:
+        return Page("error.html", "Error", {"error": FOR_SUPER_USERS}, 403)
     watch: Watch = request.app.state.watch
     if watch.snapshot is None or request.query_params.get("now"):
         await watch.look()

@@ -18,8 +18,7 @@ from orbitmq.dashboard.answers import Page, link, missing, paged
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.lag_history import chart_points
-from orbitmq.dashboard.sessions import Role
-from orbitmq.dashboard.watching import Watch
+from orbitmq.dashboard.watching import watch_of
 from orbitmq.errors import InvalidArgument, OrbitError
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
@@ -85,7 +84,7 @@ async def group(request: Request, clients: ClusterClients) -> Page:
         }
         for queue, found in sorted(lags.items())
     ]
-    watch: Watch = request.app.state.watch
+    watch = watch_of(request)
     samples = watch.lags.of(name)
     facts = None if watch.snapshot is None else watch.snapshot.groups.get(name)
     delays = {} if facts is None else facts.delays
@@ -107,6 +106,7 @@ async def group(request: Request, clients: ClusterClients) -> Page:
         "gone": sum(queue["gone"] for queue in queues),
         "problem": problem,
         "history": samples,
+        "look_problem": watch.problem,
         "chart": chart_points(samples),
         "delays": {f"{queue.broker_name} {queue.queue_id}": delay for queue, delay in delays.items()},
     }
@@ -254,8 +254,8 @@ def _name(change: QueueReset) -> str:
 
 
 CHANGES = (
-    Change(path="/groups", action="create_group", role=Role.ADMIN, ask=_ask_create, make=_create, back="/groups"),
-    Change(path="/groups/{group}/delete", action="delete_group", role=Role.ADMIN, ask=_ask_delete, make=_delete),
-    Change(path="/groups/{group}/reset", action="reset_group", role=Role.OPERATOR, ask=_ask_reset, make=_reset),
-    Change(path="/groups/{group}/clone", action="clone_group", role=Role.OPERATOR, ask=_ask_clone, make=_clone),
+    Change(path="/groups", action="create_group", ask=_ask_create, make=_create, back="/groups"),
+    Change(path="/groups/{group}/delete", action="delete_group", ask=_ask_delete, make=_delete),
+    Change(path="/groups/{group}/reset", action="reset_group", ask=_ask_reset, make=_reset),
+    Change(path="/groups/{group}/clone", action="clone_group", ask=_ask_clone, make=_clone),
 )

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.requests import Request
 
 from orbitmq.admin import AdminClient
+from orbitmq.admin.actions import ACTIONS
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.dead_letters import DeadLetter
 from orbitmq.admin.each_master import notices_of
@@ -23,7 +24,6 @@ from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import summary
 from orbitmq.dashboard.requests import MESSAGE_FORM_SIZE_MAX
-from orbitmq.dashboard.sessions import Role
 from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
 from orbitmq.model.message import Message, StoredMessage
 
@@ -219,25 +219,35 @@ async def _send(form: Form, clients: ClusterClients) -> Done:
 
 async def _send_again(form: Form, clients: ClusterClients) -> Done:
     found = await _wanted(form, clients)
+    target = await _target(form, found, clients)
     async with clients.producer() as producer:
-        sent = await producer.send(DeadLetter(found).again(form.text("to", "") or found.topic))
+        sent = await producer.send(DeadLetter(found).again(target))
     return _sent(sent, "sent again")
 
 
 async def _ask_send_again(form: Form, clients: ClusterClients) -> Question:
     found = await _wanted(form, clients)
-    target = form.text("to", "") or found.topic
+    target = await _target(form, found, clients)
     text = f"Send this message to {target} as a new one? Every group that reads the topic gets it."
-    try:
-        groups = await clients.admin.topic_groups(target)
-    except RouteNotFound:
-        groups, text = [], f"Send this message to {target}, which is not there yet, as a new one?"
+    groups = await clients.admin.topic_groups(target)
     return Question(
         text=text,
         button="Send again",
         columns=("Group",),
         rows=[(group,) for group in groups],
     )
+
+
+async def _target(form: Form, found: StoredMessage, clients: ClusterClients) -> str:
+    """Return where a message is sent again.
+
+    Raises:
+        InvalidArgument: brokers alone send there, as to dead letters.
+        RouteNotFound: there is no such topic.
+    """
+    target = form.text("to", "") or found.topic
+    await ACTIONS["send_message_again"].check(clients.admin, {"to": target})
+    return target
 
 
 async def _consume(form: Form, clients: ClusterClients) -> Done:
@@ -292,22 +302,18 @@ CHANGES = (
     Change(
         path="/topics/{topic}/send",
         action="send_message",
-        role=Role.OPERATOR,
         make=_send,
-        hidden=frozenset(("body", "properties")),
         size_max=MESSAGE_FORM_SIZE_MAX,
     ),
     Change(
         path="/topics/{topic}/messages/{id}/again",
         action="send_message_again",
-        role=Role.OPERATOR,
         ask=_ask_send_again,
         make=_send_again,
     ),
     Change(
         path="/topics/{topic}/messages/{id}/consume",
         action="consume_directly",
-        role=Role.OPERATOR,
         ask=_ask_consume,
         make=_consume,
     ),

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.codes import Version
 from orbitmq.dashboard.answers import Column, Page, Section, missing
-from orbitmq.dashboard.watching import Watch
+from orbitmq.dashboard.watching import watch_of
 from orbitmq.errors import OrbitError
 
 SHOWN_MAX = 500
@@ -61,7 +61,7 @@ async def clients(request: Request, cluster: ClusterClients) -> Page:
             producers += [{"group": group, **info._asdict(), "version": _version(info.version)} for info in infos]
     except OrbitError as error:
         problem = str(error)
-    watch: Watch = request.app.state.watch
+    watch = watch_of(request)
     groups = {} if watch.snapshot is None else watch.snapshot.groups
     consumers = [
         {"group": name, **client._asdict(), "version": _version(client.version)}
@@ -70,7 +70,7 @@ async def clients(request: Request, cluster: ClusterClients) -> Page:
     ]
     sections = [
         _section("producers", "Producers", _PRODUCERS, producers, wanted, problem),
-        _section("consumers", "Consumers", _CONSUMERS, consumers, wanted, None),
+        _section("consumers", "Consumers", _CONSUMERS, consumers, wanted, watch.problem),
     ]
     values = {"q": request.query_params.get("q", ""), "problem": problem}
     return Page("clients.html", "Clients", values, sections=sections)

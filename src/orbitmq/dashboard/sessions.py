@@ -15,6 +15,9 @@ SESSION_MS = 8 * 3_600_000
 """How long a session lasts after its login."""
 IDLE_MS = 3_600_000
 """How long it lasts after its last request."""
+COOKIE = "orbitmq_session"
+CHECKED_MS = 30_000
+"""How old the last look-up of a session's user may be when a page is shown; before a change there is one each time."""
 ATTEMPTS_MAX, ATTEMPTS_MS = 5, 60_000
 """Failed logins of one name in so much time; the next ones are refused without a look."""
 ADDRESS_ATTEMPTS_MAX = 30
@@ -49,6 +52,9 @@ class Session(Generic[C]):
         clients: what the user's pages ask the cluster with.
         notices: what is to be said on the next page.
         made: the outcomes of changes by the forms that were sent.
+        login: the user as `Logins` has found it; None where there is no login.
+        is_super: what no broker judges is allowed: requests to NameServers, and what the dashboard's own key has found.
+        checked_ms: when the user was last looked up.
     """
 
     user: str
@@ -59,6 +65,9 @@ class Session(Generic[C]):
     seen_ms: int = 0
     notices: list[str] = field(default_factory=list)
     made: dict[str, Any] = field(default_factory=dict)
+    login: Any = None
+    is_super: bool = True
+    checked_ms: int = 0
 
     def may(self, role: str) -> bool:
         """Return whether the user may do what a role may; templates ask by its name."""
@@ -78,7 +87,7 @@ class Sessions(Generic[C]):
 
     def add(self, token: str, session: Session[C], now_ms: int) -> list[Session[C]]:
         """Open a session; return those that end because there are too many, or because their time is over."""
-        session.began_ms = session.seen_ms = now_ms
+        session.began_ms = session.seen_ms = session.checked_ms = now_ms
         self._open[token] = session
         ended = self._expire(now_ms)
         while len(self._open) > SESSIONS_MAX:
@@ -87,17 +96,16 @@ class Sessions(Generic[C]):
 
     def find(self, token: str | None, now_ms: int) -> Session[C] | None:
         """Return the session of a cookie; None: there is none, or its time is over."""
-        session = self._open.get(token or "")
-        if session is None or not _is_live(session, now_ms):
-            return None
-        session.seen_ms = now_ms
-        self._open.move_to_end(token or "")
+        session = self.peek(token, now_ms)
+        if session is not None:
+            session.seen_ms = now_ms
+            self._open.move_to_end(token or "")
         return session
 
-    def is_open(self, token: str | None, now_ms: int) -> bool:
-        """Return whether a cookie has a session whose time is not over; it counts as no use of it."""
+    def peek(self, token: str | None, now_ms: int) -> Session[C] | None:
+        """Return what `find` does; it counts as no use of the session."""
         session = self._open.get(token or "")
-        return session is not None and _is_live(session, now_ms)
+        return session if session is not None and _is_live(session, now_ms) else None
 
     def remove(self, token: str | None) -> Session[C] | None:
         """End a session, and return it."""

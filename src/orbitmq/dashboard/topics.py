@@ -16,7 +16,6 @@ from orbitmq.dashboard.answers import Page, link, missing, paged
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import latest
-from orbitmq.dashboard.sessions import Role
 from orbitmq.errors import OrbitError, RouteNotFound
 from orbitmq.model.topic import QUEUES_MAX, TOPIC_KINDS, Perm, TopicConfig, check_name, kind_of
 
@@ -257,7 +256,7 @@ def _setting_rows(configs: Mapping[str, TopicConfig]) -> dict[str, dict[str, Any
 
 
 CHANGES = (
-    Change(path="/topics", action="create_topic", role=Role.ADMIN, ask=_ask_create, make=_create, back="/topics"),
-    Change(path="/topics/{topic}/change", action="change_topic", role=Role.ADMIN, ask=_ask_change, make=_change),
-    Change(path="/topics/{topic}/delete", action="delete_topic", role=Role.ADMIN, ask=_ask_delete, make=_delete),
+    Change(path="/topics", action="create_topic", ask=_ask_create, make=_create, back="/topics"),
+    Change(path="/topics/{topic}/change", action="change_topic", ask=_ask_change, make=_change),
+    Change(path="/topics/{topic}/delete", action="delete_topic", ask=_ask_delete, make=_delete),
 )

@@ -1,6 +1,7 @@
 """The look at the whole cluster that the dashboard takes each minute: the doctor's issues, and the lag of every group.
 
-It is taken with the dashboard's own access key, not with that of the user who is logged in. Between two of them pages show the last one.
+It is taken with the dashboard's own access key, not with that of the user who is logged in: of the cluster's users only super
+users see it. Between two of them pages show the last one.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+
+from starlette.requests import Request
 
 from orbitmq.address import parse_name_servers
 from orbitmq.admin.cluster_clients import ClusterClients
@@ -18,6 +21,7 @@ from orbitmq.errors import OrbitError
 log = logging.getLogger(__name__)
 
 EVERY_S = 60.0
+FOR_SUPER_USERS = "what the dashboard finds with its own access key is shown to super users of the brokers alone"
 FRESH_MS = 5_000
 """A look that was asked for is not taken again so soon."""
 
@@ -35,6 +39,12 @@ class Watch:
         self.problem: str | None = None
         """Why the last look failed."""
         self.lags = LagHistory()
+
+    def hidden(self) -> Watch:
+        """Return a watch that has seen nothing, for users who may not see this one."""
+        found = Watch(self._clients)
+        found.problem = FOR_SUPER_USERS
+        return found
 
     def start(self) -> None:
         """Take a look now, and each minute."""
@@ -74,6 +84,12 @@ class Watch:
             except Exception:
                 log.exception("the look at the cluster failed")
             await asyncio.sleep(EVERY_S)
+
+
+def watch_of(request: Request) -> Watch:
+    """Return what the user of a request may see of the last look: all of it, or a watch without one, whose problem says so."""
+    watch: Watch = request.app.state.watch
+    return watch if request.state.session.is_super else watch.hidden()
 
 
 def _now_ms() -> int:

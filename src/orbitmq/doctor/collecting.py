@@ -17,13 +17,14 @@ from typing import Any, TypeVar
 
 from orbitmq.admin.brokers import controllers_of
 from orbitmq.admin.controllers import ask_controllers
-from orbitmq.admin.group_client import SYSTEM_GROUPS
 from orbitmq.admin.groups import Connections, GroupStatus, merged_status
 from orbitmq.admin.monitoring import ask_broker_health, ask_health, ask_routes
 from orbitmq.admin.route_comparison import snapshot_of
+from orbitmq.admin.system_names import SYSTEM_GROUPS
 from orbitmq.codes import ResponseCode
 from orbitmq.doctor.snapshot import BrokerFacts, GroupFacts, NameServerFacts, Snapshot
 from orbitmq.errors import ConnectionFailed, HeaderError, OrbitError, RequestTimeout
+from orbitmq.masking import masked_settings
 from orbitmq.model.group import unread_count
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.net.address_map import reachable
@@ -376,7 +377,7 @@ def _members(name_servers: Iterable[NameServerFacts]) -> list[tuple[str, str, in
 
 
 def _parse_settings(body: bytes) -> dict[str, str]:
-    """Decode the settings of a broker.
+    """Decode the settings of a broker, with its secrets masked.
 
     Raises:
         HeaderError: the body is no properties file.
@@ -384,7 +385,7 @@ def _parse_settings(body: bytes) -> dict[str, str]:
     import javaproperties  # it loads an XML parser
 
     try:
-        return dict(javaproperties.loads(body.decode()))
+        return masked_settings(javaproperties.loads(body.decode()))
     except ValueError as error:
         raise HeaderError(f"settings: {error}") from None
 

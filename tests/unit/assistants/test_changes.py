@@ -94,6 +94,7 @@ async def test_a_topic_that_is_named_after_a_server_is_refused(assistant: Assist
         ("reset_group", {"group": "billing", "topic": "RMQ_SYS_TRANS_HALF_TOPIC", "to": "latest"}),
         ("reset_group", {"group": "CID_RMQ_SYS_TRANS", "topic": "orders", "to": "latest"}),
         ("clone_group", {"source": "billing", "target": "CID_RMQ_SYS_TRANS"}),
+        ("clone_group", {"source": "billing", "target": "CID_RMQ_SYS_REVIVE_GROUP"}),
         ("clone_group", {"source": "billing", "target": "other", "topic": "RMQ_SYS_TRANS_HALF_TOPIC"}),
         ("resend_dead_letters", {"group": "billing", "topic": "rmq_sys_ORBITMQ_DELETIONS"}),
     ],
@@ -103,6 +104,18 @@ async def test_offsets_and_letters_of_rocketmq_itself_are_refused(
 ) -> None:
     await create(assistant, "orders")
     assert "keep for itself" in await assistant.refused(tool, **arguments)
+
+
+async def test_dead_letters_are_not_deleted_as_a_topic_and_go_to_no_topic_that_is_not_there(
+    assistant: Assistant,
+) -> None:
+    topic = DLQ_PREFIX + "billing"
+    await assistant.admin.create_topic(TopicConfig(topic=topic, read_queue_count=1, write_queue_count=1))
+    await send(assistant, Message(topic, b"x", properties={"DLQ_ORIGIN_TOPIC": "gone"}))
+    assert "delete it with the group" in await assistant.refused("delete_topic", topic=topic, dry_run=False)
+    assert "new" in await assistant.refused("resend_dead_letters", group="billing", topic="new", dry_run=False)
+    assert "a topic that exists" in await assistant.refused("resend_dead_letters", group="billing", dry_run=False)
+    assert not {"new", "gone"} & set(await assistant.admin.topic_list())
 
 
 async def test_a_dead_letter_whose_sender_names_a_topic_of_rocketmq_itself_is_not_sent(assistant: Assistant) -> None:
@@ -223,4 +236,5 @@ async def test_a_message_is_sent_and_the_audit_log_keeps_its_length_alone(
 async def test_a_message_to_a_topic_that_there_is_not_makes_none(assistant: Assistant) -> None:
     assert "nothing-here" in await assistant.refused("send_message", topic="nothing-here", body="x", dry_run=False)
     assert "nothing-here" not in await assistant.admin.topic_list()
+    await create(assistant, "orders")
     assert (await assistant.refused("send_message", topic="orders", body="é", body_format="base64")).startswith("body:")

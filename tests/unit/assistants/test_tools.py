@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from orbitmq.admin.actions import Action
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.assistants import tools
 from orbitmq.assistants.answers import Answer
@@ -45,7 +46,7 @@ async def broken(clients: ClusterClients) -> Answer:
 
 @pytest.fixture
 def own_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = {"planned": make_tool(planned, changes=True), "broken": make_tool(broken)}
+    table = {"planned": make_tool(planned, Action(role="admin", rule=None)), "broken": make_tool(broken)}
     monkeypatch.setattr(tools, "TOOLS", table)
 
 
@@ -103,7 +104,7 @@ async def test_a_change_that_is_cancelled_is_recorded(monkeypatch: pytest.Monkey
 
         return Plan("change without end", [], [], carry_out)
 
-    monkeypatch.setattr(tools, "TOOLS", {"endless": make_tool(endless, changes=True)})
+    monkeypatch.setattr(tools, "TOOLS", {"endless": make_tool(endless, Action(role="admin", rule=None))})
     audit = Records()
     calling = asyncio.ensure_future(call(audit, "endless", dry_run=False))
     await has_begun.wait()

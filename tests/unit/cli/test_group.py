@@ -63,3 +63,20 @@ def test_a_group_is_made_copied_and_deleted(orbitmq, topic):
 def test_a_place_that_is_none_is_a_wrong_argument(orbitmq, topic, where):
     wrong = orbitmq("group", "reset", topic, topic, "--to", where)
     assert (wrong.code, "--to" in wrong.err) == (2, True)
+
+
+def test_a_group_and_a_topic_of_rocketmq_itself_are_changed_by_force_alone(orbitmq, topic):
+    words = ("group", "reset", "CID_RMQ_SYS_TRANS", topic, "--to", "latest")
+    refused = orbitmq(*words)
+    assert (refused.code, "--force does it all the same" in refused.err) == (2, True)
+    forced = orbitmq(*words, "--force")
+    assert (forced.code, "forced, though group" in forced.err) == (0, True)
+    for others in (
+        ("group", "clone", topic, "CID_RMQ_SYS_REVIVE_GROUP"),
+        ("group", "create", "CID_RMQ_SYS_NEW"),
+        ("group", "delete", "TOOLS_CONSUMER"),
+        ("topic", "delete", "%DLQ%billing"),
+        ("topic", "create", "RMQ_SYS_TRANS_HALF_TOPIC"),
+        ("topic", "config", "set", "RMQ_SYS_TRANS_HALF_TOPIC", "--permission", "r"),
+    ):
+        assert "--force does it" in orbitmq(*others).err, others

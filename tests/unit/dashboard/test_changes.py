@@ -14,7 +14,10 @@ import pytest
 
 from orbitmq import Message, Producer, PushConsumer, StoredMessage
 from orbitmq.admin import AdminClient, ResetTo
+from orbitmq.admin.actions import ACTIONS, format_table
 from orbitmq.audit import AuditRecord
+from orbitmq.dashboard.app import CHANGES
+from orbitmq.dashboard.sessions import Role
 from orbitmq.testing import LocalCluster
 
 from .conftest import Browser, browsing
@@ -90,6 +93,7 @@ async def test_a_message_is_sent_again_as_a_new_one(browser: Browser) -> None:
     page = await browser.change(f"/topics/orders/messages/{sent.message_id}/again")
     assert "sent again" in page
     assert await bodies(browser, "orders") == ["once", "once"]
+    await browser.change("/topics", topic="others", queues=1)
     await browser.change(f"/topics/orders/messages/{sent.message_id}/again", to="others")
     assert await bodies(browser, "others") == ["once"]
 
@@ -284,3 +288,72 @@ async def test_programs_change_things_with_the_secret_and_get_json(browser: Brow
     assert answer.status_code == 200
     assert answer.json()["done"] == "orders is made on broker-a"
     assert answer.json()["after"]["broker-a"]["read"] == 2
+
+
+async def test_secrets_of_a_broker_that_shows_them_are_masked(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = (
+        b'initAuthenticationUser={"username"\\:"root","password"\\:"pw-1"}\nbrokerName=broker-a\ntlsKeyPassword=pw-2\n'
+    )
+    monkeypatch.setattr("orbitmq.broker.handlers.settings.format_settings", lambda _settings: shown)  # as Java's does
+    await browser.app.state.watch.look()
+    page = await browser.html("/brokers/broker-a")
+    (broker,) = browser.app.state.watch.snapshot.brokers
+    async with AdminClient(browser.cluster.name_servers) as admin:
+        settings = await admin.broker_settings(broker.address)
+        with_secrets = await admin.broker_settings(broker.address, with_secrets=True)
+    assert "pw-" not in f"{page} {broker.settings} {settings}"
+    assert settings["initAuthenticationUser"] == "******"
+    assert with_secrets["tlsKeyPassword"] == "pw-2"
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "status", "said"),
+    [
+        (
+            "/groups/CID_RMQ_SYS_TRANS/reset",
+            {"topic": "RMQ_SYS_TRANS_HALF_TOPIC", "to": "latest"},
+            400,
+            "keep for itself",
+        ),
+        ("/groups/billing/clone", {"target": "CID_RMQ_SYS_REVIVE_GROUP"}, 400, "keep for itself"),
+        ("/topics/%25DLQ%25billing/delete", {}, 400, "delete it with the group"),
+        ("/topics/RMQ_SYS_TRANS_HALF_TOPIC/send", {"body": "x"}, 400, "keep for itself"),
+        ("/topics/NEW/send", {"body": "x"}, 404, "NEW"),
+        ("/topics/orders/messages/{id}/again", {"to": "NEW"}, 404, "NEW"),
+        ("/topics/orders/messages/{id}/again", {"to": "%RETRY%billing"}, 400, "fill this one"),
+    ],
+)
+async def test_what_the_system_owns_and_what_is_not_there_is_refused(
+    browser: Browser, path: str, fields: dict[str, str], status: int, said: str
+) -> None:
+    async with Producer("makers", browser.cluster.name_servers) as producer:
+        sent = await producer.send(Message("orders", b"one"))
+    for confirmed in ("", "yes"):
+        refused = await browser.send(path.format(id=sent.message_id), confirmed=confirmed, **fields)
+        assert (refused.status_code, said in refused.text) == (status, True), refused.text
+    assert (await browser.json("/topics", q="NEW"))["topics"] == []
+
+
+async def test_each_change_is_made_by_its_role_alone_and_is_asked_as_the_table_says(browser: Browser) -> None:
+    session = browser.app.state.everyone
+    secret = await browser.secret()
+    assert {change.action for change in CHANGES} == ACTIONS.keys()
+    for change in CHANGES:
+        path = change.path.format(topic="t", group="g", id="00", broker="b", user="u")
+        for role in Role:
+            for session.is_super in (True, False):
+                session.role = role
+                answer = await browser.client.post(path, data={"csrf": secret})
+                is_allowed = role.may(Role(change.rules.role)) and (session.is_super or change.rules.rule is not None)
+                assert (answer.status_code != 403) is is_allowed, (change.action, role, session.is_super)
+        assert (change.ask is not None) is change.rules.is_asked, change.action
+    assert {record.action for record in browser.audit} <= {
+        name for name, action in ACTIONS.items() if not action.is_asked
+    }, "without a confirmation"
+
+
+def test_the_page_has_the_table() -> None:
+    page = Path(__file__).parents[3] / "docs" / "howto" / "dashboard.md"
+    assert format_table() in page.read_text(), "python -m orbitmq.admin.actions"

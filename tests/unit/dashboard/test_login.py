@@ -12,9 +12,10 @@ import httpx
 import pytest
 from argon2 import PasswordHasher
 
+from orbitmq.admin.access import AccessClient
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.dashboard.app import COOKIE, DashboardOptions
-from orbitmq.dashboard.sessions import ATTEMPTS_MAX, Role
+from orbitmq.dashboard.app import DashboardOptions
+from orbitmq.dashboard.sessions import ATTEMPTS_MAX, CHECKED_MS, COOKIE, Role
 from orbitmq.dashboard.users import ClusterLogins, LocalLogins, LocalUser, format_user, load_users
 from orbitmq.errors import ConfigError
 from orbitmq.model.access import UserStatus, UserType
@@ -230,6 +231,81 @@ async def test_a_user_of_the_cluster_whom_no_rule_lets_see_brokers_logs_in_and_p
                 assert "User:nora has no permission" in broker["problem"]
         finally:
             await clients.close()
+
+
+ACL = {
+    "authenticationEnabled": "true",
+    "authorizationEnabled": "true",
+    "initAuthenticationUser": '{"username":"root","password":"a long secret"}',
+    "innerClientAuthenticationCredentials": '{"accessKey":"root","secretKey":"a long secret"}',
+}
+
+
+@asynccontextmanager
+async def _with_users(tmp_path: Path, *names: str) -> AsyncIterator[tuple[Browser, AccessClient]]:
+    """Open a dashboard of the cluster's users: root, a super user, and some normal ones, who may see the broker."""
+    async with LocalCluster(data_dir=tmp_path, settings=ACL) as cluster:
+        clients = ClusterClients(cluster.name_servers, security=ClientSecurity(Credentials("root", "a long secret")))
+        try:
+            async with clients.access() as access, browsing(cluster, logins=ClusterLogins(clients)) as browser:
+                for name in names:
+                    await access.create_user(name, UserChange("nothing", UserType.NORMAL, UserStatus.ENABLE))
+                yield browser, access
+        finally:
+            await clients.close()
+
+
+@pytest.mark.real
+async def test_what_no_broker_judges_is_for_super_users_of_the_brokers(tmp_path: Path) -> None:
+    async with _with_users(tmp_path, "bob") as (browser, _access):
+        await browser.app.state.watch.look()
+        await log_in(browser, "bob", "nothing")
+        refused = await browser.send("/brokers/broker-a/write-permission", writable="no", confirmed="yes")
+        assert (refused.status_code, "bob is not a super user" in refused.text) == (403, True)
+        assert (await browser.client.get("/doctor")).status_code == 403
+        overview = await browser.json("/")
+        assert (overview["issues"], overview["looked_at_ms"]) == ([], None)
+        assert "super users" in await browser.html("/clients")
+        await log_in(browser, "root", "a long secret")
+        assert "is not written to any more" in await browser.change("/brokers/broker-a/write-permission", writable="no")
+        assert (await browser.json("/"))["looked_at_ms"]
+
+
+@pytest.mark.real
+async def test_a_session_ends_with_its_user_of_the_cluster(tmp_path: Path) -> None:
+    async with _with_users(tmp_path, "bob", "eve", "joe") as (browser, access):
+        for name, end in (
+            ("bob", access.delete_user("bob")),
+            ("eve", access.update_user("eve", UserChange(None, None, UserStatus.DISABLE))),
+            ("joe", access.update_user("joe", UserChange("another", None, None))),
+        ):
+            await log_in(browser, name, "nothing")
+            secret = await browser.secret()
+            await end
+            assert (await browser.client.get("/topics")).status_code == 200, "it was looked up a moment ago"
+            if name == "eve":  # without a change, half a minute later
+                browser.app.state.sessions.all()[0].checked_ms -= CHECKED_MS
+                assert (await browser.client.get("/topics")).status_code == 303
+            change = await browser.client.post("/topics", data={"topic": "t", "csrf": secret, "confirmed": "yes"})
+            assert (change.status_code, browser.app.state.sessions.all()) == (401, []), name
+
+
+@pytest.mark.real
+async def test_a_session_ends_when_its_user_is_removed_from_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    lines = [" ".join(line) for line in _hashed_users()]
+    path.write_text("\n".join(lines))
+    logins = LocalLogins(load_users(path), path)
+    async with LocalCluster(data_dir=tmp_path / "data") as cluster, browsing(cluster, logins=logins) as browser:
+        await log_in(browser, "otto", PASSWORDS["otto"])
+        path.write_text("\n".join(lines).replace("otto operator", "otto reader"))
+        refused = await browser.send("/topics/orders/send", body="x")
+        assert "otto is reader: this needs the role operator" in refused.text
+        path.write_text("no line of a user")
+        assert (await browser.send("/topics/orders/send", body="x")).status_code == 403, "the users stay"
+        path.write_text(lines[0])
+        assert (await browser.send("/topics/orders/send", body="x")).status_code == 401
+        assert (await log_in(browser, "otto", PASSWORDS["otto"])).status_code == 403
 
 
 @pytest.mark.real

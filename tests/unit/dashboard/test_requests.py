@@ -13,9 +13,9 @@ import pytest
 from starlette.types import Message
 
 from orbitmq.dashboard import forms
-from orbitmq.dashboard.app import COOKIE, SEARCHES_MAX
+from orbitmq.dashboard.app import SEARCHES_MAX
 from orbitmq.dashboard.requests import FORM_SIZE_MAX, MESSAGE_FORM_SIZE_MAX
-from orbitmq.dashboard.sessions import Role, Session
+from orbitmq.dashboard.sessions import COOKIE, Role, Session
 from orbitmq.dashboard.users import LoggedIn
 from waiting import until
 
@@ -37,6 +37,9 @@ class NoUsers:
     async def check(self, _name: str, _password: str) -> LoggedIn | None:
         return None
 
+    async def look_up(self, user: LoggedIn, *, before_change: bool) -> LoggedIn:
+        return user
+
 
 @pytest.fixture
 def guarded() -> AbstractAsyncContextManager[Browser]:
@@ -54,7 +57,8 @@ async def _guarded() -> AsyncIterator[Browser]:
 def enter(browser: Browser, role: Role = Role.ADMIN) -> None:
     """Give the browser a session."""
     state = browser.app.state
-    state.sessions.add(role, Session(user=role, role=role, csrf="secret", clients=state.clients), 2**53)
+    login = LoggedIn(role, role)
+    state.sessions.add(role, Session(user=role, role=role, csrf="secret", clients=state.clients, login=login), 2**53)
     browser.client.cookies.set(COOKIE, role)
 
 

@@ -52,9 +52,9 @@ def test_asking_whether_a_session_is_open_does_not_prolong_it() -> None:
     opened: Sessions[None] = Sessions()
     opened.add("a", session(), 0)
 
-    assert opened.is_open("a", IDLE_MS - 1)
-    assert not opened.is_open("a", IDLE_MS)
-    assert not opened.is_open(None, 0)
+    assert opened.peek("a", IDLE_MS - 1)
+    assert opened.peek("a", IDLE_MS) is None
+    assert opened.peek(None, 0) is None
 
 
 def test_a_logout_ends_a_session() -> None:

@@ -34,7 +34,7 @@ from orbitmq.admin.backup.steps import (
     Target,
 )
 from orbitmq.admin.backup.tables import AccessTables, BrokerTables, decode_access, decode_tables
-from orbitmq.admin.group_client import SYSTEM_GROUPS
+from orbitmq.admin.system_names import SYSTEM_GROUPS
 from orbitmq.admin.topics import create_header
 from orbitmq.errors import ClientError, ConfigError, HeaderError, RemoteRefused, StoreError
 from orbitmq.files import write_aside

@@ -13,9 +13,6 @@ from orbitmq.errors import ConfigError
 from orbitmq.model.access import User, UserType
 from orbitmq.wire.signature import Credentials
 
-SECRET_KEYS = ("initAuthenticationUser", "innerClientAuthenticationCredentials")
-"""Settings whose values are never shown."""
-
 
 class AccessSettings(Protocol):
     """The settings of users and rules, by RocketMQ's keys in snake case."""

@@ -10,6 +10,7 @@ import logging
 from orbitmq.broker.settings.changes import RunTimeSettings, format_settings
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError, Rejected
+from orbitmq.masking import masked_settings
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.registration import encode_data_version
 from orbitmq.wire.headers import GetBrokerConfig, GetBrokerConfigResponse, UpdateBrokerConfig
@@ -39,7 +40,7 @@ def update_broker_config(settings: RunTimeSettings, call: Call[UpdateBrokerConfi
         change = settings.change(properties, call.now_ms, lambda remark: call.answer(Reply(remark=remark)))
     except ConfigError as error:
         raise Rejected(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    log.info("%s has changed the settings %s", call.connection.remote, properties)
+    log.info("%s has changed the settings %s", call.connection.remote, masked_settings(properties))
     if change.remark is not None:
         log.warning("of these settings were %s", change.remark)
     return LATER

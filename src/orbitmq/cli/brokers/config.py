@@ -78,6 +78,8 @@ async def change(
 
     Some count from the broker's next start on, and some of Java's have no effect: the broker says which. Exit code 1 when a broker refuses, or (Java's) says yes and does not change one.
     """
+    from orbitmq.masking import MASK, masked_value
+
     changes = parse_pairs(pairs, "KEY=VALUE")
     rows: list[Row] = []
     try:
@@ -88,10 +90,16 @@ async def change(
         if rows:  # what was changed is told, also when a later broker refuses
             show_rows(rows, ("broker", "key", "before", "after"), output)
     kept = [
-        row for row in rows if row["after"] == row["before"] and row["after"].lower() != changes[row["key"]].lower()
+        row
+        for row in rows
+        if row["after"] == row["before"]
+        and row["after"].lower() != changes[row["key"]].lower()
+        and MASK not in row["after"]  # a secret: whether it has changed is not to be seen
     ]
     for row in kept:
-        say(f"orbitmq: {row['broker']} has accepted {row['key']}={printable(changes[row['key']])}, and not changed it")
+        say(
+            f"orbitmq: {row['broker']} has accepted {row['key']}={printable(masked_value(row['key'], changes[row['key']]))}, and not changed it"
+        )
     if kept:
         raise typer.Exit(ExitCode.NO)
 

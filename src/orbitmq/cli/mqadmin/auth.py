@@ -18,6 +18,7 @@ from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, row
 from orbitmq.cli.mqadmin.targets import ask
 from orbitmq.errors import ClientError, InvalidArgument
+from orbitmq.masking import masked_value
 from orbitmq.model.access import (
     AccessDecision,
     AccessRule,
@@ -128,12 +129,13 @@ async def delete_user(clients: ClusterClients, given: Given) -> Result:
     return await _change(clients, given, "delete", "user", DeleteUser(username=given.text("username")), b"")
 
 
-def _users(users: Iterable[User]) -> tuple[list[str], list[dict[str, Any]]]:
+def _users(users: Iterable[User], given: Given) -> tuple[list[str], list[dict[str, Any]]]:
     lines, rows = [row(zip(_USER_WIDTHS, _USER_TITLES, strict=True))], []
     for user in users:
-        cells = (user.name, user.password, user.type, user.status)
+        password = user.password if "showSecrets" in given else masked_value("password", user.password)
+        cells = (user.name, password, user.type, user.status)
         lines.append(row(zip(_USER_WIDTHS, cells, strict=True)))
-        rows.append({"name": user.name, "password": user.password, "type": user.type, "status": user.status})
+        rows.append({"name": user.name, "password": password, "type": user.type, "status": user.status})
     return lines, rows
 
 
@@ -148,7 +150,7 @@ async def get_user(clients: ClusterClients, given: Given) -> Result:
     for address in await _addresses(clients, given, with_slaves=False):
         user = await _user(clients, address, name)
         if user is not None:
-            lines, rows = _users([user])
+            lines, rows = _users([user], given)
             return Result(lines, rows[0])
     raise ClientError(f"there is no user {name or 'without a name: give one with --username'}")
 
@@ -159,7 +161,7 @@ async def list_user(clients: ClusterClients, given: Given) -> Result:
         body = (await ask(clients, address, ListUsers(filter=given.text("filter") or None))).body
         users = decode_users(body)
         if users:
-            lines, rows = _users(users)
+            lines, rows = _users(users, given)
             return Result(lines if "brokerAddr" in given else [*lines, f"get user from {address} success."], rows)
     return Result()
 

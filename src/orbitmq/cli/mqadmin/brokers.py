@@ -14,6 +14,7 @@ from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, cell
 from orbitmq.codes import Version
 from orbitmq.errors import InvalidArgument, OrbitError
+from orbitmq.masking import masked_value
 from orbitmq.model.route import MASTER_ID, BrokerData
 from orbitmq.net.pool import expect
 from orbitmq.wire.bodies.groups import decode_producer_table
@@ -40,7 +41,7 @@ async def broker_status(clients: ClusterClients, given: Given) -> Result:
 
 
 async def get_broker_config(clients: ClusterClients, given: Given) -> Result:
-    """Show the settings of one broker, or of a cluster's."""
+    """Show the settings of one broker, or of a cluster's; secrets are masked unless they are asked for, as Java shows them."""
     one = given.text("brokerAddr")
     titles: list[tuple[str, str]] = []
     if one:
@@ -58,7 +59,7 @@ async def get_broker_config(clients: ClusterClients, given: Given) -> Result:
     lines, rows = [], []
 
     async def find(address: str, _title: str) -> dict[str, str]:
-        return await clients.admin.broker_settings(address)
+        return await clients.admin.broker_settings(address, with_secrets="showSecrets" in given)
 
     found, problems = await ask_each(dict(titles), find, needs_one=True)
     for address, title in titles:
@@ -88,7 +89,7 @@ async def update_broker_config(clients: ClusterClients, given: Given) -> Result:
             problems.append(str(error))
             continue
         lines.append(f"update broker config success, {address}")
-        rows.append({"address": address, "key": key, "value": value})
+        rows.append({"address": address, "key": key, "value": masked_value(key, value)})
         if remark:
             notices.append(f"{address}: {remark}")
     return Result(lines, rows, problems, notices)

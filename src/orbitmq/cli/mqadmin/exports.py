@@ -20,7 +20,8 @@ from typing import Any
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.each_master import notices_of
-from orbitmq.admin.group_client import SYSTEM_GROUPS, GroupAdmin
+from orbitmq.admin.group_client import GroupAdmin
+from orbitmq.admin.system_names import SYSTEM_GROUPS
 from orbitmq.cli.mqadmin.brokers import cluster_brokers
 from orbitmq.cli.mqadmin.consumers import find_progress
 from orbitmq.cli.mqadmin.files import write_file

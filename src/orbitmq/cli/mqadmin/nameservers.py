@@ -11,6 +11,7 @@ from orbitmq.admin.monitoring import set_write_perm
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, cell
 from orbitmq.errors import InvalidArgument, OrbitError
+from orbitmq.masking import masked_settings, masked_value
 from orbitmq.net.pool import expect
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
@@ -90,13 +91,15 @@ async def _set_write_perm(clients: ClusterClients, broker: str, *, is_writable: 
     return Result(lines, rows, problems)
 
 
-async def get_namesrv_config(clients: ClusterClients, _given: Given) -> Result:
-    """Show the settings of every NameServer."""
+async def get_namesrv_config(clients: ClusterClients, given: Given) -> Result:
+    """Show the settings of every NameServer; secrets are masked unless they are asked for."""
     import javaproperties  # it loads an XML parser
 
     lines, rows = [], []
     for address, answer in (await ask_each(clients, GetNameServerConfig())).items():
         settings = dict(javaproperties.loads(answer.body.decode()))
+        if "showSecrets" not in given:
+            settings = masked_settings(settings)
         lines.append(f"============{address}============")
         lines += [f"{cell(-50, key)}=  {value}" for key, value in sorted(settings.items())]
         rows.append({"nameServer": address, "settings": settings})
@@ -111,6 +114,7 @@ async def update_namesrv_config(clients: ClusterClients, given: Given) -> Result
             raise InvalidArgument("--value", part, "one line")
     await ask_each(clients, UpdateNameServerConfig(), f"{key}={value}\n".encode())
     servers = f"[{', '.join(parse_name_servers(clients.name_servers))}]" if "namesrvAddr" in given else ""
+    value = masked_value(key, value)
     lines = [f"update name server config success!{servers}", f"{key} : {value}"]
     return Result(lines, {"key": key, "value": value})
 

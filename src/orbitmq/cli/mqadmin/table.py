@@ -114,13 +114,19 @@ SUBCOMMANDS: Mapping[str, Subcommand] = dict(
         _row("deleteKvConfig", "nameservers", "Delete a key of a namespace.", "s:namespace=! k:key=!"),
         _row("wipeWritePerm", "nameservers", "Take a broker's write permission.", "b:brokerName=!"),
         _row("addWritePerm", "nameservers", "Give a broker its write permission back.", "b:brokerName=!"),
-        _row("getNamesrvConfig", "nameservers", "Show the settings of every NameServer."),
+        _row("getNamesrvConfig", "nameservers", "Show the settings of every NameServer.", "s:showSecrets"),
         _row("updateNamesrvConfig", "nameservers", "Change a setting of every NameServer.", "k:key=! v:value=!"),
         # Brokers
         _row(
             "brokerStatus", "brokers", "Show the run-time values of brokers.", "b:brokerAddr= c:clusterName=", _B_OR_C
         ),
-        _row("getBrokerConfig", "brokers", "Show the settings of brokers.", "b:brokerAddr= c:clusterName=", _B_OR_C),
+        _row(
+            "getBrokerConfig",
+            "brokers",
+            "Show the settings of brokers.",
+            "b:brokerAddr= c:clusterName= s:showSecrets",
+            _B_OR_C,
+        ),
         _row(
             "updateBrokerConfig",
             "brokers",
@@ -327,14 +333,14 @@ SUBCOMMANDS: Mapping[str, Subcommand] = dict(
             "getUser",
             "auth",
             "Show a user.",
-            "b:brokerAddr= c:clusterName= u:username=",
+            "b:brokerAddr= c:clusterName= u:username= s:showSecrets",
             _B_OR_C,
         ),
         _row(
             "listUser",
             "auth",
             "List users, with -f those whose names contain a text.",
-            "b:brokerAddr= c:clusterName= f:filter=",
+            "b:brokerAddr= c:clusterName= f:filter= s:showSecrets",
             _B_OR_C,
         ),
         _row(

@@ -117,7 +117,7 @@ def _logins(access: Access, users: Path | None, cluster_users: bool) -> Logins |
     if users is not None and cluster_users:
         raise typer.BadParameter("either the users of a file or those of the cluster", param_hint="--cluster-users")
     if users is not None:
-        return LocalLogins(load_users(users))
+        return LocalLogins(load_users(users), users)
     if cluster_users:
         security = access.load_security()
         return ClusterLogins(ClusterClients(access.name_servers, timeout_ms=access.timeout_ms, security=security))

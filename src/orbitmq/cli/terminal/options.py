@@ -12,8 +12,13 @@ from orbitmq.cli.terminal.output import Format
 
 DEFAULT_NAME_SERVERS = "127.0.0.1:9876"
 DEFAULT_TIMEOUT_MS = 3_000
+ForceSystemOption = Annotated[bool, typer.Option("--force", help="Also what RocketMQ keeps for itself.")]
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="Also where messages would lie in queues that no consumer reads then.")
+    bool,
+    typer.Option(
+        "--force",
+        help="Also topics of RocketMQ itself, and where messages would lie in queues that no consumer reads then.",
+    ),
 ]
 
 

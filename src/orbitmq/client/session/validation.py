@@ -132,6 +132,7 @@ RULES: Mapping[str, Rule] = {
     "window_size_max": SIZE,
     "window_span_max": COUNT,
     "windows_size_max": SIZE,
+    "with_secrets": flag,
     "with_stacks": flag,
     "with_topics": flag,
 }

@@ -14,6 +14,7 @@ from orbitmq.controller.config import ControllerConfig
 from orbitmq.controller.service import ControllerService
 from orbitmq.errors import ConfigError, Rejected
 from orbitmq.files import replace_file
+from orbitmq.masking import masked_settings
 from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.wire.headers import GetControllerConfig, UpdateControllerConfig
 
@@ -54,7 +55,7 @@ def update_config(service: ControllerService, call: Call[UpdateControllerConfig]
             except (ConfigError, OSError) as error:
                 raise Rejected(ResponseCode.SYSTEM_ERROR, str(error)) from None
             service.reconfigure(changed)
-        log.info("%s changed the settings %s", call.connection.remote, known)
+        log.info("%s changed the settings %s", call.connection.remote, masked_settings(known))
         return Reply()
 
     return service.answer(call, answer() if known else _nothing())

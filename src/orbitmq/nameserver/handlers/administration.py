@@ -14,6 +14,7 @@ import orjson
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError, InvalidArgument, Rejected
+from orbitmq.masking import masked_settings
 from orbitmq.nameserver.config import WITHOUT_EFFECT, NameServerConfig
 from orbitmq.nameserver.monitoring.route_history import EVENTS_MAX
 from orbitmq.nameserver.persistence.group_commit import answer_when_saved
@@ -74,7 +75,7 @@ def update_config(service: NameServerService, call: Call[UpdateNameServerConfig]
         service.config_store.change(known, answer_when_saved(call))
     except ConfigError as error:
         raise Rejected(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    log.info("%s changes the settings %s", call.connection.remote, known)
+    log.info("%s changes the settings %s", call.connection.remote, masked_settings(known))
     return LATER
 
 
