@@ -50,6 +50,8 @@ class BrokerOffsets:
         self._session = session
         self._group = group
         self._set_zero = None if in_memory_queue_at_zero else False
+        self._known: set[tuple[str, str]] = set()
+        self._making_known = asyncio.Lock()
 
     async def load(self, queue: MessageQueue) -> int | None:
         """Return the group's offset in `queue`, None when there is none."""
@@ -67,7 +69,20 @@ class BrokerOffsets:
         return offset if offset >= 0 else None  # Java answers -1 where it has none
 
     async def store(self, queue: MessageQueue, queue_offset: int) -> None:
-        """Keep the group's offset in `queue`; returns when the broker has it."""
+        """Keep the group's offset in `queue`; returns when the broker has it.
+
+        The first offset in a topic's queues on a broker goes alone: Java's broker loses one of two first ones that come at the same
+        time (ConsumerOffsetManager.commitOffset).
+        """
+        place = queue.broker_name, queue.topic
+        if place in self._known:
+            await self._store(queue, queue_offset)
+            return
+        async with self._making_known:
+            await self._store(queue, queue_offset)
+            self._known.add(place)
+
+    async def _store(self, queue: MessageQueue, queue_offset: int) -> None:
         header = UpdateConsumerOffset(
             consumer_group=self._group, topic=queue.topic, queue_id=queue.queue_id, commit_offset=queue_offset
         )

@@ -128,6 +128,7 @@ class MetadataClient:
         self._asked_singly: set[str] = set()
         """Brokers that do not list all queues of a topic in one answer."""
         self._is_closed = False
+        self._committed: set[tuple[str, str, str]] = set()
         self._rounds: Rounds[list[Command]] = Rounds()
         self._name_rounds: Rounds[list[Command]] = Rounds()
         """Of their own: routes may be asked for in another thread than offsets."""
@@ -369,10 +370,24 @@ class MetadataClient:
     def commit(self, queues: QueueAddresses, group: str, offsets: Offsets) -> None:
         """Commit offsets for a group, of those of its queues that were found.
 
+        The first offset in a topic's queues on a broker goes before the others: Java's broker loses one of two first ones that come
+        at the same time (ConsumerOffsetManager.commitOffset).
+
         Raises:
             ClientError: a broker refused, or did not answer in time; the others have been told.
         """
         found = {queue: queues[queue] for queue in offsets if queue in queues}
+        firsts = {(group, address, queue.topic): queue for queue, address in found.items()}
+        firsts = {place: queue for place, queue in firsts.items() if place not in self._committed}
+        first = {queue: found.pop(queue) for queue in firsts.values()}
+        failed = self._commit(first, group, offsets) if first else []
+        failed += self._commit(found, group, offsets)
+        if failed:
+            raise failed[0]
+        self._committed |= firsts.keys()
+
+    def _commit(self, found: QueueAddresses, group: str, offsets: Offsets) -> list[ClientError]:
+        """Commit offsets at the same time; return what went wrong."""
 
         def question(queue: MessageQueue) -> UpdateConsumerOffset:
             return UpdateConsumerOffset(
@@ -386,8 +401,7 @@ class MetadataClient:
             for answer in answers:
                 if answer.code != ResponseCode.TOPIC_NOT_EXIST:  # a topic that was deleted has no offsets to keep
                     _accepted(answer, address)
-        if failed:
-            raise failed[0]
+        return failed
 
     def record_sizes(self, queues: QueueAddresses, begins: Offsets, group: str) -> dict[MessageQueue, float]:
         """Return the mean size of the next few messages of each queue, of those that have some at their start."""

@@ -4,6 +4,8 @@ import asyncio
 import os
 import threading
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,7 @@ from orbitmq.client.consume.offset_stores import (
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import HeaderError, RemoteRefused, RouteNotFound
 from orbitmq.model.route import BrokerData, MessageQueue, TopicRoute
+from orbitmq.wire.command import Command
 from orbitmq.wire.headers import QueryConsumerOffset, UpdateConsumerOffset
 from unit.client.support import open_session
 from waiting import until
@@ -48,6 +51,34 @@ async def test_an_offset_is_kept_per_group_and_queue(cluster):
         assert await offsets.load(QUEUE._replace(queue_id=0)) is None
         assert await BrokerOffsets(session, "other", in_memory_queue_at_zero=False).load(QUEUE) is None
     assert cluster.a.offsets == {("g", "orders", 1): 7}
+
+
+async def test_the_first_offset_in_a_topic_goes_alone_and_later_ones_together():
+    """Java's broker loses one of two first offsets that come at the same time."""
+    asked, answers = [], []
+
+    class Session:
+        async def call_queue(self, queue, _header, *, only_this):
+            asked.append(queue)
+            answers.append(answer := asyncio.get_running_loop().create_future())
+            await answer
+            return Command(code=ResponseCode.SUCCESS)
+
+        routes = SimpleNamespace(broker_of=lambda queue: queue, address=lambda _broker: "a")
+
+    session: Any = Session()
+    offsets = BrokerOffsets(session, "g", in_memory_queue_at_zero=False)
+    for expected in (1, 2):
+        stores = [asyncio.ensure_future(offsets.store(queue, 7)) for queue in (QUEUE, OTHER)]
+        await until(lambda: answers)
+        await asyncio.sleep(0)
+        assert len(asked) == expected
+        while not all(store.done() for store in stores):
+            if answers:
+                answers.pop().set_result(None)
+            await asyncio.sleep(0)
+        assert sorted(asked) == [OTHER, QUEUE]
+        asked.clear()
 
 
 @pytest.mark.parametrize(("in_memory_queue_at_zero", "offset"), [(True, 0), (False, None)])

@@ -88,6 +88,22 @@ def test_each_queue_may_have_its_time(fake, client):
         client.resolve(queues, QueueTimes({queue(0): 4}), "s")
 
 
+def test_the_first_offset_of_a_group_in_a_topic_goes_before_the_others(fake, client, monkeypatch):
+    """Java's broker loses one of two first offsets that come at the same time."""
+    ask_each, together = client._ask_each, []
+
+    def ask(asked, *others):
+        together.append(sum(map(len, asked.values())))
+        return ask_each(asked, *others)
+
+    monkeypatch.setattr(client, "_ask_each", ask)
+    queues = {queue(number): fake.address for number in range(3)}
+    for offset in (4, 5):
+        client.commit(queues, "billing", dict.fromkeys(queues, offset))
+        assert fake.committed == {("billing", "orders", number): offset for number in range(3)}
+    assert [count for count in together if count] == [1, 2, 3]
+
+
 def test_offsets_are_committed_where_their_queues_are(fake, client):
     fake.fill("orders", 0, 10)
     client.commit({queue(0): fake.address}, "billing", {queue(0): 4, queue(1): 7})
