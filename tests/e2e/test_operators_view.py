@@ -21,7 +21,7 @@ def run(cluster, *words, name_servers=None):
 
 def test_history_shows_who_added_and_removed_a_topic_on_every_name_server(cluster):
     assert run(cluster, "topic", "create", "shown")[0] == 0
-    assert run(cluster, "topic", "delete", "shown")[0] == 0
+    assert run(cluster, "topic", "delete", "--yes", "shown")[0] == 0
     code, text, _ = run(cluster, "route", "history", "shown", "-o", "json")
     events = json.loads(text)
     assert code == 0

@@ -62,7 +62,7 @@ def test_signed_brokers_and_commands_are_let_in_and_others_are_not(tmp_path):
     with guarded_cluster(tmp_path, security=security) as name_server:
         assert run(name_server, "topic", "create", "orders", security=security).returncode == 0
         assert run(name_server, "send", "orders", "hello").returncode == 0, "routes are for everybody"
-        assert run(name_server, "topic", "delete", "orders", security=forged).returncode == 1
+        assert run(name_server, "topic", "delete", "--yes", "orders", security=forged).returncode == 1
         refused = run(name_server, "route", "history")
         assert refused.returncode == 1
         assert "code 16" in refused.stderr
@@ -95,7 +95,7 @@ def test_every_command_works_where_all_is_encrypted_and_signed(tmp_path):
         (["route", "compare"], "reader"),
         (["cluster"], "reader"),
         (["health"], "reader"),
-        (["topic", "delete", "orders"], "admin"),
+        (["topic", "delete", "--yes", "orders"], "admin"),
     ]
     with all_guarded(tmp_path) as cluster:
         for words, role in commands:

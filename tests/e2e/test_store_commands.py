@@ -28,7 +28,7 @@ def killed(tmp_path):
         assert "while its broker runs" in temporary.stderr
         refused = call_command("store", "rebuild", root)
         assert (refused.returncode, "in use by another broker" in refused.stderr) == (1, True)
-        deleted = call_command("topic", "delete", "bills", name_servers=server.name_servers)
+        deleted = call_command("topic", "delete", "--yes", "bills", name_servers=server.name_servers)
         assert deleted.returncode == 0, deleted.stderr
         server.end(signal.SIGKILL)
     return root

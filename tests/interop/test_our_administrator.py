@@ -202,4 +202,4 @@ def test_commands_about_brokers_and_topics_work_with_javas(orbitmq: Any, java_cl
     code, rows, _ = orbitmq("broker", "stats", *here)
     assert (code, [row["key"] for row in rows]) == (0, [broker.cluster] * 2)
     assert orbitmq("stats", "--topic", name, "--broker", broker.name)[:2] == (0, [])
-    assert orbitmq("topic", "delete", name)[0] == 0
+    assert orbitmq("topic", "delete", "--yes", name)[0] == 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orbitmq.cli.access import Access, command
+from orbitmq.cli.terminal.confirm import DryRunOption, YesOption, confirm
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     BrokerOption,
@@ -95,12 +96,17 @@ async def delete(
     user: UserArgument,
     resource: Annotated[str | None, typer.Argument(metavar="[RESOURCE]", help="Only the rule about this.")] = None,
     broker: BrokerOption = None,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Delete a user's rules, or the one about a resource. Exit code 1 when there is none."""
+    """Delete a user's rules, or the one about a resource, after a question. Exit code 1 when there is none."""
     async with access.access_client() as client:
         found = await client.rules(user, broker=broker)
         is_known = any(_has_rule(acls, user, resource) for acls in found.values())
+        if is_known:
+            rules = "all rules" if resource is None else f"the rule about {printable(resource)}"
+            confirm(f"delete {rules} of the user {printable(user)}", yes=yes, dry_run=dry_run)
         brokers = await client.delete_rules(user, resource, broker=broker) if is_known else []
     if not brokers:
         about = "" if resource is None else f" about {printable(resource)}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from orbitmq.cli.access import Access, check_one_cluster, check_owner, command, end_partial
+from orbitmq.cli.terminal.confirm import DryRunOption, YesOption, confirm, counted
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     BrokerOption,
@@ -24,7 +26,7 @@ from orbitmq.cli.terminal.times import TIME_HELP, parse_time
 from orbitmq.clock import now_ms
 
 if TYPE_CHECKING:
-    from orbitmq.admin import GroupStatus, QueueReset, ResetTo
+    from orbitmq.admin import AdminClient, GroupStatus, QueueReset, ResetTo
     from orbitmq.admin.group_client import GroupAdmin
 
 app = typer.Typer(
@@ -37,6 +39,7 @@ GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="The consume
 TopicOption = Annotated[str | None, typer.Option("--topic", "-t", help="Only this topic.")]
 
 _AT_A_TIME = 32
+_NOT_READ = "messages that it has not read"
 _RESET_COLUMNS = ("topic", "broker", "queue", "before", "after", "again", "skipped")
 
 
@@ -218,12 +221,15 @@ async def reset(
     ],
     broker: BrokerOption = None,
     queue: Annotated[int | None, typer.Option("--queue", min=0, help="Only queues of this number.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be changed, and change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Also to a time ahead of now, which skips all that wait.")] = False,
+    dry_run: DryRunOption = False,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", "-y", help="Without a question; also to a time ahead of now, which skips all that wait."),
+    ] = False,
     force: ForceSystemOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Set where a group goes on in a topic. Its clients may be online: they go on there with their next pull."""
+    """Set where a group goes on in a topic, after a question. Its clients may be online: they go on there with their next pull."""
     target = parse_target(to)
     if target.needs_search and target.number > now_ms() and not (yes or dry_run):
         raise typer.BadParameter(
@@ -232,8 +238,8 @@ async def reset(
 
     async with access.admin() as admin:
         await check_owner(admin, "reset_group", force=force, group=group, topic=topic)
-        change = admin.reset_group(group, topic, target, broker=broker, queue_id=queue, dry_run=dry_run)
-        await _show_result(change, output, dry_run=dry_run)
+        change = partial(admin.reset_group, group, topic, target, broker=broker, queue_id=queue)
+        await _set(change, f"let the group {printable(group)} go on there", output, yes=yes, dry_run=dry_run)
 
 
 @command(app, "clone")
@@ -243,12 +249,15 @@ async def clone(
     target: Annotated[str, typer.Argument(metavar="TO", help="The group that gets them; it is made if need be.")],
     topic: TopicOption = None,
     force: ForceSystemOption = False,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Let a group that is offline go on where another one is."""
+    """Let a group that is offline go on where another one is, after a question."""
     async with access.admin() as admin:
         await check_owner(admin, "clone_group", force=force, target=target, topic=topic)
-        await _show_result(admin.clone_group(source, target, topic), output, dry_run=False)
+        change = partial(admin.clone_group, source, target, topic)
+        await _set(change, f"let the group {printable(target)} go on there", output, yes=yes, dry_run=dry_run)
 
 
 @command(app, "create")
@@ -289,14 +298,26 @@ async def delete(
     ] = False,
     cluster: ClusterOption = None,
     force: ForceSystemOption = False,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Delete a group that is offline, with its offsets, from every broker."""
+    """Delete a group that is offline, with its offsets, from every broker, after a question."""
     async with access.admin() as admin:
         await check_owner(admin, "delete_group", force=force, group=group)
+        what = f"delete the group {printable(group)}"
+        confirm(what if yes else f"{what}{await _loss(admin, group)}", yes=yes, dry_run=dry_run)
         addresses = await admin.delete_group(group, cluster=cluster, with_topics=with_topics)
     rows = [{"group": group, "address": address} for address in addresses]
     show_rows(rows, ("group", "address"), output)
+
+
+async def _loss(admin: AdminClient, group: str) -> str:
+    """Say what goes with a group."""
+    status, lags = await admin.group_status(group), await admin.group_lag(group)
+    waiting = counted(sum(found.lag for found in lags.values()), "message that it has not read", _NOT_READ)
+    loss = f" with its offsets in {counted(len(lags), 'queue')}, where it has {waiting}"
+    return loss + (f", while {counted(len(status.clients), 'member')} of it are online" if status.clients else "")
 
 
 def parse_target(text: str) -> ResetTo:
@@ -317,17 +338,33 @@ def parse_target(text: str) -> ResetTo:
     return ResetTo.time(parse_time(text, "--to", words="earliest, latest, offset:17, "))
 
 
-async def _show_result(change: Awaitable[list[QueueReset]], output: Format, *, dry_run: bool) -> None:
-    """Show what a change has changed, also where a part could not be."""
+async def _set(
+    change: Callable[..., Awaitable[list[QueueReset]]], what: str, output: Format, *, yes: bool, dry_run: bool
+) -> None:
+    """Change where a group goes on, after a question, and show what was changed, also where a part could not be."""
     from orbitmq.errors import OffsetsNotSet
 
+    if dry_run:
+        _show_changes(await change(dry_run=True), output, dry_run=True)
+        return
+    if not yes:
+        planned = await change(dry_run=True)
+        again, skipped = _counts(planned)
+        told = f"{what}: {counted(again, 'message')} would come again, {skipped} would be skipped"
+        confirm(f"{told}, in {counted(len(planned), 'queue')}", yes=False)
     try:
-        changes = await change
+        changes = await change()
     except OffsetsNotSet as error:
         if error.changes:
             _show_changes(list(error.changes), output, dry_run=False)
         raise
-    _show_changes(changes, output, dry_run=dry_run)
+    _show_changes(changes, output, dry_run=False)
+
+
+def _counts(changes: Iterable[QueueReset]) -> tuple[int, int]:
+    """Return how many messages come again, and how many are skipped."""
+    found = list(changes)
+    return sum(change.again_count for change in found), sum(change.skipped_count for change in found)
 
 
 def _show_changes(changes: Iterable[QueueReset], output: Format, *, dry_run: bool) -> None:
@@ -346,7 +383,7 @@ def _show_changes(changes: Iterable[QueueReset], output: Format, *, dry_run: boo
     ]
     show_rows(rows, _RESET_COLUMNS, output)
     if output is Format.TABLE:
-        again, skipped = sum(change.again_count for change in found), sum(change.skipped_count for change in found)
+        again, skipped = _counts(found)
         verb = "would come" if dry_run else "come"
         say(f"{again} messages {verb} again, {skipped} {'would be' if dry_run else 'are'} skipped")
 

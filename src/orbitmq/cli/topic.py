@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orbitmq.cli.access import Access, check_one_cluster, check_owner, command, end_partial
+from orbitmq.cli.terminal.confirm import DryRunOption, YesOption, confirm, counted
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     BrokerOption,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _DETAILS = ("topic", "brokers", "queues", "permission", "messages", "last_message", "problem")
 _AT_A_TIME = 32
+_SHOWN = 5
 
 app = typer.Typer(help="List, create, inspect and delete topics.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(config_app, name="config")
@@ -96,19 +98,38 @@ async def delete(
     topic: TopicArgument,
     cluster: ClusterOption = None,
     force: ForceSystemOption = False,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Delete a topic and its messages from every broker and NameServer. Exit code 1 when there is none."""
+    """Delete a topic and its messages from every broker and NameServer, after a question. Exit code 1 when there is none."""
     from orbitmq.errors import RouteNotFound
 
     try:
         async with access.admin() as admin:
             await check_owner(admin, "delete_topic", force=force, topic=topic)
+            what = f"delete the topic {printable(topic)}"
+            confirm(what if yes else f"{what}{await _loss(admin, topic, cluster)}", yes=yes, dry_run=dry_run)
             addresses = await admin.delete_topic(topic, cluster=cluster)
     except RouteNotFound:
         say(f"orbitmq: there is no topic {printable(topic)}: no NameServer that was asked knows it")
         raise typer.Exit(ExitCode.NO) from None
     show_rows([{"topic": topic, "address": address} for address in addresses], ("topic", "address"), output)
+
+
+async def _loss(admin: AdminClient, topic: str, cluster: str | None) -> str:
+    """Say what goes with a topic, as far as brokers answer."""
+    stats, problems = await admin.known_topic_stats(topic)
+    names = await admin.masters(cluster=cluster)
+    held = [found for queue, found in stats.items() if queue.broker_name in names]
+    answering, _ = await admin.groups_that_answer()
+    groups = [printable(group) for group in await answering.of_topic(topic)]
+    count = sum(found.max_offset - found.min_offset for found in held)
+    loss = f" with {counted(count, 'message')} in {counted(len(held), 'queue')}"
+    if groups:
+        shown = ", ".join(groups[:_SHOWN]) + (f" and {len(groups) - _SHOWN} more" if len(groups) > _SHOWN else "")
+        loss += f", read by {shown}"
+    return loss + "".join(f", and with what {printable(name)} has, which does not answer" for name in problems)
 
 
 @command(app, "status")

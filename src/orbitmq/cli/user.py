@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orbitmq.cli.access import Access, command
+from orbitmq.cli.terminal.confirm import DryRunOption, YesOption, confirm
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     BrokerOption,
@@ -97,18 +98,20 @@ async def update(
 async def delete(
     access: Access,
     name: NameArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="Also the user that signs this command.")] = False,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
     broker: BrokerOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Delete a user and its rules from every broker. Exit code 1 when there is none."""
+    """Delete a user and its rules from every broker, after a question. Exit code 1 when there is none."""
     credentials = access.load_security().credentials
-    if credentials is not None and credentials.access_key == name and not yes:
-        raise typer.BadParameter(f"{name!r} signs this command: say --yes to delete it all the same", param_hint="USER")
-
+    is_own = credentials is not None and credentials.access_key == name
+    what = f"delete the user {printable(name)}{', which signs this command,' if is_own else ''} and its rules"
     async with access.access_client() as client:
         found = await client.users(name, broker=broker)
         is_known = any(user.name == name for users in found.values() for user in users)
+        if is_known:
+            confirm(what, yes=yes, dry_run=dry_run)
         brokers = await client.delete_user(name, broker=broker) if is_known else []
     if not brokers:
         say(f"orbitmq: no broker has a user {printable(name)}: nothing was deleted")

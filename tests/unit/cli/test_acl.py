@@ -9,7 +9,7 @@ def user(orbitmq, tmp_path):
     path.write_text("pw")
     assert orbitmq("user", "create", "cli-carl", "--password-file", path).code == 0
     yield "cli-carl"
-    assert orbitmq("user", "delete", "cli-carl").code == 0
+    assert orbitmq("user", "delete", "--yes", "cli-carl").code == 0
 
 
 def test_rules_come_change_and_go(orbitmq, user):
@@ -24,9 +24,9 @@ def test_rules_come_change_and_go(orbitmq, user):
     assert orbitmq("acl", "deny", user, "Topic:orders*", "Pub").code == 0
     (found,) = orbitmq("acl", "list", "--resource", "orders", "-o", "json").json
     assert (found["decision"], found["source_ips"]) == ("Deny", None)
-    assert orbitmq("acl", "delete", user, "Topic:orders*").code == 0
+    assert orbitmq("acl", "delete", "--yes", user, "Topic:orders*").code == 0
     assert [row[3] for row in orbitmq("acl", "list", "--user", user).rows] == ["*"]
-    assert orbitmq("acl", "delete", user).code == 0
+    assert orbitmq("acl", "delete", "--yes", user).code == 0
     assert orbitmq("acl", "list", "--user", user).rows == []
 
 
@@ -48,7 +48,7 @@ def test_what_means_nothing_is_refused(orbitmq, user, words, code):
 def test_a_rule_that_is_not_there_is_not_said_to_be_deleted(orbitmq, user):
     assert orbitmq("acl", "allow", user, "Topic:orders", "Pub").code == 0
     for words in ((user, "Topic:other"), ("cli-nobody",)):
-        missed = orbitmq("acl", "delete", *words)
+        missed = orbitmq("acl", "delete", "--yes", *words)
         assert (missed.code, missed.out) == (1, "")
         assert "nothing was deleted" in missed.err
     assert [row[3] for row in orbitmq("acl", "list", "--user", user).rows] == ["Topic:orders"]

@@ -22,14 +22,28 @@ def test_a_groups_lag_is_shown_and_set(orbitmq, topic):
     planned = orbitmq("group", "reset", topic, topic, "--to", "earliest", "--dry-run")
     assert "5 messages would come again, 0 would be skipped" in planned.err
     assert "0 messages in" in orbitmq("group", "lag", topic).err
-    assert "5 messages come again" in orbitmq("group", "reset", topic, topic, "--to", "10m").err
-    skipped = orbitmq("group", "reset", topic, topic, "--to", "latest", "-o", "json").json
+    assert "5 messages come again" in orbitmq("group", "reset", "--yes", topic, topic, "--to", "10m").err
+    skipped = orbitmq("group", "reset", "--yes", topic, topic, "--to", "latest", "-o", "json").json
     assert sum(row["skipped"] for row in skipped) == 5
     ahead = orbitmq("group", "reset", topic, topic, "--to", "2999-01-01")
     assert (ahead.code, "is ahead of now" in ahead.err) == (2, True)
     assert orbitmq("group", "reset", topic, topic, "--to", "2999-01-01", "--yes").code == 0
-    one = orbitmq("group", "reset", topic, topic, "--to", "offset:1", "--queue", 0).rows
+    one = orbitmq("group", "reset", "--yes", topic, topic, "--to", "offset:1", "--queue", 0).rows
     assert [row[2:5] for row in one] == [["0", one[0][3], "1"]]
+
+
+def test_a_group_is_neither_set_nor_deleted_unasked(orbitmq, topic):
+    read_all(orbitmq, topic)
+    orbitmq("send", topic, "y", "--count", 2)
+    for words, loss in (
+        (("reset", topic, topic, "--to", "latest"), "0 messages would come again, 2 would be skipped, in 2 queues"),
+        (("clone", topic, f"{topic}-new"), "0 messages would come again, 5 would be skipped"),
+        (("delete", topic), "with its offsets in 2 queues, where it has 2 messages that it has not read"),
+    ):
+        refused = orbitmq("group", *words)
+        assert (refused.code, refused.out, loss in refused.err) == (2, "", True), refused.err
+    assert orbitmq("group", "delete", topic, "--dry-run").err.startswith(f"would delete the group {topic} with")
+    assert "2 messages in" in orbitmq("group", "lag", topic).err
 
 
 def test_a_group_shows_who_is_online(orbitmq, topic, rocketmq_session):
@@ -41,7 +55,7 @@ def test_a_group_shows_who_is_online(orbitmq, topic, rocketmq_session):
         assert f"subscribes to {topic}: *" in shown.err
         document = orbitmq("group", "status", topic, "-o", "json").json
         assert (document["model"], document["subscriptions"][topic]) == ("clustering", "*")
-        refused = orbitmq("group", "delete", topic)
+        refused = orbitmq("group", "delete", "--yes", topic)
         assert (refused.code, "online" in refused.err) == (1, True)
 
 
@@ -50,8 +64,8 @@ def test_a_group_is_made_copied_and_deleted(orbitmq, topic):
     assert orbitmq("group", "create", f"{topic}-made", "--retries", 3, "--no-broadcast").code == 0
     settings = orbitmq("group", "status", f"{topic}-made", "-o", "json").json["settings"]["broker-a"]
     assert (settings["retry_times_max"], settings["consume_broadcast_enable"]) == (3, False)
-    assert "5 are skipped" in orbitmq("group", "clone", topic, f"{topic}-made", "--topic", topic).err
-    assert orbitmq("group", "delete", f"{topic}-made", "--with-topics").code == 0
+    assert "5 are skipped" in orbitmq("group", "clone", "--yes", topic, f"{topic}-made", "--topic", topic).err
+    assert orbitmq("group", "delete", "--yes", f"{topic}-made", "--with-topics").code == 0
     gone = orbitmq("group", "status", f"{topic}-made")
     assert (gone.code, "no broker knows" in gone.err) == (1, True)
     missing = orbitmq("group", "lag", f"{topic}-made")
@@ -61,21 +75,21 @@ def test_a_group_is_made_copied_and_deleted(orbitmq, topic):
 
 @pytest.mark.parametrize("where", ["later", "offset:", "offset:-1", "offset:x"])
 def test_a_place_that_is_none_is_a_wrong_argument(orbitmq, topic, where):
-    wrong = orbitmq("group", "reset", topic, topic, "--to", where)
+    wrong = orbitmq("group", "reset", "--yes", topic, topic, "--to", where)
     assert (wrong.code, "--to" in wrong.err) == (2, True)
 
 
 def test_a_group_and_a_topic_of_rocketmq_itself_are_changed_by_force_alone(orbitmq, topic):
-    words = ("group", "reset", "CID_RMQ_SYS_TRANS", topic, "--to", "latest")
+    words = ("group", "reset", "--yes", "CID_RMQ_SYS_TRANS", topic, "--to", "latest")
     refused = orbitmq(*words)
     assert (refused.code, "--force does it all the same" in refused.err) == (2, True)
     forced = orbitmq(*words, "--force")
     assert (forced.code, "forced, though group" in forced.err) == (0, True)
     for others in (
-        ("group", "clone", topic, "CID_RMQ_SYS_REVIVE_GROUP"),
+        ("group", "clone", "--yes", topic, "CID_RMQ_SYS_REVIVE_GROUP"),
         ("group", "create", "CID_RMQ_SYS_NEW"),
-        ("group", "delete", "TOOLS_CONSUMER"),
-        ("topic", "delete", "%DLQ%billing"),
+        ("group", "delete", "--yes", "TOOLS_CONSUMER"),
+        ("topic", "delete", "--yes", "%DLQ%billing"),
         ("topic", "create", "RMQ_SYS_TRANS_HALF_TOPIC"),
         ("topic", "config", "set", "RMQ_SYS_TRANS_HALF_TOPIC", "--permission", "r"),
     ):

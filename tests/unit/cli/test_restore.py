@@ -15,7 +15,7 @@ def saved(orbitmq, topic, tmp_path):
     for number in range(3):
         assert orbitmq("send", topic, f"body {number}").code == 0
     assert orbitmq("backup", tmp_path / "b", "--topic", topic).code == 0
-    assert orbitmq("topic", "delete", topic).code == 0
+    assert orbitmq("topic", "delete", "--yes", topic).code == 0
     return tmp_path / "b"
 
 

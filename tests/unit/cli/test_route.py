@@ -28,7 +28,7 @@ def test_a_name_alone_is_a_topic_to_show(orbitmq, topic):
 
 def test_history_tells_what_happened_newest_first(orbitmq, topic, rocketmq_session):
     orbitmq("topic", "create", topic, "--queues", 3)
-    orbitmq("topic", "delete", topic)
+    orbitmq("topic", "delete", "--yes", topic)
     result = orbitmq("route", "history", topic)
     assert result.code == 0
     assert result.out.splitlines()[0].split() == ["TIME", "KIND", "BROKER", "ADDRESS", "TOPICS", "CAUSE", "REMOTE"]

@@ -78,7 +78,7 @@ def test_expired_messages_are_not_counted(orbitmq, monkeypatch):
 
 
 def test_a_deleted_topic_has_no_route(orbitmq, topic):
-    assert orbitmq("topic", "delete", topic).code == 0
+    assert orbitmq("topic", "delete", "--yes", topic).code == 0
     gone = orbitmq("route", topic)
     assert gone.code == 1
     assert topic in gone.err
@@ -134,8 +134,20 @@ def test_a_missing_server_ends_with_3_and_one_sentence(orbitmq, command):
     assert result.err.count("\n") == 1
 
 
+def test_a_topic_is_not_deleted_unasked(orbitmq, topic):
+    orbitmq("send", topic, "x", "--count", 3)
+    orbitmq("consume", topic, "--group", topic)
+    refused = orbitmq("topic", "delete", topic)
+    loss = f"delete the topic {topic} with 3 messages in 2 queues, read by {topic}"
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == f"orbitmq: this would {loss}: --yes does it, --dry-run only says so\n"
+    planned = orbitmq("topic", "delete", topic, "--dry-run")
+    assert (planned.code, planned.err) == (0, f"would {loss}\n")
+    assert "3 messages in 2 queues" in orbitmq("topic", "status", topic).err
+
+
 def test_a_topic_that_is_not_there_is_not_said_to_be_deleted(orbitmq):
-    missed = orbitmq("topic", "delete", "nope")
+    missed = orbitmq("topic", "delete", "--yes", "nope")
     assert (missed.code, missed.out) == (1, "")
     assert missed.err == "orbitmq: there is no topic nope: no NameServer that was asked knows it\n"
 

@@ -19,7 +19,7 @@ def test_a_user_comes_changes_and_goes(orbitmq, secret):
     listed = orbitmq("user", "list", "--filter", "cli-anna", "-o", "json")
     assert listed.json == [{"broker": "broker-a", "user": "cli-anna", "type": "Super", "status": "disable"}]
     assert orbitmq("user", "update", "cli-anna", "--enable", "--normal", "--broker", "broker-a").code == 0
-    assert orbitmq("user", "delete", "cli-anna").code == 0
+    assert orbitmq("user", "delete", "--yes", "cli-anna").code == 0
     assert orbitmq("user", "list", "--filter", "cli-anna").rows == []
 
 
@@ -29,7 +29,7 @@ def test_a_password_is_the_first_line_of_a_file_and_is_never_printed(orbitmq, se
     assert "hunter2" not in made.out + made.err + listed.out
     kept = (rocketmq_session.data_dir / "broker-a" / "config" / "auth.json").read_text()
     assert '"hunter2"' in kept
-    orbitmq("user", "delete", "cli-ben")
+    orbitmq("user", "delete", "--yes", "cli-ben")
 
 
 def test_what_is_missing_or_refused_is_said(orbitmq, secret, tmp_path):
@@ -45,7 +45,7 @@ def test_what_is_missing_or_refused_is_said(orbitmq, secret, tmp_path):
 
 
 def test_a_user_that_is_not_there_is_not_said_to_be_deleted(orbitmq):
-    missed = orbitmq("user", "delete", "cli-nobody")
+    missed = orbitmq("user", "delete", "--yes", "cli-nobody")
     assert (missed.code, missed.out) == (1, "")
     assert "no broker has a user cli-nobody: nothing was deleted" in missed.err
 
@@ -56,7 +56,7 @@ def test_who_deletes_himself_has_to_mean_it(orbitmq, secret, tmp_path):
     security.chmod(0o600)
     assert orbitmq("user", "create", "cli-dora", "--password-file", secret).code == 0
     asked = orbitmq("user", "delete", "cli-dora", "--security", security)
-    assert (asked.code, "--yes" in asked.err) == (2, True)
+    assert (asked.code, "cli-dora, which signs this command, and its rules: --yes does it" in asked.err) == (2, True)
     assert orbitmq("user", "list", "--filter", "cli-dora").rows
     assert orbitmq("user", "delete", "cli-dora", "--security", security, "--yes").code == 0
     assert orbitmq("user", "list", "--filter", "cli-dora").rows == []

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,16 +18,13 @@ from orbitmq.cli.servers.options import (
     SettingsOption,
     parse_settings,
 )
-from orbitmq.cli.servers.restarts import keep_running
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format
 
 if TYPE_CHECKING:
-    from orbitmq.cli.servers.up_dashboard import DashboardProcess
+    from orbitmq.cli.servers.up_dashboard import Servers
 
 BROKER_NAME = "broker-a"
-_RESTART_S = 1.0
-"""How long after its end the dashboard is started again."""
 _CHOSEN = frozenset(("brokerId", "namesrvAddr", "bindAddress", "listenPort", "metricsPort", "storePathRootDir"))
 """Settings that options of `up` choose, or that follow from them."""
 
@@ -121,12 +116,12 @@ def up(
     if not dashboard:
         run(serve_until_signal(make, announce))
         return
-    from orbitmq.cli.servers.up_dashboard import DashboardProcess
+    from orbitmq.cli.servers.up_dashboard import DashboardProcess, WithDashboard
 
     pages = DashboardProcess(dashboard_port, log_level)
     pages.load()  # while the servers' modules are loaded
     try:
-        run(serve_until_signal(lambda: _WithDashboard(make(), pages), announce))
+        run(serve_until_signal(lambda: WithDashboard(make(), pages), announce))
     finally:
         pages.close()
 
@@ -145,59 +140,6 @@ def _settings(config: Path | None, pairs: list[str] | None) -> dict[str, str]:
         check_keys(config, strict=True)
         found = {key: value for key, value in read_properties(config).items() if key not in _CHOSEN}
     return found | parse_settings(pairs, _CHOSEN)
-
-
-class Servers(Protocol):
-    """A NameServer and what registers with it (`serving.Service`)."""
-
-    async def start(self) -> None:
-        """Listen."""
-        ...
-
-    async def stop(self) -> None:
-        """Let go of everything; also after a start that failed."""
-        ...
-
-    @property
-    def name_server_address(self) -> str:
-        """Where clients reach the NameServer, as host:port."""
-        ...
-
-    @property
-    def facts(self) -> Mapping[str, str]:
-        """What else the ready line says, by its names."""
-        ...
-
-
-class _WithDashboard:
-    """Servers, and the dashboard that shows them, in a process of its own."""
-
-    def __init__(self, servers: Servers, dashboard: DashboardProcess) -> None:
-        self._servers = servers
-        self._dashboard = dashboard
-        self._keeping: asyncio.Task[None] | None = None
-
-    @property
-    def name_server_address(self) -> str:
-        return self._servers.name_server_address
-
-    @property
-    def facts(self) -> Mapping[str, str]:
-        return {**self._servers.facts, "dashboard": self._dashboard.url}
-
-    async def start(self) -> None:
-        await self._servers.start()
-        self._dashboard.name_servers = self._servers.name_server_address
-        await self._dashboard.start()
-        keeping = keep_running("the dashboard", self._dashboard, _RESTART_S)
-        self._keeping = asyncio.get_running_loop().create_task(keeping)
-
-    async def stop(self) -> None:
-        if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.gather(self._keeping, return_exceptions=True)
-        await self._dashboard.stop()
-        await self._servers.stop()
 
 
 def default_data_dir() -> Path:

@@ -6,13 +6,20 @@ while the servers start.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Protocol
 
 from orbitmq.cli.servers.logging import LogLevel
+from orbitmq.cli.servers.restarts import keep_running
 from orbitmq.process.child_process import ChildProcess, ServerDied
+
+_RESTART_S = 1.0
+"""How long after its end the dashboard is started again."""
 
 
 class DashboardProcess(ChildProcess):
@@ -58,6 +65,63 @@ class DashboardProcess(ChildProcess):
             process.kill()
             process.communicate()
             self._process = None
+
+
+class Servers(Protocol):
+    """A NameServer and what registers with it (`serving.Service`)."""
+
+    async def start(self) -> None:
+        """Listen."""
+        ...
+
+    async def stop(self) -> None:
+        """Let go of everything; also after a start that failed."""
+        ...
+
+    @property
+    def name_server_address(self) -> str:
+        """Where clients reach the NameServer, as host:port."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What else the ready line says, by its names."""
+        ...
+
+
+class WithDashboard:
+    """Servers, and the dashboard that shows them, in a process of its own."""
+
+    def __init__(self, servers: Servers, dashboard: DashboardProcess) -> None:
+        self._servers = servers
+        self._dashboard = dashboard
+        self._keeping: asyncio.Task[None] | None = None
+
+    @property
+    def name_server_address(self) -> str:
+        """Where clients reach the NameServer, as host:port."""
+        return self._servers.name_server_address
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What the ready line says: the servers' facts, and the dashboard's address."""
+        return {**self._servers.facts, "dashboard": self._dashboard.url}
+
+    async def start(self) -> None:
+        """Start the servers, then the dashboard, which is started again when it ends."""
+        await self._servers.start()
+        self._dashboard.name_servers = self._servers.name_server_address
+        await self._dashboard.start()
+        keeping = keep_running("the dashboard", self._dashboard, _RESTART_S)
+        self._keeping = asyncio.get_running_loop().create_task(keeping)
+
+    async def stop(self) -> None:
+        """Stop the dashboard, then the servers."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+        await self._dashboard.stop()
+        await self._servers.stop()
 
 
 def main(port: int, log_level: LogLevel) -> int:
