@@ -291,6 +291,10 @@ class NoMaster(RouteNotFound):
     """The topic has queues, and no broker of their names leads: another one may in a moment."""
 
 
+class GroupNotFound(ClientError):
+    """No broker knows the consumer group."""
+
+
 class NoNameServer(ClientError):
     """None of the configured NameServers could be asked."""
 

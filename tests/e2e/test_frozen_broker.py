@@ -31,13 +31,13 @@ from waiting import until
 TIMEOUT_MS = 400
 COMMANDS = {
     ("group", "list"): "readers",
-    ("group", "status", "readers"): "CLIENT_ID",
+    ("group", "show", "readers"): "CLIENT_ID",
     ("group", "lag"): "readers",
     ("group", "lag", "--topic", "orders"): "readers",
     ("group", "lag", "readers"): "broker-a",
     ("group", "lag", "readers", "--watch", "--count", "1"): "broker-a",
     ("group", "lag", "readers", "--topic", "orders", "--watch", "--count", "1"): "broker-a",
-    ("topic", "status", "orders"): "broker-a",
+    ("topic", "show", "orders"): "broker-a",
     ("topic", "list", "--verbose"): "orders",
     ("topic", "config", "show", "orders"): "broker-a",
     ("stats",): "TOPIC",

@@ -87,7 +87,7 @@ def test_every_command_works_where_all_is_encrypted_and_signed(tmp_path):
         (["topic", "create", "orders", "--queues", "1"], "admin"),
         (["topic", "list"], "reader"),
         (["send", "orders", "hello"], "writer"),
-        (["topic", "status", "orders"], "reader"),
+        (["topic", "show", "orders"], "reader"),
         (["topic", "route", "orders"], "reader"),
         (["consume", "orders", "--count", "1"], "reader"),
         (["route", "orders"], "reader"),

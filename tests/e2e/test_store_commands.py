@@ -54,7 +54,7 @@ def test_a_killed_brokers_store_is_sound_and_can_be_repaired(killed):
 def test_a_topic_that_was_deleted_before_kill_9_does_not_come_back(killed):
     with up(killed.parent) as server:
         assert not (killed / "consumequeue" / "bills").exists()
-        status = call_command("topic", "status", "orders", "-o", "json", name_servers=server.name_servers)
+        status = call_command("topic", "show", "orders", "-o", "json", name_servers=server.name_servers)
         assert sum(row["max_offset"] for row in json.loads(status.stdout)) == 500
         listed = call_command("topic", "list", name_servers=server.name_servers)
         assert "bills" not in listed.stdout

@@ -32,7 +32,7 @@ def packs_again(folder: Folder) -> str:
         words, cwd=folder.home, env=folder.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as warehouse:
         try:
-            while not json.loads(folder.type("orbitmq group status warehouse -o json || true") or "{}").get("clients"):
+            while not json.loads(folder.type("orbitmq group show warehouse -o json || true") or "{}").get("clients"):
                 assert warehouse.poll() is None
         finally:
             warehouse.send_signal(signal.SIGINT)

@@ -12,7 +12,15 @@ from orbitmq.admin.each_master import ask_all
 from orbitmq.admin.groups import Connections, GroupStatus, QueueLag, QueueReset, ResetTo, merged_status
 from orbitmq.admin.system_names import SYSTEM_GROUPS
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, InvalidArgument, OffsetsNotSet, OrbitError, RemoteRefused, RouteNotFound
+from orbitmq.errors import (
+    ClientError,
+    GroupNotFound,
+    InvalidArgument,
+    OffsetsNotSet,
+    OrbitError,
+    RemoteRefused,
+    RouteNotFound,
+)
 from orbitmq.model.group import MessageModel
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DLQ_PREFIX, GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
@@ -107,7 +115,7 @@ class GroupAdmin:
         settings = {broker: table[group] for broker, table in tables.items() if group in table}
         found = await self._status(group, settings, masters)
         if not settings and not found.clients:
-            raise ClientError(f"no broker knows the group {group}")
+            raise GroupNotFound(f"no broker knows the group {group}")
         return found
 
     async def _table(self, _broker: str, address: str) -> Mapping[str, GroupConfig]:

@@ -23,6 +23,7 @@ from orbitmq.cli.terminal.printable import printable
 if TYPE_CHECKING:
     from orbitmq.admin import AdminClient
     from orbitmq.admin.access import AccessClient
+    from orbitmq.cli.terminal.names import Kind
     from orbitmq.errors import ClientError
     from orbitmq.net.pool import ConnectionPool
     from orbitmq.net.security.client_security import ClientSecurity
@@ -77,15 +78,20 @@ class Access(NamedTuple):
         return self.connect(AccessClient)
 
 
-def command(app: typer.Typer, name: str) -> Callable[[F], F]:
+def command(app: typer.Typer, name: str, *, earlier: str | None = None) -> Callable[[F], F]:
     """Add a function to an app as a command.
 
     A parameter `access: Access` becomes three options that are the same everywhere. A coroutine function runs in an event
-    loop of its own.
+    loop of its own. An error about a `topic` or a `group` that is not known names the one that was meant, perhaps.
+
+    Args:
+        earlier: another name, which works and is not shown.
     """
 
     def add(work: F) -> F:
         app.command(name)(_as_command(work))
+        if earlier is not None:
+            app.command(earlier, hidden=True)(_as_command(work))
         return work
 
     return add
@@ -105,7 +111,7 @@ def _as_command(work: Callable[..., Any]) -> Callable[..., None]:
         if inspect.iscoroutine(result):
             from orbitmq.net.loop import run
 
-            run(result)
+            run(_with_suggestion(result, given))
 
     parameters = [parameter for parameter in own if parameter.name != "access"]
     if has_access:
@@ -115,6 +121,24 @@ def _as_command(work: Callable[..., Any]) -> Callable[..., None]:
     run_command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # what typer reads
     return run_command
+
+
+async def _with_suggestion(work: Awaitable[None], given: Mapping[str, Any]) -> None:
+    """Run a command; add the topic or the group that was meant, perhaps, to the error that it is not known."""
+    from orbitmq.errors import GroupNotFound, NoMaster, RouteNotFound
+
+    try:
+        await work
+    except (RouteNotFound, GroupNotFound) as error:
+        from orbitmq.cli.terminal.names import similar
+
+        kind: Kind = "group" if isinstance(error, GroupNotFound) else "topic"
+        access, name = given.get("access"), given.get(kind)
+        if access is not None and isinstance(name, str) and not isinstance(error, NoMaster):
+            meant = await similar(access.admin, kind, name)
+            if meant is not None:
+                error.add_note(f"Did you mean {printable(meant)}?")
+        raise
 
 
 _ACCESS_PARAMETERS = [

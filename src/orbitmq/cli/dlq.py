@@ -9,9 +9,7 @@ import typer
 
 from orbitmq.cli.access import Access, command
 from orbitmq.cli.terminal.exits import ExitCode
-from orbitmq.cli.terminal.options import (
-    FormatOption,
-)
+from orbitmq.cli.terminal.options import FormatOption, GroupArgument
 from orbitmq.cli.terminal.output import Format, Row, format_cell, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
 
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List and show dead letters, and send them again.", no_args_is_help=True, rich_markup_mode=None)
 
-GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")]
 FromOption = Annotated[
     str,
     typer.Option("--from", metavar="WHERE", help="An offset, for each queue; or BROKER:QUEUE:OFFSET: go on there."),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orbitmq.cli.access import Access, check_one_cluster, check_owner, command, end_partial
+from orbitmq.cli.other_words import NamingGroup
 from orbitmq.cli.terminal.confirm import DryRunOption, YesOption, confirm, counted
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
@@ -17,8 +18,10 @@ from orbitmq.cli.terminal.options import (
     ClusterOption,
     ForceSystemOption,
     FormatOption,
+    GroupArgument,
     TopicArgument,
     check_number,
+    complete_group,
 )
 from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
@@ -29,13 +32,18 @@ if TYPE_CHECKING:
     from orbitmq.admin import AdminClient, GroupStatus, QueueReset, ResetTo
     from orbitmq.admin.group_client import GroupAdmin
 
+
+class _Group(NamingGroup):
+    other_words = {"describe": "group show"}
+
+
 app = typer.Typer(
+    cls=_Group,
     help="List consumer groups, show how far they are, set where they go on.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")]
 TopicOption = Annotated[str | None, typer.Option("--topic", "-t", help="Only this topic.")]
 
 _AT_A_TIME = 32
@@ -93,7 +101,7 @@ async def _lags(admin: GroupAdmin, groups: Iterable[str], topic: str | None = No
     return lags
 
 
-@command(app, "status")
+@command(app, "show", earlier="status")
 async def status(
     access: Access,
     group: GroupArgument,
@@ -132,7 +140,10 @@ async def status(
 @command(app, "lag")
 def lag(
     access: Access,
-    group: Annotated[str | None, typer.Argument(metavar="[GROUP]", help="The consumer group; without it: all.")] = None,
+    group: Annotated[
+        str | None,
+        typer.Argument(metavar="[GROUP]", help="The consumer group; without it: all.", autocompletion=complete_group),
+    ] = None,
     topic: TopicOption = None,
     watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
     every_s: Annotated[

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orbitmq.cli.access import Access, check_one_cluster, check_owner, command, end_partial
+from orbitmq.cli.other_words import NamingGroup
 from orbitmq.cli.terminal.confirm import DryRunOption, YesOption, confirm, counted
-from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     BrokerOption,
     ClusterOption,
@@ -32,7 +32,14 @@ _DETAILS = ("topic", "brokers", "queues", "permission", "messages", "last_messag
 _AT_A_TIME = 32
 _SHOWN = 5
 
-app = typer.Typer(help="List, create, inspect and delete topics.", no_args_is_help=True, rich_markup_mode=None)
+
+class _Topic(NamingGroup):
+    other_words = {"describe": "topic show"}
+
+
+app = typer.Typer(
+    cls=_Topic, help="List, create, inspect and delete topics.", no_args_is_help=True, rich_markup_mode=None
+)
 app.add_typer(config_app, name="config")
 
 
@@ -103,17 +110,11 @@ async def delete(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Delete a topic and its messages from every broker and NameServer, after a question. Exit code 1 when there is none."""
-    from orbitmq.errors import RouteNotFound
-
-    try:
-        async with access.admin() as admin:
-            await check_owner(admin, "delete_topic", force=force, topic=topic)
-            what = f"delete the topic {printable(topic)}"
-            confirm(what if yes else f"{what}{await _loss(admin, topic, cluster)}", yes=yes, dry_run=dry_run)
-            addresses = await admin.delete_topic(topic, cluster=cluster)
-    except RouteNotFound:
-        say(f"orbitmq: there is no topic {printable(topic)}: no NameServer that was asked knows it")
-        raise typer.Exit(ExitCode.NO) from None
+    async with access.admin() as admin:
+        await check_owner(admin, "delete_topic", force=force, topic=topic)
+        what = f"delete the topic {printable(topic)}"
+        confirm(what if yes else f"{what}{await _loss(admin, topic, cluster)}", yes=yes, dry_run=dry_run)
+        addresses = await admin.delete_topic(topic, cluster=cluster)
     show_rows([{"topic": topic, "address": address} for address in addresses], ("topic", "address"), output)
 
 
@@ -132,7 +133,7 @@ async def _loss(admin: AdminClient, topic: str, cluster: str | None) -> str:
     return loss + "".join(f", and with what {printable(name)} has, which does not answer" for name in problems)
 
 
-@command(app, "status")
+@command(app, "show", earlier="status")
 async def status(
     access: Access,
     topic: TopicArgument,

@@ -71,7 +71,7 @@ def subscriptions_differ(snapshot: Snapshot) -> Iterator[Issue]:
                 f"{listed(clients, 2)}: {', '.join(f'{topic} {tags}' for topic, tags in kind) or 'nothing'}"
                 for kind, clients in list(kinds.items())[:3]
             )
-            yield Issue(ERROR, "subscriptions-differ", f"group {name}", text, command("group", "status", name))
+            yield Issue(ERROR, "subscriptions-differ", f"group {name}", text, command("group", "show", name))
 
 
 def queue_without_owner(snapshot: Snapshot) -> Iterator[Issue]:
@@ -88,7 +88,7 @@ def queue_without_owner(snapshot: Snapshot) -> Iterator[Issue]:
             if missing and not topic.startswith(RETRY_PREFIX):
                 names = listed(f"{queue.broker_name} queue {queue.queue_id}" for queue in missing)
                 text = f"no member reads {names} of {topic}; while members come and go this lasts some seconds"
-                yield Issue(WARNING, "queue-without-owner", f"group {name}", text, command("group", "status", name))
+                yield Issue(WARNING, "queue-without-owner", f"group {name}", text, command("group", "show", name))
 
 
 def more_clients_than_queues(snapshot: Snapshot) -> Iterator[Issue]:
@@ -100,7 +100,7 @@ def more_clients_than_queues(snapshot: Snapshot) -> Iterator[Issue]:
         has_owners = any(info.queues for info in group.clients.values())  # with POP, no member owns a queue
         if members > queues > 0 and has_owners and group.status.message_model is MessageModel.CLUSTERING:
             text = f"{members} members share {queues} queues: {members - queues} have none (more queues, or POP, would help)"
-            yield Issue(INFO, "more-clients-than-queues", f"group {name}", text, command("group", "status", name))
+            yield Issue(INFO, "more-clients-than-queues", f"group {name}", text, command("group", "show", name))
 
 
 def slow_group(snapshot: Snapshot) -> Iterator[Issue]:
@@ -128,7 +128,7 @@ def group_gone(snapshot: Snapshot) -> Iterator[Issue]:
                 f"; the oldest is {_span(oldest)} old" if oldest else ""
             )
             severity = WARNING if oldest >= DELAY_MS else INFO
-            yield Issue(severity, "group-gone", f"group {name}", text, command("group", "status", name))
+            yield Issue(severity, "group-gone", f"group {name}", text, command("group", "show", name))
 
 
 def dead_letters(snapshot: Snapshot) -> Iterator[Issue]:

@@ -70,7 +70,7 @@ def hot_queue(snapshot: Snapshot) -> Iterator[Issue]:
                 f"{_name(hottest)} has {counts[hottest]:,} messages, the others {others:,.0f} on average: "
                 "a sharding key that many messages share, or a producer that chooses one queue"
             )
-            yield Issue(WARNING, "hot-queue", f"topic {topic}", text, command("topic", "status", topic))
+            yield Issue(WARNING, "hot-queue", f"topic {topic}", text, command("topic", "show", topic))
 
 
 def hidden_messages(snapshot: Snapshot) -> Iterator[Issue]:
@@ -103,7 +103,7 @@ def unread_topic(snapshot: Snapshot) -> Iterator[Issue]:
         count = sum(snapshot.queues[queue].max_offset - snapshot.queues[queue].min_offset for queue in queues)
         if count and topic not in read:
             text = f"{count:,} messages, and no group has read any, nor subscribes to it"
-            yield Issue(INFO, "unread-topic", f"topic {topic}", text, command("topic", "status", topic))
+            yield Issue(INFO, "unread-topic", f"topic {topic}", text, command("topic", "show", topic))
 
 
 def order_without_config(snapshot: Snapshot) -> Iterator[Issue]:

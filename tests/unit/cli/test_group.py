@@ -50,10 +50,10 @@ def test_a_group_shows_who_is_online(orbitmq, topic, rocketmq_session):
     with PushConsumer(topic, rocketmq_session.name_servers) as consumer:
         consumer.subscribe(topic)
         consumer.assigned()
-        shown = orbitmq("group", "status", topic)
+        shown = orbitmq("group", "show", topic)
         assert [row[0] for row in shown.rows] == [consumer.client_id]
         assert f"subscribes to {topic}: *" in shown.err
-        document = orbitmq("group", "status", topic, "-o", "json").json
+        document = orbitmq("group", "show", topic, "-o", "json").json
         assert (document["model"], document["subscriptions"][topic]) == ("clustering", "*")
         refused = orbitmq("group", "delete", "--yes", topic)
         assert (refused.code, "online" in refused.err) == (1, True)
@@ -62,11 +62,11 @@ def test_a_group_shows_who_is_online(orbitmq, topic, rocketmq_session):
 def test_a_group_is_made_copied_and_deleted(orbitmq, topic):
     read_all(orbitmq, topic)
     assert orbitmq("group", "create", f"{topic}-made", "--retries", 3, "--no-broadcast").code == 0
-    settings = orbitmq("group", "status", f"{topic}-made", "-o", "json").json["settings"]["broker-a"]
+    settings = orbitmq("group", "show", f"{topic}-made", "-o", "json").json["settings"]["broker-a"]
     assert (settings["retry_times_max"], settings["consume_broadcast_enable"]) == (3, False)
     assert "5 are skipped" in orbitmq("group", "clone", "--yes", topic, f"{topic}-made", "--topic", topic).err
     assert orbitmq("group", "delete", "--yes", f"{topic}-made", "--with-topics").code == 0
-    gone = orbitmq("group", "status", f"{topic}-made")
+    gone = orbitmq("group", "show", f"{topic}-made")
     assert (gone.code, "no broker knows" in gone.err) == (1, True)
     missing = orbitmq("group", "lag", f"{topic}-made")
     assert (missing.code, "still to come" in missing.err) == (1, False)

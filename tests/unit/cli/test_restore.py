@@ -20,7 +20,7 @@ def saved(orbitmq, topic, tmp_path):
 
 
 def messages(orbitmq, topic):
-    return sum(row["messages"] for row in orbitmq("topic", "status", topic, "-o", "json").json)
+    return sum(row["messages"] for row in orbitmq("topic", "show", topic, "-o", "json").json)
 
 
 def test_a_topic_comes_back_with_its_messages(orbitmq, topic, saved):
@@ -45,7 +45,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(orbitmq, topic, save
     done = orbitmq("restore", saved, "--dry-run", "--topic", topic)  # groups of other tests have not read of it
     assert done.code == 0
     assert {(row[1], row[3]) for row in done.rows} == {("topic", "create"), ("messages", "send")}
-    assert orbitmq("topic", "status", topic).code == 1
+    assert orbitmq("topic", "show", topic).code == 1
 
 
 def test_a_document_tells_plan_and_result(orbitmq, topic, saved):

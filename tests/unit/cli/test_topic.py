@@ -14,7 +14,7 @@ def test_a_created_topic_is_listed_routed_and_empty(orbitmq, topic, rocketmq_ses
     (row,) = (row for row in orbitmq("topic", "list", "-v", "-o", "json").json if row["topic"] == topic)
     assert (row["brokers"], row["queues"], row["permission"], row["messages"]) == (1, 2, "rw", 0)
     assert orbitmq("route", topic).rows == [["broker-a", "DefaultCluster", "2", "2", "rw", f"0={address}"]]
-    status = orbitmq("topic", "status", topic)
+    status = orbitmq("topic", "show", topic)
     assert status.rows == [["broker-a", str(queue), "0", "0", "0", "-"] for queue in (0, 1)]
     assert "0 messages in 2 queues" in status.err
 
@@ -41,7 +41,7 @@ def test_queues_that_hold_messages_are_not_taken_from_consumers_unasked(orbitmq,
     assert orbitmq("topic", "config", "show", topic, "-o", "json").json[0]["read_queues"] == 2
     forced = orbitmq(*fewer, "--force")
     assert "4 messages on broker-a are in queues that no consumer reads now" in forced.err
-    assert "8 messages in 2 queues" in orbitmq("topic", "status", topic).err
+    assert "8 messages in 2 queues" in orbitmq("topic", "show", topic).err
 
 
 @pytest.mark.parametrize(("permission", "perm"), [("rw", 6), ("r", 4), ("w", 2)])
@@ -62,7 +62,7 @@ def test_a_topic_without_any_permission_says_so(orbitmq, topic):
 
 def test_status_tells_what_was_sent(orbitmq, topic):
     orbitmq("send", topic, "x", "--count", 5)
-    rows = orbitmq("topic", "status", topic, "-o", "json").json
+    rows = orbitmq("topic", "show", topic, "-o", "json").json
     assert sum(row["messages"] for row in rows) == 5
     assert all(row["max_offset"] - row["min_offset"] == row["messages"] for row in rows)
 
@@ -72,7 +72,7 @@ def test_expired_messages_are_not_counted(orbitmq, monkeypatch):
         return {MessageQueue(topic, "broker-a", 3): QueueStats(5, 12, 1_700_000_000_123)}, {}
 
     monkeypatch.setattr(AdminClient, "known_topic_stats", stats)
-    result = orbitmq("topic", "status", "t")
+    result = orbitmq("topic", "show", "t")
     assert result.rows == [["broker-a", "3", "5", "12", "7", "2023-11-14T22:13:20.123Z"]]
     assert result.err == "7 messages in 1 queues\n"
 
@@ -115,7 +115,7 @@ def test_usage_errors_name_what_is_wrong_and_end_with_2(orbitmq, arguments, name
     assert result.out == ""
 
 
-@pytest.mark.parametrize("command", [("topic", "delete"), ("topic", "status"), ("topic", "route"), ("consume",)])
+@pytest.mark.parametrize("command", [("topic", "delete"), ("topic", "show"), ("topic", "route"), ("consume",)])
 def test_an_unknown_topic_is_a_negative_answer(orbitmq, command):
     result = orbitmq(*command, "no-such-topic")
     assert result.code == 1
@@ -143,13 +143,13 @@ def test_a_topic_is_not_deleted_unasked(orbitmq, topic):
     assert refused.err == f"orbitmq: this would {loss}: --yes does it, --dry-run only says so\n"
     planned = orbitmq("topic", "delete", topic, "--dry-run")
     assert (planned.code, planned.err) == (0, f"would {loss}\n")
-    assert "3 messages in 2 queues" in orbitmq("topic", "status", topic).err
+    assert "3 messages in 2 queues" in orbitmq("topic", "show", topic).err
 
 
 def test_a_topic_that_is_not_there_is_not_said_to_be_deleted(orbitmq):
     missed = orbitmq("topic", "delete", "--yes", "nope")
     assert (missed.code, missed.out) == (1, "")
-    assert missed.err == "orbitmq: there is no topic nope: no NameServer that was asked knows it\n"
+    assert missed.err.startswith("orbitmq: topic nope has no route")
 
 
 def test_attributes_are_set_when_a_topic_is_made(orbitmq, topic):

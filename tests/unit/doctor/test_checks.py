@@ -377,7 +377,7 @@ def test_ordered_topics_with_a_configuration_are_well() -> None:
 
 
 def test_names_are_quoted_for_the_shell() -> None:
-    assert command("topic", "status", "a b;$(rm -rf ~)") == "orbitmq topic status 'a b;$(rm -rf ~)'"
+    assert command("topic", "show", "a b;$(rm -rf ~)") == "orbitmq topic show 'a b;$(rm -rf ~)'"
 
 
 def test_the_worst_comes_first() -> None:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, run_job
-from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    FormatOption,
+    GroupArgument,
+    NameServersOption,
+    SecurityOption,
+)
 from orbitmq.cli.terminal.output import Format
 
 if TYPE_CHECKING:
@@ -22,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def dead_letters(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")],
+    group: GroupArgument,
     directory: Annotated[
         Path | None, typer.Argument(metavar="[DIRECTORY]", help="For --fix: a new one, or one of an earlier run.")
     ] = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orbitmq.cli.terminal.exits import explain
-from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, NameServersOption, SecurityOption
+from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, NameServersOption, SecurityOption, TopicArgument
 from orbitmq.cli.terminal.output import Format, say
 from orbitmq.cli.terminal.times import TIME_HELP, parse_time
 from orbitmq.errors import ClientError
@@ -28,7 +28,7 @@ COMMIT_INTERVAL_S = 5.0
 
 
 def consume(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
+    topic: TopicArgument,
     start: Annotated[
         str,
         typer.Option("--from", metavar="WHERE", help=f"earliest, latest, or {TIME_HELP}"),

@@ -60,8 +60,7 @@ async def find(
         raise typer.Exit(ExitCode.NO)
 
 
-@command(app, "get")
-@command(app, "show")
+@command(app, "show", earlier="get")
 async def show(
     access: Access,
     topic: TopicArgument,

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from orbitmq.cli.access import Access
-from orbitmq.cli.terminal.options import (
-    FormatOption,
-)
+from orbitmq.cli.terminal.confirm import confirm, is_terminal
+from orbitmq.cli.terminal.options import FormatOption, TopicArgument
 from orbitmq.cli.terminal.output import Format, say, show_json, show_rows
+from orbitmq.cli.terminal.printable import printable
 from orbitmq.cli.terminal.times import DELAY_HELP, MOMENT_HELP, parse_delay, parse_moment
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ IN_FLIGHT_MAX = 64
 
 async def send(
     access: Access,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
+    topic: TopicArgument,
     body: Annotated[
         str | None, typer.Argument(metavar="[BODY]", help="The message; without it every line of stdin is one.")
     ] = None,
@@ -168,6 +168,7 @@ async def send(
     def message(content: bytes) -> Message:
         return replace(form, body=content)
 
+    await _check_name(access, topic)
     contents = _contents(body, file)
     printer = ResultPrinter(output, is_summary=count > 1 or (body is None and file is None))
 
@@ -175,6 +176,18 @@ async def send(
         group, access.name_servers, send_timeout_ms=access.timeout_ms, **access.load_security()._asdict()
     ) as producer:
         await _send_all(contents, message, count, printer, producer)
+
+
+async def _check_name(access: Access, topic: str) -> None:
+    """Ask on a terminal before a topic is made whose name is nearly that of another one.
+
+    Raises:
+        typer.Exit: it is not to be made.
+    """
+    from orbitmq.cli.terminal.names import similar
+
+    if is_terminal() and (meant := await similar(access.admin, "topic", topic)) is not None:
+        confirm(f"make the topic {printable(topic)}, although there is {printable(meant)}", yes=False)
 
 
 def _contents(body: str | None, file: Path | None) -> AsyncIterator[list[bytes]]:

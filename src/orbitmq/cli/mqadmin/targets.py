@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.cli.mqadmin.parsing import Given
-from orbitmq.errors import ClientError, InvalidArgument, OrbitError
+from orbitmq.errors import ClientError, GroupNotFound, InvalidArgument, OrbitError
 from orbitmq.model.route import MASTER_ID, TopicRoute
 from orbitmq.model.topic import RETRY_PREFIX
 from orbitmq.net.pool import expect
@@ -64,7 +64,7 @@ async def group_route(clients: ClusterClients, group: str, topic: str = "", clus
             return await clients.admin.topic_route(name)
         except ClientError:
             continue
-    raise ClientError(f"no broker knows the group {group}")
+    raise GroupNotFound(f"no broker knows the group {group}")
 
 
 def route_topic(topic: str, cluster: str) -> str:

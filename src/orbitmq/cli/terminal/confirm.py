@@ -14,6 +14,11 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a qu
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 
 
+def is_terminal() -> bool:
+    """Return True if a question can be asked, and answered."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def confirm(what: str, *, yes: bool, dry_run: bool = False) -> None:
     """Return when something may be done.
 
@@ -29,7 +34,7 @@ def confirm(what: str, *, yes: bool, dry_run: bool = False) -> None:
         raise typer.Exit(ExitCode.OK)
     if yes:
         return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not is_terminal():
         say(f"orbitmq: this would {what}: --yes does it, --dry-run only says so")
         raise typer.Exit(ExitCode.USAGE)
     if not typer.confirm(f"{what[:1].upper()}{what[1:]}?", err=True):

@@ -56,7 +56,7 @@ def exit_code_of(error: BaseException) -> ExitCode:
 
 def explain(error: BaseException) -> str:
     """Return what is said about an error, and what to try where that is known."""
-    text = str(error) or type(error).__name__
+    text = ". ".join([str(error) or type(error).__name__, *getattr(error, "__notes__", ())])
     if isinstance(error, NoNameServer):
         return f"{text}. Others are named with -n or NAMESRV_ADDR"
     return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isnan
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -77,7 +77,30 @@ SecurityOption = Annotated[
 FormatOption = Annotated[Format, typer.Option("--output", "-o", help="table, or json for programs.")]
 TimeoutOption = Annotated[int, typer.Option("--timeout-ms", min=1, help="Timeout of each request.")]
 
-TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
+
+def _complete_topic(ctx: typer.Context, incomplete: str) -> list[str]:
+    return _complete(ctx, "topic", incomplete)
+
+
+def complete_group(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the groups whose names begin so, for a shell."""
+    return _complete(ctx, "group", incomplete)
+
+
+def _complete(context: typer.Context, kind: Literal["topic", "group"], begin: str) -> list[str]:
+    from orbitmq.cli.terminal.names import complete
+
+    given = context.params
+    name_servers = _name_servers(context, given.get("name_servers") or DEFAULT_NAME_SERVERS)
+    return complete(kind, name_servers, _security(context, given.get("security")), begin)
+
+
+TopicArgument = Annotated[
+    str, typer.Argument(metavar="TOPIC", help="The topic's name.", autocompletion=_complete_topic)
+]
+GroupArgument = Annotated[
+    str, typer.Argument(metavar="GROUP", help="The consumer group.", autocompletion=complete_group)
+]
 ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster's brokers.")]
 BrokerOption = Annotated[str | None, typer.Option("--broker", help="Only the broker of this name.")]
 

@@ -151,7 +151,7 @@ def name_servers_only(access):
 
 
 @pytest.mark.parametrize(
-    "words", [("topic", "list"), ("topic", "status"), ("route", "compare"), ("send",), ("cluster",), ("health",)]
+    "words", [("topic", "list"), ("topic", "show"), ("route", "compare"), ("send",), ("cluster",), ("health",)]
 )
 def test_a_request_has_three_seconds_unless_told_otherwise(orbitmq, words):
     help_text = orbitmq(*words, "--help").out
