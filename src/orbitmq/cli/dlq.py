@@ -35,7 +35,9 @@ IdOption = Annotated[
 CountOption = Annotated[int | None, typer.Option("--count", "-c", min=1, help="At most so many.")]
 
 SHOW_COUNT_MAX = 100
-_COLUMNS = ("place", "origin_topic", "origin_id", "message_id", "reconsume_times", "stored", "tag", "keys")
+_COLUMNS = ("place", "origin_topic", "origin_id", "message_id", "reconsume_times", "stored", "tag", "keys", "body")
+BODY_LENGTH = 40
+"""Characters of a body in the table."""
 
 
 @command(app, "list")
@@ -229,7 +231,15 @@ def _row(letter: DeadLetter) -> Row:
         "place": str(letter.place),
         "reconsume_times": message.reconsume_times,
         "stored": format_time(message.stored_at_ms),
+        "body": _begin(message.body),
     }
+
+
+def _begin(body: bytes | memoryview) -> str:
+    """Return the beginning of a body as a cell."""
+    text = bytes(body[: BODY_LENGTH * 4]).decode(errors="replace")
+    is_cut = len(body) > BODY_LENGTH * 4 or len(text) > BODY_LENGTH
+    return printable(text[:BODY_LENGTH], is_cell=True) + ("…" if is_cut else "")
 
 
 def _write_document(letter: DeadLetter) -> None:

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,41 +19,54 @@ from orbitmq.cli.terminal.exits import EXIT_CODES_HELP, ExitCode, NameServerExit
 from orbitmq.errors import OrbitError
 from orbitmq.process.interrupts import finishing_on_termination
 
-COMMANDS = {
-    "up": "orbitmq.cli.servers.up",
-    "nameserver": "orbitmq.cli.servers.nameserver",
-    "broker": "orbitmq.cli.servers.broker",
-    "controller": "orbitmq.cli.servers.controller",
-    "topic": "orbitmq.cli.topic",
-    "group": "orbitmq.cli.group",
-    "route": "orbitmq.cli.route",
-    "send": "orbitmq.cli.messages.send",
-    "consume": "orbitmq.cli.messages.consume",
-    "message": "orbitmq.cli.messages.message",
-    "trace": "orbitmq.cli.messages.trace",
-    "settle": "orbitmq.cli.messages.settle",
-    "dlq": "orbitmq.cli.dlq",
-    "user": "orbitmq.cli.user",
-    "acl": "orbitmq.cli.acl",
-    "stats": "orbitmq.cli.brokers.stats",
-    "cluster": "orbitmq.cli.cluster",
-    "dashboard": "orbitmq.cli.servers.dashboard",
-    "mcp": "orbitmq.cli.servers.mcp",
-    "top": "orbitmq.cli.top",
-    "exporter": "orbitmq.cli.servers.exporter",
-    "health": "orbitmq.cli.health",
-    "alerts": "orbitmq.cli.alerts",
-    "doctor": "orbitmq.cli.doctor",
-    "mqadmin": "orbitmq.cli.mqadmin.app",
-    "bench": "orbitmq.cli.bench",
-    "debug": "orbitmq.cli.debug",
-    "context": "orbitmq.cli.context",
-    "backup": "orbitmq.cli.backup",
-    "restore": "orbitmq.cli.restore",
-    "store": "orbitmq.cli.store.app",
-    "job": "orbitmq.cli.jobs.app",
+SECTIONS = {
+    "Messages": {
+        "send": "orbitmq.cli.messages.send",
+        "consume": "orbitmq.cli.messages.consume",
+        "message": "orbitmq.cli.messages.message",
+        "trace": "orbitmq.cli.messages.trace",
+        "settle": "orbitmq.cli.messages.settle",
+        "dlq": "orbitmq.cli.dlq",
+    },
+    "Topics, groups and users": {
+        "topic": "orbitmq.cli.topic",
+        "group": "orbitmq.cli.group",
+        "route": "orbitmq.cli.route",
+        "user": "orbitmq.cli.user",
+        "acl": "orbitmq.cli.acl",
+    },
+    "The cluster": {
+        "cluster": "orbitmq.cli.cluster",
+        "health": "orbitmq.cli.health",
+        "doctor": "orbitmq.cli.doctor",
+        "stats": "orbitmq.cli.brokers.stats",
+        "top": "orbitmq.cli.top",
+        "alerts": "orbitmq.cli.alerts",
+        "context": "orbitmq.cli.context",
+    },
+    "Servers": {
+        "up": "orbitmq.cli.servers.up",
+        "nameserver": "orbitmq.cli.servers.nameserver",
+        "broker": "orbitmq.cli.servers.broker",
+        "controller": "orbitmq.cli.servers.controller",
+        "dashboard": "orbitmq.cli.servers.dashboard",
+        "exporter": "orbitmq.cli.servers.exporter",
+        "mcp": "orbitmq.cli.servers.mcp",
+    },
+    "Data": {
+        "job": "orbitmq.cli.jobs.app",
+        "backup": "orbitmq.cli.backup",
+        "restore": "orbitmq.cli.restore",
+        "store": "orbitmq.cli.store.app",
+    },
+    "Tools": {
+        "mqadmin": "orbitmq.cli.mqadmin.app",
+        "bench": "orbitmq.cli.bench",
+        "debug": "orbitmq.cli.debug",
+    },
 }
-"""Where each command lives: as a function of its own name, or as an `app` of several."""
+"""The commands, as the help has them, and where each lives: as a function of its own name, or as an `app` of several."""
+COMMANDS = {name: module for section in SECTIONS.values() for name, module in section.items()}
 
 
 OTHER_WORDS = {
@@ -80,6 +93,14 @@ OTHER_WORDS = {
 
 class _Commands(NamingGroup):
     other_words = OTHER_WORDS
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands in sections."""
+        for title, names in SECTIONS.items():
+            found = [name for name in names if name in self.commands]
+            width = formatter.width - 6 - max(map(len, COMMANDS))
+            with formatter.section(title):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(width)) for name in found])
 
 
 def make_app(commands: Iterable[str] = COMMANDS) -> typer.Typer:

@@ -39,6 +39,7 @@ def test_letters_are_shown_with_their_origin(orbitmq, buried, topic):
     assert [row[0] for row in rows] == [f"broker-a:0:{number}" for number in range(3)]
     assert [row[1:3] for row in rows] == [[topic, one] for one in ids]
     assert [(row[4], row[6], row[7]) for row in rows] == [("1", "t", "k")] * 3
+    assert [row[8] for row in rows] == ["one", "two", "three"]
     lines = orbitmq("dlq", "show", group, "-o", "json").json_lines
     assert [line["body"] for line in lines] == ["one", "two \x1b[31m", "three"]
     assert {line["origin_topic"] for line in lines} == {topic}

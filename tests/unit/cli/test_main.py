@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from orbitmq.cli.main import COMMANDS, OTHER_WORDS, main
+from orbitmq.cli.main import COMMANDS, OTHER_WORDS, SECTIONS, main
 
 pytestmark = pytest.mark.real
 
@@ -51,6 +51,13 @@ def test_the_words_are_those_of_the_command_line_where_none_are_given(monkeypatc
 
 def test_an_unknown_command_is_a_usage_error(orbitmq):
     assert orbitmq("topix").code == 2
+
+
+def test_help_has_every_command_in_a_section(orbitmq):
+    help_text = orbitmq("--help").out
+    for title, names in SECTIONS.items():
+        section = help_text.partition(f"{title}:\n")[2].partition("\n\n")[0]
+        assert [line.split()[0] for line in section.splitlines()] == [*names], title
 
 
 def test_help_imports_nothing_heavy():

@@ -35,7 +35,7 @@ def test_a_name_that_is_nearly_right_leads_to_the_one_that_was_meant(orbitmq, to
     assert f"Did you mean {topic}?" in missed.err
 
 
-def test_a_topic_beside_one_of_nearly_the_same_name_is_made_after_a_question(orbitmq, topic, monkeypatch):
+def test_a_topic_of_nearly_the_same_name_as_another_is_made_after_a_question(orbitmq, topic, monkeypatch):
     asked = []
     monkeypatch.setattr(confirm, "is_terminal", lambda: True)
     monkeypatch.setattr("orbitmq.cli.messages.send.is_terminal", lambda: True)
