@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(f"{row.name:26} {row.title}" for row in ALL_ROWS))
         return 0
     if options.readme:
-        print(f"rewritten: {rewrite().name}")
+        rewrite()
         return 0
     if options.table:
         latest = RESULTS / f"latest-{machine_slug(describe_machine())}.json"
@@ -80,7 +80,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write how many bars were reached there")
     parser.add_argument("--list", action="store_true", help="list the rows")
     parser.add_argument("--table", action="store_true", help="print the committed figures of this machine")
-    parser.add_argument("--readme", action="store_true", help="rewrite README.md's tables from the committed figures")
+    parser.add_argument(
+        "--readme",
+        action="store_true",
+        help="rewrite the tables of README.md and benchmarks/README.md from the committed figures",
+    )
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The tables of README.md: written from the kept results of the reference machine, and compared with them by a test."""
+"""The tables of README.md and of benchmarks/README.md: written from the kept results of the reference machine, and compared by a test."""
 
 from __future__ import annotations
 
@@ -13,11 +13,19 @@ from benchmarks.measure import Result
 from benchmarks.report import ALL_ROWS, RESULTS, ROOT, TABLE_ROWS, judge, sides, spark_bars, verdict_text
 from benchmarks.rows import SPARK_ROWS, Figure, Row, SparkRow
 
-README = ROOT / "README.md"
+README, ALL = ROOT / "README.md", ROOT / "benchmarks" / "README.md"
 REFERENCE = RESULTS / "latest-amd-epyc-2-cores.json"
 BEGIN, END = "<!-- benchmarks -->\n", "<!-- /benchmarks -->\n"
 SMALLER_IS_BETTER = ("ms", "s", "MB")
 IN_COLUMNS = ("kafka", "tuned", "ours", "floor")
+SUMMARY = {
+    "route-k8-50x16": ("route queries a second, 50 connections", "java", "/s"),
+    "start-up": ("NameServer and broker: start to the first SEND_OK", "java", "ms"),
+    "memory-broker-idle": ("a broker's memory, idle", "java", "MB"),
+    "restart-2gb": ("`kill -9` of a broker with 2 GB: to the first SEND_OK", "java", "ms"),
+    "spark-all": ("Spark reads a topic, 1 KiB, all columns (theirs: Kafka's connector)", "kafka", "rows/s"),
+}
+"""Rows of README.md: what each is called there, its rival, its unit."""
 SPARK_INTRODUCTION = """
 Spark reads the same rows with Kafka's connector, as it is and *tuned* (`fetch.max.wait.ms=10`), and with ours; both
 servers and Spark share all cores. *local* is ours with `localReads`, *one column* ours with `columns=queueOffset`.
@@ -25,10 +33,10 @@ servers and Spark share all cores. *local* is ours with `localReads`, *one colum
 """
 
 
-def rewrite() -> Path:
-    """Write the tables into README.md."""
-    README.write_text(rewritten(README.read_text(encoding="utf-8"), kept_results()), encoding="utf-8")
-    return README
+def rewrite() -> None:
+    """Write the tables into both pages."""
+    for page, table in tables(kept_results()).items():
+        page.write_text(rewritten(page.read_text(encoding="utf-8"), table), encoding="utf-8")
 
 
 def kept_results() -> dict[str, Any]:
@@ -37,13 +45,46 @@ def kept_results() -> dict[str, Any]:
     return kept
 
 
-def rewritten(page: str, kept: Mapping[str, Any]) -> str:
-    """Return a page with the tables between its two comments."""
+def tables(kept: Mapping[str, Any]) -> dict[Path, str]:
+    """Return each page's table."""
+    return {README: summary(kept), ALL: section(kept)}
+
+
+def rewritten(page: str, table: str) -> str:
+    """Return a page with a table between its two comments."""
     before, begin, rest = page.partition(BEGIN)
     _, end, behind = rest.partition(END)
     if not begin or not end:
-        raise BenchmarkError(f"README.md has no place for the tables: {BEGIN.strip()} and {END.strip()} are missing")
-    return f"{before}{BEGIN}{section(kept)}\n{END}{behind}"
+        raise BenchmarkError(f"the page has no place for its table: {BEGIN.strip()} and {END.strip()} are missing")
+    return f"{before}{BEGIN}{table}{END}{behind}"
+
+
+def summary(kept: Mapping[str, Any]) -> str:
+    """Return the few rows of README.md; sends as the range over their shapes."""
+    results: dict[str, Result] = kept["rows"]
+    sends = [
+        _times(results[row.name])
+        for row in TABLE_ROWS
+        if row.name.startswith("send-") and _times(results.get(row.name))
+    ]
+    lines = [
+        f"| {title} | {_quantity(sides(results[name]).get(peer), unit)} | {_quantity(sides(results[name])['ours'], unit)} "
+        f"| {_ratio(sides(results[name])['ours'], sides(results[name]).get(peer), unit)} |"
+        for name, (title, peer, unit) in SUMMARY.items()
+        if name in results
+    ]
+    if sends:
+        lines.insert(
+            1,
+            f"| sends of 100 B and 1 KiB, acknowledged in memory or on the disk | | | {min(sends):.2f} to {max(sends):.2f} |",
+        )
+    return "\n".join(("| what | theirs | ours | ratio |", "|---|---:|---:|---:|", *lines)) + "\n"
+
+
+def _times(result: Result | None) -> float:
+    peers = sides(result) if result else {}
+    java, ours = peers.get("java"), peers.get("ours")
+    return ours["value"] / java["value"] if java and ours and java["value"] else 0.0
 
 
 def section(kept: Mapping[str, Any]) -> str:

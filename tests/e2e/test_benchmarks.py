@@ -173,16 +173,16 @@ def test_the_readme_has_a_table_of_spark_next_to_kafka():
 
 def test_only_what_is_between_the_comments_is_written():
     page = f"before\n{readme.BEGIN}old\n{readme.END}behind\n"
-    once = readme.rewritten(page, kept())
+    once = readme.rewritten(page, readme.section(kept()))
 
     assert once.startswith(f"before\n{readme.BEGIN}Measured")
     assert once.endswith(f"\n{readme.END}behind\n")
-    assert readme.rewritten(once, kept()) == once
+    assert readme.rewritten(once, readme.section(kept())) == once
 
 
 def test_a_page_without_the_comments_is_not_written():
-    with pytest.raises(BenchmarkError, match="no place for the tables"):
-        readme.rewritten("a page", kept())
+    with pytest.raises(BenchmarkError, match="no place for its table"):
+        readme.rewritten("a page", readme.section(kept()))
 
 
 @pytest.mark.parametrize(("ours", "p99_us", "reached"), [(3, 15, True), (4, 15, False), (3, 16, False)])

@@ -9,7 +9,7 @@ import pytest
 from orbitmq.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "tests/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 CALL = re.compile(r"(?:^|[`|=] ?|\$ |/bin/)orbitmq ([a-z][^`#|\n]*)", re.MULTILINE)
 PLACEHOLDERS = re.compile(r"[\[\]…]|\.\.\.")
 CALLS = [

@@ -124,7 +124,11 @@ def forbidden_words() -> list[str]:
         for line, text in _words_of(path, with_texts=name.startswith("src/"))
         for word in forbidden_words_of(text)
     ]
-    pages = [name for name in _tracked("docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md") if name.endswith(".md")]
+    pages = [
+        name
+        for name in _tracked("docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "tests/README.md")
+        if name.endswith(".md")
+    ]
     return found + [
         f"{name}:{number}: {word}"
         for name in pages
