@@ -75,7 +75,7 @@ def test_the_ten_minutes_and_the_code_run(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     with folder.up("orbitmq up"):
         step = SECTIONS["Ten minutes to a stream in Parquet"].replace(ADDRESS, folder.environment["NAMESRV_ADDR"])
-        _, lake = folder.follow(step.replace("pip install 'orbitmq[spark]'", "orbitmq up"))
+        _, lake = folder.follow(step.replace("pip install '.[spark]'", "orbitmq up"))
         assert re.findall(r"in the lake: (\d+)", lake) == ["20", "21"]
         code = "\n".join(text for kind, text in BLOCK.findall(SECTIONS["Side by side"]) if kind == "python")
         program = RUN_THE_CODE.format(code=code).replace(ADDRESS, folder.environment["NAMESRV_ADDR"])
