@@ -16,7 +16,7 @@ from orbitmq.model.group import Subscription
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.document import number, parse_body, text
-from orbitmq.wire.bodies.heartbeat import parse_queue, parse_subscription, queue_document, subscription_document
+from orbitmq.wire.bodies.heartbeat import parse_queue_key, parse_subscription, queue_document, subscription_document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ def _parse(document: dict[str, Any]) -> RunningInfo:
         # Java's clients write some of them as other values than text.
         properties={text(key): str(value) for key, value in (get("properties") or {}).items()},
         subscriptions=tuple(map(parse_subscription, get("subscriptionSet") or ())),
-        queues={parse_queue(dict(key)): _parse_queue_info(found) for key, found in (get("mqTable") or {}).items()},
+        queues={parse_queue_key(key): _parse_queue_info(found) for key, found in (get("mqTable") or {}).items()},
         statistics={text(topic): _parse_stats(found) for topic, found in (get("statusTable") or {}).items()},
         stacks=get("jstack"),
     )

@@ -45,7 +45,9 @@ def parse_body(what: str, body: bytes, parse: Callable[[dict[str, Any]], T], *, 
         return parse(document)
     except KeyError as error:
         raise HeaderError(f"{what}: the field {error} is missing") from None
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, AttributeError) as error:
+        raise HeaderError(f"{what}: a field has another type than is expected there ({error})") from None
+    except ValueError as error:
         raise HeaderError(f"{what}: {error}") from None
 
 

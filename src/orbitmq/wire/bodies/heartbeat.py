@@ -127,6 +127,17 @@ def parse_queue(document: dict[str, Any]) -> MessageQueue:
     return MessageQueue(text(document["topic"]), text(document["brokerName"]), number(document["queueId"]))
 
 
+def parse_queue_key(key: Any) -> MessageQueue:
+    """Build a MessageQueue from the key of a table: an object, as Java writes it, or its JSON as text, as rocketmq-rust does."""
+    try:
+        document = orjson.loads(key) if isinstance(key, str) else dict(key)
+    except (ValueError, TypeError):
+        document = None
+    if not isinstance(document, dict):
+        raise ValueError(f"a key of the table is {key!r:.80}, expected an object with topic, brokerName and queueId")
+    return parse_queue(document)
+
+
 def _parse_queue_lock(document: dict[str, Any]) -> QueueLock:
     names: dict[str, str] = {}
 

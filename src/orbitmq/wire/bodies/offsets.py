@@ -14,7 +14,7 @@ import orjson
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.document import number, parse_body, text
-from orbitmq.wire.bodies.heartbeat import parse_queue, queue_document
+from orbitmq.wire.bodies.heartbeat import parse_queue, parse_queue_key, queue_document
 
 Offsets = Mapping[MessageQueue, int]
 
@@ -110,7 +110,7 @@ def _table(offsets: Offsets) -> dict[Any, int]:
 def _parse_offsets(found: Any) -> dict[MessageQueue, int]:
     if isinstance(found, list):
         return {parse_queue(row): number(row["offset"]) for row in found}
-    return {parse_queue(dict(key)): number(offset) for key, offset in found.items()}
+    return {parse_queue_key(key): number(offset) for key, offset in found.items()}
 
 
 class QueueTimeSpan(NamedTuple):

@@ -15,7 +15,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.document import boolean, items, number, parse_body, table_parts, text
-from orbitmq.wire.bodies.heartbeat import parse_queue, queue_document, subscription_document
+from orbitmq.wire.bodies.heartbeat import parse_queue_key, queue_document, subscription_document
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version, parse_topic, topic_document
 
 
@@ -131,7 +131,7 @@ def decode_topic_stats(body: bytes) -> dict[MessageQueue, QueueStats]:
         "topic stats",
         body,
         lambda document: {
-            parse_queue(dict(key)): QueueStats(
+            parse_queue_key(key): QueueStats(
                 number(found["minOffset"]), number(found["maxOffset"]), number(found.get("lastUpdateTimestamp", 0))
             )
             for key, found in (document.get("offsetTable") or {}).items()
@@ -175,7 +175,7 @@ def decode_consume_stats(body: bytes) -> dict[MessageQueue, QueueProgress]:
 def parse_consume_stats(document: Mapping[str, Any]) -> dict[MessageQueue, QueueProgress]:
     """Build a group's places from their JSON object."""
     return {
-        parse_queue(dict(key)): QueueProgress(
+        parse_queue_key(key): QueueProgress(
             number(found["brokerOffset"]),
             number(found["consumerOffset"]),
             number(found.get("pullOffset", 0)),

@@ -55,7 +55,7 @@ def test_a_field_that_cannot_be_used_is_refused(error: type[Exception]) -> None:
     def parse(_document: dict[str, Any]) -> None:
         raise error("no use")
 
-    with pytest.raises(HeaderError, match="thing: no use"):
+    with pytest.raises(HeaderError, match=r"thing: .*no use"):
         parse_body("thing", b"{}", parse)
 
 

@@ -64,6 +64,16 @@ def test_a_list_that_is_left_out_is_empty():
     assert topics.decode_topic_list(b"{}") == ((), None)
 
 
+def test_keys_that_are_the_text_of_an_object_are_read_and_others_say_what_is_expected():
+    """rocketmq-rust 1.0.0 writes them."""
+    table = orjson.dumps(
+        {"offsetTable": {'{"brokerName":"a","queueId":3,"topic":"t"}': {"minOffset": 1, "maxOffset": 2}}}
+    )
+    assert topics.decode_topic_stats(table) == {MessageQueue("t", "a", 3): topics.QueueStats(1, 2, 0)}
+    with pytest.raises(HeaderError, match="topic stats: a key of the table is 'x', expected an object with topic"):
+        topics.decode_topic_stats(b'{"offsetTable":{"x":{}}}')
+
+
 def test_times_and_pull_offsets_that_older_peers_leave_out_are_zero():
     queue = b'{"brokerName":"a","queueId":3,"topic":"t"}'
     stats = b'{"offsetTable":{%b:{"minOffset":1,"maxOffset":2}}}' % queue
