@@ -75,7 +75,7 @@ async def test_changes_that_are_allowed_are_made_and_are_in_the_audit_log(tmp_pa
         ("create_topic", None),
         ("send_message", None),
     ]
-    assert records[0]["after"][0]["read_queues"] == 8
+    assert records[0]["after"][0]["read_queues"] == 4
     assert "hello" not in log.read_text()
 
 

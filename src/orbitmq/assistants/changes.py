@@ -34,7 +34,7 @@ from orbitmq.assistants.arguments import (
 from orbitmq.assistants.reading import setting_row
 from orbitmq.errors import ClientError, InvalidArgument, OffsetsNotSet, RouteNotFound
 from orbitmq.model.message import Message
-from orbitmq.model.topic import TopicConfig
+from orbitmq.model.topic import DEFAULT_QUEUE_COUNT, TopicConfig
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -59,8 +59,8 @@ class Plan:
 async def create_topic(
     clients: ClusterClients,
     topic: Topic,
-    read_queues: Queues = 8,
-    write_queues: Queues = 8,
+    read_queues: Queues = DEFAULT_QUEUE_COUNT,
+    write_queues: Queues = DEFAULT_QUEUE_COUNT,
     perm: Perm = 6,
     order: bool = False,
     attributes: Annotated[

@@ -23,7 +23,7 @@ from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json
 from orbitmq.cli.terminal.printable import printable
 from orbitmq.cli.topic_config import app as config_app
 from orbitmq.cli.topic_config import parse_permission, permission_word, say_hidden
-from orbitmq.model.topic import QUEUES_MAX
+from orbitmq.model.topic import DEFAULT_QUEUE_COUNT, QUEUES_MAX
 
 if TYPE_CHECKING:
     from orbitmq.admin import AdminClient
@@ -71,7 +71,9 @@ async def list_topics(
 async def create(
     access: Access,
     topic: TopicArgument,
-    queues: Annotated[int, typer.Option("--queues", "-q", min=1, max=QUEUES_MAX, help="Queues on each broker.")] = 8,
+    queues: Annotated[
+        int, typer.Option("--queues", "-q", min=1, max=QUEUES_MAX, help="Queues on each broker.")
+    ] = DEFAULT_QUEUE_COUNT,
     permission: Annotated[str, typer.Option("--permission", help="rw, r or w.")] = "rw",
     attributes: Annotated[
         list[str] | None,

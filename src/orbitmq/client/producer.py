@@ -22,7 +22,7 @@ from orbitmq.client.send.encoder import MessageEncoder
 from orbitmq.client.send.queue_selector import QueueSelector, Target
 from orbitmq.client.send.recall import Recaller
 from orbitmq.client.send.replies import Replier
-from orbitmq.client.send.request import COMPRESS_OVER, DEFAULT_QUEUE_COUNT
+from orbitmq.client.send.request import COMPRESS_OVER
 from orbitmq.client.send.requests import PendingRequests, Requester
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.send.sender import RETRIES, SEND_TIMEOUT_MS, SENDS_MAX, Sender
@@ -37,6 +37,7 @@ from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import Heartbeat
 from orbitmq.model.message import BODY_SIZE_MAX, Message, StoredMessage
 from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import DEFAULT_QUEUE_COUNT
 from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.wire.signature import Credentials
 

@@ -17,7 +17,7 @@ from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import latest
 from orbitmq.errors import OrbitError, RouteNotFound
-from orbitmq.model.topic import QUEUES_MAX, TOPIC_KINDS, Perm, TopicConfig, check_name, kind_of
+from orbitmq.model.topic import DEFAULT_QUEUE_COUNT, QUEUES_MAX, TOPIC_KINDS, Perm, TopicConfig, check_name, kind_of
 
 _LATEST_COUNT = 20
 _GROUPS_MAX = 50
@@ -140,8 +140,8 @@ async def _latest(clients: ClusterClients, name: str) -> tuple[Sequence[dict[str
 async def _create(form: Form, clients: ClusterClients) -> Done:
     config = TopicConfig(
         topic=form.text("topic"),
-        read_queue_count=form.number("queues", 1, QUEUES_MAX, 8),
-        write_queue_count=form.number("queues", 1, QUEUES_MAX, 8),
+        read_queue_count=form.number("queues", 1, QUEUES_MAX, DEFAULT_QUEUE_COUNT),
+        write_queue_count=form.number("queues", 1, QUEUES_MAX, DEFAULT_QUEUE_COUNT),
         perm=form.number("perm", 0, 7, int(Perm.READ_WRITE)),
         attributes={"+message.type": kind} if (kind := form.text("type", "")) else {},
     )
@@ -156,7 +156,7 @@ async def _ask_create(form: Form, clients: ClusterClients) -> Question:
     topic = check_name("topic", form.text("topic"))
     masters = await clients.admin.masters(cluster=form.text("cluster", "") or None)
     present = await _present(clients, topic)
-    queues = form.number("queues", 1, QUEUES_MAX, 8)
+    queues = form.number("queues", 1, QUEUES_MAX, DEFAULT_QUEUE_COUNT)
     rows = [(name, present.get(name, {}).get("read", "–"), queues) for name in sorted(masters)]
     text = f"Change {topic}, which is there?" if present else f"Create {topic}?"
     return Question(text=text, button="Create", columns=("Broker", "Queues now", "Queues then"), rows=rows)

@@ -13,6 +13,8 @@ from orbitmq.errors import InvalidArgument
 NAME_LENGTH_MAX = 127
 """Characters of a topic name (Java: Validators.TOPIC_MAX_LENGTH, TopicValidator)."""
 QUEUES_MAX = 1024
+DEFAULT_QUEUE_COUNT = 4
+"""Queues of a new topic on each broker, where nothing else is said (Java's producers: defaultTopicQueueNums)."""
 """Queues of a topic on one broker that our tools ask for."""
 GROUP_LENGTH_MAX = 255
 """Characters of a group that clients let through (Java: Validators.CHARACTER_MAX_LENGTH); our brokers take fewer."""

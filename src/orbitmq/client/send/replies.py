@@ -9,12 +9,13 @@ from random import Random
 
 from orbitmq.client.send.encoder import MessageEncoder
 from orbitmq.client.send.queue_selector import QueueSelector, Target
-from orbitmq.client.send.request import DEFAULT_QUEUE_COUNT, EncodedMessage
+from orbitmq.client.send.request import EncodedMessage
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.send.sender import RETRIES, SEND_TIMEOUT_MS, Sender
 from orbitmq.client.session.session import ClientSession
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message, ReplyTo
+from orbitmq.model.topic import DEFAULT_QUEUE_COUNT
 
 
 class Replier:

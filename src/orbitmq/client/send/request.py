@@ -22,8 +22,6 @@ from orbitmq.wire.messages.properties import format_properties
 COMPRESS_OVER = 4_096
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-DEFAULT_QUEUE_COUNT = 4
-"""Queues per broker of a topic that is created by sending to it (Java: defaultTopicQueueNums)."""
 
 RETRY_CODES = frozenset(
     (

@@ -14,7 +14,7 @@ from random import Random
 
 from orbitmq.client.send.encoder import MessageEncoder
 from orbitmq.client.send.queue_selector import QueueSelector, Target
-from orbitmq.client.send.request import DEFAULT_QUEUE_COUNT, EncodedMessage
+from orbitmq.client.send.request import EncodedMessage
 from orbitmq.client.send.result import SendResult, SendStatus
 from orbitmq.client.send.sender import Sender
 from orbitmq.client.session.session import ClientSession
@@ -22,6 +22,7 @@ from orbitmq.client.trace.spool import PACK_COUNT_MAX, Pack, TraceSpool
 from orbitmq.clock import now_ms
 from orbitmq.errors import OrbitError
 from orbitmq.model.message import Message, PropertyName, StoredMessage
+from orbitmq.model.topic import DEFAULT_QUEUE_COUNT
 from orbitmq.net.counters import is_worth_a_line
 from orbitmq.wire.messages.properties import find_property, parse_properties
 from orbitmq.wire.messages.traces import (

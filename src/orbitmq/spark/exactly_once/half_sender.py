@@ -17,7 +17,6 @@ from orbitmq.client.routing.route_queues import writable_queues
 from orbitmq.client.send.queue_selector import choose_by_key
 from orbitmq.client.send.request import (
     COMPRESS_OVER,
-    DEFAULT_QUEUE_COUNT,
     RETRY_CODES,
     EncodedMessage,
     encode_message,
@@ -37,6 +36,7 @@ from orbitmq.errors import (
     SendFailed,
 )
 from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import DEFAULT_QUEUE_COUNT
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.spark.exactly_once.commit_markers import PROPERTY, AttemptKeys, Filled, format_attempt_id, ranges
 from orbitmq.spark.exactly_once.marker_topic import read_options
