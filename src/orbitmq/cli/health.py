@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -28,7 +28,10 @@ def health(
     access: Access,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show the health of every NameServer, broker and controller: alerts, warnings, figures. Exit code 1 when one is not healthy."""
+    """Show the health of every NameServer, broker and controller: alerts, warnings, figures.
+
+    Exit code 1: an alert that is an error; 4: alerts that are warnings alone; 0: neither.
+    """
     found, names = _ask_name_servers(access)
     replication = _ask_replication(access) if names else {}
     brokers = {
@@ -51,8 +54,19 @@ def health(
         _say_report({**found, **brokers, **controllers})
     if not any(document.get("reachable", True) for document in found.values()):
         raise typer.Exit(ExitCode.UNREACHABLE)
-    if not all(document["healthy"] for document in (*found.values(), *brokers.values(), *controllers.values())):
-        raise typer.Exit(ExitCode.NO)
+    code = exit_code_for((*found.values(), *brokers.values(), *controllers.values()))
+    if code is not ExitCode.OK:
+        raise typer.Exit(code)
+
+
+def exit_code_for(documents: Iterable[Health]) -> ExitCode:
+    """Return how bad health documents are: as `orbitmq doctor` takes their alerts."""
+    from orbitmq.admin.controller_facts import is_warning
+
+    alerts = [alert for document in documents for alert in document["alerts"]]
+    if not all(map(is_warning, alerts)):
+        return ExitCode.NO
+    return ExitCode.WARNINGS if alerts else ExitCode.OK
 
 
 def _ask_name_servers(access: Access) -> tuple[dict[str, Health], dict[str, str]]:
@@ -130,11 +144,11 @@ def _ask_controllers(access: Access, brokers: Mapping[str, Health]) -> dict[str,
             facts = await ask_controllers(pool, addresses, timeout_ms=access.timeout_ms)
         finally:
             await pool.close()
-        lost = {issue.address: issue.text for issue in controller_issues(facts)}
+        lost = {issue.address: issue for issue in reversed(controller_issues(facts))}
         return {
-            one.address: {"healthy": not one.health.get("alerts"), "alerts": [], **one.health}
+            one.address: {"healthy": True, "alerts": [], **one.health}
             if one.problem is None
-            else _unreachable(lost[one.address])
+            else _unreachable(lost[one.address].text, is_error=lost[one.address].is_error)
             for one in facts
         }
 
@@ -156,8 +170,9 @@ def _unknown(error: ClientError) -> Health:
     return {"healthy": False, "alerts": [{"rule": rule, "reason": explain(error)}]}
 
 
-def _unreachable(reason: str) -> Health:
-    return {"healthy": False, "reachable": False, "alerts": [{"rule": "Unreachable", "reason": reason}]}
+def _unreachable(reason: str, *, is_error: bool = True) -> Health:
+    alert = {"rule": "Unreachable", "reason": reason, **({} if is_error else {"severity": "warning"})}
+    return {"healthy": False, "reachable": False, "alerts": [alert]}
 
 
 def _show_name_servers(found: Mapping[str, Health]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from orbitmq.admin.controller_facts import controller_issues
+from orbitmq.admin.controller_facts import controller_issues, is_warning
 from orbitmq.admin.route_comparison import differences
 from orbitmq.doctor.issues import Issue, Severity, command, listed
 from orbitmq.doctor.snapshot import BrokerFacts, Snapshot
@@ -108,7 +108,8 @@ def own_alerts(snapshot: Snapshot) -> Iterator[Issue]:
     servers = [(f"NameServer {server.address}", server.health) for server in snapshot.name_servers]
     for subject, health in servers + [(broker.subject, broker.health) for broker in snapshot.brokers]:
         for alert in (health or {}).get("alerts", ()):
-            yield Issue(ERROR, "own-alerts", subject, f"{alert['rule']}: {alert['reason']}", command("health"))
+            severity = WARNING if is_warning(alert) else ERROR
+            yield Issue(severity, "own-alerts", subject, f"{alert['rule']}: {alert['reason']}", command("health"))
         for warning in (health or {}).get("warnings", ()):
             yield Issue(INFO, "own-alerts", subject, warning, command("health"))
 

@@ -136,6 +136,12 @@ CASES: list[tuple[str, Callable[[], Snapshot], Severity, str]] = [
         ERROR,
         "DiskFull: no room",
     ),
+    (
+        "own-alerts",
+        lambda: with_broker(health={"alerts": [{"rule": "MemberMissing", "reason": "3", "severity": "warning"}]}),
+        WARNING,
+        "MemberMissing: 3",
+    ),
     ("own-alerts", lambda: with_broker(health={"alerts": [], "warnings": ["old"]}), INFO, "old"),
     ("clock-difference", lambda: with_broker(asked_at_ms=NOW_MS - 10_000), WARNING, "10 s ahead of the one here"),
     ("clock-difference", lambda: with_broker(asked_at_ms=NOW_MS + 90_000), ERROR, "90 s behind the one here"),
