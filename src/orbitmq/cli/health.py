@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,6 +18,7 @@ from orbitmq.cli.terminal.printable import printable
 from orbitmq.errors import InvalidArgument, RemoteRefused
 
 if TYPE_CHECKING:
+    from orbitmq.admin.controller_facts import ControllerFacts
     from orbitmq.errors import ClientError
     from orbitmq.net.pool import ConnectionPool
 
@@ -100,7 +101,7 @@ def _ask_brokers(access: Access, names: Mapping[str, str]) -> dict[str, Health]:
     # any client may register a broker, also at an address that is none.
     addresses = [address for address in names if _is_address(address)]
     found = ask_each(access._replace(name_servers=";".join(addresses)), ask)[0] if addresses else {}
-    return {address: found.get(address) or _unreachable("is no host:port") for address in names}
+    return {address: found.get(address) or unreachable("is no host:port") for address in names}
 
 
 def _ask_replication(access: Access) -> dict[str, Health]:
@@ -131,7 +132,6 @@ def _ask_replication(access: Access) -> dict[str, Health]:
 def _ask_controllers(access: Access, brokers: Mapping[str, Health]) -> dict[str, Health]:
     """Return the health of each controller that brokers name, by address."""
     from orbitmq.admin.brokers import controllers_of
-    from orbitmq.admin.controller_facts import controller_issues
     from orbitmq.admin.controllers import ask_controllers
     from orbitmq.net.loop import run
     from orbitmq.net.pool import ConnectionPool
@@ -144,15 +144,22 @@ def _ask_controllers(access: Access, brokers: Mapping[str, Health]) -> dict[str,
             facts = await ask_controllers(pool, addresses, timeout_ms=access.timeout_ms)
         finally:
             await pool.close()
-        lost = {issue.address: issue for issue in reversed(controller_issues(facts))}
-        return {
-            one.address: {"healthy": True, "alerts": [], **one.health}
-            if one.problem is None
-            else _unreachable(lost[one.address].text, is_error=lost[one.address].is_error)
-            for one in facts
-        }
+        return documents_of(facts)
 
     return run(ask()) if addresses else {}
+
+
+def documents_of(controllers: Sequence[ControllerFacts]) -> dict[str, Health]:
+    """Return the health document of each controller, by address; that of one that does not answer says what follows."""
+    from orbitmq.admin.controller_facts import controller_issues
+
+    lost = {issue.address: issue for issue in reversed(controller_issues(controllers))}
+    return {
+        one.address: {"healthy": True, "alerts": [], **one.health}
+        if one.problem is None
+        else unreachable(lost[one.address].text, is_error=lost[one.address].is_error)
+        for one in controllers
+    }
 
 
 def _is_address(text: str) -> bool:
@@ -165,12 +172,13 @@ def _is_address(text: str) -> bool:
 def _unknown(error: ClientError) -> Health:
     """Return what is said of a server that told nothing of its health: a server that refuses, or talks nonsense, was reached."""
     if exit_code_of(error) is ExitCode.UNREACHABLE:
-        return _unreachable(explain(error))
+        return unreachable(explain(error))
     rule = "Refused" if isinstance(error, RemoteRefused) else "Unknown"
     return {"healthy": False, "alerts": [{"rule": rule, "reason": explain(error)}]}
 
 
-def _unreachable(reason: str, *, is_error: bool = True) -> Health:
+def unreachable(reason: str, *, is_error: bool = True) -> Health:
+    """Return the health document of a server that does not answer."""
     alert = {"rule": "Unreachable", "reason": reason, **({} if is_error else {"severity": "warning"})}
     return {"healthy": False, "reachable": False, "alerts": [alert]}
 

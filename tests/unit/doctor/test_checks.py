@@ -15,13 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbitmq.admin.controller_facts import ControllerFacts
+from orbitmq.cli.health import documents_of, exit_code_for, unreachable
 from orbitmq.cli.main import make_app
+from orbitmq.dashboard.doctor import rows_of
 from orbitmq.doctor.checks import CHECKS, examine
 from orbitmq.doctor.issues import Issue, Severity, command, listed, worst_first
 from orbitmq.doctor.snapshot import Snapshot
 from orbitmq.model.group import MessageModel
 from orbitmq.model.route import MessageQueue, QueueData, TopicRoute
 from orbitmq.model.topic import TopicConfig
+from orbitmq.monitoring.incidents import ClusterSample, alert_in, find_incidents
 from orbitmq.wire.bodies.consumer_info import ConsumeStatus, QueueInfo, RunningInfo
 from orbitmq.wire.bodies.topics import QueueStats
 from unit.doctor.sample import (
@@ -279,6 +282,26 @@ def test_a_check_says_what_is_wrong(check: str, make: Callable[[], Snapshot], se
     issues = found(make(), check)
     assert [issue.severity for issue in issues if text in issue.text] == [severity], issues
     assert {issue.check for issue in issues} == {check}
+
+
+@pytest.mark.parametrize("make", [case[1] for case in CASES])
+def test_doctor_health_dashboard_and_alerts_agree_on_what_servers_say_of_themselves(
+    make: Callable[[], Snapshot],
+) -> None:
+    snapshot = make()
+    servers: list[Any] = [*snapshot.name_servers, *snapshot.brokers]
+    documents = {facts.address: {"alerts": [], **(facts.health or {})} for facts in servers if facts.problem is None}
+    documents |= {facts.address: unreachable(facts.problem) for facts in servers if facts.problem is not None}
+    documents |= documents_of(snapshot.controllers)
+    told = ["own-alerts", "controllers", "nameserver-unreachable", "broker-unreachable"]
+    issues = [issue for check in told for issue in found(snapshot, check) if issue.severity is not INFO]
+    worst = min((issue.severity for issue in issues), key=[ERROR, WARNING].index, default=None)
+    assert exit_code_for(documents.values()) == {ERROR: 1, WARNING: 4, None: 0}[worst]
+    assert {row["severity"] for row in rows_of(issues)} == {str(issue.severity) for issue in issues}
+    look = ClusterSample(
+        {name: [alert_in(alert) for alert in said["alerts"]] for name, said in documents.items()}, set()
+    )
+    assert bool(find_incidents(look)) is bool(issues)
 
 
 def test_every_check_has_a_case_here() -> None:
