@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbitmq.admin.controller_facts import ControllerFacts
+from orbitmq.broker.health.issues import BrokerAlertRule
 from orbitmq.cli.health import documents_of, exit_code_for, unreachable
 from orbitmq.cli.main import make_app
 from orbitmq.dashboard.doctor import rows_of
@@ -25,6 +26,7 @@ from orbitmq.model.group import MessageModel
 from orbitmq.model.route import MessageQueue, QueueData, TopicRoute
 from orbitmq.model.topic import TopicConfig
 from orbitmq.monitoring.incidents import ClusterSample, alert_in, find_incidents
+from orbitmq.nameserver.monitoring.alerts import NameServerAlertRule
 from orbitmq.wire.bodies.consumer_info import ConsumeStatus, QueueInfo, RunningInfo
 from orbitmq.wire.bodies.topics import QueueStats
 from unit.doctor.sample import (
@@ -135,7 +137,7 @@ CASES: list[tuple[str, Callable[[], Snapshot], Severity, str]] = [
     ),
     (
         "own-alerts",
-        lambda: with_broker(health={"alerts": [{"rule": "DiskFull", "reason": "no room"}]}),
+        lambda: with_broker(health={"alerts": [{"rule": "RocketmqBrokerDiskFull", "reason": "no room"}]}),
         ERROR,
         "DiskFull: no room",
     ),
@@ -332,6 +334,34 @@ def test_every_command_is_one_of_ours() -> None:
                 else click.Context(step, parent=context)
             )
             group = step
+
+
+def test_no_hint_leads_back_to_where_issues_are_shown() -> None:
+    shown_by = {"doctor", "health", "cluster", "alerts"}
+    issues = [issue for _, make, _, _ in CASES for issue in examine(make()) if issue.to_type is not None]
+    assert [issue for issue in issues if shlex.split(issue.to_type or "")[1] in shown_by] == []
+
+
+@pytest.mark.parametrize("rule", [*BrokerAlertRule, *NameServerAlertRule])
+def test_an_alert_of_a_server_has_the_command_that_resolves_it_or_none(rule: str) -> None:
+    health = {"alerts": [{"rule": rule, "reason": "because"}]}
+    snapshot = replace(with_broker(health=health, settings={"storePathRootDir": "/store"}), controllers=[controller(1)])
+    if isinstance(rule, NameServerAlertRule):
+        snapshot = sample(name_servers=[name_server(health=health)])
+    hint = [issue.to_type for issue in found(snapshot, "own-alerts")]
+    assert hint == [HINTS.get(rule)]
+
+
+HINTS: dict[str, str] = {
+    BrokerAlertRule.RECOVERY_CUT: "orbitmq store salvage /store --dry-run",
+    BrokerAlertRule.MEMBER_MISSING: "orbitmq controller status -a 10.0.0.1:9878",
+    BrokerAlertRule.FEW_MEMBERS: "orbitmq controller status -a 10.0.0.1:9878",
+    BrokerAlertRule.DISK_FULL: "orbitmq broker config get fileReservedTime",
+    BrokerAlertRule.DISK_NEARLY_FULL: "orbitmq broker config get fileReservedTime",
+    BrokerAlertRule.NO_NAME_SERVER: "orbitmq broker config get namesrvAddr",
+    NameServerAlertRule.BROKER_COUNT_DROPPED: "orbitmq route history --since 10m",
+    NameServerAlertRule.ROUTE_QUERIES_FAIL: "orbitmq topic list",
+}
 
 
 def test_a_slow_key_is_not_blamed_on_a_group_that_lost_messages() -> None:
