@@ -69,7 +69,7 @@ from orbitmq.wire.messages.record import queue_offsets_in
 
 log = logging.getLogger(__name__)
 
-PASSING_CODES = frozenset(
+_PASSING_CODES = frozenset(
     {
         ResponseCode.SYSTEM_ERROR,
         ResponseCode.SYSTEM_BUSY,
@@ -90,6 +90,12 @@ SAMPLE_SIZE = 64 * 1024
 
 _NAMED_MAX = 4
 """Queues that an error names."""
+
+
+def is_passing(refusal: RemoteRefused) -> bool:
+    """Return True if the same question may be answered a little later."""
+    return refusal.code in _PASSING_CODES and not refusal.is_final
+
 
 QueueAddresses = dict[MessageQueue, str]
 """The address, host:port, of the broker to read each queue from."""
@@ -310,8 +316,10 @@ class MetadataClient:
                     told |= {queue: end for queue, end in ends.items() if queues.get(queue) == address}
                 elif answer.code in _NOT_TOLD:
                     self._asked_singly.add(address)
-                elif answer.code in PASSING_CODES and unreachable is not None:
-                    unreachable(address, RemoteRefused(answer.code, answer.remark, address))
+                elif unreachable is not None and is_passing(
+                    refusal := RemoteRefused(answer.code, answer.remark, address)
+                ):
+                    unreachable(address, refusal)
                     busy.add((address, header.topic))
         return told, busy
 
@@ -466,7 +474,7 @@ class MetadataClient:
                     continue
                 if answer.code != ResponseCode.SUCCESS:
                     error = RemoteRefused(answer.code, answer.remark, address)
-                    if answer.code not in PASSING_CODES or unreachable is None:
+                    if unreachable is None or not is_passing(error):
                         raise QueuesNotTold([queue], error)
                     unreachable(address, error)
                     continue

@@ -13,7 +13,7 @@ from orbitmq.spark.offsets import Bound, Offsets, queue_names
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import Origin
 from orbitmq.spark.reading.fan_out import Rounds
-from orbitmq.spark.reading.metadata_client import PASSING_CODES, ROUND_S, MetadataClient, QueueAddresses, QueuesNotTold
+from orbitmq.spark.reading.metadata_client import ROUND_S, MetadataClient, QueueAddresses, QueuesNotTold, is_passing
 
 log = logging.getLogger(__name__)
 
@@ -333,5 +333,5 @@ def _is_passing(error: ClientError) -> bool:
     if isinstance(error, QueuesNotTold):
         error = error.error
     if isinstance(error, RemoteRefused):
-        return error.code in PASSING_CODES
+        return is_passing(error)
     return isinstance(error, ConnectionFailed | RequestTimeout | NoNameServer)
