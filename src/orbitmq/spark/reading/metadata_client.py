@@ -133,6 +133,8 @@ class MetadataClient:
         self._connections: dict[str, BlockingConnection] = {}
         self._asked_singly: set[str] = set()
         """Brokers that do not list all queues of a topic in one answer."""
+        self.is_connected = False
+        """True once a NameServer has answered: before that the addresses may be misspelt."""
         self._is_closed = False
         self._rounds: Rounds[list[Command]] = Rounds()
         self._name_rounds: Rounds[list[Command]] = Rounds()
@@ -521,14 +523,17 @@ class MetadataClient:
                 failed[address] = outcome
                 self._name_servers.mark_failed(address)
             elif outcome[0].code != ResponseCode.TOPIC_NOT_EXIST:
+                self.is_connected = True
                 return outcome[0]
             else:
+                self.is_connected = True
                 unknown = outcome[0]
         if unknown is not None:
             return unknown
         late = {address: asking[address] for address in addresses if isinstance(failed[address], RequestTimeout)}
         for address, outcome in self._name_rounds.ask(late, None).items():
             if not isinstance(outcome, Exception):
+                self.is_connected = True
                 self._name_servers.mark_answered(address)
                 return outcome[0]
             failed[address] = outcome
