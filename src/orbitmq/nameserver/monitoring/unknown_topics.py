@@ -39,23 +39,23 @@ class UnknownTopics:
 
     def __init__(self) -> None:
         self._topics: dict[str, UnknownTopic] = {}
-        self._young: deque[tuple[int, Counter[str]]] = deque()
+        self._recent: deque[tuple[int, Counter[str]]] = deque()
         """Queries of the last minute by topic, a part for each second."""
         self._appeared_count = 0
 
     @property
     def excused_count(self) -> int:
         """Queries that count as nothing: for topics that have appeared, or may still."""
-        return self._appeared_count + sum(queries.total() for _, queries in self._young)
+        return self._appeared_count + sum(queries.total() for _, queries in self._recent)
 
     def settle(self, has_route: Callable[[str], bool], now_ms: int) -> None:
         """Look which topics have appeared: these are missing no longer. Those that have not within a minute count."""
-        for topic in {topic for _, queries in self._young for topic in queries}:
+        for topic in {topic for _, queries in self._recent for topic in queries}:
             if has_route(topic):
                 self._topics.pop(topic, None)
-                self._appeared_count += sum(queries.pop(topic, 0) for _, queries in self._young)
-        while self._young and self._young[0][0] < now_ms - APPEARS_MS:
-            self._young.popleft()
+                self._appeared_count += sum(queries.pop(topic, 0) for _, queries in self._recent)
+        while self._recent and self._recent[0][0] < now_ms - APPEARS_MS:
+            self._recent.popleft()
 
     def note(self, topic: str, now_ms: int, remote: str, *, is_refused: bool = True) -> None:
         """Count a query without an answer; the topic that was asked for longest ago makes room for a new one.
@@ -82,8 +82,8 @@ class UnknownTopics:
         return sorted(recent, key=lambda topic: topic.queries, reverse=True)[:count_max]
 
     def _wait_for(self, topic: str, now_ms: int) -> None:
-        if not self._young or now_ms - self._young[-1][0] >= _SPAN_MS:
-            self._young.append((now_ms, Counter()))
-        queries = self._young[-1][1]
+        if not self._recent or now_ms - self._recent[-1][0] >= _SPAN_MS:
+            self._recent.append((now_ms, Counter()))
+        queries = self._recent[-1][1]
         if topic in queries or len(queries) < _PER_SPAN_MAX:
             queries[topic] += 1
