@@ -262,6 +262,11 @@ _NO_CREDENTIALS_HINT = (
 _NO_ROUTES = "request type 105 not supported"
 """The remark of a server that knows no routes: a broker, Java's or ours."""
 _NO_ROUTES_HINT = ": it is no NameServer"
+_NO_EXPRESSIONS = "The broker does not support consumer to filter message by"
+"""The remark of a broker, Java's or ours, that filters by tags alone; its code is 1, which most other refusals with it leave open."""
+_NO_EXPRESSIONS_HINT = ": set enablePropertyFilter=true at the broker, or filter by tags"
+_UNPARSABLE = 23
+"""SUBSCRIPTION_PARSE_FAILED: the broker cannot read the expression."""
 
 
 class RemoteRefused(ClientError):
@@ -275,12 +280,21 @@ class RemoteRefused(ClientError):
 
     def __init__(self, code: int, remark: str | None, address: str) -> None:
         told = (remark or "").strip() or "no remark"
-        hints = {_NO_CREDENTIALS: _NO_CREDENTIALS_HINT, _NO_ROUTES: _NO_ROUTES_HINT}
+        hints = {
+            _NO_CREDENTIALS: _NO_CREDENTIALS_HINT,
+            _NO_ROUTES: _NO_ROUTES_HINT,
+            _NO_EXPRESSIONS: _NO_EXPRESSIONS_HINT,
+        }
         hint = next((hint for opening, hint in hints.items() if told.startswith(opening)), "")
         super().__init__(f"{address} answered code {code}: {told}{hint}")
         self.code = code
         self.remark = remark
         self.address = address
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the same request is refused again whenever it is repeated, until a setting or the request is another."""
+        return self.code == _UNPARSABLE or (self.remark or "").startswith(_NO_EXPRESSIONS)
 
 
 class RouteNotFound(ClientError):

@@ -86,6 +86,22 @@ def test_a_refusal_from_afar_names_the_server(remark: str | None, shown: str) ->
     assert str(error) == f"h:1 answered code 2: {shown}"
 
 
+@pytest.mark.parametrize(
+    ("code", "remark", "is_final"),
+    [
+        (1, "The broker does not support consumer to filter message by SQL92", True),
+        (23, "parse the consumer's subscription failed", True),
+        (1, "oh", False),
+        (2, "busy", False),
+        (27, "The broker's consumer filter data is not exist!", False),  # before the first heartbeat, too
+    ],
+)
+def test_a_refusal_that_no_repetition_changes_is_final(code: int, remark: str, is_final: bool) -> None:
+    refusal = RemoteRefused(code, remark, "h:1")
+    assert refusal.is_final is is_final
+    assert ("set enablePropertyFilter=true at the broker" in str(refusal)) is remark.endswith("SQL92")
+
+
 def test_who_is_refused_for_want_of_credentials_hears_how_to_give_them() -> None:
     assert "--security FILE" in str(RemoteRefused(16, "username cannot be null.", "h:1"))
 

@@ -6,9 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-_MILD = frozenset({"controller_missing", "out_of_sync"})
-"""Alerts of controllers with which a master can still be elected."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerFacts:
@@ -32,6 +29,11 @@ class ControllerIssue(NamedTuple):
     is_error: bool
     address: str
     text: str
+
+
+def is_warning(alert: Mapping[str, Any]) -> bool:
+    """Return True for the alert of a health document with which its server, ours, is healthy all the same."""
+    return alert.get("severity") == "warning"
 
 
 def danger_of(there: int, count: int, needed: int) -> str:
@@ -65,5 +67,5 @@ def controller_issues(controllers: Sequence[ControllerFacts]) -> list[Controller
             if (alert["rule"], alert["reason"]) not in said:
                 said.add((alert["rule"], alert["reason"]))
                 text = f"{alert['rule']}: {alert['reason']}"
-                found.append(ControllerIssue(alert["rule"] not in _MILD, facts.address, text))
+                found.append(ControllerIssue(not is_warning(alert), facts.address, text))
     return found

@@ -135,7 +135,7 @@ def _show(access: Access, issues: list[Issue], count_max: int) -> None:
             continue
         print(printable(f"{_MARKS[issue.severity]}  {issue.subject}: {issue.text}  [{issue.check}]"))
         if issue.to_type is not None:
-            print(printable(f"         $ {_to_type(access, issue)}"))
+            print(printable(f"         $ {command_of(access, issue)}"))
 
 
 def _summary(snapshot: Snapshot, issues: list[Issue]) -> str:
@@ -158,13 +158,14 @@ def _document(access: Access, issue: Issue) -> dict[str, str | None]:
         "check": issue.check,
         "subject": issue.subject,
         "text": issue.text,
-        "toType": _to_type(access, issue),
+        "toType": command_of(access, issue),
     }
 
 
-def _to_type(access: Access, issue: Issue) -> str | None:
+def command_of(access: Access, issue: Issue) -> str | None:
     """Return the command with the NameServers that it has to ask."""
-    if issue.to_type is None or access.name_servers == DEFAULT_NAME_SERVERS:
+    is_local = issue.to_type is None or issue.to_type.startswith("orbitmq store ")  # it reads files, and asks no server
+    if is_local or access.name_servers == DEFAULT_NAME_SERVERS:
         return issue.to_type
     return f"{issue.to_type} -n '{access.name_servers}'"
 

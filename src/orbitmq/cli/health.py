@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,6 +18,7 @@ from orbitmq.cli.terminal.printable import printable
 from orbitmq.errors import InvalidArgument, RemoteRefused
 
 if TYPE_CHECKING:
+    from orbitmq.admin.controller_facts import ControllerFacts
     from orbitmq.errors import ClientError
     from orbitmq.net.pool import ConnectionPool
 
@@ -28,7 +29,10 @@ def health(
     access: Access,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show the health of every NameServer, broker and controller: alerts, warnings, figures. Exit code 1 when one is not healthy."""
+    """Show the health of every NameServer, broker and controller: alerts, warnings, figures.
+
+    Exit code 1: an alert that is an error; 4: alerts that are warnings alone; 0: neither.
+    """
     found, names = _ask_name_servers(access)
     replication = _ask_replication(access) if names else {}
     brokers = {
@@ -51,8 +55,19 @@ def health(
         _say_report({**found, **brokers, **controllers})
     if not any(document.get("reachable", True) for document in found.values()):
         raise typer.Exit(ExitCode.UNREACHABLE)
-    if not all(document["healthy"] for document in (*found.values(), *brokers.values(), *controllers.values())):
-        raise typer.Exit(ExitCode.NO)
+    code = exit_code_for((*found.values(), *brokers.values(), *controllers.values()))
+    if code is not ExitCode.OK:
+        raise typer.Exit(code)
+
+
+def exit_code_for(documents: Iterable[Health]) -> ExitCode:
+    """Return how bad health documents are: as `orbitmq doctor` takes their alerts."""
+    from orbitmq.admin.controller_facts import is_warning
+
+    alerts = [alert for document in documents for alert in document["alerts"]]
+    if not all(map(is_warning, alerts)):
+        return ExitCode.NO
+    return ExitCode.WARNINGS if alerts else ExitCode.OK
 
 
 def _ask_name_servers(access: Access) -> tuple[dict[str, Health], dict[str, str]]:
@@ -86,7 +101,7 @@ def _ask_brokers(access: Access, names: Mapping[str, str]) -> dict[str, Health]:
     # any client may register a broker, also at an address that is none.
     addresses = [address for address in names if _is_address(address)]
     found = ask_each(access._replace(name_servers=";".join(addresses)), ask)[0] if addresses else {}
-    return {address: found.get(address) or _unreachable("is no host:port") for address in names}
+    return {address: found.get(address) or unreachable("is no host:port") for address in names}
 
 
 def _ask_replication(access: Access) -> dict[str, Health]:
@@ -117,7 +132,6 @@ def _ask_replication(access: Access) -> dict[str, Health]:
 def _ask_controllers(access: Access, brokers: Mapping[str, Health]) -> dict[str, Health]:
     """Return the health of each controller that brokers name, by address."""
     from orbitmq.admin.brokers import controllers_of
-    from orbitmq.admin.controller_facts import controller_issues
     from orbitmq.admin.controllers import ask_controllers
     from orbitmq.net.loop import run
     from orbitmq.net.pool import ConnectionPool
@@ -130,15 +144,22 @@ def _ask_controllers(access: Access, brokers: Mapping[str, Health]) -> dict[str,
             facts = await ask_controllers(pool, addresses, timeout_ms=access.timeout_ms)
         finally:
             await pool.close()
-        lost = {issue.address: issue.text for issue in controller_issues(facts)}
-        return {
-            one.address: {"healthy": not one.health.get("alerts"), "alerts": [], **one.health}
-            if one.problem is None
-            else _unreachable(lost[one.address])
-            for one in facts
-        }
+        return documents_of(facts)
 
     return run(ask()) if addresses else {}
+
+
+def documents_of(controllers: Sequence[ControllerFacts]) -> dict[str, Health]:
+    """Return the health document of each controller, by address; that of one that does not answer says what follows."""
+    from orbitmq.admin.controller_facts import controller_issues
+
+    lost = {issue.address: issue for issue in reversed(controller_issues(controllers))}
+    return {
+        one.address: {"healthy": True, "alerts": [], **one.health}
+        if one.problem is None
+        else unreachable(lost[one.address].text, is_error=lost[one.address].is_error)
+        for one in controllers
+    }
 
 
 def _is_address(text: str) -> bool:
@@ -151,13 +172,15 @@ def _is_address(text: str) -> bool:
 def _unknown(error: ClientError) -> Health:
     """Return what is said of a server that told nothing of its health: a server that refuses, or talks nonsense, was reached."""
     if exit_code_of(error) is ExitCode.UNREACHABLE:
-        return _unreachable(explain(error))
+        return unreachable(explain(error))
     rule = "Refused" if isinstance(error, RemoteRefused) else "Unknown"
     return {"healthy": False, "alerts": [{"rule": rule, "reason": explain(error)}]}
 
 
-def _unreachable(reason: str) -> Health:
-    return {"healthy": False, "reachable": False, "alerts": [{"rule": "Unreachable", "reason": reason}]}
+def unreachable(reason: str, *, is_error: bool = True) -> Health:
+    """Return the health document of a server that does not answer."""
+    alert = {"rule": "Unreachable", "reason": reason, **({} if is_error else {"severity": "warning"})}
+    return {"healthy": False, "reachable": False, "alerts": [alert]}
 
 
 def _show_name_servers(found: Mapping[str, Health]) -> None:

@@ -6,6 +6,7 @@ Source: Java DefaultMQPushConsumerImpl.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from operator import attrgetter
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from orbitmq.client.session.session import ClientSession
 from orbitmq.client.trace.settlers import TracedSettler
 from orbitmq.client.trace.tracer import Tracer
 from orbitmq.clock import now_ms
+from orbitmq.errors import RemoteRefused
 from orbitmq.model.group import ConsumeFrom, ConsumerInfo, Heartbeat, Subscription
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.headers import NotifyConsumerIdsChanged
@@ -44,7 +46,10 @@ class GroupMember:
         settings: the consumer's.
     """
 
-    def __init__(self, settings: ConsumerSettings) -> None:
+    def __init__(
+        self, settings: ConsumerSettings, on_final: Callable[[RemoteRefused], None] = lambda _refusal: None
+    ) -> None:
+        self._on_final = on_final
         self.settings = settings
         self.subscriptions: dict[str, Subscription] = {}
         self.session = ClientSession(
@@ -161,6 +166,7 @@ class GroupMember:
             windows_size_max=settings.windows_size_max,
             locks=HeldQueueLocks(session, settings.group) if settings.locks_queues else None,
             on_lost=self.rebalance_requests.add,
+            on_final=self._on_final,
         )
 
     def _settler_of(self, queue: Settler) -> Settler:

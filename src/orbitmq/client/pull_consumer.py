@@ -192,6 +192,7 @@ class PullConsumer(Client):
                 find_offset=self._find_offset,
                 on_messages=partial(self._offer, queue),
                 settings=self._settings,
+                on_final=lambda _refusal: self._arrived.set(),
             )
             puller.start()
 
@@ -233,8 +234,10 @@ class PullConsumer(Client):
         Raises:
             InvalidArgument: a number is out of its range.
             ClientError: nothing can come: the consumer is not open, or not any more, or no queue is assigned.
+            RemoteRefused: nothing is there, and a queue is refused in a way that no repetition can change: the broker takes no
+                expressions (`enablePropertyFilter`), or cannot read this one (23).
             RemoteRefused, RouteNotFound: nothing came in time, and all queues are refused: their topic is gone (17) or may
-                not be read (16), there is no such queue or the broker takes no expressions (1), or no broker knows their
+                not be read (16), there is no such queue (1), or no broker knows their
                 topic or broker. Reading goes on once that is over, so that `poll` may be called again.
         """
         self._check_open()
@@ -243,6 +246,7 @@ class PullConsumer(Client):
         found = self._collect(count_max)
         if found:
             return found
+        self._raise_final_refusal()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while not found:
@@ -250,6 +254,8 @@ class PullConsumer(Client):
                     await self._arrived.wait()
                     self._check_open()
                     found = self._collect(count_max)
+                    if not found:
+                        self._raise_final_refusal()
         except TimeoutError:
             self._raise_refusal()
         return found
@@ -279,6 +285,12 @@ class PullConsumer(Client):
         lasting = [refusal for refusal in refusals if refusal is not None and not _is_passing(refusal)]
         if lasting and len(lasting) == len(refusals):
             raise lasting[0]
+
+    def _raise_final_refusal(self) -> None:
+        """Raise the refusal of a queue that no repetition can change."""
+        for puller in self._pullers.values():
+            if isinstance(puller.refusal, RemoteRefused) and puller.refusal.is_final:
+                raise puller.refusal
 
     def _collect(self, count_max: int) -> list[StoredMessage]:
         """Take messages out of the windows, queue by queue; a queue that has more goes to the end of the line."""

@@ -31,7 +31,7 @@ from orbitmq.client.session.arguments import function
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.validation import INTERVAL_MS, checked
 from orbitmq.client.trace.tracer import TRACE_TOPIC
-from orbitmq.errors import ClientError
+from orbitmq.errors import ClientError, RemoteRefused
 from orbitmq.model.group import ConsumeFrom, MessageModel
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
@@ -158,11 +158,14 @@ class PushConsumer(Client):
         )  # fmt: skip
         self.group = group
         self._settings = settings
-        self._member = GroupMember(settings)
+        self._member = GroupMember(settings, self._fail)
         super().__init__(self._member.session)
         self._replies = ConsumerReplies(self._session, group)
         self._was_subscribed = self._was_asked = False
         self._closed = asyncio.Event()
+        self._failure: RemoteRefused | None = None
+        self._over = asyncio.Event()
+        """Set when the consumer is closed, or has failed."""
         self._closing = asyncio.Lock()
         self._loops: list[asyncio.Task[None]] = []
 
@@ -206,6 +209,7 @@ class PushConsumer(Client):
                 return
             member = self._member
             self._closed.set()
+            self._over.set()
             member.ready.close()
             for loop in self._loops:
                 loop.cancel()
@@ -222,11 +226,17 @@ class PushConsumer(Client):
 
         Raises:
             ClientError: nothing can come: the consumer is not open, or subscribes to nothing.
+            RemoteRefused: a broker refuses a subscription, and no repetition can change that: it takes no expressions
+                (`enablePropertyFilter`), or cannot read this one (23).
         """
         if not self._closed.is_set():
             self._check_open()
             self._check_subscribed()
-        await self._closed.wait()
+        await self._over.wait()
+        failure, self._failure = self._failure, None
+        if failure is not None and not self._closed.is_set():
+            self._over.clear()
+            raise failure
 
     def subscribe(self, topic: str, tag: str = "*", *, sql: str | None = None) -> None:
         """Consume `topic` from now on.
@@ -285,6 +295,7 @@ class PushConsumer(Client):
 
         Raises:
             ClientError: nothing can come: the consumer is not open, subscribes to nothing, or has a handler.
+            RemoteRefused: as `run`.
         """
         if not self._closed.is_set():  # closed during an iteration: the iteration ends, nothing is wrong
             self._check_open()
@@ -325,6 +336,14 @@ class PushConsumer(Client):
     async def commit_offsets(self) -> None:
         """Store the group's offsets now; errors are logged, the next round tries again."""
         await self._member.assignment.store_offsets()
+
+    def _fail(self, refusal: RemoteRefused) -> None:
+        """End the wait for messages of a subscription that is refused for good."""
+        if self._settings.has_handler:
+            self._failure = refusal
+            self._over.set()
+        else:
+            self._member.ready.fail(refusal)
 
     def _check_subscribed(self) -> None:
         if not self._was_subscribed:

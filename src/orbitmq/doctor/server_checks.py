@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from orbitmq.admin.controller_facts import controller_issues
+from orbitmq.admin.controller_facts import controller_issues, is_warning
 from orbitmq.admin.route_comparison import differences
 from orbitmq.doctor.issues import Issue, Severity, command, listed
 from orbitmq.doctor.snapshot import BrokerFacts, Snapshot
@@ -40,9 +40,7 @@ def nameserver_unreachable(snapshot: Snapshot) -> Iterator[Issue]:
     """A NameServer of the list does not answer."""
     for server in snapshot.name_servers:
         if server.problem is not None:
-            yield Issue(
-                ERROR, "nameserver-unreachable", f"NameServer {server.address}", server.problem, command("health")
-            )
+            yield Issue(ERROR, "nameserver-unreachable", f"NameServer {server.address}", server.problem)
 
 
 def route_drift(snapshot: Snapshot) -> Iterator[Issue]:
@@ -66,10 +64,13 @@ def two_addresses(snapshot: Snapshot) -> Iterator[Issue]:
         if len(addresses) > 1:
             text = f"id {broker_id} has the addresses {listed(sorted(addresses))}: two brokers have one name and id, or it moved"
             yield Issue(ERROR, "two-addresses", f"broker {name}", text, command("route", "compare"))
-    for address, brokers in sorted(by_address.items()):
+    for address, registered in sorted(by_address.items()):
+        brokers = sorted(registered)
         if len(brokers) > 1:
-            names = listed(f"{name} (id {broker_id})" for name, broker_id in sorted(brokers))
-            yield Issue(ERROR, "two-addresses", address, f"this address is registered as {names}", command("cluster"))
+            names = listed(f"{name} (id {broker_id})" for name, broker_id in brokers)
+            yield Issue(
+                ERROR, "two-addresses", address, f"this address is registered as {names}", history(brokers[0][0])
+            )
 
 
 def broker_unreachable(snapshot: Snapshot) -> Iterator[Issue]:
@@ -79,24 +80,24 @@ def broker_unreachable(snapshot: Snapshot) -> Iterator[Issue]:
             text = f"it announces {broker.address}, which does not answer from here: {broker.problem}"
             if _is_private(broker.address):
                 text += "; it may be an address inside of its container: brokerIP1 sets what is announced, --map-address where it is reached"
-            yield Issue(ERROR, "broker-unreachable", broker.subject, text, command("cluster"))
+            yield Issue(ERROR, "broker-unreachable", broker.subject, text, history(broker.name))
 
 
 def no_master(snapshot: Snapshot) -> Iterator[Issue]:
     """A broker name has slaves alone: its queues can be read, and take no messages. Or there is no broker at all."""
     if not snapshot.brokers:
         text = "no broker is registered: nothing can be sent or read"
-        yield Issue(ERROR, "no-master", "NameServers", text, command("cluster"))
+        yield Issue(ERROR, "no-master", "NameServers", text, command("route", "history"))
     for name, members in snapshot.members().items():
         if all(not broker.is_master for broker in members):
             ids = listed(str(broker.broker_id) for broker in members)
             text = f"no broker with id 0 is registered, only {ids}: its queues take no messages"
-            yield Issue(ERROR, "no-master", f"broker {name}", text, command("cluster"))
+            yield Issue(ERROR, "no-master", f"broker {name}", text, _members_of(snapshot) or history(name))
 
 
 def controllers(snapshot: Snapshot) -> Iterator[Issue]:
     """A controller of the brokers does not answer, or says itself that something is wrong: of their log, a disk, a group without a master."""
-    to_type = command("controller", "status", "-a", ";".join(facts.address for facts in snapshot.controllers))
+    to_type = _members_of(snapshot)
     for issue in controller_issues(snapshot.controllers):
         yield Issue(
             ERROR if issue.is_error else WARNING, "controllers", f"controller {issue.address}", issue.text, to_type
@@ -105,12 +106,18 @@ def controllers(snapshot: Snapshot) -> Iterator[Issue]:
 
 def own_alerts(snapshot: Snapshot) -> Iterator[Issue]:
     """A server of ours says itself that it is not healthy."""
-    servers = [(f"NameServer {server.address}", server.health) for server in snapshot.name_servers]
-    for subject, health in servers + [(broker.subject, broker.health) for broker in snapshot.brokers]:
+    name_servers = [
+        (f"NameServer {server.address}", server.health, _OF_NAME_SERVERS) for server in snapshot.name_servers
+    ]
+    brokers = [(broker.subject, broker.health, _hints_of(snapshot, broker)) for broker in snapshot.brokers]
+    for subject, health, hints in (*name_servers, *brokers):
         for alert in (health or {}).get("alerts", ()):
-            yield Issue(ERROR, "own-alerts", subject, f"{alert['rule']}: {alert['reason']}", command("health"))
+            severity = WARNING if is_warning(alert) else ERROR
+            yield Issue(
+                severity, "own-alerts", subject, f"{alert['rule']}: {alert['reason']}", hints.get(alert["rule"])
+            )
         for warning in (health or {}).get("warnings", ()):
-            yield Issue(INFO, "own-alerts", subject, warning, command("health"))
+            yield Issue(INFO, "own-alerts", subject, warning)
 
 
 def clock_difference(snapshot: Snapshot) -> Iterator[Issue]:
@@ -130,7 +137,7 @@ def future_messages(snapshot: Snapshot) -> Iterator[Issue]:
         told = broker.runtime.get("futureMessages", "").split()
         if len(told) > 1 and all(word.isdecimal() for word in told):
             text = f"messages before {told[0]} of its commitlog have store times up to {_hours(int(told[1]))} in the future"
-            yield Issue(WARNING, "future-messages", broker.subject, text, command("health"))
+            yield Issue(WARNING, "future-messages", broker.subject, text)
     told_by = {broker.name for broker in snapshot.brokers if "futureMessages" in broker.runtime}
     for broker in snapshot.masters():
         # Java's brokers tell when the newest message of each queue was stored.
@@ -138,7 +145,7 @@ def future_messages(snapshot: Snapshot) -> Iterator[Issue]:
         ahead_ms = max(times, default=0) - snapshot.taken_at_ms - (_clock_difference_ms(broker) or 0)
         if ahead_ms > CLOCK_ERROR_MS and broker.name not in told_by:
             text = f"its newest message has a store time {_hours(ahead_ms)} in the future"
-            yield Issue(WARNING, "future-messages", broker.subject, text, command("health"))
+            yield Issue(WARNING, "future-messages", broker.subject, text)
 
 
 def disk_full(snapshot: Snapshot) -> Iterator[Issue]:
@@ -165,6 +172,7 @@ def replica_behind(snapshot: Snapshot) -> Iterator[Issue]:
         if master is None:
             continue
         end = master.runtime_number("commitLogMaxOffset")
+        to_type = command("mqadmin", "haStatus", "-b", master.address)
         in_sync = master.runtime["syncStateSet"].split() if "syncStateSet" in master.runtime else None
         for broker in members:
             if broker.is_master or broker.problem is not None:
@@ -172,10 +180,10 @@ def replica_behind(snapshot: Snapshot) -> Iterator[Issue]:
             own = broker.runtime_number("commitLogMaxOffset")
             if in_sync is not None and str(broker.broker_id) not in in_sync:
                 text = "it is not in the sync set: it cannot become the master without loss"
-                yield Issue(WARNING, "replica-behind", broker.subject, text, command("cluster"))
+                yield Issue(WARNING, "replica-behind", broker.subject, text, to_type)
             elif end is not None and own is not None and end - own > BEHIND_MAX:
                 text = f"it is {(end - own) / 2**20:.0f} MiB behind the master of {name}"
-                yield Issue(WARNING, "replica-behind", broker.subject, text, command("cluster"))
+                yield Issue(WARNING, "replica-behind", broker.subject, text, to_type)
 
 
 def single_replica(snapshot: Snapshot) -> Iterator[Issue]:
@@ -195,7 +203,7 @@ def versions_differ(snapshot: Snapshot) -> Iterator[Issue]:
             found.setdefault(version, []).append(broker.name)
     if len(found) > 1:
         text = "; ".join(f"{version}: {listed(sorted(set(names)))}" for version, names in sorted(found.items()))
-        yield Issue(INFO, "versions-differ", "brokers", text, command("cluster"))
+        yield Issue(INFO, "versions-differ", "brokers", text)
 
 
 def certificate_ends(snapshot: Snapshot) -> Iterator[Issue]:
@@ -246,7 +254,9 @@ def dispatch_behind(snapshot: Snapshot) -> Iterator[Issue]:
         behind = broker.runtime_number("dispatchBehindBytes") or 0
         if behind > DISPATCH_BEHIND_MAX:
             text = f"{behind / 2**20:.0f} MiB of its log are not in consume queues yet: consumers do not see them"
-            yield Issue(WARNING, "dispatch-behind", broker.subject, text, command("health"))
+            yield Issue(
+                WARNING, "dispatch-behind", broker.subject, text, command("broker", "status", "dispatchBehindBytes")
+            )
 
 
 def timers_off(snapshot: Snapshot) -> Iterator[Issue]:
@@ -267,6 +277,37 @@ def not_told(snapshot: Snapshot) -> Iterator[Issue]:
             yield Issue(INFO, "not-told", broker.subject, text)
     for text in snapshot.left_out:
         yield Issue(INFO, "not-told", "snapshot", text)
+
+
+def history(broker_name: str) -> str:
+    """Return the command that shows when a broker's members came and went."""
+    return command("route", "history", broker_name)
+
+
+_OF_NAME_SERVERS: dict[str, str | None] = {
+    "RocketmqNameServerBrokerCountDropped": command("route", "history", "--since", "10m"),
+    "RocketmqNameServerRouteQueriesFail": command("topic", "list"),
+}
+
+
+def _hints_of(snapshot: Snapshot, broker: BrokerFacts) -> dict[str, str | None]:
+    """Return the command that helps with each alert of a broker; those without one are of its machine, and say what to do."""
+    kept_hours = command("broker", "config", "get", "fileReservedTime")
+    root = broker.settings.get("storePathRootDir")
+    return {
+        "RocketmqBrokerMemberMissing": _members_of(snapshot),
+        "RocketmqBrokerFewMembers": _members_of(snapshot),
+        "RocketmqBrokerDiskFull": kept_hours,
+        "RocketmqBrokerDiskNearlyFull": kept_hours,
+        "RocketmqBrokerNoNameServer": command("broker", "config", "get", "namesrvAddr"),
+        "RocketmqBrokerRecoveryCut": command("store", "salvage", root, "--dry-run") if root else None,
+    }
+
+
+def _members_of(snapshot: Snapshot) -> str | None:
+    """Return the command that shows the members of controlled groups; None without controllers."""
+    addresses = ";".join(facts.address for facts in snapshot.controllers)
+    return command("controller", "status", "-a", addresses) if addresses else None
 
 
 CHECKS = (

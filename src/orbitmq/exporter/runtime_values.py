@@ -31,6 +31,8 @@ _SIMPLE = {
     "commitLogDiskRatio": "commitlog_disk_ratio",
     "consumeQueueDiskRatio": "consumequeue_disk_ratio",
     "commitLogMaxOffset": "commitlog_maxoffset",
+    "membersMissing": "members_missing",
+    "membersLacking": "members_lacking",
     "commitLogMinOffset": "commitlog_minoffset",
     "sendThreadPoolQueueSize": "send_threadpool_queue_size",
     "sendThreadPoolQueueCapacity": "send_threadpoolqueue_capacity",

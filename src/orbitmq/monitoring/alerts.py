@@ -27,7 +27,8 @@ class Alert:
     def document(self) -> dict[str, Any]:
         """Return it as a JSON document."""
         subjects = {"subjects": list(self.subjects)} if self.subjects else {}
-        return {"rule": self.rule, "reason": self.reason, **subjects}
+        severity = {"severity": "warning"} if self.is_warning else {}
+        return {"rule": self.rule, "reason": self.reason, **subjects, **severity}
 
 
 class AlertLog:

@@ -15,6 +15,7 @@ from itertools import count, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
+from orbitmq.clock import Clock, now_ms
 from orbitmq.errors import StoreError
 from orbitmq.store.disk import Buffer, Disk
 from orbitmq.store.log.segment import Segment, segment_name
@@ -22,6 +23,10 @@ from orbitmq.store.log.segment import Segment, segment_name
 log = logging.getLogger(__name__)
 
 NOTE_ENDING = ".json"
+REPLACED = "the master has other records there"
+"""Why a member of a controlled group cuts its log: what it alone had was never acknowledged."""
+REPLACED_TOLD_MS = 86_400_000
+"""How long an operator is told of records that another master has replaced."""
 _COPY_SIZE = 1 << 20
 
 
@@ -34,15 +39,26 @@ class SetAside(NamedTuple):
     path: Path
 
 
+class _Kept(NamedTuple):
+    """A file of the quarantine; `replaced_at_ms`: when another master's records took its place; None: it was cut for another reason."""
+
+    size: int
+    replaced_at_ms: int | None
+
+
 class Quarantine:
     """Files that keep what was cut off a log.
 
     Args:
         directory: made with the first file.
         log_name: the log's own directory, the first part of every name.
+        clock: milliseconds since 1970.
     """
 
-    def __init__(self, disk: Disk, directory: Path, log_name: str) -> None:
+    def __init__(self, disk: Disk, directory: Path, log_name: str, clock: Clock = now_ms) -> None:
+        self._clock = clock
+        self._notes: dict[str, int | None] = {}
+        """When each file was cut because another master has other records there; None: for another reason."""
         self._disk = disk
         self._directory = directory
         self._log_name = log_name
@@ -78,18 +94,40 @@ class Quarantine:
             raise self._refusal(segment.base, length, reason, error) from error
 
     def warning(self) -> str | None:
-        """Return what its operator should know: how much it keeps, None when nothing."""
-        size = self.size()
+        """Return what its operator should know: how much it keeps that may be messages, None when nothing."""
+        size = sum(kept.size for kept in self._kept() if kept.replaced_at_ms is None)
         return f"{self._directory} keeps {size} bytes that recovery has cut off the {self._log_name}" if size else None
+
+    def replaced(self) -> str | None:
+        """Return what was cut within a day because another master has other records there; None: nothing."""
+        since_ms = self._clock() - REPLACED_TOLD_MS
+        size = sum(kept.size for kept in self._kept() if (kept.replaced_at_ms or 0) > since_ms)
+        return (
+            f"{size} bytes of the {self._log_name} that this broker alone had were replaced by another master's: they were "
+            f"never acknowledged, {self._directory} keeps them, and they may be deleted"
+            if size
+            else None
+        )
 
     def size(self) -> int:
         """Return how many bytes it keeps."""
-        size = 0
+        return sum(kept.size for kept in self._kept())
+
+    def _kept(self) -> Iterator[_Kept]:
         for name in self._disk.names(self._directory):
             if name.startswith(f"{self._log_name}-") and not name.endswith(NOTE_ENDING):
                 with suppress(OSError):  # it is being deleted just now
-                    size += self._disk.size(self._directory / name)
-        return size
+                    yield _Kept(self._disk.size(self._directory / name), self._replaced_at_ms(name))
+
+    def _replaced_at_ms(self, name: str) -> int | None:
+        if name not in self._notes:
+            try:
+                found = json.loads(self._disk.read(self._directory / (name + NOTE_ENDING)))
+                at_ms = int(found.get("atMs", 0))  # notes of earlier versions have no time
+                self._notes[name] = at_ms if found["reason"] == REPLACED else None
+            except (OSError, ValueError, TypeError, KeyError, AttributeError):
+                return None  # it is not written yet, or cannot be read
+        return self._notes[name]
 
     def _copy(self, segment: Segment, start: int, length: int) -> Path:
         """Copy a part of a segment: under a name of its own until it is whole, so that a half copy is begun again."""
@@ -128,6 +166,8 @@ class Quarantine:
 
     def _note(self, taken: SetAside) -> SetAside:
         note = {"log": self._log_name, "offset": taken.offset, "length": taken.length, "reason": taken.reason}
+        note["atMs"] = self._clock()
+        self._notes.pop(taken.path.name, None)
         self._disk.write(taken.path.with_name(taken.path.name + NOTE_ENDING), json.dumps(note).encode())
         log.warning(
             "cut %d bytes off the %s at %d (%s); they are in %s",

@@ -28,7 +28,7 @@ from orbitmq.store.lmq import LMQ_QUEUE_ID, lmq_forms, lmq_offsets
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.log.scanning import scan
 from orbitmq.store.log.start_offset import LogStartOffset
-from orbitmq.store.quarantine import Quarantine, SetAside
+from orbitmq.store.quarantine import REPLACED, Quarantine, SetAside
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
 from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey
 from orbitmq.store.queues.deletions import Deletions
@@ -224,7 +224,7 @@ class Recovery:
     def _replay(self, start: int, stop: int | None) -> tuple[Recovered, str]:
         """Read the log from `start` to where it ends, or to `stop`, and dispatch what is there; say why it ends."""
         end, count, stored_at_ms = start, 0, 0
-        reason = "behind the last record" if stop is None else "the master has other records there"
+        reason = "behind the last record" if stop is None else REPLACED
         try:
             for found in scan(self._commit_log, start, stop):
                 if not isinstance(found, Blank):

@@ -202,6 +202,7 @@ class Store(StoreReader):
             (StoreIssueKind.UNDELETED, self.retention.failure),
             (StoreIssueKind.INDEX, None if self.index is None else self.index.warning),
             (StoreIssueKind.QUARANTINE, self._files.quarantine.warning()),
+            (StoreIssueKind.REPLACED, self._files.quarantine.replaced()),
             (StoreIssueKind.CLOCK, self._future_warning()),
         )
         return issues + [StoreIssue(kind, reason) for kind, reason in said if reason is not None]

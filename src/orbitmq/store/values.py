@@ -44,6 +44,8 @@ class StoreIssueKind(StrEnum):
     """Messages are not indexed by key for now, or index files were not trusted and moved away."""
     QUARANTINE = "quarantine"
     """Recovery has cut something off the log, now or earlier, and it is kept still."""
+    REPLACED = "replaced"
+    """Another master's records have replaced some that were never acknowledged, within a day."""
     CLOCK = "clock"
     """Messages have store times in the future: the clock was ahead when they were stored."""
 

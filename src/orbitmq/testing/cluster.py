@@ -267,6 +267,7 @@ class LocalCluster:
                 "store_path_root_dir": root,
                 # One port less that another process may have taken when a broker starts again.
                 "vip_channel_enable": False,
+                "enable_property_filter": True,
                 # A test's messages are few: they fit on a disk that a server would take no more on.
                 "disk_space_clean_forcibly_ratio": 100,
                 "disk_space_warning_level_ratio": 100,

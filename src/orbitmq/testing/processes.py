@@ -136,12 +136,12 @@ class ServerProcess(ChildProcess):
         config_path.write_text(javaproperties.dumps(dict(self._properties), timestamp=None), encoding="utf-8")
         words = [*self._prefix, sys.executable, "-m", "orbitmq", self._command, "-c", str(config_path), "-o", "json"]
         with log_path.open("ab") as log:
+            begin = log.tell()
             self._spawn(words, log=log)
         line = await self._ready_line()
         if not line:
-            raise ServerDied(
-                f"{self._command} did not start: {log_path.read_text(errors='replace')[-LOG_SIZE_SHOWN:].strip()}"
-            )
+            said = log_path.read_bytes()[begin:].decode(errors="replace")[-LOG_SIZE_SHOWN:].strip()
+            raise ServerDied(f"{self._command} did not start: {said}")
         ready = json.loads(line)
         self.address = ready[self._command]
         self.metrics_address = ready.get("metrics")

@@ -1,6 +1,9 @@
 """`orbitmq doctor`: issues of a running cluster, exit codes, JSON."""
 
-from orbitmq.cli.doctor import watched_changes
+import pytest
+
+from orbitmq.cli.access import Access
+from orbitmq.cli.doctor import command_of, watched_changes
 from orbitmq.doctor import Issue, Severity
 
 
@@ -10,6 +13,19 @@ def test_a_cluster_without_errors_ends_with_0_and_says_what_was_asked(orbitmq, r
     assert "without a slave: broker-a" in result.out
     assert "0 errors, 0 warnings" in result.err
     assert "asked: 1 NameServers, 1 brokers" in result.err
+
+
+@pytest.mark.parametrize(
+    ("to_type", "shown"),
+    [
+        ("orbitmq topic list", "orbitmq topic list -n 'ns:1'"),
+        ("orbitmq store salvage /store --dry-run", "orbitmq store salvage /store --dry-run"),
+        (None, None),
+    ],
+)
+def test_a_command_to_type_names_the_name_servers_that_it_asks(to_type, shown):
+    issue = Issue(Severity.ERROR, "own-alerts", "broker a", "text", to_type)
+    assert command_of(Access("ns:1", None, 3000), issue) == shown
 
 
 def test_a_name_server_that_is_not_there_is_an_error_and_ends_with_1(orbitmq, rocketmq):
@@ -22,7 +38,7 @@ def test_a_name_server_that_is_not_there_is_an_error_and_ends_with_1(orbitmq, ro
         "nameserver-unreachable",
         "NameServer 127.0.0.1:1",
     )
-    assert first["toType"] == f"orbitmq health -n '{servers}'"
+    assert first["toType"] is None
 
 
 def test_without_any_name_server_it_ends_with_3(orbitmq):

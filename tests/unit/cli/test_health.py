@@ -3,6 +3,7 @@
 import pytest
 
 from orbitmq.admin.brokers import Brokers
+from orbitmq.cli.health import exit_code_for
 from orbitmq.errors import ClientError, RemoteRefused
 
 
@@ -105,6 +106,12 @@ def test_alerts_and_warnings_are_told_in_words(orbitmq, rocketmq_session, monkey
     assert result.code == 1
     assert result.err == f"{address}: TooFew: brokers are gone\n{address}: the clock jumped\n"
     assert result.rows == [[address, "no", "-", "-", "-", "5", "-"]]
+
+
+@pytest.mark.parametrize(("severities", "code"), [([], 0), (["warning"], 4), (["warning", "error"], 1), (["error"], 1)])
+def test_the_exit_code_is_as_bad_as_the_worst_alert(severities, code):
+    alerts = [{"rule": "r", "reason": "because", "severity": severity} for severity in severities]
+    assert exit_code_for([{"alerts": alerts}, {"alerts": []}]) == code
 
 
 def test_each_finding_of_a_broker_is_a_line_and_ends_with_1(orbitmq, rocketmq, monkeypatch):

@@ -238,6 +238,15 @@ async def test_an_expression_goes_to_the_broker_with_every_pull(cluster):
         assert (pull.subscription, pull.expression_type) == ("price > 10", "SQL92")
 
 
+async def test_a_refusal_that_no_repetition_changes_ends_a_poll_at_the_first_answer(cluster):
+    cluster.topic("orders", count=2)
+    cluster.a.refusals[PullMessage] = [ResponseCode.SUBSCRIPTION_PARSE_FAILED]
+    async with consumer(cluster) as reader:
+        reader.assign([queue(0), queue(1)])
+        with pytest.raises(RemoteRefused, match="code 23"):
+            await reader.poll(60_000)
+
+
 async def test_queues_of_a_topic_that_grew_are_seen(cluster):
     cluster.topic("orders", count=1)
     async with consumer(cluster) as reader:

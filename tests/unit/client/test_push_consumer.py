@@ -7,7 +7,7 @@ import pytest
 from orbitmq.client.consume.offset_stores import decode_offsets
 from orbitmq.client.push_consumer import PushConsumer
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, InvalidArgument, InvalidExpression, NoNameServer
+from orbitmq.errors import ClientError, InvalidArgument, InvalidExpression, NoNameServer, RemoteRefused
 from orbitmq.model.group import ConsumeFrom, MessageModel
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import ConsumerSendBack, PullMessage, UpdateConsumerOffset
@@ -521,6 +521,27 @@ async def test_an_expression_goes_to_the_broker_with_pulls_and_heartbeats(cluste
         (info,) = cluster.a.heartbeats[-1].consumers
         told = {found.topic: (found.expression, found.expression_type) for found in info.subscriptions}
         assert told == {"orders": ("price > 10", "SQL92"), "%RETRY%takers": ("*", "TAG")}
+
+
+FINAL = ResponseCode.SUBSCRIPTION_PARSE_FAILED
+
+
+async def test_a_refusal_that_no_repetition_changes_ends_the_wait_for_a_batch_at_the_first_answer(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.refusals[PullMessage] = [FINAL]
+    async with consumer(cluster) as reader:
+        with pytest.raises(RemoteRefused, match="code 23"):
+            await reader.next_batch()
+        cluster.a.put("orders", 0, b"1")
+        assert await take(reader, 1) == [b"1"], "it goes on once the broker gives messages"
+
+
+async def test_a_refusal_that_no_repetition_changes_ends_the_run_of_a_consumer_with_a_handler(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.refusals[PullMessage] = [FINAL]
+    async with consumer(cluster, handler=lambda batch: None) as reader:
+        with pytest.raises(RemoteRefused, match="code 23"):
+            await reader.run()
 
 
 async def test_messages_that_java_members_sent_back_come_under_their_own_topic(cluster):

@@ -27,7 +27,7 @@ async def test_a_group_without_a_master_is_an_alert_at_the_leader(caplog):
     await talk.led(1)
     assert monitor.health(talk.service)["alerts"] == []
     await talk.join(2)
-    outside = {"rule": "out_of_sync", "reason": "members without all messages: 2 of orders"}
+    outside = {"rule": "out_of_sync", "reason": "members without all messages: 2 of orders", "severity": "warning"}
     assert monitor.health(talk.service)["alerts"] == [outside]
     talk.service.disconnect(1)
     await talk.settle()

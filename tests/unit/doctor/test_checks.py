@@ -15,13 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbitmq.admin.controller_facts import ControllerFacts
+from orbitmq.broker.health.issues import BrokerAlertRule
+from orbitmq.cli.health import documents_of, exit_code_for, unreachable
 from orbitmq.cli.main import make_app
+from orbitmq.dashboard.doctor import rows_of
 from orbitmq.doctor.checks import CHECKS, examine
 from orbitmq.doctor.issues import Issue, Severity, command, listed, worst_first
 from orbitmq.doctor.snapshot import Snapshot
 from orbitmq.model.group import MessageModel
 from orbitmq.model.route import MessageQueue, QueueData, TopicRoute
 from orbitmq.model.topic import TopicConfig
+from orbitmq.monitoring.incidents import ClusterSample, alert_in, find_incidents
+from orbitmq.nameserver.monitoring.alerts import NameServerAlertRule
 from orbitmq.wire.bodies.consumer_info import ConsumeStatus, QueueInfo, RunningInfo
 from orbitmq.wire.bodies.topics import QueueStats
 from unit.doctor.sample import (
@@ -132,9 +137,15 @@ CASES: list[tuple[str, Callable[[], Snapshot], Severity, str]] = [
     ),
     (
         "own-alerts",
-        lambda: with_broker(health={"alerts": [{"rule": "DiskFull", "reason": "no room"}]}),
+        lambda: with_broker(health={"alerts": [{"rule": "RocketmqBrokerDiskFull", "reason": "no room"}]}),
         ERROR,
         "DiskFull: no room",
+    ),
+    (
+        "own-alerts",
+        lambda: with_broker(health={"alerts": [{"rule": "MemberMissing", "reason": "3", "severity": "warning"}]}),
+        WARNING,
+        "MemberMissing: 3",
     ),
     ("own-alerts", lambda: with_broker(health={"alerts": [], "warnings": ["old"]}), INFO, "old"),
     ("clock-difference", lambda: with_broker(asked_at_ms=NOW_MS - 10_000), WARNING, "10 s ahead of the one here"),
@@ -275,6 +286,26 @@ def test_a_check_says_what_is_wrong(check: str, make: Callable[[], Snapshot], se
     assert {issue.check for issue in issues} == {check}
 
 
+@pytest.mark.parametrize("make", [case[1] for case in CASES])
+def test_doctor_health_dashboard_and_alerts_agree_on_what_servers_say_of_themselves(
+    make: Callable[[], Snapshot],
+) -> None:
+    snapshot = make()
+    servers: list[Any] = [*snapshot.name_servers, *snapshot.brokers]
+    documents = {facts.address: {"alerts": [], **(facts.health or {})} for facts in servers if facts.problem is None}
+    documents |= {facts.address: unreachable(facts.problem) for facts in servers if facts.problem is not None}
+    documents |= documents_of(snapshot.controllers)
+    told = ["own-alerts", "controllers", "nameserver-unreachable", "broker-unreachable"]
+    issues = [issue for check in told for issue in found(snapshot, check) if issue.severity is not INFO]
+    worst = min((issue.severity for issue in issues), key=[ERROR, WARNING].index, default=None)
+    assert exit_code_for(documents.values()) == {ERROR: 1, WARNING: 4, None: 0}[worst]
+    assert {row["severity"] for row in rows_of(issues)} == {str(issue.severity) for issue in issues}
+    look = ClusterSample(
+        {name: [alert_in(alert) for alert in said["alerts"]] for name, said in documents.items()}, set()
+    )
+    assert bool(find_incidents(look)) is bool(issues)
+
+
 def test_every_check_has_a_case_here() -> None:
     assert {case[0] for case in CASES} == set(CHECKS)
 
@@ -303,6 +334,34 @@ def test_every_command_is_one_of_ours() -> None:
                 else click.Context(step, parent=context)
             )
             group = step
+
+
+def test_no_hint_leads_back_to_where_issues_are_shown() -> None:
+    shown_by = {"doctor", "health", "cluster", "alerts"}
+    issues = [issue for _, make, _, _ in CASES for issue in examine(make()) if issue.to_type is not None]
+    assert [issue for issue in issues if shlex.split(issue.to_type or "")[1] in shown_by] == []
+
+
+@pytest.mark.parametrize("rule", [*BrokerAlertRule, *NameServerAlertRule])
+def test_an_alert_of_a_server_has_the_command_that_resolves_it_or_none(rule: str) -> None:
+    health = {"alerts": [{"rule": rule, "reason": "because"}]}
+    snapshot = replace(with_broker(health=health, settings={"storePathRootDir": "/store"}), controllers=[controller(1)])
+    if isinstance(rule, NameServerAlertRule):
+        snapshot = sample(name_servers=[name_server(health=health)])
+    hint = [issue.to_type for issue in found(snapshot, "own-alerts")]
+    assert hint == [HINTS.get(rule)]
+
+
+HINTS: dict[str, str] = {
+    BrokerAlertRule.RECOVERY_CUT: "orbitmq store salvage /store --dry-run",
+    BrokerAlertRule.MEMBER_MISSING: "orbitmq controller status -a 10.0.0.1:9878",
+    BrokerAlertRule.FEW_MEMBERS: "orbitmq controller status -a 10.0.0.1:9878",
+    BrokerAlertRule.DISK_FULL: "orbitmq broker config get fileReservedTime",
+    BrokerAlertRule.DISK_NEARLY_FULL: "orbitmq broker config get fileReservedTime",
+    BrokerAlertRule.NO_NAME_SERVER: "orbitmq broker config get namesrvAddr",
+    NameServerAlertRule.BROKER_COUNT_DROPPED: "orbitmq route history --since 10m",
+    NameServerAlertRule.ROUTE_QUERIES_FAIL: "orbitmq topic list",
+}
 
 
 def test_a_slow_key_is_not_blamed_on_a_group_that_lost_messages() -> None:

@@ -9,7 +9,8 @@ import pytest
 from orbitmq.errors import StoreError
 from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.log.segment import Segment
-from orbitmq.store.quarantine import Quarantine
+from orbitmq.store.quarantine import REPLACED, REPLACED_TOLD_MS, Quarantine
+from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 
 SIZE = 16384
@@ -32,14 +33,27 @@ def content_of(disk, path):
 
 def test_a_tail_is_copied_up_to_its_last_byte_and_the_segment_stays(disk, tmp_path, caplog):
     segment = segment_of(disk, tmp_path, b"kept" + b"torn\0tail\0\0")
-    quarantine = Quarantine(disk, tmp_path / "quarantine", "commitlog")
+    quarantine = Quarantine(disk, tmp_path / "quarantine", "commitlog", lambda: 5)
     taken = quarantine.take_tail(segment, segment.base + 4, "magic 0x1")
     assert (taken.offset, taken.length, taken.reason) == (segment.base + 4, 9, "magic 0x1")
     assert content_of(disk, taken.path) == b"torn\0tail"
     assert bytes(segment.buffer[:13]) == b"kepttorn\0tail"
     note = json.loads(disk.read(taken.path.with_name(taken.path.name + ".json")))
-    assert note == {"log": "commitlog", "offset": segment.base + 4, "length": 9, "reason": "magic 0x1"}
+    assert note == {"log": "commitlog", "offset": segment.base + 4, "length": 9, "reason": "magic 0x1", "atMs": 5}
     assert f"cut 9 bytes off the commitlog at {segment.base + 4} (magic 0x1)" in caplog.text
+    segment.close()
+
+
+def test_records_that_another_master_has_replaced_are_told_for_a_day_and_are_no_warning(disk, tmp_path):
+    segment = segment_of(disk, tmp_path, b"keptnever acknowledged")
+    clock = FakeClock(1_700_000_000_000)
+    quarantine = Quarantine(disk, tmp_path / "quarantine", "commitlog", clock)
+    quarantine.take_tail(segment, segment.base + 4, REPLACED)
+    assert "18 bytes of the commitlog that this broker alone had were replaced" in (quarantine.replaced() or "")
+    assert (quarantine.warning(), quarantine.size()) == (None, 18)
+    clock.advance(REPLACED_TOLD_MS)
+    again = Quarantine(disk, tmp_path / "quarantine", "commitlog", clock)
+    assert (again.warning(), again.replaced(), again.size()) == (None, None, 18)
     segment.close()
 
 

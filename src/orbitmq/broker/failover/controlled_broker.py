@@ -33,7 +33,7 @@ from orbitmq.broker.service import BrokerService
 from orbitmq.broker.settings.store_settings import store_config
 from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, ConnectionFailed, OrbitError, RemoteRefused, StoreError
+from orbitmq.errors import ClientError, ConnectionFailed, HeaderError, OrbitError, RemoteRefused, StoreError
 from orbitmq.ha.epochs import Epochs, EpochStart, common_end, epoch_at
 from orbitmq.net.loop import do_all, failure_of, stopped_on_failure
 from orbitmq.net.pool import ConnectionPool, expect
@@ -60,6 +60,8 @@ _SILENT_TIMEOUTS = 3
 """Of heartbeats: so long a member that could not begin to lead waits for another one, and then tries again."""
 _POLL_S = 0.5
 """How often controllers are asked for the role where no notice comes."""
+_MEMBERS_MS = 1_000
+"""How often a master asks the controllers which members are alive."""
 _RETRY_S = 0.05
 """How often it is tried again while there is no role, or it cannot be taken."""
 _ASK_TIMEOUT_MS = 1_000
@@ -126,6 +128,7 @@ class ControlledBroker:
         self._wake = asyncio.Event()
         self._log_end = 0
         self._unanswered_ms = -_SETTLED_MS
+        self._members_asked_ms = -_MEMBERS_MS
         self._tasks: list[asyncio.Task[None]] = []
         self._silent_until_ms = self._monotonic()
         """After a failed start as the master this member sends no heartbeats, so that controllers elect another one."""
@@ -250,7 +253,8 @@ class ControlledBroker:
                 async with asyncio.timeout(_POLL_S if self.role is not None else _RETRY_S):
                     await self._wake.wait()
             self._wake.clear()
-            await self._follow_controllers()
+            if await self._follow_controllers():
+                await self._ask_members()
 
     async def _follow_controllers(self) -> bool:
         """Ask for the role, and take it; False: there is none that could be taken now.
@@ -274,6 +278,17 @@ class ControlledBroker:
             return False
         self._failure.note(None)
         return True
+
+    async def _ask_members(self) -> None:
+        """Let the master know which members are alive; without an answer it knows what it knew."""
+        now_ms, role, name = self._monotonic(), self.role, self.config.broker_name
+        if role is None or not role.is_master or now_ms - self._members_asked_ms < _MEMBERS_MS:
+            return
+        self._members_asked_ms = now_ms
+        with suppress(ClientError, HeaderError):
+            state = (await self._controllers.sync_states([name])).get(name)
+            if state is not None:
+                self.service.slave_listener.members.told((*state.in_sync, *state.not_in_sync), self._clock())
 
     async def _ask_leadership(self) -> Leadership:
         """Ask who leads; where no broker does, offer to.

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from orbitmq.broker.replication.group_members import GroupMembers
 from orbitmq.monitoring.alerts import Alert
 from orbitmq.store.values import StoreIssue, StoreIssueKind
 
@@ -26,6 +27,8 @@ class BrokerAlertRule(StrEnum):
     DISK_FULL = "RocketmqBrokerDiskFull"
     DISK_NEARLY_FULL = "RocketmqBrokerDiskNearlyFull"
     NO_NAME_SERVER = "RocketmqBrokerNoNameServer"
+    MEMBER_MISSING = "RocketmqBrokerMemberMissing"
+    FEW_MEMBERS = "RocketmqBrokerFewMembers"
 
 
 RULES = {
@@ -53,6 +56,7 @@ class BrokerState:
         told: those of them that know it.
         unreachable: those of them that did not answer the last time.
         announced_failure: why the address that clients are told cannot be reached; None: it can, or it is not checked yet.
+        members: of the master of a controlled group.
     """
 
     issues: Sequence[StoreIssue] = ()
@@ -62,6 +66,7 @@ class BrokerState:
     told: Sequence[str] = ()
     unreachable: Sequence[str] = ()
     announced_failure: str | None = None
+    members: GroupMembers | None = None
 
     def alerts(self) -> Iterator[Alert]:
         """Yield the rules that hold."""
@@ -76,6 +81,10 @@ class BrokerState:
             )
         if self.name_servers and len(self.unreachable) == len(self.name_servers):
             yield Alert(BrokerAlertRule.NO_NAME_SERVER, f"no NameServer can be reached: {', '.join(self.unreachable)}")
+
+        if self.members is not None and self.members.issue is not None:
+            rule = BrokerAlertRule.FEW_MEMBERS if self.members.lacking else BrokerAlertRule.MEMBER_MISSING
+            yield Alert(rule, self.members.issue, is_warning=not self.members.lacking)
 
     def warnings(self) -> Iterator[str]:
         """Yield what an operator should know besides."""

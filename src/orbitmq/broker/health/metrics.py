@@ -202,6 +202,10 @@ class BrokerMetrics:
         yield own.gauge("log_end_offset", "Where it ends", store.max_physical_offset)
         behind = [((slave,), size) for slave, size in self._service.slave_listener.bytes_behind().items()]
         yield from own.gauges("slave_behind_bytes", "How far a slave's log is behind, in bytes", ("slave",), behind)
+        members = self._service.slave_listener.members
+        yield own.gauge("members_missing", "Members of the group that controllers do not hear", len(members.missing))
+        text = "How many more members must be there, while one is missing"
+        yield own.gauge("members_lacking", text, members.lacking)
         text = "Bytes of consume-queue entries that wait in memory for their files"
         yield own.gauge("queue_entries_unsynced_bytes", text, store.entries_size)
         yield own.histogram("sync_seconds", "How long the flusher's syncs took", store.sync_s)

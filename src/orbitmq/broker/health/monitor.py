@@ -107,17 +107,18 @@ class BrokerMonitor:
             name_servers=self._registrar.name_servers,
             told=self._registrar.told,
             unreachable=self._registrar.unreachable,
+            members=self._service.slave_listener.members,
             announced_failure=None if self._address_check is None else self._address_check.failure,
         )
 
     def health(self) -> dict[str, Any]:
-        """Return how the broker is doing, as a JSON document; healthy means that no alert rule holds."""
+        """Return how the broker is doing, as a JSON document; healthy means that no alert rule holds but warnings."""
         situation, service, config = self.situation(), self._service, self._service.config
         alerts = self.find_alerts()
         store, recovery_report = service.store, service.store.recovery_report
         unready = list(situation.unready())
         return {
-            "healthy": not alerts,
+            "healthy": all(alert.is_warning for alert in alerts),
             "ready": not unready,
             "notReady": unready,
             "alerts": [alert.document() for alert in alerts],

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from orbitmq.address import format_peer
+from orbitmq.broker.replication.group_members import GroupMembers
 from orbitmq.broker.replication.role import ControlledRole
 from orbitmq.clock import Clock
 from orbitmq.errors import FrameError, OrbitError, StoreError
@@ -81,6 +82,8 @@ class SlaveListener:
         self.store = store
         self.rules = rules
         self.monotonic = monotonic
+        self.members = GroupMembers(rules.members_min)
+        """Of the master of a controlled group."""
         self._slaves: dict[_SlaveConnection, None] = {}
         quorum: Quorum = SlaveCount(rules.slave_count)
         self.sync_set: SyncSet | None = None
@@ -155,12 +158,14 @@ class SlaveListener:
         return behind
 
     def group_facts(self) -> dict[str, str]:
-        """Tell the epoch of a controlled group, and at its master the sync set, as run-time information has them."""
+        """Tell the epoch of a controlled group, and at its master the sync set and the missing members, as run-time values."""
         facts = {} if self.role is None else {"masterEpoch": str(self.role.epoch)}
         if self.role is not None and self.sync_set is not None:
             # NameServers know the master as 0, whatever its id in the group.
             members = [0 if member == self.role.broker_id else member for member in self.sync_set.ids]
             facts["syncStateSet"] = " ".join(map(str, sorted(members)))
+            facts["membersMissing"] = str(len(self.members.missing))
+            facts["membersLacking"] = str(self.members.lacking)
         return facts
 
     def wait_replicated(self, end: int, waiter: Waiter) -> ReplicaAckResult | None:

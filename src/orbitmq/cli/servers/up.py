@@ -92,7 +92,7 @@ def up(
         config_store_path=root / "nameserver" / "namesrv.properties",
     )
     broker = BrokerConfig.from_mapping(
-        {"brokerName": BROKER_NAME} | _settings(config, settings),
+        {"brokerName": BROKER_NAME, "enablePropertyFilter": "true"} | _settings(config, settings),
         bind_address=host,
         listen_port=broker_port,
         metrics_port=broker_metrics_port,

@@ -4,7 +4,7 @@
 1  understood, and the answer is no: an unknown topic, a refused message, a port that is taken
 2  usage: an option, an argument or a configuration value that is not allowed
 3  unreachable: no NameServer or broker answered
-4  warnings, and no error (doctor)
+4  warnings, and no error (doctor, health)
 130  interrupted before the work was done
 
 `orbitmq nameserver` ends as Java's NamesrvStartup does instead, for the scripts that start it: 1 for arguments that are
@@ -34,7 +34,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     UNREACHABLE = 3
     WARNINGS = 4
-    """Of `orbitmq doctor`: there is no error, but there are warnings."""
+    """Of `orbitmq doctor` and `orbitmq health`: there is no error, but there are warnings."""
     INTERRUPTED = 130
 
 

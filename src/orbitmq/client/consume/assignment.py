@@ -17,7 +17,7 @@ from orbitmq.client.consume.queue_locks import LOCK_INTERVAL_MS, LOCK_RETRY_MS, 
 from orbitmq.client.consume.start_offsets import StartOffsets
 from orbitmq.client.consume.window import WINDOWS_SIZE_MAX
 from orbitmq.client.session.session import ClientSession
-from orbitmq.errors import ConnectionFailed, OrbitError, RequestTimeout
+from orbitmq.errors import ConnectionFailed, OrbitError, RemoteRefused, RequestTimeout
 from orbitmq.model.group import Subscription
 from orbitmq.model.route import MessageQueue
 
@@ -44,6 +44,7 @@ class Assignment:
         windows_size_max: bytes that may wait in all queues together; each has the same share.
         locks: read only queues whose locks this client holds; None where messages are not consumed in order.
         on_lost: is called when queues are to be asked for again: a lock was lost, or a queue is given away at last.
+        on_final: is called with a refusal that no repetition can change.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Assignment:
         windows_size_max: int = WINDOWS_SIZE_MAX,
         locks: HeldQueueLocks | None = None,
         on_lost: Callable[[], None] = lambda: None,
+        on_final: Callable[[RemoteRefused], None] = lambda _refusal: None,
     ) -> None:
         self._session = session
         self._group = group
@@ -70,6 +72,7 @@ class Assignment:
         self._windows_size_max = windows_size_max
         self._locks = locks
         self._on_lost = on_lost
+        self._on_final = on_final
         self._assigned: dict[MessageQueue, AssignedQueue] = {}
         self._leaving: dict[MessageQueue, asyncio.Task[None]] = {}
 
@@ -163,6 +166,7 @@ class Assignment:
             on_reset=on_reset,
             statistics=self._consumption.statistics[queue.topic],
             share_size=self._share_size,
+            on_final=self._on_final,
         )
 
     def _share_size(self) -> int:

@@ -19,6 +19,7 @@ from orbitmq.client.consume.redelivery import RedeliveryPolicy
 from orbitmq.client.consume.retries import TakesBack
 from orbitmq.client.consume.send_backs import TO_DEAD_LETTERS
 from orbitmq.client.session.owning_loop import BackgroundTasks
+from orbitmq.errors import ClientError
 from orbitmq.model.message import StoredMessage
 
 Handler = Callable[[Batch], Awaitable[object] | object]
@@ -242,21 +243,39 @@ class ReadyQueues:
         self._batch_count_max = batch_count_max
         self._queues: asyncio.Queue[AssignedQueue | None] = asyncio.Queue()
         self._is_closed = False
+        self._failure: ClientError | None = None
 
     def put(self, queue: AssignedQueue) -> None:
         """Append a queue that has a batch."""
         self._queues.put_nowait(queue)
 
     async def next_batch(self) -> Batch | None:
-        """Return the next batch as soon as there is one; None once this is closed."""
+        """Return the next batch as soon as there is one; None once this is closed.
+
+        Raises:
+            ClientError: what `fail` was given, once.
+        """
         while True:
             queue = await self._queues.get()
+            failure, self._failure = self._failure, None
+            if failure is not None and not self._is_closed:
+                if queue is not None:
+                    self._queues.put_nowait(queue)
+                raise failure
+            if queue is None and not self._is_closed:
+                continue  # another waiter has the failure
             if queue is None or self._is_closed:
                 self._queues.put_nowait(None)  # for the other waiters
                 return None
             batch = queue.next_batch(self._batch_count_max)
             if batch is not None:  # None: the queue was given away after it became ready
                 return batch
+
+    def fail(self, error: ClientError) -> None:
+        """Raise an error where a batch is waited for, or is asked for the next time."""
+        if self._failure is None:
+            self._queues.put_nowait(None)
+        self._failure = error
 
     def close(self) -> None:
         """Hand out nothing more, and end all waiting."""

@@ -75,6 +75,7 @@ class Puller:
         on_reset: Callable[[int], None] = lambda _offset: None,
         statistics: TopicStatistics | None = None,
         share_size: Callable[[], int] | None = None,
+        on_final: Callable[[RemoteRefused], None] = lambda _refusal: None,
     ) -> None:
         self.queue = queue
         self.window = ProcessQueue(
@@ -98,6 +99,7 @@ class Puller:
         self._settings = settings
         self._may_commit = may_commit
         self._on_reset = on_reset
+        self._on_final = on_final
         self._statistics = TopicStatistics() if statistics is None else statistics
         self._last: StoredMessage | None = None
         """The last message that was read."""
@@ -152,6 +154,8 @@ class Puller:
             except OrbitError as error:
                 self.refusal = error if isinstance(error, RemoteRefused | RouteNotFound) else None
                 self._warn(error)
+                if isinstance(error, RemoteRefused) and error.is_final:
+                    self._on_final(error)
                 self._broker_id = MASTER_ID
                 is_away = isinstance(error, ConnectionFailed | RequestTimeout)
                 if is_away:

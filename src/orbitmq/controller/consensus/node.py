@@ -132,7 +132,9 @@ class RaftNode:
         found = [Alert("controllers_differ", warning) for warning in self.warnings[:1]]
         # A follower sends nothing to other followers, and so does not know them.
         missing = self._peers.missing_text() if self.leader_id in (None, self._peers.own_number) else None
-        return found if missing is None else [*found, Alert("controller_missing", missing)]
+        if missing is not None:
+            found.append(Alert("controller_missing", missing, is_warning=self.leader_id is not None))
+        return found
 
     async def start(self) -> None:
         """Read what is on disk, apply it, and talk to the others.

@@ -128,7 +128,8 @@ def get_route_info(service: NameServerService, call: Call[GetRouteInfo]) -> Repl
     standard = call.command.version >= Version.V4_9_4 or header.accept_standard_json_only is True
     body = service.routes.get(header.topic, standard)
     if body is None:
-        service.unknown_topics.note(header.topic, call.now_ms, call.connection.remote)
+        is_refused = service.upstream is None
+        service.unknown_topics.note(header.topic, call.now_ms, call.connection.remote, is_refused=is_refused)
         remark = f"No topic route info in name server for the topic: {header.topic}\n{_FAQ}"
         if service.upstream is None:
             raise Rejected(ResponseCode.TOPIC_NOT_EXIST, remark)

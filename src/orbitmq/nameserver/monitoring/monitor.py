@@ -109,17 +109,19 @@ class NameServerMonitor:
 
     @property
     def route_failures(self) -> int:
-        """Route queries that ended without a route, for whatever reason."""
+        """Route queries that ended without a route, for whatever reason; not those whose topic appeared within a minute, or may."""
         refusals = self._server.counters.refusals.items()
-        return sum(count for (code, _), count in refusals if code == _ROUTE_QUERY)
+        return sum(count for (code, _), count in refusals if code == _ROUTE_QUERY) - self._unknown_topics.excused_count
 
     @property
     def _route_misses(self) -> int:
-        """Route queries for topics that no broker has."""
-        return self._server.counters.refusals.get((_ROUTE_QUERY, ResponseCode.TOPIC_NOT_EXIST), 0)
+        """Of these the ones for topics that no broker has."""
+        misses = self._server.counters.refusals.get((_ROUTE_QUERY, ResponseCode.TOPIC_NOT_EXIST), 0)
+        return misses - self._unknown_topics.excused_count
 
     def sample(self) -> None:
         """Look at everything once, and log the alerts that begin or end."""
+        self._unknown_topics.settle(self._has_route, self._clock())
         alerts = self._rules.add(
             NameServerState(
                 at_ms=self._clock(),
@@ -158,6 +160,9 @@ class NameServerMonitor:
             "missingTopics": [topic.document() for topic in self._most_wanted(UNKNOWN_TOPICS_MAX)],
             **{name: tell() for name, tell in self._sections.items()},
         }
+
+    def _has_route(self, topic: str) -> bool:
+        return bool(self._tables.broker_names_of(topic))
 
     def _most_wanted(self, count_max: int) -> Sequence[UnknownTopic]:
         return self._unknown_topics.most_wanted(self._clock() - WINDOW_MS, count_max)

@@ -69,7 +69,7 @@ from orbitmq.wire.messages.record import queue_offsets_in
 
 log = logging.getLogger(__name__)
 
-PASSING_CODES = frozenset(
+_PASSING_CODES = frozenset(
     {
         ResponseCode.SYSTEM_ERROR,
         ResponseCode.SYSTEM_BUSY,
@@ -90,6 +90,12 @@ SAMPLE_SIZE = 64 * 1024
 
 _NAMED_MAX = 4
 """Queues that an error names."""
+
+
+def is_passing(refusal: RemoteRefused) -> bool:
+    """Return True if the same question may be answered a little later."""
+    return refusal.code in _PASSING_CODES and not refusal.is_final
+
 
 QueueAddresses = dict[MessageQueue, str]
 """The address, host:port, of the broker to read each queue from."""
@@ -127,6 +133,8 @@ class MetadataClient:
         self._connections: dict[str, BlockingConnection] = {}
         self._asked_singly: set[str] = set()
         """Brokers that do not list all queues of a topic in one answer."""
+        self.is_connected = False
+        """True once a NameServer has answered: before that the addresses may be misspelt."""
         self._is_closed = False
         self._committed: set[tuple[str, str, str]] = set()
         self._rounds: Rounds[list[Command]] = Rounds()
@@ -311,8 +319,10 @@ class MetadataClient:
                     told |= {queue: end for queue, end in ends.items() if queues.get(queue) == address}
                 elif answer.code in _NOT_TOLD:
                     self._asked_singly.add(address)
-                elif answer.code in PASSING_CODES and unreachable is not None:
-                    unreachable(address, RemoteRefused(answer.code, answer.remark, address))
+                elif unreachable is not None and is_passing(
+                    refusal := RemoteRefused(answer.code, answer.remark, address)
+                ):
+                    unreachable(address, refusal)
                     busy.add((address, header.topic))
         return told, busy
 
@@ -480,7 +490,7 @@ class MetadataClient:
                     continue
                 if answer.code != ResponseCode.SUCCESS:
                     error = RemoteRefused(answer.code, answer.remark, address)
-                    if answer.code not in PASSING_CODES or unreachable is None:
+                    if unreachable is None or not is_passing(error):
                         raise QueuesNotTold([queue], error)
                     unreachable(address, error)
                     continue
@@ -527,14 +537,17 @@ class MetadataClient:
                 failed[address] = outcome
                 self._name_servers.mark_failed(address)
             elif outcome[0].code != ResponseCode.TOPIC_NOT_EXIST:
+                self.is_connected = True
                 return outcome[0]
             else:
+                self.is_connected = True
                 unknown = outcome[0]
         if unknown is not None:
             return unknown
         late = {address: asking[address] for address in addresses if isinstance(failed[address], RequestTimeout)}
         for address, outcome in self._name_rounds.ask(late, None).items():
             if not isinstance(outcome, Exception):
+                self.is_connected = True
                 self._name_servers.mark_answered(address)
                 return outcome[0]
             failed[address] = outcome

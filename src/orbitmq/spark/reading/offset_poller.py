@@ -13,7 +13,7 @@ from orbitmq.spark.offsets import Bound, Offsets, queue_names
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import Origin
 from orbitmq.spark.reading.fan_out import Rounds
-from orbitmq.spark.reading.metadata_client import PASSING_CODES, ROUND_S, MetadataClient, QueueAddresses, QueuesNotTold
+from orbitmq.spark.reading.metadata_client import ROUND_S, MetadataClient, QueueAddresses, QueuesNotTold, is_passing
 
 log = logging.getLogger(__name__)
 
@@ -26,31 +26,42 @@ DOUBLINGS_MAX = 10
 PAUSE_S = 1.0
 LOG_EVERY_S = 10.0
 """What is tried again and again, as with a broker that does not answer, is told of this often, at most."""
+FIRST_ANSWER_S = 10.0
+"""So long NameServers of which none has answered yet are waited for, at most: longer than a restart takes, and they may be misspelt."""
 ROUTE_POLL_S = 1.0
 """New queues and brokers are looked for this often, at most."""
 
 
-def patiently(ask: Callable[[], T], options: ReadOptions, what: str) -> T:
-    """Return what `ask` returns, and ask again until `brokerTimeoutMs` are over while a server is away or busy.
+def patiently(ask: Callable[[], T], options: ReadOptions, what: str, client: MetadataClient) -> T:
+    """Return what `ask` returns, and ask again while a server is away or busy, until the time of `wait_s` is over.
 
     Args:
         what: is not known until then; stands in the log.
+        client: what `ask` asks with.
 
     Raises:
         RouteNotFound: a topic that was named does not exist; it may be misspelt, and is not waited for.
         ClientError: a refusal for good, or the time is over.
     """
-    give_up_at = time.monotonic() + options.broker_timeout_ms / 1000
+    began_at = time.monotonic()
     told = ""
     while True:
         try:
             return ask()
         except ClientError as error:
-            if not _is_passing(error) or time.monotonic() >= give_up_at:
+            time_s = wait_s(error, options, client)
+            if not _is_passing(error) or time.monotonic() - began_at >= time_s:
                 raise
             if told != (told := str(error)):
-                log.warning("%s: not known yet, asked until brokerTimeoutMs is over: %s", what, told)
+                log.warning("%s: not known yet, asked for %g s: %s", what, time_s, told)
         time.sleep(PAUSE_S)
+
+
+def wait_s(error: ClientError, options: ReadOptions, client: MetadataClient) -> float:
+    """Return how many seconds servers are waited for: `brokerTimeoutMs`, but less for NameServers of which none has answered yet."""
+    timeout_s = options.broker_timeout_ms / 1000
+    is_first = isinstance(error, NoNameServer) and not client.is_connected
+    return min(timeout_s, FIRST_ANSWER_S) if is_first else timeout_s
 
 
 class OffsetPoller:
@@ -116,8 +127,9 @@ class OffsetPoller:
         if not isinstance(found, Exception):
             return
         # A query that starts has no queues yet: its topic may have been deleted.
-        is_over = not self.queues and now - self._began_at >= self._options.broker_timeout_ms / 1000
-        if is_over or not isinstance(found, ClientError):
+        if not isinstance(found, ClientError):
+            raise found
+        if not self.queues and now - self._began_at >= wait_s(found, self._options, self._client):
             raise found
         self._log("no routes now, going on with the queues known", found)
 
@@ -168,7 +180,7 @@ class OffsetPoller:
             self.find_queues()
             return self._client.latest(self.readable, gone=self._log_gone)
 
-        return patiently(ask, self._options, "where queues end")
+        return patiently(ask, self._options, "where queues end", self._client)
 
     def resolve(self, bound: Bound, option: str) -> Offsets:
         """Return the offset of each queue that `bound` means now; see `MetadataClient.resolve`."""
@@ -177,7 +189,7 @@ class OffsetPoller:
             self.queues = self.queues | self._client.queues_at_start(self._options)
             return self._client.resolve(self.queues, bound, option)
 
-        return patiently(ask, self._options, option)
+        return patiently(ask, self._options, option, self._client)
 
     @property
     def is_fixed(self) -> bool:
@@ -213,7 +225,7 @@ class OffsetPoller:
         def ask() -> Offsets:
             return self._client.earliest(wanted, gone=self._log_gone)
 
-        return patiently(ask, self._options, "where queues begin") if wanted else {}
+        return patiently(ask, self._options, "where queues begin", self._client) if wanted else {}
 
     def ends_too(self, queues: Iterable[MessageQueue], *, waits: bool) -> Offsets:
         """Return where queues end that no route names now, of those whose brokers still hold other queues of their topic.
@@ -232,7 +244,7 @@ class OffsetPoller:
         def ask() -> Offsets:
             return self._client.latest(held, unreachable=None if waits else self._log_unreachable, gone=self._log_gone)
 
-        return patiently(ask, self._options, "where queues end that left their route") if waits else ask()
+        return patiently(ask, self._options, "where queues end that left their route", self._client) if waits else ask()
 
     def origins(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, Origin | None]:
         """Return what those of `queues` hold first that were found and can be asked; None for one that holds nothing."""
@@ -333,5 +345,5 @@ def _is_passing(error: ClientError) -> bool:
     if isinstance(error, QueuesNotTold):
         error = error.error
     if isinstance(error, RemoteRefused):
-        return error.code in PASSING_CODES
+        return is_passing(error)
     return isinstance(error, ConnectionFailed | RequestTimeout | NoNameServer)

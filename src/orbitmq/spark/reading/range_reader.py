@@ -19,7 +19,7 @@ from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.answer_buffer import AnswerBuffer
 from orbitmq.spark.reading.blocks import BLOCK_SIZE, Block, Blocks
 from orbitmq.spark.reading.continuity import Continuity
-from orbitmq.spark.reading.metadata_client import PASSING_CODES, MetadataClient, queue_addresses
+from orbitmq.spark.reading.metadata_client import MetadataClient, is_passing, queue_addresses
 from orbitmq.spark.reading.planning import Range
 from orbitmq.spark.reading.record_batches import parse_records
 from orbitmq.spark.security import read_security
@@ -163,12 +163,13 @@ class RangeReader:
 
     def _refusal(self, answer: Command) -> Exception:
         """Return the error that a refusal leads to: an answer that says "not now" is asked for again."""
-        if answer.code in PASSING_CODES:
-            return _TryAgain(f"{self._address} answered code {answer.code}: {answer.remark}")
+        refusal = RemoteRefused(answer.code, answer.remark, self._address)
+        if is_passing(refusal):
+            return _TryAgain(str(refusal))
         if answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
             hint = f"{answer.remark}: create group {self._options.group}, or name one that exists with the option group"
             return RemoteRefused(answer.code, hint, self._address)
-        return RemoteRefused(answer.code, answer.remark, self._address)
+        return refusal
 
     def _go_on(self, block: Block, cursor: int) -> None:
         if cursor <= block.cursor:

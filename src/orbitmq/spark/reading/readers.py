@@ -99,7 +99,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
         """Return one task per queue that holds messages, or several for long ones."""
         options = self._options
         with MetadataClient.of(options) as client:
-            ranges, queues = patiently(partial(self._ranges, client), options, "what the query reads")
+            ranges, queues = patiently(partial(self._ranges, client), options, "what the query reads", client)
         # Spark plans one task that gets no range of its own where there is nothing to read.
         return plan_tasks(ranges, queues, options) or [InputPartition(None)]
 

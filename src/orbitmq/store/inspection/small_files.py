@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sized
 from pathlib import Path
+from typing import Any
 
 from orbitmq.store.inspection.issues import REBUILD, RESTORE, Issue, check_lines, note
 from orbitmq.store.inspection.layout import list_names
@@ -13,7 +14,7 @@ from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
 from orbitmq.store.log.clock_jumps import parse_clock_jumps
 from orbitmq.store.log.segment import segment_name
 from orbitmq.store.log.start_offset import parse_start_offset
-from orbitmq.store.quarantine import NOTE_ENDING
+from orbitmq.store.quarantine import NOTE_ENDING, REPLACED
 from orbitmq.store.queues.consume_queues import QueueKey
 from orbitmq.store.queues.deletions import parse_deletions
 from orbitmq.store.queues.queue_ends import QueueEnds
@@ -94,7 +95,10 @@ def check_quarantine(root: Path) -> Iterator[Issue]:
             continue
         if described is not None and size < described["length"]:
             yield Issue(name, size, f"has {size} bytes, {described['length']} were set aside", RESTORE)
-        if count:
+        if described is not None and described.get("reason") == REPLACED:
+            what = f"{size} bytes that another master's records have replaced: they were never acknowledged"
+            yield note(name, what, "delete it")
+        elif count:
             what = f"{count} whole records among {size} bytes that recovery has set aside"
             yield Issue(name, None, what, "`orbitmq store salvage` brings them back")
         elif described is None or size >= described["length"]:
@@ -131,7 +135,7 @@ def _offset_of(name: str) -> int | None:
     return int(offset) if offset.isdecimal() and number.isdecimal() else None
 
 
-def _describe(path: Path) -> dict[str, int] | None:
+def _describe(path: Path) -> dict[str, Any] | None:
     """Return what is known of a quarantined file, None when its note cannot be read."""
     try:
         found = json.loads(read_small(path.with_name(path.name + NOTE_ENDING), 1 << 20) or b"")

@@ -182,6 +182,20 @@ async def test_a_member_that_does_not_follow_leaves_the_set_before_sends_go_on_w
         assert group.sync_set() == {1}
 
 
+async def test_a_master_names_the_members_that_the_controllers_do_not_hear_until_they_are_back(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        await group.start("x", "y")
+        master = await group.settled()
+        other = "y" if master == "x" else "x"
+        address = group.brokers[other].address
+        await group.stop(other)
+        members = group.brokers[master].service.slave_listener.members
+        await until(lambda: members.issue is not None and address in members.issue and members.lacking == 1)
+        assert group.brokers[master].service.monitoring.health()["alerts"][0]["rule"] == "RocketmqBrokerFewMembers"
+        await group.start(other)
+        await until(lambda: members.issue is None)
+
+
 async def test_what_no_slave_has_is_neither_acknowledged_nor_read_nor_kept_by_its_old_master(tmp_path: Path) -> None:
     async with controlled_group(tmp_path) as group:
         await group.start("x", "y", slave_timeout=100)

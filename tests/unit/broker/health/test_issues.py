@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from orbitmq.broker.health.issues import READ_ONLY, RULES, BrokerAlertRule, BrokerState
+from orbitmq.broker.replication.group_members import GroupMembers
 from orbitmq.store import StoreIssue, StoreIssueKind
+from orbitmq.wire.bodies.controller import BrokerMember
 from promtool import check_rules
 
 PROMETHEUS = Path(__file__).parents[4] / "deploy" / "prometheus"
@@ -57,6 +59,16 @@ def test_a_broker_that_reaches_no_name_server_is_not_healthy_and_one_that_reache
     assert list(half.warnings()) == ["NameServers cannot be reached: b:1"]
     wrong = BrokerState(announced_failure="clients are told a:1, which cannot be reached")
     assert (list(wrong.alerts()), list(wrong.warnings())) == ([], ["clients are told a:1, which cannot be reached"])
+
+
+@pytest.mark.parametrize(("alive", "rule"), [(2, BrokerAlertRule.MEMBER_MISSING), (1, BrokerAlertRule.FEW_MEMBERS)])
+def test_a_missing_member_is_a_warning_and_one_member_alone_an_error(alive: int, rule: str) -> None:
+    members = GroupMembers(1)
+    for at_ms in (0, 60_000):
+        members.told([BrokerMember("a", number, f"h{number}:1", number <= alive) for number in (1, 2, 3)], at_ms)
+    (alert,) = BrokerState(members=members).alerts()
+    assert (alert.rule, alert.is_warning) == (rule, alive == 2)
+    assert "3 (h3:1) since 1970-01-01 00:00:00 UTC" in alert.reason
 
 
 def test_a_broker_is_ready_when_one_name_server_knows_it_or_there_is_none_to_know_it() -> None:

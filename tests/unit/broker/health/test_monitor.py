@@ -14,6 +14,7 @@ import orjson
 import pytest
 
 from orbitmq.broker.health.monitor import BrokerMonitor
+from orbitmq.broker.replication.group_members import GroupMembers
 from orbitmq.net.limits import descriptor_limit
 from orbitmq.store import StoreIssue, StoreIssueKind
 from orbitmq.store.disk_usage import DiskUsage
@@ -48,6 +49,7 @@ class Parts:
         service: Any = SimpleNamespace(
             config=config,
             store=self.store,
+            slave_listener=SimpleNamespace(members=GroupMembers(1)),
             address=SimpleNamespace(announced="h:10911"),
             monitoring=SimpleNamespace(stats=SimpleNamespace(started_at_ms=1_000)),
             sends=SimpleNamespace(

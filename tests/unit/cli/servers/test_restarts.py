@@ -16,7 +16,7 @@ class Dying:
     async def start(self):
         self.starts += 1
         if self.starts < 3:
-            raise OrbitError("the port is in use")
+            raise OrbitError("broker did not start: {}\norbitmq: the port is in use")
 
     async def ended(self):
         if self.starts:

@@ -105,6 +105,36 @@ def test_route_queries_that_fail_for_another_reason_are_no_health():
     assert not watched.monitor.health()["healthy"]
 
 
+def test_a_query_for_a_topic_that_appears_within_a_minute_counts_as_nothing():
+    watched, routed = Watched(), set()
+    watched.tables.broker_names_of = lambda topic: ["a"] if topic in routed else []
+    watched.monitor.sample()
+    watched.counters.requests[105] = 222
+    watched.counters.refusals[105, 17] = 29
+    for _ in range(29):
+        watched.unknown.note("made-by-a-send", watched.clock(), "h:2")
+    watched.clock.advance(45_000)
+    assert watched.monitor.health()["alerts"] == [], "it may still appear"
+    routed.add("made-by-a-send")
+    for _ in range(20):
+        watched.clock.advance(5_000)
+        health = watched.monitor.health()
+        assert (health["alerts"], health["missingTopics"], health["routeQueryFailures"]) == ([], [], 0)
+
+
+def test_a_query_for_a_topic_that_does_not_appear_counts_after_a_minute():
+    watched = Watched()
+    watched.tables.broker_names_of = lambda topic: []
+    watched.monitor.sample()
+    watched.counters.requests[105] = 222
+    watched.counters.refusals[105, 17] = 29
+    for _ in range(29):
+        watched.unknown.note("misspelt", watched.clock(), "h:2")
+    watched.clock.advance(61_000)
+    (alert,) = watched.monitor.health()["alerts"]
+    assert (alert["severity"], watched.monitor.route_failures) == ("warning", 29)
+
+
 def test_topics_of_retries_and_dead_letters_are_no_missing_topics():
     watched = Watched()
     for topic in ("%RETRY%g", "%DLQ%g", "orders"):
@@ -118,7 +148,7 @@ class Watched:
     def __init__(self, **options: Any) -> None:
         self.clock = FakeClock()
         self.counters = Counters()
-        self.tables: Any = SimpleNamespace(broker_count=3, topic_count=4)
+        self.tables: Any = SimpleNamespace(broker_count=3, topic_count=4, broker_names_of=lambda topic: [])
         server: Any = SimpleNamespace(counters=self.counters, connections=[1, 2], address="h:1")
         self.unknown = UnknownTopics()
         self.monitor = NameServerMonitor(
@@ -140,7 +170,7 @@ class Watched:
 def test_the_health_document_says_everything_under_its_name():
     watched = Watched(warnings=["open"], sections={"shadow": lambda: {"up": True}})
     watched.counters.requests[105] = 10
-    watched.counters.refusals[105, 17] = 2
+    watched.counters.refusals[105, 17] = 2 + 12
     watched.counters.refusals[105, 1] = 3
     watched.counters.refusals[103, 1] = 4
     for number in range(12):
@@ -220,6 +250,7 @@ def test_three_unknown_topics_are_named_in_the_alert():
     for number in range(5):
         for _ in range(5 - number):
             watched.unknown.note(f"t{number}", watched.clock(), "h:2")
+    watched.clock.advance(61_000)
     (alert,) = watched.monitor.health()["alerts"]
     assert alert["reason"] == (
         "100 of 100 route queries failed; "

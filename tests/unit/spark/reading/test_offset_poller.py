@@ -42,8 +42,29 @@ def test_a_server_that_is_away_is_told_once_until_it_says_something_else(clock, 
         raise answer
 
     options = ReadOptions(name_servers=("ns:1",), start=Earliest(), topics=("orders",))
-    assert patiently(ask, options, "the end") == 7
+    assert patiently(ask, options, "the end", MetadataClient.of(options)) == 7
     assert [record.getMessage().rpartition(": ")[2] for record in caplog.records] == ["refused", "reset"]
+
+
+@pytest.mark.parametrize(("is_connected", "waited_s"), [(False, 10), (True, 60)])
+def test_name_servers_of_which_none_has_answered_are_waited_for_ten_seconds(clock, is_connected, waited_s):
+    options = ReadOptions(name_servers=("ns:1",), start=Earliest(), topics=("orders",))
+    client = MetadataClient.of(options)
+    client.is_connected = is_connected
+
+    def ask():
+        raise NoNameServer("refused")
+
+    with pytest.raises(NoNameServer):
+        patiently(ask, options, "the end", client)
+    assert sum(clock.waits) == waited_s
+
+
+def test_a_client_is_connected_once_a_name_server_has_answered(fake, poller):
+    fake.fill("orders", 0, 5)
+    assert not poller._client.is_connected
+    poller.refresh()
+    assert poller._client.is_connected
 
 
 def test_the_latest_offsets_are_known_after_a_refresh(fake, poller):
@@ -134,6 +155,7 @@ def test_a_fixed_end_waits_for_a_name_server(fake, poller, clock):
 
 def test_a_name_server_that_stays_away_ends_the_wait_for_a_fixed_end(poller, clock):
     poller._client._name_servers.configure(["127.0.0.1:1"])
+    poller._client.is_connected = True
     with pytest.raises(NoNameServer):
         poller.fix_end()
 

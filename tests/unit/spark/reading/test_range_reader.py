@@ -253,3 +253,11 @@ def test_a_logical_queue_that_moves_is_read_on_under_its_own_offsets(fake):
     options = ReadOptions(name_servers=(fake.address,), start=Earliest())
     (batch,) = RangeReader(wanted, fake.address, options, ("queueOffset", "queueId", "brokerName")).batches()
     assert batch.to_pylist() == [{"queueOffset": 10_000, "queueId": 7, "brokerName": "__syslo__global__"}]
+
+
+def test_a_refusal_that_no_repetition_changes_fails_at_the_first_answer(fake):
+    fake.faults.append(
+        Reply(ResponseCode.SYSTEM_ERROR, "The broker does not support consumer to filter message by SQL92")
+    )
+    with pytest.raises(RemoteRefused, match="set enablePropertyFilter=true at the broker"):
+        offsets(fake, 0, 3)

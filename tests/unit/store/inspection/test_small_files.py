@@ -89,6 +89,14 @@ def test_whole_records_that_were_set_aside_can_be_brought_back(tmp_path: Path) -
     assert "2 whole records" in found.what
 
 
+def test_records_that_another_master_has_replaced_are_not_to_be_brought_back(tmp_path: Path) -> None:
+    one = format_record(topic="orders", body=b"one", physical_offset=5000)
+    described = {"log": "commitlog", "offset": 5000, "length": len(one), "reason": "the master has other records there"}
+    set_aside(tmp_path, one, note=json.dumps(described))
+    (found,) = checked(tmp_path)
+    assert (found.severity, "never acknowledged" in found.what) == (Severity.NOTE, True)
+
+
 def test_a_last_record_without_properties_is_whole_although_its_zeros_were_cut(tmp_path: Path) -> None:
     path = set_aside(tmp_path, format_record(topic="orders", body=b"one", physical_offset=5000).rstrip(b"\0"))
     assert [bytes(record.body) for record in records_in(path)] == [b"one"]
