@@ -10,7 +10,6 @@ from typing import Any
 
 from orbitmq.admin.each_master import ask_all
 from orbitmq.admin.groups import Connections, GroupStatus, QueueLag, QueueReset, ResetTo, merged_status
-from orbitmq.admin.system_names import SYSTEM_GROUPS
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import (
     ClientError,
@@ -21,7 +20,7 @@ from orbitmq.errors import (
     RemoteRefused,
     RouteNotFound,
 )
-from orbitmq.model.group import MessageModel
+from orbitmq.model.group import SYSTEM_GROUPS, MessageModel
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DLQ_PREFIX, GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
 from orbitmq.wire.bodies.groups import (

@@ -55,8 +55,8 @@ class Group:
     def facts(self) -> Mapping[str, str]:
         """Where each broker listens, as host:port, by its member's name, and which of them leads."""
         addresses = {name: process.address for name, process in self._members.items()}
-        leaders = {"leader": name for name, address in addresses.items() if address == self._master}
-        return {**addresses, **leaders}
+        leader = next((name for name, address in addresses.items() if address == self._master), None)
+        return addresses if leader is None else {**addresses, "leader": leader}
 
     async def start(self) -> None:
         """Start the NameServer, then all brokers together: a majority of them has to be there before one leads."""
