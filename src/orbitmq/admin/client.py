@@ -19,7 +19,7 @@ from types import MappingProxyType
 import orjson
 
 from orbitmq.admin.cluster_admin import ClusterAdmin
-from orbitmq.admin.each_master import ask_all, ask_each
+from orbitmq.admin.each_master import ask_all, ask_each, tell_each
 from orbitmq.admin.group_client import GroupAdmin, delete_topics
 from orbitmq.admin.groups import GroupStatus, QueueLag, QueueReset, ResetTo
 from orbitmq.admin.messages import COUNT_MAX, FoundMessages, find_by_id, find_by_key, find_lost
@@ -136,13 +136,14 @@ class AdminClient(ClusterAdmin):
 
         Raises:
             InvalidArgument: no master is called so, or messages would be hidden.
-            RemoteRefused: a broker refused; others may have accepted.
+            PartlyDone: some masters have made the change, some have not.
         """
         check_name("topic", config.topic)
         targets = self._choose_masters(await self.cluster_info(), cluster, broker)
         if not force:
             await check_read_queues(self._tell, targets, config.topic, config.read_queue_count)
-        await self._tell_all(targets.values(), create_header(config))
+        header = create_header(config)
+        await tell_each(targets, lambda _name, address: self._tell(address, header))
         return targets
 
     async def topic_configs(
@@ -185,7 +186,7 @@ class AdminClient(ClusterAdmin):
         Raises:
             InvalidArgument: no master is called so, or messages would be hidden.
             RouteNotFound: none of the masters has the topic.
-            RemoteRefused: a broker refused; those before it in the order of names have accepted.
+            PartlyDone: some masters have made the change, some have not.
         """
         masters = await self.masters(cluster=cluster, broker=broker)
         return await change_configs(self._tell, masters, topic, change, force=force)
@@ -206,19 +207,25 @@ class AdminClient(ClusterAdmin):
 
         Raises:
             RouteNotFound: no NameServer knows the topic.
+            PartlyDone: some servers have deleted it, some have not.
         """
         route = await self.topic_route(topic)
         brokers = [data for data in route.brokers if cluster in (None, data.cluster)]
         if not brokers:
             raise RouteNotFound(f"the topic {topic} has no route in the cluster {cluster}")
         addresses = [address for data in brokers for address in data.addresses.values()]
-        await self._tell_all(addresses, DeleteTopicInBroker(topic=topic))
-        forget = DeleteTopicInNameServer(topic=topic, cluster_name=cluster)
-        for address, answer in (await self._name_servers.ask_all(forget)).items():
+        delete = DeleteTopicInBroker(topic=topic)
+        await tell_each(_themselves(addresses), lambda _name, address: self._tell(address, delete))
+        answers = await self._name_servers.ask_all(DeleteTopicInNameServer(topic=topic, cluster_name=cluster))
+
+        async def check(_name: str, address: str) -> None:
+            answer = answers[address]
             if isinstance(answer, ClientError):
                 raise answer
             if answer.code != _NOT_SUPPORTED:
                 expect(answer, address)
+
+        await tell_each(_themselves(answers), check)
         return addresses
 
     async def broker(self, address: str) -> BrokerAdmin:
@@ -599,6 +606,11 @@ class AdminClient(ClusterAdmin):
         return QueueStats(
             decode_header(OffsetResponse, low.ext_fields).offset, decode_header(OffsetResponse, high.ext_fields).offset
         )
+
+
+def _themselves(addresses: Iterable[str]) -> dict[str, str]:
+    """Return servers that have no names by their addresses."""
+    return {address: address for address in addresses}
 
 
 def _merged_producers(answers: Iterable[Mapping[str, Iterable[ProducerInfo]]]) -> dict[str, list[ProducerInfo]]:

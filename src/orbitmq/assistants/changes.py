@@ -303,7 +303,7 @@ async def _set(change: Awaitable[Sequence[QueueReset]]) -> Rows:
     try:
         return _offsets(await change, "after")
     except OffsetsNotSet as error:
-        return [*_offsets(error.changes, "after"), {"problem": str(error)}]
+        return [*_offsets(error.done, "after"), {"problem": str(error)}]
 
 
 def _offsets(changes: Sequence[QueueReset], which: Literal["before", "after"]) -> Rows:

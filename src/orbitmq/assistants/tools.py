@@ -19,7 +19,7 @@ from orbitmq.assistants.arguments import DryRun, explain
 from orbitmq.assistants.changes import Plan
 from orbitmq.audit import AuditRecord, LogOfChanges, write_or_log
 from orbitmq.clock import now_ms
-from orbitmq.errors import ClientError, InvalidArgument
+from orbitmq.errors import ClientError, InvalidArgument, PartlyDone
 
 log = logging.getLogger(__name__)
 
@@ -186,7 +186,8 @@ async def _carry_out(plan: Plan, audit: LogOfChanges, who: str, action: str, tar
     try:
         after = await plan.carry_out()
     except BaseException as error:
-        write_or_log(audit, record(None, f"{type(error).__name__}: {error}"))
+        partly = list(error.done) if isinstance(error, PartlyDone) else None
+        write_or_log(audit, record(partly, f"{type(error).__name__}: {error}"))
         raise
     values: dict[str, Any] = {"dry_run": False, "done": True, "did": plan.summary}
     if (problem := write_or_log(audit, record(list(after)))) is not None:

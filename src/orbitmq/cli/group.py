@@ -324,8 +324,8 @@ async def _show_result(change: Awaitable[list[QueueReset]], output: Format, *, d
     try:
         changes = await change
     except OffsetsNotSet as error:
-        if error.changes:
-            _show_changes(list(error.changes), output, dry_run=False)
+        if error.done:
+            _show_changes(list(error.done), output, dry_run=False)
         raise
     _show_changes(changes, output, dry_run=dry_run)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -129,6 +131,17 @@ async def test_a_broker_is_retired_step_by_step(browser: Browser) -> None:
     assert (await browser.send("/brokers/none/write-permission", writable="no", confirmed="yes")).status_code == 400
     said = await browser.change("/brokers/broker-a/write-permission", writable="yes")
     assert "broker-a can be written to" in said
+
+
+async def test_a_write_permission_that_one_name_server_did_not_change_names_both(browser: Browser) -> None:
+    await browser.change("/topics", topic="orders", queues=1)
+    alive = browser.cluster.name_servers
+    async with browsing(SimpleNamespace(name_servers=f"127.0.0.1:1;{alive}")) as other:
+        refused = await other.send("/brokers/broker-a/write-permission", writable="no", confirmed="yes")
+    assert refused.status_code == 502
+    assert f"done on {alive}; not done on 127.0.0.1:1: " in html.unescape(refused.text)
+    (record,) = other.audit
+    assert (record.after, record.error.partition(": ")[0]) == ([alive], f"done on {alive}; not done on 127.0.0.1:1")
 
 
 async def test_name_servers_show_their_history_and_differences(browser: Browser) -> None:
