@@ -109,14 +109,23 @@ class NameServerMonitor:
 
     @property
     def route_failures(self) -> int:
-        """Route queries that ended without a route, for whatever reason."""
+        """Route queries that ended without a route, for whatever reason, but those for topics that need not be there."""
         refusals = self._server.counters.refusals.items()
-        return sum(count for (code, _), count in refusals if code == _ROUTE_QUERY)
+        failures = sum(count for (code, _), count in refusals if code == _ROUTE_QUERY)
+        return failures - self._optional_misses
 
     @property
     def _route_misses(self) -> int:
-        """Route queries for topics that no broker has."""
+        """Route queries for topics that no broker has, and that some client needs."""
+        return self._misses - self._optional_misses
+
+    @property
+    def _misses(self) -> int:
         return self._server.counters.refusals.get((_ROUTE_QUERY, ResponseCode.TOPIC_NOT_EXIST), 0)
+
+    @property
+    def _optional_misses(self) -> int:
+        return min(self._unknown_topics.optional_count, self._misses)  # upstream NameServers may have answered
 
     def sample(self) -> None:
         """Look at everything once, and log the alerts that begin or end."""

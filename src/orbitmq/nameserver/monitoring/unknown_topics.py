@@ -13,6 +13,8 @@ from orbitmq.nameserver.routing.validation import is_registered_name
 
 TOPICS_MAX = 100
 ILLEGAL = "(names that no topic may have)"
+TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+"""Tools look for it, and brokers make it where traceTopicEnable is set."""
 
 
 class UnknownTopic(NamedTuple):
@@ -33,13 +35,16 @@ class UnknownTopics:
 
     def __init__(self) -> None:
         self._topics: dict[str, UnknownTopic] = {}
+        self.optional_count = 0
+        """Queries for topics that need not be there; their number only grows."""
 
     def note(self, topic: str, now_ms: int, remote: str) -> None:
         """Count a query without an answer; the topic that was asked for longest ago makes room for a new one.
 
-        Not those of a group's retries and dead letters, which are made when there are some.
+        Topics of a group's retries and dead letters, which are made when there are some, and that of traces are only counted.
         """
-        if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+        if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)) or topic == TRACE_TOPIC:
+            self.optional_count += 1
             return
         if not is_registered_name(topic):
             topic = ILLEGAL
