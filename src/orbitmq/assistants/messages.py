@@ -65,7 +65,8 @@ async def messages_by_key(
 ) -> Answer:
     """Find the newest messages of a topic that have a key, the oldest of them first.
 
-    `total` is null where there may be more. `silent` are brokers that did not answer: theirs are missing.
+    `total` is null where there may be more: ask on with `next_end` as `end` for older ones, with `next_begin` as `begin` where newer
+    ones do not fit; those of that millisecond come again. `silent` are brokers that did not answer: theirs are missing.
     """
     found = await clients.admin.messages_by_key(
         topic, key, count_max=count, begin_ms=to_ms(begin), end_ms=None if end is None else to_ms(end)
@@ -191,5 +192,16 @@ def dead_letter_row(letter: DeadLetter, body_size_max: int | None = None) -> dic
 def _found(found: FoundMessages, body_size_max: int | None) -> Answer:
     rows = [message_row(message, body_size_max) for message in found.messages]
     has_more = found.is_cut or bool(found.silent)
-    table = Table(rows, None if has_more else len(rows), has_more=has_more)
+
+    def go_on(shown: int) -> Mapping[str, Any]:
+        if 0 < shown < len(rows):
+            last_ms = found.messages[shown - 1].stored_at_ms
+            return {"next_begin": time_text(last_ms) or last_ms}
+        if found.is_cut and rows:
+            first_ms, last_ms = found.messages[0].stored_at_ms, found.messages[-1].stored_at_ms
+            end_ms = first_ms - (first_ms == last_ms)
+            return {"next_end": time_text(end_ms) or end_ms}
+        return {}
+
+    table = Table(rows, None if has_more else len(rows), has_more=has_more, go_on=go_on)
     return Answer({"notice": NOTICE, "silent": found.silent}, {"messages": table})

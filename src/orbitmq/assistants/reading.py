@@ -12,7 +12,7 @@ from orbitmq.admin.brokers import find_brokers
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.each_master import notices_of
 from orbitmq.admin.group_client import GroupAdmin
-from orbitmq.admin.groups import GroupStatus
+from orbitmq.admin.groups import GroupStatus, total_lag
 from orbitmq.assistants.answers import Answer, Table, Untrusted, page, paged, time_text
 from orbitmq.assistants.arguments import Count, Group, Kind, Search, Severities, Start, Topic
 from orbitmq.doctor import Severity, examine, take_snapshot
@@ -115,7 +115,7 @@ async def route(clients: ClusterClients, topic: Topic) -> Answer:
 async def groups(
     clients: ClusterClients, search: Search = "", start: Start = 0, count: Count = _TOPICS_COUNT
 ) -> Answer:
-    """List consumer groups by a part of their names, with members, topics and lag (messages still to come).
+    """List consumer groups by a part of their names, with members, topics and lag (messages still to come; null without offsets).
 
     `silent` are brokers that did not answer: theirs are missing.
     """
@@ -153,11 +153,12 @@ async def group(clients: ClusterClients, group: Group, start: Start = 0, count: 
     }
     queues: list[dict[str, Any]] = []
     try:
-        for queue, found in (await admin.lag(group)).items():
+        places = await admin.lag(group)
+        for queue, found in places.items():
             place = {"topic": queue.topic, "broker": queue.broker_name, "queue_id": queue.queue_id}
             offsets = {"committed": found.committed, "end": found.end, "lag": found.lag, "gone": found.gone}
             queues.append({**place, **offsets, "consumed_at": time_text(found.consumed_at_ms)})
-        values["lag"] = sum(row["lag"] for row in queues)
+        values["lag"] = total_lag(places.values())
         values["gone"] = sum(row["gone"] for row in queues)
     except ClientError as error:
         values |= {"lag": None, "lag_problem": str(error)}
@@ -275,4 +276,4 @@ async def _lag(admin: GroupAdmin, group: str) -> dict[str, Any]:
     except ClientError as error:
         return {"lag": None, "consumed_at": None, "problem": str(error)}
     consumed_at_ms = max((queue.consumed_at_ms for queue in queues), default=0)
-    return {"lag": sum(queue.lag for queue in queues), "consumed_at": time_text(consumed_at_ms)}
+    return {"lag": total_lag(queues), "consumed_at": time_text(consumed_at_ms)}

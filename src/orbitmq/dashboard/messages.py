@@ -42,7 +42,7 @@ DELAY_S_MAX = 40 * 86_400
 
 
 async def messages(request: Request, clients: ClusterClients) -> Page:
-    """Find messages of a topic: by an id or a key, from a time to another one, or from an offset of a queue on.
+    """Find messages of a topic: by an id or a key, up to a time, from a time to another one, or from an offset of a queue on.
 
     Without any of these it shows the form to ask with.
     """
@@ -51,15 +51,18 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
     begin, queue = form.text("begin", ""), form.text("queue", "")
     found: list[dict[str, Any]] = []
     notices: Sequence[str] = ()
-    is_complete = True
+    is_cut = False
     if topic and wanted:
+        end_ms = form.time_ms("end", 2**53)
         one, by_key = await asyncio.gather(
-            _by_id(clients.admin, topic, wanted), clients.admin.messages_by_key(topic, wanted, count_max=KEY_COUNT_MAX)
+            _by_id(clients.admin, topic, wanted),
+            clients.admin.messages_by_key(topic, wanted, count_max=KEY_COUNT_MAX, end_ms=end_ms),
         )
         answer = by_key if one is None else FoundMessages([one], {})
-        found, notices = [summary(message) for message in answer.messages], answer.notices
+        found, notices, is_cut = [summary(message) for message in answer.messages], answer.notices, answer.is_cut
     elif topic and (begin or queue):
         found, is_complete, notices = await _in_range(form, clients, topic)
+        is_cut = len(found) >= RANGE_COUNT_MAX or not is_complete
     values = {
         "topic": topic,
         "q": wanted,
@@ -69,7 +72,7 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
         "queue": queue,
         "offset": form.text("offset", ""),
         "is_asked": bool(topic and (wanted or begin or queue)),
-        "is_cut": not wanted and (len(found) >= RANGE_COUNT_MAX or not is_complete),
+        "is_cut": is_cut,
         "missing": notices,
         "messages": found,
     }

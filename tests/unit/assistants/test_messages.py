@@ -46,6 +46,8 @@ async def test_more_messages_of_a_key_than_asked_for_are_said(assistant: Assista
     assert (answer["cut"], answer["total"]) == (False, {"messages": 3})
     answer = await assistant.ask("messages_by_key", topic="orders", key="k", count=2)
     assert (answer["cut"], answer["total"], len(answer["messages"])) == (True, {"messages": None}, 2)
+    assert answer["next_end"] <= answer["messages"][0]["stored_at"]
+    assert await assistant.ask("messages_by_key", topic="orders", key="k", end=answer["next_end"])
 
 
 async def test_a_silent_broker_is_named_and_the_others_messages_are_given() -> None:

@@ -136,7 +136,8 @@ async def test_a_broker_is_retired_step_by_step(browser: Browser) -> None:
 async def test_a_write_permission_that_one_name_server_did_not_change_names_both(browser: Browser) -> None:
     await browser.change("/topics", topic="orders", queues=1)
     alive = browser.cluster.name_servers
-    async with browsing(SimpleNamespace(name_servers=f"127.0.0.1:1;{alive}")) as other:
+    half: Any = SimpleNamespace(name_servers=f"127.0.0.1:1;{alive}")
+    async with browsing(half) as other:
         refused = await other.send("/brokers/broker-a/write-permission", writable="no", confirmed="yes")
     assert refused.status_code == 502
     assert f"done on {alive}; not done on 127.0.0.1:1: " in html.unescape(refused.text)
