@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -14,6 +14,7 @@ from orbitmq.admin.actions import ACTIONS
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.dead_letters import DeadLetter
 from orbitmq.admin.each_master import notices_of
+from orbitmq.admin.group_client import GroupAdmin
 from orbitmq.admin.message_ranges import ranges_from, ranges_of_time, read_ranges
 from orbitmq.admin.messages import FoundMessages
 from orbitmq.admin.traces import MessageWay, find_way
@@ -113,10 +114,13 @@ async def message(request: Request, clients: ClusterClients) -> Page:
     """Show one message by its id."""
     admin = clients.admin
     topic, wanted = request.path_params["topic"], request.path_params["id"]
-    found = await admin.message_by_id(topic, wanted)
+    # Together: a broker that does not answer takes its time of each of them.
+    found, way, answering = await asyncio.gather(
+        admin.message_by_id(topic, wanted), _way(admin, wanted), _answering(admin)
+    )
     if found is None:
         return Page("error.html", "No message", {"error": f"{topic} has no message {wanted}"}, 404)
-    way, (groups, problem) = await asyncio.gather(_way(admin, wanted), _groups(clients, found))
+    groups, problem = await _groups(answering, found)
     values = {
         "message": _document(found),
         "way": _steps(way),
@@ -126,11 +130,23 @@ async def message(request: Request, clients: ClusterClients) -> Page:
     return Page("message.html", wanted, values)
 
 
-async def _groups(clients: ClusterClients, message: StoredMessage) -> tuple[dict[str, list[str]], str | None]:
+async def _answering(admin: AdminClient) -> tuple[GroupAdmin, Mapping[str, str]] | str:
+    """Return what `groups_that_answer` does, or why it does not."""
+    try:
+        return await admin.groups_that_answer()
+    except OrbitError as error:
+        return str(error)
+
+
+async def _groups(
+    answering: tuple[GroupAdmin, Mapping[str, str]] | str, message: StoredMessage
+) -> tuple[dict[str, list[str]], str | None]:
     """Return the groups that read a message's topic and are online, with their clients, and what is missing of them."""
     found: dict[str, list[str]] = {}
+    if isinstance(answering, str):
+        return found, answering
+    admin, problems = answering
     try:
-        admin, problems = await clients.admin.groups_that_answer()
         names = (await admin.of_topic(message.topic, broker=message.broker_name))[:_GROUPS_MAX]
         for status in await asyncio.gather(*map(admin.status, names)):
             if status.clients:
@@ -260,7 +276,7 @@ async def _consume(form: Form, clients: ClusterClients) -> Done:
     remark = f" ({result.remark})" if result.remark else ""
     return Done(
         text=f"{client_id} has consumed it: {result.outcome} after {result.spent_ms} ms{remark}",
-        location=link("topics", found.topic, "messages", form.text("id")),
+        location=link("topics", found.topic, "messages", form.raw("id")),
         after=str(result.outcome),
     )
 
@@ -274,7 +290,7 @@ async def _ask_consume(form: Form, clients: ClusterClients) -> Question:
 
 
 async def _wanted(form: Form, clients: ClusterClients) -> StoredMessage:
-    topic, wanted = form.text("topic"), form.text("id")
+    topic, wanted = form.text("topic"), form.raw("id")
     found = await clients.admin.message_by_id(topic, wanted)
     if found is None:
         raise InvalidArgument("id", wanted, f"the id of a message of {topic}")
