@@ -375,13 +375,21 @@ class AdminClient(ClusterAdmin):
         return GroupAdmin(self._tell, find_masters, find_topic_masters), problems
 
     async def messages_by_key(
-        self, topic: str, key: str, *, count_max: int = COUNT_MAX, begin_ms: int = 0, end_ms: int | None = None
+        self,
+        topic: str,
+        key: str,
+        *,
+        count_max: int = COUNT_MAX,
+        begin_ms: int = 0,
+        end_ms: int | None = None,
+        body_size_max: int | None = None,
     ) -> FoundMessages:
         """Return a key's newest messages that were stored between two times, and which brokers did not answer.
 
         Args:
             key: one of the message's keys, or its client's id.
             count_max: brokers are queried again and again until it is reached.
+            body_size_max: bytes of each body that are kept, for tables; None: all.
 
         Raises:
             RouteNotFound: the NameServer knows no route.
@@ -390,18 +398,32 @@ class AdminClient(ClusterAdmin):
         route = await self.topic_route(topic)
         lost = await self.lost_brokers(topic)
         return await find_by_key(
-            route, self._tell, topic, key, count_max=count_max, begin_ms=begin_ms, end_ms=end_ms, lost=lost
+            route,
+            self._tell,
+            topic,
+            key,
+            count_max=count_max,
+            begin_ms=begin_ms,
+            end_ms=end_ms,
+            body_size_max=body_size_max,
+            lost=lost,
         )
 
-    async def message_by_id(self, topic: str, message_id: str) -> StoredMessage | None:
+    async def message_by_id(
+        self, topic: str, message_id: str, *, body_size_max: int | None = None
+    ) -> StoredMessage | None:
         """Return a message by the id that its client gave it, or by its broker's; None when no broker has it.
+
+        Args:
+            body_size_max: bytes of its body that are kept; None: all.
 
         Raises:
             RouteNotFound: the NameServer knows no route.
             ClientError: a broker does not answer, and the others do not have it.
         """
         route = await self.topic_route(topic)
-        return await find_by_id(route, self._tell, topic, message_id, lost=await self.lost_brokers(topic))
+        lost = await self.lost_brokers(topic)
+        return await find_by_id(route, self._tell, topic, message_id, body_size_max=body_size_max, lost=lost)
 
     async def lost_brokers(self, topic: str) -> dict[str, str]:
         """Return brokers that had queues of a topic and left its route without a good-bye, and why, sorted.

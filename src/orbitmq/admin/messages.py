@@ -68,11 +68,13 @@ async def find_by_key(
     begin_ms: int = 0,
     end_ms: int | None = None,
     is_unique: bool = False,
+    body_size_max: int | None = None,
     lost: Mapping[str, str] = MappingProxyType({}),
 ) -> FoundMessages:
     """Query all brokers of a topic together for the newest messages of a key.
 
     Args:
+        body_size_max: bytes of each body that are kept; None: all.
         lost: brokers that may have messages of the topic and are not in its route, and why.
 
     Raises:
@@ -100,7 +102,7 @@ async def find_by_key(
         has_stepped = is_cut = False
         question = header
         while True:
-            page = await _query(tell, broker, address, question)
+            page = await _query(tell, broker, address, question, body_size_max)
             fresh = [message for message in page if message.physical_offset not in seen]
             is_large = sum(message.store_size for message in page) >= _LARGE_PAGE
             if not fresh and (has_stepped or (len(page) < max(1, largest) and not is_large)):
@@ -131,20 +133,30 @@ async def find_by_key(
     return FoundMessages(found[skipped:], {**lost, **silent}, skipped > 0 or any(cuts.values()))
 
 
-async def _query(tell: Tell, broker: str, address: str, header: QueryMessage) -> Sequence[StoredMessage]:
+async def _query(
+    tell: Tell, broker: str, address: str, header: QueryMessage, body_size_max: int | None
+) -> Sequence[StoredMessage]:
     try:
         answer = await tell(address, header)
     except RemoteRefused as refusal:
         if refusal.code == ResponseCode.QUERY_NOT_FOUND:
             return ()
         raise
-    return decode_answer(answer.body, broker).messages
+    return decode_answer(answer.body, broker, body_size_max=body_size_max).messages
 
 
 async def find_by_id(
-    route: TopicRoute, tell: Tell, topic: str, message_id: str, *, lost: Mapping[str, str] = MappingProxyType({})
+    route: TopicRoute,
+    tell: Tell,
+    topic: str,
+    message_id: str,
+    *,
+    body_size_max: int | None = None,
+    lost: Mapping[str, str] = MappingProxyType({}),
 ) -> StoredMessage | None:
     """Return a message by its client's id or by its broker's, None when no broker has it.
+
+    Args: as `find_by_key`.
 
     Raises:
         ClientError: a broker does not answer, and the others do not have it.
@@ -158,10 +170,12 @@ async def find_by_id(
     if host in names:
         with suppress(RemoteRefused):
             answer = await tell(host, ViewMessage(physical_offset=offset, topic=topic))
-            for message in decode_answer(answer.body, names[host]).messages:
+            for message in decode_answer(answer.body, names[host], body_size_max=body_size_max).messages:
                 if message.topic == topic:
                     return message
-    found = await find_by_key(route, tell, topic, message_id, count_max=1, is_unique=True, lost=lost)
+    found = await find_by_key(
+        route, tell, topic, message_id, count_max=1, is_unique=True, body_size_max=body_size_max, lost=lost
+    )
     if found.messages:
         return found.messages[-1]
     if found.silent:

@@ -23,7 +23,7 @@ from orbitmq.client.send.result import SendResult
 from orbitmq.dashboard.answers import Page, link, missing
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
-from orbitmq.dashboard.reading import summary
+from orbitmq.dashboard.reading import BODY_BYTES_SHOWN, summary
 from orbitmq.dashboard.requests import MESSAGE_FORM_SIZE_MAX
 from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
 from orbitmq.model.message import Message, StoredMessage
@@ -57,7 +57,9 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
         end_ms = form.time_ms("end", 2**53)
         one, by_key = await asyncio.gather(
             _by_id(clients.admin, topic, wanted),
-            clients.admin.messages_by_key(topic, wanted, count_max=KEY_COUNT_MAX, end_ms=end_ms),
+            clients.admin.messages_by_key(
+                topic, wanted, count_max=KEY_COUNT_MAX, end_ms=end_ms, body_size_max=BODY_BYTES_SHOWN
+            ),
         )
         answer = by_key if one is None else FoundMessages([one], {})
         found, notices, is_cut = [summary(message) for message in answer.messages], answer.notices, answer.is_cut
@@ -83,7 +85,7 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
 async def _in_range(form: Form, clients: ClusterClients, topic: str) -> tuple[list[dict[str, Any]], bool, list[str]]:
     """Return the oldest messages of a time, or of a queue from an offset on, whether all of them were read, and what is missing."""
     broker, queue_id = form.text("broker", "") or None, form.number("queue", 0, 2**31 - 1, -1)
-    async with clients.careful_reader() as reader:
+    async with clients.short_reader(BODY_BYTES_SHOWN, is_careful=True) as reader:
         queues = [
             queue
             for queue in await reader.queues(topic)
@@ -105,7 +107,7 @@ async def _in_range(form: Form, clients: ClusterClients, topic: str) -> tuple[li
 
 async def _by_id(admin: AdminClient, topic: str, wanted: str) -> StoredMessage | None:
     try:
-        return await admin.message_by_id(topic, wanted)
+        return await admin.message_by_id(topic, wanted, body_size_max=BODY_BYTES_SHOWN)
     except OrbitError:
         return None  # a key is no id: brokers say so in different words
 

@@ -131,6 +131,11 @@ def test_large_messages_of_one_ms_may_be_more_than_an_answer_has(monkeypatch: py
     assert find(brokers).is_cut
 
 
+def test_a_search_for_a_table_keeps_the_beginnings_of_bodies() -> None:
+    brokers = Brokers(a=[one("k", 12345)])
+    assert [message.body for message in find(brokers, body_size_max=3).messages] == [b"123"]
+
+
 def test_a_silent_broker_hides_no_message_of_another_one() -> None:
     found = find(Brokers(a=[one("k", 5)], b=RequestTimeout("no answer within 3000 ms")))
     assert (stored(found), found.silent) == ([5], {"b": "no answer within 3000 ms"})
