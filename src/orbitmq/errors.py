@@ -36,7 +36,8 @@ OrbitError
     ├── RouteNotFound         no NameServer knows a route for the topic
     │   └── NoMaster              the brokers that it names have no master now
     ├── NoNameServer          none of the configured NameServers could be asked
-    ├── OffsetsNotSet         some queues of a group were not set to another offset; `changes` lists those that were
+    ├── PartlyDone            a change was made at some servers and not at others; `done` lists those where it was
+    │   └── OffsetsNotSet         some queues of a group were not set to another offset; `done` lists those that were
     └── SendFailed            every attempt to send failed; `causes` lists them
 """
 
@@ -326,17 +327,26 @@ class SendFailed(ClientError):
         self.causes = tuple(causes)
 
 
-class OffsetsNotSet(ClientError):
+class PartlyDone(ClientError):
+    """A change was made at some servers, and not at others.
+
+    Args:
+        message: where it was made, where not, and why.
+        done: what was done, or the names of the servers where it was.
+    """
+
+    def __init__(self, message: str, done: Sequence[Any]) -> None:
+        super().__init__(message)
+        self.done = tuple(done)
+
+
+class OffsetsNotSet(PartlyDone):
     """Some queues of a group could not be set to another offset; all others were.
 
     Args:
         message: which ones, and why.
-        changes: those that were set (`orbitmq.admin.QueueReset`).
+        done: those that were set (`orbitmq.admin.QueueReset`).
     """
-
-    def __init__(self, message: str, changes: Sequence[Any]) -> None:
-        super().__init__(message)
-        self.changes = tuple(changes)
 
 
 def _shorten(value: object, size_max: int = 120) -> str:

@@ -20,6 +20,7 @@ from orbitmq.errors import (
     ConnectionFailed,
     InvalidArgument,
     NoNameServer,
+    PartlyDone,
     RemoteRefused,
     RequestTimeout,
     SendFailed,
@@ -59,6 +60,8 @@ def exit_code_of(error: BaseException) -> ExitCode:
     if isinstance(error, SendFailed) and error.causes:
         reached = [cause for cause in error.causes if not isinstance(cause, _UNREACHABLE)]
         return ExitCode.NO if reached else ExitCode.UNREACHABLE
+    if isinstance(error, PartlyDone) and error.__cause__ is not None:
+        return exit_code_of(error.__cause__)
     if isinstance(error, _UNREACHABLE):
         return ExitCode.UNREACHABLE
     return ExitCode.USAGE if isinstance(error, InvalidArgument) else ExitCode.NO
