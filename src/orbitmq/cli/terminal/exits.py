@@ -21,7 +21,6 @@ from orbitmq.errors import (
     InvalidArgument,
     NoNameServer,
     PartlyDone,
-    RemoteRefused,
     RequestTimeout,
     SendFailed,
 )
@@ -48,8 +47,6 @@ class NameServerExit(IntEnum):
 
 EXIT_CODES_HELP = "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 no server answered."
 
-_ASKED_A_BROKER = tuple(f"request type {code} not supported" for code in (105, 106, 206))
-"""What a broker, ours or Java's, answers where a NameServer was meant: routes, the cluster, topics."""
 _UNREACHABLE = (ConnectionFailed, RequestTimeout, NoNameServer)
 
 
@@ -72,8 +69,6 @@ def explain(error: BaseException) -> str:
     text = ". ".join([str(error) or type(error).__name__, *getattr(error, "__notes__", ())])
     if isinstance(error, NoNameServer):
         return f"{text}. Others are named with -n or NAMESRV_ADDR"
-    if isinstance(error, RemoteRefused) and any(word in text for word in _ASKED_A_BROKER):
-        return f"{text}. Is it a broker? -n names NameServers"
     if isinstance(error, OSError) and error.errno == EADDRINUSE:
         return f"{text}: of another `orbitmq up`, perhaps. With 0 as port a free one is chosen"
     return text
