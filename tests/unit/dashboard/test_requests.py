@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from starlette.types import Message
 
@@ -163,6 +164,23 @@ async def test_a_form_that_is_abandoned_leaves_no_traceback(guarded: Browser) ->
     headers = [(b"host", b"127.0.0.1"), (b"content-length", b"100")]
     scope = {"type": "http", "method": "POST", "path": "/login", "query_string": b"", "headers": headers}
     await guarded.app(scope, receive, send)
+
+
+async def test_a_form_whose_body_comes_after_its_user_is_gone_changes_nothing(
+    guarded: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The head comes while the user may; the body may come 30 s later."""
+    enter(guarded)
+    form = httpx.QueryParams({"csrf": "secret", "group": "billing", "confirmed": "yes"})
+
+    async def gone(_logins: NoUsers, _user: LoggedIn, *, before_change: bool) -> None: ...
+
+    async def late() -> AsyncIterator[bytes]:
+        monkeypatch.setattr(NoUsers, "look_up", gone)
+        yield str(form).encode()
+
+    assert (await guarded.client.post("/groups", content=late())).status_code == 401
+    assert (guarded.audit, guarded.app.state.sessions.all()) == ([], [])
 
 
 async def test_searches_run_two_at_a_time_and_too_many_are_refused(guarded: Browser) -> None:
