@@ -222,13 +222,13 @@ async def test_a_broker_that_stops_giving_letters_ends_the_reading(monkeypatch):
 
 async def test_a_reading_that_waits_for_its_caller_reads_little_ahead(monkeypatch):
     windows = []
-    start = PullConsumer.start
+    close = PullConsumer.close
 
     async def note(self):
         windows.append(self._settings.window_size_max)
-        await start(self)
+        await close(self)
 
-    monkeypatch.setattr(PullConsumer, "start", note)
+    monkeypatch.setattr(PullConsumer, "close", note)
     async with buried(a=1, b=0) as (_cluster, dead_letters):
         assert [letter async for letter in dead_letters.read("billing")]
         assert [letter async for letter in dead_letters.resend("billing")]
