@@ -82,7 +82,7 @@ def format_record(record: AuditRecord) -> str:
         "target": _first(masked(record.target)),
         "before": masked(record.before),
         "after": masked(record.after),
-        "error": record.error,
+        "error": masked(record.error),
     }
     # Escaped: a lone surrogate, which a name from outside may hold, has no other form.
     return json.dumps(_cut(document))

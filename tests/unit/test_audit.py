@@ -48,6 +48,11 @@ def test_what_was_sent_does_not_make_a_line_long_without_a_limit() -> None:
     assert found["error"].endswith("x… (1000000 characters)")
 
 
+def test_an_error_that_repeats_a_secret_is_masked() -> None:
+    line = format_record(record(error="broker-a: namesrvAddr: 'http://ann:hunter2@h' is not allowed"))
+    assert json.loads(line)["error"] == "broker-a: namesrvAddr: 'http://ann:******@h' is not allowed"
+
+
 def test_values_that_json_does_not_know_become_text() -> None:
     assert json.loads(format_record(record(after={1})))["after"] == "{1}"
 

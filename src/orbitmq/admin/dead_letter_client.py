@@ -39,6 +39,8 @@ _QUERIES_IN_FLIGHT = 16
 READ_TIMEOUT_MS = 10_000
 """How long a broker may take to give the next letters, which it said are there."""
 _POLL_COUNT_MAX = 256
+WINDOW_SIZE = 8 * 1024 * 1024
+"""Bytes of letters that are read ahead, while those before are sent or written to a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class DeadLetters:
             ClientError: a broker does not allow reading the topic.
         """
         ranges = await self._ranges(dead_letter_topic(group), selection)
-        consumer = PullConsumer(READER_GROUP, self._name_servers, credentials=self._credentials, tls=self._tls)
+        consumer = self._reader()
         async with self._opened(consumer):
             if only_unsent:
                 ranges = _behind(ranges, await _marks(consumer, ranges))
@@ -161,7 +163,7 @@ class DeadLetters:
         """
         ranges = await self._ranges(dead_letter_topic(group), selection)
         producer = Producer(READER_GROUP, self._name_servers, credentials=self._credentials, tls=self._tls)
-        consumer = PullConsumer(READER_GROUP, self._name_servers, credentials=self._credentials, tls=self._tls)
+        consumer = self._reader()
         async with self._opened(producer), self._opened(consumer):
             marks = await _marks(consumer, ranges)
             if not again and selection.is_from_the_beginning:
@@ -199,6 +201,15 @@ class DeadLetters:
         except RouteNotFound:
             return False
         return True
+
+    def _reader(self) -> PullConsumer:
+        return PullConsumer(
+            READER_GROUP,
+            self._name_servers,
+            window_size_max=WINDOW_SIZE,
+            credentials=self._credentials,
+            tls=self._tls,
+        )
 
     @asynccontextmanager
     async def _opened(self, client: Client) -> AsyncGenerator[None, None]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
-from orbitmq.errors import OrbitError, PartlyDone
+from orbitmq.errors import ConnectionBroken, OrbitError, PartlyDone, RequestTimeout
 
 T = TypeVar("T")
 
@@ -53,18 +53,23 @@ async def tell_each(servers: Mapping[str, str], tell: Callable[[str, str], Await
         tell: makes it at the server of a name and address.
 
     Raises:
-        PartlyDone: some have made it, some have not; it names both.
+        PartlyDone: some have made it, some have not, or may have, since they did not answer; it names all.
         OrbitError: none has made it; the first one's error.
     """
     answers, errors = await _ask(servers, tell)
     problems = {name: errors[name] for name in servers if name in errors}
     if problems and answers:
-        failed = "; ".join(f"{name}: {error}" for name, error in problems.items())
-        text = f"done on {', '.join(answers)}; not done on {failed}"
-        raise PartlyDone(text, list(answers)) from next(iter(problems.values()))
+        outcomes = [f"done on {', '.join(answers)}"]
+        outcomes += [f"{_outcome(error)} on {name}: {error}" for name, error in problems.items()]
+        raise PartlyDone("; ".join(outcomes), list(answers)) from next(iter(problems.values()))
     if problems:
         raise next(iter(problems.values()))
     return answers
+
+
+def _outcome(error: OrbitError) -> str:
+    """Return what is known of a change that ended with an error: a server that is silent may make it later."""
+    return "perhaps done" if isinstance(error, (RequestTimeout, ConnectionBroken)) else "not done"
 
 
 async def _ask(

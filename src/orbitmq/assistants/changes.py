@@ -33,7 +33,7 @@ from orbitmq.assistants.arguments import (
     to_ms,
 )
 from orbitmq.assistants.reading import setting_row
-from orbitmq.errors import ClientError, InvalidArgument, OffsetsNotSet, RouteNotFound
+from orbitmq.errors import ClientError, InvalidArgument, OffsetsNotSet, PartlyDone, RouteNotFound
 from orbitmq.model.message import Message
 from orbitmq.model.topic import DEFAULT_QUEUE_COUNT, TopicConfig
 
@@ -48,7 +48,7 @@ class Plan:
         summary: what it does, as one sentence that begins with a verb.
         before: the settings, offsets or messages that it changes, as rows.
         after: those that are there afterwards, as rows.
-        carry_out: makes the change; returns the rows that are there then.
+        carry_out: makes the change; returns the rows that are there then. Raises PartlyDone where it made a part of it.
     """
 
     summary: str
@@ -216,7 +216,8 @@ async def resend_dead_letters(
         except (ClientError, InvalidArgument) as error:
             if not sent:
                 raise
-            sent.append({"content": Untrusted(problem=str(error))})  # those before it are sent
+            text = f"{len(sent)} dead letters of {group} are sent again, others are not: {error}"
+            raise PartlyDone(text, sent) from error
         return sent
 
     return Plan(f"send {len(after)} dead letters of the group {group} again", before, after, carry_out)
@@ -299,11 +300,15 @@ def _goal(to: str, at: Any, offset: int | None) -> ResetTo:
 
 
 async def _set(change: Awaitable[Sequence[QueueReset]]) -> Rows:
-    """Wait for a change of offsets; where some queues were not set, a last row says so."""
+    """Wait for a change of offsets.
+
+    Raises:
+        PartlyDone: some queues were not set; with the rows of those that were.
+    """
     try:
         return _offsets(await change, "after")
     except OffsetsNotSet as error:
-        return [*_offsets(error.done, "after"), {"problem": str(error)}]
+        raise PartlyDone(str(error), _offsets(error.done, "after")) from error
 
 
 def _offsets(changes: Sequence[QueueReset], which: Literal["before", "after"]) -> Rows:

@@ -140,7 +140,8 @@ class Toolbox:
                 return CallResult(str(refusal)[:ERROR_LENGTH_MAX], is_error=True)
             except (ClientError, InvalidArgument) as error:
                 content = {"is_untrusted": True, "error": fit(str(error), ERROR_LENGTH_MAX)}
-                return CallResult(encode(Answer({"notice": ERROR_NOTICE, "content": content})), is_error=True)
+                tables = {"after": _table(_rows_of(error))} if isinstance(error, PartlyDone) else {}
+                return CallResult(encode(Answer({"notice": ERROR_NOTICE, "content": content}, tables)), is_error=True)
             except Exception:
                 log.exception("the tool %r has failed", name)
                 return CallResult(f"{name} has failed; the server's log says why", is_error=True)
@@ -198,6 +199,11 @@ async def _carry_out(plan: Plan, audit: LogOfChanges, who: str, action: str, tar
 def _for_audit(value: Any) -> Any:
     """Return the length alone of what the audit log does not keep."""
     return f"{len(value)} characters" if isinstance(value, str) else f"{len(value)} entries"
+
+
+def _rows_of(partly: PartlyDone) -> changes.Rows:
+    """Return what was done, as rows: of some errors it is the names of servers."""
+    return [row if isinstance(row, Mapping) else {"server": row} for row in partly.done]
 
 
 def _table(rows: changes.Rows) -> Table:

@@ -12,8 +12,8 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,9 +73,9 @@ from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
 log = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-TAILS_MAX = 8
-"""Live tails at a time: each reads all that comes to its topic."""
-TAILS_OF_A_SESSION = 2
+STREAMS_MAX = 8
+"""Live tails, exports of dead letters and resends of them at a time: each reads whole messages as fast as brokers give them."""
+STREAMS_OF_A_SESSION = 2
 """Of a user who has logged in."""
 _STATIC = Path(__file__).parent / "static"
 _FILES = {"style.css": "text/css", "tail.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -109,6 +109,8 @@ PAGES: dict[str, Show] = {
 SEARCHES = (messages.messages, messages.message, dead_letters.dead_letters)
 """Pages that may read many bodies."""
 SEARCHES_AT_A_TIME, SEARCHES_MAX = 2, 16
+SEARCHES_OF_A_SESSION = 4
+"""Of a user who has logged in: those of one user leave room for others'."""
 CHANGES: tuple[Change, ...] = (
     *topics.CHANGES,
     *groups.CHANGES,
@@ -266,7 +268,7 @@ def make_app(clients: ClusterClients, options: DashboardOptions) -> Starlette:
     state.clients, state.logins, state.audit = clients, options.logins, options.audit or AuditLogging()
     state.is_read_only, state.is_secure = options.is_read_only, options.certificate is not None
     state.watch = Watch(clients)
-    state.tails, state.searches, state.searching = [], 0, asyncio.Semaphore(SEARCHES_AT_A_TIME)
+    state.streams, state.searches, state.searching = [], [], asyncio.Semaphore(SEARCHES_AT_A_TIME)
     state.login_queue = LoginQueue(1 if options.logins is None else options.logins.at_a_time)
     state.sessions, state.attempts = Sessions[ClusterClients](), Attempts()
     role = Role.READER if options.is_read_only else Role.ADMIN
@@ -282,16 +284,18 @@ def _page(show: Show) -> Answer:
         return await answer_page(request, show)
 
     async def search(request: Request) -> Response:
-        state = request.app.state
-        if state.searches >= SEARCHES_MAX:
-            problem = f"{SEARCHES_MAX} searches run or wait already: try again in a few seconds"
+        state, session = request.app.state, request.state.session
+        is_full = len(state.searches) >= SEARCHES_MAX
+        if is_full or (state.logins is not None and state.searches.count(session) >= SEARCHES_OF_A_SESSION):
+            whose, count = ("", SEARCHES_MAX) if is_full else (" of this session", SEARCHES_OF_A_SESSION)
+            problem = f"{count} searches{whose} run or wait already: try again in a few seconds"
             return answer(request, Page("error.html", "Error", {"error": problem}, 503))
-        state.searches += 1
+        state.searches.append(session)
         try:
             async with state.searching:
                 return await answer_page(request, show)
         finally:
-            state.searches -= 1
+            state.searches.remove(session)
 
     return _with_session(search if show in SEARCHES else handle)
 
@@ -300,7 +304,13 @@ def _change(change: Change) -> Answer:
     async def handle(request: Request) -> Response:
         return await answer_change(request, change, request.state.session)
 
-    return _with_session(handle)
+    async def handle_stream(request: Request) -> Response:
+        if (refusal := _stream_refusal(request)) is not None:
+            return refusal
+        with _counted(request.app, request.state.session):
+            return await handle(request)
+
+    return _with_session(handle_stream if change in dead_letters.CHANGES else handle)
 
 
 def _with_session(handle: Answer, *, has_links: bool = True) -> Answer:
@@ -464,10 +474,13 @@ async def _static(request: Request) -> Response:
 
 async def _export(request: Request) -> Response:
     """Stream a group's dead letters as a file."""
+    if (refusal := _stream_refusal(request)) is not None:
+        return refusal
     group = request.path_params["group"]
     parts = dead_letters.export(request.state.session.clients, group)
     try:
-        first = await anext(parts, b"")
+        with _counted(request.app, request.state.session):  # then the response counts
+            first = await anext(parts, b"")
     except OrbitError as error:
         return answer(request, error_page(error))
 
@@ -479,33 +492,47 @@ async def _export(request: Request) -> Response:
 
     name = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in group)
     headers = {**HEADERS, "content-disposition": f'attachment; filename="dead-letters-{name}.ndjson"'}
-    return StreamingResponse(body(), headers=headers, media_type="application/x-ndjson")
+    return _CountedResponse(body(), headers=headers, media_type="application/x-ndjson")
 
 
-class _TailResponse(StreamingResponse):
-    """A live tail, which counts as one of its session until it ends."""
+class _CountedResponse(StreamingResponse):
+    """A live tail or an export, which counts as a stream of its session until it ends."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        tails, session = scope["app"].state.tails, scope["state"]["session"]
-        tails.append(session)
-        try:
+        with _counted(scope["app"], scope["state"]["session"]):
             await super().__call__(scope, receive, send)
-        finally:
-            tails.remove(session)
+
+
+@contextmanager
+def _counted(app: Starlette, session: Session[ClusterClients]) -> Iterator[None]:
+    """Count a stream of a session while it runs."""
+    streams = app.state.streams
+    streams.append(session)
+    try:
+        yield
+    finally:
+        streams.remove(session)
+
+
+def _stream_refusal(request: Request) -> Response | None:
+    """Return the answer to one stream too many; None: it may begin."""
+    state = request.app.state
+    what = "live tails, exports and resends of dead letters"
+    if len(state.streams) >= STREAMS_MAX:
+        problem = f"{STREAMS_MAX} {what} run already: close one, or wait"
+    elif state.logins is not None and state.streams.count(request.state.session) >= STREAMS_OF_A_SESSION:
+        problem = f"{STREAMS_OF_A_SESSION} {what} of this session run already: close one, or wait"
+    else:
+        return None
+    return answer(request, Page("error.html", "Error", {"error": problem}, 503))
 
 
 async def _tail(request: Request) -> Response:
     """Stream what comes to a topic, as server-sent events."""
-    state = request.app.state
-    problem = None
-    if len(state.tails) >= TAILS_MAX:
-        problem = f"{TAILS_MAX} live tails run already: close one"
-    elif state.logins is not None and state.tails.count(request.state.session) >= TAILS_OF_A_SESSION:
-        problem = f"this session has {TAILS_OF_A_SESSION} live tails already: close one"
-    if problem is not None:
-        return answer(request, Page("error.html", "Error", {"error": problem}, 503))
+    if (refusal := _stream_refusal(request)) is not None:
+        return refusal
     headers = {**HEADERS, "content-type": "text/event-stream"}
-    return _TailResponse(_events(request), headers=headers)
+    return _CountedResponse(_events(request), headers=headers)
 
 
 async def _events(request: Request) -> AsyncIterator[bytes]:

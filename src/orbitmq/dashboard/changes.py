@@ -99,12 +99,10 @@ class Change:
 
 
 async def answer_change(request: Request, change: Change, session: Session[ClusterClients]) -> Response:
-    """Answer the form of a change; it is read once the session may make the change."""
+    """Answer the form of a change; it is read once the session may make the change, which has to be so yet when it is made."""
     try:
-        if await session_of(request, before_change=True) is None:
-            return answer(request, Page("error.html", "Error", {"error": "the session has ended: log in again"}, 401))
-        if (problem := role_problem(change, session)) is not None:
-            return refusal_page(request, problem)
+        if (refusal := await _refusal(request, change, session)) is not None:
+            return refusal
         sent = await read_form(request, change.size_max)
         form = Form({**sent.fields, **request.path_params})
         if (problem := csrf_problem(request, session, form)) is not None:
@@ -113,6 +111,8 @@ async def answer_change(request: Request, change: Change, session: Session[Clust
         if change.ask is not None and form.raw(CONFIRMED) != "yes":
             question = await change.ask(form, session.clients)
             return answer(request, _question_page(request, change, question, form))
+        if (refusal := await _refusal(request, change, session)) is not None:  # a form may take its time
+            return refusal
         done = await _make_once(request, change, session, form)
     except OrbitError as error:
         return answer(request, error_page(error))
@@ -122,6 +122,18 @@ async def answer_change(request: Request, change: Change, session: Session[Clust
         )
     session.notices.append(done.text)
     return RedirectResponse(done.location, 303, HEADERS)
+
+
+async def _refusal(request: Request, change: Change, session: Session[ClusterClients]) -> Response | None:
+    """Look the user up, and return the answer where it may not make a change; None: it may.
+
+    Raises:
+        OrbitError: the user cannot be looked up.
+    """
+    if await session_of(request, before_change=True) is None:
+        return answer(request, Page("error.html", "Error", {"error": "the session has ended: log in again"}, 401))
+    problem = role_problem(change, session)
+    return None if problem is None else refusal_page(request, problem)
 
 
 def refusal_page(request: Request, problem: str) -> Response:

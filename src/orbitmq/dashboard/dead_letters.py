@@ -16,6 +16,7 @@ from orbitmq.dashboard.answers import Column, Page, Section, link
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import summary
+from orbitmq.errors import OrbitError, PartlyDone
 
 SHOWN_MAX = 200
 """Dead letters of a group that are looked at for one page."""
@@ -103,13 +104,19 @@ async def _ask_resend(form: Form, clients: ClusterClients) -> Question:
 async def _resend(form: Form, clients: ClusterClients) -> Done:
     group, letter_id = form.text("group"), form.text("id", "")
     selection = DeadLetterSelection(ids=frozenset([letter_id]) if letter_id else frozenset())
-    sent_ids = []
-    async with (
-        clients.dead_letters() as client,
-        aclosing(client.resend(group, selection, only_existing=True)) as letters,
-    ):
-        async for _letter, sent in letters:
-            sent_ids.append(sent.message_id)
+    sent_ids: list[str] = []
+    try:
+        async with (
+            clients.dead_letters() as client,
+            aclosing(client.resend(group, selection, only_existing=True)) as letters,
+        ):
+            async for _letter, sent in letters:
+                sent_ids.append(sent.message_id)
+    except OrbitError as error:
+        if not sent_ids:
+            raise
+        text = f"{len(sent_ids)} dead letters of {group} are sent again, others are not: {error}"
+        raise PartlyDone(text, sent_ids[:100]) from error
     return Done(
         text=f"{len(sent_ids)} dead letters of {group} are sent again",
         location=link("dead-letters", group),

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from orbitmq.admin import AdminClient
-from orbitmq.admin.dead_letter_client import DeadLetters
+from orbitmq.admin.dead_letter_client import WINDOW_SIZE, DeadLetters
 from orbitmq.admin.dead_letters import DeadLetterPosition, DeadLetterSelection
 from orbitmq.client.producer import Producer
 from orbitmq.client.pull_consumer import PullConsumer
@@ -218,6 +218,21 @@ async def test_a_broker_that_stops_giving_letters_ends_the_reading(monkeypatch):
         monkeypatch.setattr(PullConsumer, "poll", poll)
         with pytest.raises(RequestTimeout, match=r"broker-a has given no dead letter at offset 0 of %DLQ%billing"):
             await bodies(dead_letters.read("billing"))
+
+
+async def test_a_reading_that_waits_for_its_caller_reads_little_ahead(monkeypatch):
+    windows = []
+    close = PullConsumer.close
+
+    async def note(self):
+        windows.append(self._settings.window_size_max)
+        await close(self)
+
+    monkeypatch.setattr(PullConsumer, "close", note)
+    async with buried(a=1, b=0) as (_cluster, dead_letters):
+        assert [letter async for letter in dead_letters.read("billing")]
+        assert [letter async for letter in dead_letters.resend("billing")]
+    assert windows == [WINDOW_SIZE, WINDOW_SIZE]
 
 
 async def test_an_unfinished_reading_ends_with_its_client(monkeypatch):

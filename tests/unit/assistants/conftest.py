@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.assistants.tools import Toolbox
+from orbitmq.assistants.tools import CallResult, Toolbox
 from orbitmq.audit import AuditRecord
 from orbitmq.testing import LocalCluster
 
@@ -37,13 +37,16 @@ class Assistant:
         self.audit = Records()
         self._toolbox = Toolbox(clients, self.audit)
 
+    async def call(self, tool: str, **arguments: Any) -> CallResult:
+        return await self._toolbox.call(tool, arguments, "ann, by a test")
+
     async def ask(self, tool: str, **arguments: Any) -> Any:
-        result = await self._toolbox.call(tool, arguments, "ann, by a test")
+        result = await self.call(tool, **arguments)
         assert not result.is_error, result.text
         return json.loads(result.text)
 
     async def refused(self, tool: str, **arguments: Any) -> str:
-        result = await self._toolbox.call(tool, arguments, "ann, by a test")
+        result = await self.call(tool, **arguments)
         assert result.is_error, result.text
         if not result.text.startswith("{"):  # a call that was not begun
             return result.text

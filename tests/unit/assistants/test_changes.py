@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
@@ -163,7 +164,7 @@ async def test_a_group_is_reset_to_a_time_or_an_offset(assistant: Assistant) -> 
     assert [row["offset"] for row in answer["after"]] == [1]
 
 
-async def test_queues_that_were_not_set_are_told_after_those_that_were(
+async def test_offsets_of_which_some_were_not_set_are_not_called_done(
     assistant: Assistant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change = QueueReset(MessageQueue("orders", "broker-a", 0), 4, 0)
@@ -174,9 +175,10 @@ async def test_queues_that_were_not_set_are_told_after_those_that_were(
         raise OffsetsNotSet("1 of 2 queues are set", [change])
 
     monkeypatch.setattr(assistant.admin, "reset_group", half)
-    did = await assistant.ask("reset_group", group="billing", topic="orders", to="earliest", dry_run=False)
-    assert [row.get("offset") for row in did["after"]] == [0, None]
-    assert did["after"][1] == assistant.audit.kept[0].after[1] == {"problem": "1 of 2 queues are set"}
+    arguments = {"group": "billing", "topic": "orders", "to": "earliest", "dry_run": False}
+    assert await assistant.refused("reset_group", **arguments) == "1 of 2 queues are set"
+    (record,) = assistant.audit.kept
+    assert ([row["offset"] for row in record.after], record.error) == ([0], "PartlyDone: 1 of 2 queues are set")
 
 
 async def test_a_dry_run_of_a_clone_makes_no_group(assistant: Assistant) -> None:
@@ -209,11 +211,14 @@ async def test_a_dead_letter_that_cannot_be_sent_again_is_told_and_holds_up_no_o
     await send(assistant, Message(topic, b"lost"), Message(topic, b"bad", properties={"DLQ_ORIGIN_TOPIC": "orders"}))
     would = await assistant.ask("resend_dead_letters", group="billing")
     assert ["problem" in row["content"] for row in would["after"]] == [True, False]
-    did = await assistant.ask("resend_dead_letters", group="billing", dry_run=False)
-    assert [row["content"].get("topic") for row in did["after"]] == ["orders", None]
-    assert "no origin topic" in did["after"][1]["content"]["problem"]
+    result = await assistant.call("resend_dead_letters", group="billing", dry_run=False)
+    did = json.loads(result.text)
+    assert result.is_error
+    assert "1 dead letters of billing are sent again, others are not: " in did["content"]["error"]
+    assert "no origin topic" in did["content"]["error"]
     (record,) = assistant.audit.kept
-    assert len(record.after) == 2
+    assert [row["content"]["topic"] for row in did["after"]] == ["orders"] == [record.after[0]["content"]["topic"]]
+    assert "no origin topic" in str(record.error)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, suppress
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 
 from orbitmq.address import parse_address
 from orbitmq.dashboard import connections
-from orbitmq.dashboard.app import TAILS_MAX, Dashboard, DashboardOptions
+from orbitmq.dashboard.app import STREAMS_MAX, Dashboard, DashboardOptions
 from waiting import until
 
 from .conftest import browsing
@@ -82,14 +82,37 @@ async def test_too_many_connections_of_an_address_end_the_oldest_and_a_new_one_i
             each.close()
 
 
-@pytest.mark.parametrize(
-    ("others", "own", "said"), [(TAILS_MAX, 0, "8 live tails run already"), (0, 2, "this session has 2 live tails")]
-)
-async def test_a_tail_too_many_is_refused_with_a_sentence(others: int, own: int, said: str) -> None:
+@pytest.mark.parametrize(("others", "own", "said"), [(STREAMS_MAX, 0, "8 live tails"), (0, 2, "2 live tails")])
+async def test_a_tail_an_export_or_a_resend_too_many_is_refused_with_a_sentence(
+    others: int, own: int, said: str
+) -> None:
     nothing: Any = SimpleNamespace(name_servers="127.0.0.1:9")
     async with browsing(nothing, logins=NoUsers()) as browser:
         enter(browser)
         (session,) = browser.app.state.sessions.all()
-        browser.app.state.tails += [object()] * others + [session] * own
-        answer = await browser.client.get("/topics/orders/tail")
-    assert (answer.status_code, said in answer.text) == (503, True)
+        browser.app.state.streams += [object()] * others + [session] * own
+        answers = [
+            await browser.client.get("/topics/orders/tail"),
+            await browser.client.get("/dead-letters/billing/export"),
+            await browser.client.post("/dead-letters/billing/resend", data={"csrf": "secret"}),
+        ]
+    assert [(answer.status_code, said in answer.text) for answer in answers] == [(503, True)] * 3
+
+
+async def test_exports_that_wait_for_their_first_letter_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them read before the first one has something to send."""
+
+    async def export(_clients: object, _group: str) -> AsyncGenerator[bytes, None]:
+        await go_on.wait()
+        yield b"{}\n"
+
+    go_on = asyncio.Event()
+    monkeypatch.setattr("orbitmq.dashboard.dead_letters.export", export)
+    nothing: Any = SimpleNamespace(name_servers="127.0.0.1:9")
+    async with browsing(nothing, logins=NoUsers()) as browser:
+        enter(browser)
+        asked = [asyncio.create_task(browser.client.get("/dead-letters/billing/export")) for _ in range(4)]
+        await until(lambda: sum(task.done() for task in asked) == 2)
+        go_on.set()
+        statuses = sorted([(await task).status_code for task in asked])
+    assert (statuses, browser.app.state.streams) == ([200, 200, 503, 503], [])

@@ -167,7 +167,7 @@ async def test_a_live_tail_ends_with_its_session(guarded: Browser) -> None:
     await log_in(guarded, "anna", PASSWORDS["anna"])
     await guarded.change("/topics", topic="orders", queues=1)
     tail = asyncio.create_task(guarded.client.get("/topics/orders/tail"))
-    await until(lambda: guarded.app.state.tails)
+    await until(lambda: guarded.app.state.streams)
     await guarded.client.post("/logout", data={"csrf": await guarded.secret()})
 
     events = (await asyncio.wait_for(tail, 10)).text

@@ -38,6 +38,15 @@ async def bury(browser: Browser, group: str, *bodies: str) -> None:
             await producer.send(Message(f"%DLQ%{group}", body.encode(), keys=[f"k-{body[:3]}"], properties=properties))
 
 
+async def test_dead_letters_of_which_some_cannot_be_sent_again_are_told_apart(browser: Browser) -> None:
+    await bury(browser, "billing", "one")
+    async with Producer("broker", browser.cluster.name_servers) as producer:
+        await producer.send(Message("%DLQ%billing", b"lost"))
+    answer = await browser.send("/dead-letters/billing/resend", confirmed="yes")
+    assert "1 dead letters of billing are sent again, others are not: " in answer.text
+    assert (len(browser.audit[-1].after), browser.audit[-1].error is None) == (1, False)
+
+
 async def test_dead_letters_are_listed_filtered_sent_again_and_exported(browser: Browser) -> None:
     await bury(browser, "billing", "one", "two", "<b>three</b>")
     (row,) = (await browser.json("/dead-letters"))["groups"]

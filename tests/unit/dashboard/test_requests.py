@@ -9,11 +9,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from starlette.types import Message
 
 from orbitmq.dashboard import forms
-from orbitmq.dashboard.app import SEARCHES_MAX
+from orbitmq.dashboard.app import SEARCHES_MAX, SEARCHES_OF_A_SESSION
 from orbitmq.dashboard.requests import FORM_SIZE_MAX, MESSAGE_FORM_SIZE_MAX
 from orbitmq.dashboard.sessions import COOKIE, Role, Session
 from orbitmq.dashboard.users import LoggedIn
@@ -165,14 +166,37 @@ async def test_a_form_that_is_abandoned_leaves_no_traceback(guarded: Browser) ->
     await guarded.app(scope, receive, send)
 
 
+async def test_a_form_whose_body_comes_after_its_user_is_gone_changes_nothing(
+    guarded: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The head comes while the user may; the body may come 30 s later."""
+    enter(guarded)
+    form = httpx.QueryParams({"csrf": "secret", "group": "billing", "confirmed": "yes"})
+
+    async def gone(_logins: NoUsers, _user: LoggedIn, *, before_change: bool) -> None: ...
+
+    async def late() -> AsyncIterator[bytes]:
+        monkeypatch.setattr(NoUsers, "look_up", gone)
+        yield str(form).encode()
+
+    assert (await guarded.client.post("/groups", content=late())).status_code == 401
+    assert (guarded.audit, guarded.app.state.sessions.all()) == ([], [])
+
+
 async def test_searches_run_two_at_a_time_and_too_many_are_refused(guarded: Browser) -> None:
     enter(guarded)
     state = guarded.app.state
+    (session,) = state.sessions.all()
     await state.searching.acquire()
     await state.searching.acquire()
+    waiting = [asyncio.create_task(guarded.client.get("/messages")) for _ in range(SEARCHES_OF_A_SESSION)]
+    await until(lambda: state.searches == [session] * SEARCHES_OF_A_SESSION)
+    assert "4 searches of this session" in (await guarded.client.get("/messages")).text
+    enter(guarded, Role.READER)
+    state.searches += [object()] * (SEARCHES_MAX - SEARCHES_OF_A_SESSION - 1)
+    waiting.append(asyncio.create_task(guarded.client.get("/messages")))
+    await until(lambda: len(state.searches) == SEARCHES_MAX)
     paths = ("/messages", "/dead-letters/g", "/topics/a/messages/b")
-    waiting = [asyncio.create_task(guarded.client.get("/messages")) for _ in range(SEARCHES_MAX)]
-    await until(lambda: state.searches == SEARCHES_MAX)
     assert [(await guarded.client.get(path)).status_code for path in paths] == [503] * 3
     state.searching.release()
     assert {answer.status_code for answer in await asyncio.gather(*waiting)} == {200}
