@@ -109,6 +109,27 @@ async def test_long_lists_come_in_parts(browser: Browser) -> None:
     assert "page" in (await browser.json("/topics", status=400, page="x"))["error"]
 
 
+async def test_lists_are_sorted_at_the_server_and_what_is_unknown_comes_last(browser: Browser) -> None:
+    await send(browser, "orders", *(Message("orders", b"1") for _ in range(3)), Message("payments", b"2"))
+    await browser.app.state.watch.look()
+    async with AdminClient(browser.cluster.name_servers) as admin:
+        await admin.create_topic(TopicConfig(topic="later"))
+        await admin.create_group(GroupConfig(group="billing"))
+
+    rows = (await browser.json("/topics", sort="groups", desc=1))["topics"]
+    page = await browser.html("/topics", sort="messages", desc=1, q="or")
+
+    assert [(row["topic"], row["groups"], row["in_per_s"]) for row in rows] == [
+        ("orders", 0, None),
+        ("payments", 0, None),
+        ("later", None, None),
+    ]
+    assert [row["topic"] for row in (await browser.json("/topics", sort="messages"))["topics"]][-1] == "orders"
+    assert 'aria-sort="descending"><a href="/topics?sort=messages&amp;q=or&amp;kind=user">' in page
+    assert "–" in await browser.html("/groups", sort="lag", desc=1)
+    assert "sort" in (await browser.json("/groups", status=400, sort="colour"))["error"]
+
+
 async def test_a_topic_shows_queues_settings_and_its_latest_messages(browser: Browser) -> None:
     await send(browser, "orders", Message("orders", b"one", tag="a", keys=["k1"]), Message("orders", b"two"))
     found = await browser.json("/topics/orders")
