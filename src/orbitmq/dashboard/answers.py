@@ -17,12 +17,14 @@ from urllib.parse import quote, urlencode
 
 import orjson
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.each_master import notices_of
 from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
+from orbitmq.model.topic import permission_word
 
 HEADERS = {
     "content-security-policy": (
@@ -108,6 +110,14 @@ def time_text(time_ms: int | None) -> str:
         return f"{time_ms} ms"
 
 
+def time_element(time_ms: int | None) -> str:
+    """Return a time as `time_text` does, as an element that the page's script shows in the reader's own zone."""
+    text = time_text(time_ms)
+    if not text[:1].isdecimal() or text.endswith("ms"):
+        return text
+    return Markup('<time datetime="{}Z">{}</time>').format(text.replace(" ", "T"), text)
+
+
 def age_text(time_ms: int | None) -> str:
     """Return how long ago a time was, in its largest unit; a dash for none."""
     if not time_ms or time_ms < 0:
@@ -153,7 +163,13 @@ _environment = Environment(
 )
 _environment.globals.update(link=link, once=lambda: secrets.token_urlsafe(16))
 _environment.filters.update(
-    ms_duration=ms_duration_text, time=time_text, age=age_text, count=count_text, duration=duration_text
+    ms_duration=ms_duration_text,
+    permission=permission_word,
+    time=time_element,
+    time_text=time_text,
+    age=age_text,
+    count=count_text,
+    duration=duration_text,
 )
 
 

@@ -1,4 +1,4 @@
-"""What the lists of topics and groups show of all their rows, as the last two looks at the cluster know it. Pure.
+"""Facts for the lists of topics and groups, of all rows, from the last two looks at the cluster. Pure.
 
 The looks are taken anyway, once a minute: lists that are sorted by a rate or a lag need no request for each topic or group.
 """

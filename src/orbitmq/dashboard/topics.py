@@ -19,7 +19,16 @@ from orbitmq.dashboard.list_facts import TopicFacts
 from orbitmq.dashboard.reading import latest
 from orbitmq.dashboard.watching import watch_of
 from orbitmq.errors import OrbitError, RouteNotFound
-from orbitmq.model.topic import DEFAULT_QUEUE_COUNT, QUEUES_MAX, TOPIC_KINDS, Perm, TopicConfig, check_name, kind_of
+from orbitmq.model.topic import (
+    DEFAULT_QUEUE_COUNT,
+    QUEUES_MAX,
+    TOPIC_KINDS,
+    Perm,
+    TopicConfig,
+    check_name,
+    kind_of,
+    permission_word,
+)
 
 _LATEST_COUNT = 20
 _GROUPS_MAX = 50
@@ -201,9 +210,10 @@ async def _ask_change(form: Form, clients: ClusterClients) -> Question:
             ("order", wanted.order),
         ):
             if value is not None and value != found[name]:
-                rows.append((broker, name, found[name], value))
+                now, then = (permission_word(bits) if name == "perm" else bits for bits in (found[name], value))
+                rows.append((broker, name, now, then))
     text = f"Change {topic}?" if rows else f"{topic} has these settings: nothing would change."
-    is_fewer = any(name in ("read", "write") and then < now for _, name, now, then in rows)
+    is_fewer = any(name in ("read", "write") and int(then) < int(now) for _, name, now, then in rows)
     return Question(
         text=text
         + (

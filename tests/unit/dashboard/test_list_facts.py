@@ -1,4 +1,4 @@
-"""What lists of topics and groups know from the last two looks."""
+"""The facts for lists of topics and groups, from two looks."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 
 from orbitmq import Message, Producer, PushConsumer
 from orbitmq.admin import AdminClient
-from orbitmq.dashboard.answers import PAGE_SIZE, time_text
+from orbitmq.dashboard.answers import PAGE_SIZE, time_element, time_text
 from orbitmq.model.topic import TopicConfig
 from orbitmq.wire.bodies.groups import GroupConfig
 
@@ -46,7 +46,7 @@ class Markup(HTMLParser):
 
 def is_harmless(page: str) -> bool:
     markup = Markup(page)
-    allowed = {"script"} if 'src="/static/tail.js"' in page else set()
+    allowed = {"script"} if 'src="/static/page.js"' in page else set()
     return (
         not set(markup.tags) & ({"script", "img", "svg", "iframe", "b"} - allowed)
         and markup.tags.count("script") <= 1
@@ -245,7 +245,7 @@ async def test_what_the_cluster_refuses_is_a_page_that_says_so(browser: Browser,
 
 
 async def test_every_answer_forbids_foreign_scripts_and_frames(browser: Browser) -> None:
-    for path in ("/", "/topics", "/topics/nowhere", "/static/style.css", "/static/tail.js", "/static/..%2fapp.py"):
+    for path in ("/", "/topics", "/topics/nowhere", "/static/style.css", "/static/page.js", "/static/..%2fapp.py"):
         answer = await browser.client.get(path)
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -309,4 +309,18 @@ async def test_the_page_of_deep_json_is_not_much_larger_than_its_body(browser: B
 
 
 def test_a_time_that_no_calendar_has_is_shown_as_its_number() -> None:
-    assert time_text(2**62) == f"{2**62} ms"
+    assert time_text(2**62) == time_element(2**62) == f"{2**62} ms"
+
+
+def test_a_time_is_an_element_that_scripts_can_read() -> None:
+    assert time_element(1_000) == '<time datetime="1970-01-01T00:00:01Z">1970-01-01 00:00:01</time>'
+    assert time_element(None) == "–"
+
+
+async def test_pages_of_state_may_be_refreshed_and_searches_and_questions_may_not(browser: Browser) -> None:
+    await send(browser, "orders", Message("orders", b"1"))
+    for path in ("/", "/topics", "/topics/orders", "/groups", "/brokers/broker-a", "/doctor", "/waiting"):
+        assert 'id="refresh"' in await browser.html(path)
+    question = (await browser.send("/topics/orders/delete")).text
+    for page in (question, await browser.html("/messages"), await browser.html("/users")):
+        assert 'id="refresh"' not in page
