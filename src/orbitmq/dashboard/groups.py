@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -22,7 +22,7 @@ from orbitmq.dashboard.list_facts import GroupFacts
 from orbitmq.dashboard.watching import watch_of
 from orbitmq.errors import InvalidArgument, OrbitError
 from orbitmq.model.route import MessageQueue
-from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
+from orbitmq.model.topic import DLQ_PREFIX, GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.offsets import QueueTimeSpan
 
@@ -115,6 +115,7 @@ async def group(request: Request, clients: ClusterClients) -> Page:
         ],
         "subscriptions": dict(sorted(status.subscriptions.items())),
         "message_model": None if status.message_model is None else str(status.message_model),
+        "reset_topics": reset_topics(status.subscriptions, (queue.topic for queue in lags)),
         "queues": queues,
         "lag": sum(queue["lag"] for queue in queues),
         "gone": sum(queue["gone"] for queue in queues),
@@ -125,6 +126,12 @@ async def group(request: Request, clients: ClusterClients) -> Page:
         "delays": {f"{queue.broker_name} {queue.queue_id}": delay for queue, delay in delays.items()},
     }
     return Page("group.html", name, values)
+
+
+def reset_topics(subscribed: Collection[str], read: Iterable[str]) -> list[str]:
+    """Return the topics in which a group may be reset: first those that it subscribes to, last those of retries and dead letters."""
+    own = (RETRY_PREFIX, DLQ_PREFIX)
+    return sorted({*subscribed, *read}, key=lambda topic: (topic.startswith(own), topic not in subscribed, topic))
 
 
 async def _spans(admin: GroupAdmin, group: str, topics: Sequence[str]) -> dict[MessageQueue, QueueTimeSpan]:

@@ -216,7 +216,8 @@ async def test_a_group_shows_members_and_lag(browser: Browser) -> None:
         (row,) = (await browser.json("/groups", q="work"))["groups"]
         assert (row["group"], row["members"]) == ("workers", 1)
         assert "workers" in await browser.html("/groups")
-        assert "orders" in await browser.html("/groups/workers")
+        assert found["reset_topics"] == ["orders", "%RETRY%workers"]
+        assert '<select name="topic" required><option>orders</option>' in await browser.html("/groups/workers")
 
 
 @pytest.mark.parametrize("evil", XSS)

@@ -28,11 +28,25 @@ function localiseAll(part) {
 }
 localiseAll(main);
 
+// Hide the rows that do not hold what is typed.
+function filterRows(field) {
+  const wanted = field.value.toLowerCase();
+  for (const row of document.getElementById(field.dataset.rows).rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+}
+const filters = main.querySelectorAll("input[data-rows]");
+filters.forEach((field) => {
+  field.closest("label").hidden = false;
+  filterRows(field); // a browser that goes back has kept what was typed
+});
+
 // Auto-refresh: tables and what is said over them, but not one in which something is typed or has the focus.
 const typed = new Set();
 let acted = Date.now();
 let timer = null;
-main.addEventListener("input", (event) => typed.add(event.target.closest(LIVE) || main));
+main.addEventListener("input", (event) => {
+  if (event.target.dataset.rows) filterRows(event.target);
+  else typed.add(event.target.closest(LIVE) || main);
+});
 for (const name of ["pointerdown", "keydown"]) document.addEventListener(name, () => { acted = Date.now(); });
 
 async function refresh() {
@@ -51,6 +65,7 @@ async function refresh() {
     part.replaceWith(document.adoptNode(next[index]));
     localiseAll(next[index]);
   });
+  filters.forEach(filterRows);
 }
 
 function pauseRefresh(text) {
