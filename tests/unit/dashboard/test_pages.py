@@ -44,6 +44,35 @@ class Markup(HTMLParser):
         self.links += [value or "" for name, value in attrs if name in ("href", "src", "action")]
 
 
+class Tables(HTMLParser):
+    """Collects the headings of each table, and the labels of the cells of its rows; a cell over several columns has none."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.rows: list[tuple[list[str], list[str | None]]] = []
+        self.heads: list[str] = []
+        self.in_head = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "table":
+            self.heads = []
+        elif tag == "th":
+            self.heads.append("")
+        elif tag == "tr" and self.heads:
+            self.rows.append((self.heads, []))
+        elif tag == "td" and "colspan" not in dict(attrs):
+            self.rows[-1][1].append(dict(attrs).get("data-label"))
+        self.in_head = tag == "th" or (self.in_head and tag == "a")
+
+    def handle_data(self, data: str) -> None:
+        if self.in_head:
+            self.heads[-1] += data.strip()
+
+    def handle_endtag(self, tag: str) -> None:
+        self.in_head = self.in_head and tag not in ("th", "a")
+
+
 def is_harmless(page: str) -> bool:
     markup = Markup(page)
     allowed = {"script"} if 'src="/static/page.js"' in page else set()
@@ -267,6 +296,19 @@ async def test_pages_follow_a_cluster_that_changes(browser: Browser) -> None:
     async with AdminClient(browser.cluster.name_servers) as admin:
         await admin.delete_topic("orders")
     await browser.html("/topics/orders", status=404)
+
+
+async def test_every_cell_names_its_column_for_screens_that_show_rows_as_cards(browser: Browser) -> None:
+    await send(browser, "orders", Message("orders", b"1", keys=["k1"]))
+    await browser.app.state.watch.look()
+    async with AdminClient(browser.cluster.name_servers) as admin:
+        await admin.create_group(GroupConfig(group="billing"))
+    for path in ("/", "/topics", "/topics/orders", "/groups", "/brokers/broker-a", "/messages"):
+        page = await browser.html(path, topic="orders", q="" if path != "/messages" else "k1")
+        rows = [(heads, labels) for heads, labels in Tables(page).rows if labels]
+        assert rows, path
+        for heads, labels in rows:
+            assert labels == heads, path
 
 
 async def test_nothing_can_be_changed(browser: Browser) -> None:

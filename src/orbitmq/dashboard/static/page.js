@@ -111,6 +111,7 @@ const rows = document.getElementById("tail-rows");
 function cell(row, text, name) {
   const made = row.insertCell();
   made.textContent = text;
+  made.dataset.label = rows.parentElement.tHead.rows[0].cells[made.cellIndex].firstChild.textContent.trim();
   if (name) made.className = name;
   return made;
 }
