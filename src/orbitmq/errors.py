@@ -35,8 +35,10 @@ OrbitError
     ├── RemoteRefused         the server answered with a code other than SUCCESS
     ├── RouteNotFound         no NameServer knows a route for the topic
     │   └── NoMaster              the brokers that it names have no master now
+    ├── GroupNotFound         no broker knows the consumer group
     ├── NoNameServer          none of the configured NameServers could be asked
-    ├── OffsetsNotSet         some queues of a group were not set to another offset; `changes` lists those that were
+    ├── PartlyDone            a change was made at some servers and not at others; `done` lists those where it was
+    │   └── OffsetsNotSet         some queues of a group were not set to another offset; `done` lists those that were
     └── SendFailed            every attempt to send failed; `causes` lists them
 """
 
@@ -259,9 +261,9 @@ _NO_CREDENTIALS = "username cannot be null"
 _NO_CREDENTIALS_HINT = (
     " This client has no credentials: give it some (`credentials=`; on the command line `--security FILE`)"
 )
-_NO_ROUTES = "request type 105 not supported"
-"""The remark of a server that knows no routes: a broker, Java's or ours."""
-_NO_ROUTES_HINT = ": it is no NameServer"
+_NO_NAME_SERVER = tuple(f"request type {code} not supported" for code in (105, 106, 206))
+"""Remarks of a server that knows no routes, no clusters or no list of topics: a broker, Java's or ours."""
+_NO_NAME_SERVER_HINT = ": it is not a NameServer"
 _NO_EXPRESSIONS = "The broker does not support consumer to filter message by"
 """The remark of a broker, Java's or ours, that filters by tags alone; its code is 1, which most other refusals with it leave open."""
 _NO_EXPRESSIONS_HINT = ": set enablePropertyFilter=true at the broker, or filter by tags"
@@ -282,7 +284,7 @@ class RemoteRefused(ClientError):
         told = (remark or "").strip() or "no remark"
         hints = {
             _NO_CREDENTIALS: _NO_CREDENTIALS_HINT,
-            _NO_ROUTES: _NO_ROUTES_HINT,
+            **dict.fromkeys(_NO_NAME_SERVER, _NO_NAME_SERVER_HINT),
             _NO_EXPRESSIONS: _NO_EXPRESSIONS_HINT,
         }
         hint = next((hint for opening, hint in hints.items() if told.startswith(opening)), "")
@@ -326,17 +328,26 @@ class SendFailed(ClientError):
         self.causes = tuple(causes)
 
 
-class OffsetsNotSet(ClientError):
+class PartlyDone(ClientError):
+    """A change was made at some servers, and not at others.
+
+    Args:
+        message: where it was made, where not, and why.
+        done: what was done, or the names of the servers where it was.
+    """
+
+    def __init__(self, message: str, done: Sequence[Any]) -> None:
+        super().__init__(message)
+        self.done = tuple(done)
+
+
+class OffsetsNotSet(PartlyDone):
     """Some queues of a group could not be set to another offset; all others were.
 
     Args:
         message: which ones, and why.
-        changes: those that were set (`orbitmq.admin.QueueReset`).
+        done: those that were set (`orbitmq.admin.QueueReset`).
     """
-
-    def __init__(self, message: str, changes: Sequence[Any]) -> None:
-        super().__init__(message)
-        self.changes = tuple(changes)
 
 
 def _shorten(value: object, size_max: int = 120) -> str:

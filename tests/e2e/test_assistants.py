@@ -122,15 +122,16 @@ def test_stdout_has_nothing_but_answers_none_of_them_too_large(tmp_path: Path) -
                 process.stdin.write((line if isinstance(line, str) else json.dumps(line)) + "\n")
             process.stdin.flush()
             answers: dict[Any, Any] = {}
-            while not {1, 2, 3} <= answers.keys():
+            while not {1, 2, 3, None} <= answers.keys():
                 line = process.stdout.readline()
                 assert len(line.encode()) <= SIZE_MAX
                 document = json.loads(line)
                 assert document["jsonrpc"] == "2.0"
-                answers[document.get("id")] = document.get("result")
+                answers[document["id"]] = document.get("result", document.get("error"))
             rest, _ = process.communicate(timeout=60)
         assert all(json.loads(line)["jsonrpc"] == "2.0" for line in rest.splitlines())
     assert process.returncode == 0
+    assert answers[None] == {"code": -32700, "message": "a line is no JSON"}
     assert answers[3]["isError"] is True
     assert answers[3]["content"][0]["text"] == "count: 0 is not allowed, expected greater than or equal to 1"
     assert answers[2]["isError"] is False

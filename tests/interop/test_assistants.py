@@ -54,10 +54,10 @@ def test_an_assistant_reads_and_changes_a_java_cluster(java_cluster: JavaCluster
         assert [row["content"]["body"] for row in found["messages"]] == ['{"n": 1}']
         stored_at = found["messages"][0]["stored_at"]
         found = await ask(client, "messages_by_time", topic=name, begin=stored_at, end=stored_at)
-        assert [row["message_id"] for row in found["messages"]] == [sent]
+        assert [row["content"]["message_id"] for row in found["messages"]] == [sent]
         assert (found["total"], found["cut"]) == ({"messages": 1}, False)
         found = await ask(client, "messages_by_key", topic=name, key="k1")
-        assert [row["message_id"] for row in found["messages"]] == [sent]
+        assert [row["content"]["message_id"] for row in found["messages"]] == [sent]
         (row,) = (await ask(client, "message", topic=name, message_id=sent))["messages"]
         assert row["content"]["keys"] == "k1"
         assert (await ask(client, "dead_letters", group=f"{name}-group"))["total"] == {"dead_letters": 0}

@@ -46,6 +46,7 @@ BAD: dict[str, list[Any]] = {
     "batch_size_max": [*POSITIVE, 1023, 2**23],
     "begin_ms": NUMBER,
     "body": ["text", 7, ["a"]],
+    "body_size_max": NUMBER,
     "broker": TEXT,
     "brokers": [*POSITIVE, 27],
     "change": OBJECT,

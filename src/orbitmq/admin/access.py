@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import TracebackType
 
 from orbitmq.admin.client import AdminClient
+from orbitmq.admin.each_master import ask_all, tell_each
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.access import AccessRule, Acl, Policy, PolicyType, User
 from orbitmq.model.route import MASTER_ID
@@ -49,14 +50,14 @@ class AccessClient:
 
     async def users(self, filter_text: str | None = None, *, broker: str | None = None) -> dict[str, tuple[User, ...]]:
         """Return each broker's users, or those whose names contain a text; passwords are empty unless we are super."""
-        answers = await self._tell(ListUsers(filter=filter_text), broker=broker)
+        answers = await self._ask(ListUsers(filter=filter_text), broker)
         return {name: decode_users(answer.body) for name, answer in answers.items()}
 
     async def create_user(self, name: str, change: UserChange, *, broker: str | None = None) -> list[str]:
         """Make a user; return the brokers' names.
 
         Raises:
-            RemoteRefused: a broker refused; others may have accepted.
+            PartlyDone: some brokers have made the change, some have not.
         """
         return list(await self._tell(CreateUser(username=name), encode_user_change(name, change), broker=broker))
 
@@ -73,7 +74,7 @@ class AccessClient:
     ) -> dict[str, tuple[Acl, ...]]:
         """Return each broker's rules, or those of users, and about resources, that contain a text."""
         header = ListAcls(subject_filter=user_filter, resource_filter=resource_filter)
-        return {name: decode_acls(answer.body) for name, answer in (await self._tell(header, broker=broker)).items()}
+        return {name: decode_acls(answer.body) for name, answer in (await self._ask(header, broker)).items()}
 
     async def add_rule(self, acl: Acl, *, broker: str | None = None) -> list[str]:
         """Add rules to a user's; those about the same resources are replaced. Raises: as `create_user`."""
@@ -87,12 +88,15 @@ class AccessClient:
         return list(await self._tell(header, broker=broker))
 
     async def _tell(self, header: object, body: bytes = b"", *, broker: str | None) -> dict[str, Command]:
-        """Send a request to every master, one after the other, or to one; return the answers by the brokers' names."""
-        answers = {}
-        for name, address in (await self._masters(broker)).items():
-            answer = await self._pool.request(address, header, body, timeout_ms=self._timeout_ms)
-            answers[name] = expect(answer, address)
-        return answers
+        """Make a change at every master, or at one; return the answers by the brokers' names."""
+        return await tell_each(await self._masters(broker), lambda _name, at: self._request(at, header, body))
+
+    async def _ask(self, header: object, broker: str | None) -> dict[str, Command]:
+        """Ask every master, or one; return the answers by the brokers' names."""
+        return await ask_all(await self._masters(broker), lambda _name, at: self._request(at, header))
+
+    async def _request(self, address: str, header: object, body: bytes = b"") -> Command:
+        return expect(await self._pool.request(address, header, body, timeout_ms=self._timeout_ms), address)
 
     async def _masters(self, broker: str | None) -> Mapping[str, str]:
         info = await self._admin.cluster_info()

@@ -19,7 +19,7 @@ from types import MappingProxyType
 import orjson
 
 from orbitmq.admin.cluster_admin import ClusterAdmin
-from orbitmq.admin.each_master import ask_all, ask_each
+from orbitmq.admin.each_master import ask_all, ask_each, tell_each
 from orbitmq.admin.group_client import GroupAdmin, delete_topics
 from orbitmq.admin.groups import GroupStatus, QueueLag, QueueReset, ResetTo
 from orbitmq.admin.messages import COUNT_MAX, FoundMessages, find_by_id, find_by_key, find_lost
@@ -136,13 +136,14 @@ class AdminClient(ClusterAdmin):
 
         Raises:
             InvalidArgument: no master is called so, or messages would be hidden.
-            RemoteRefused: a broker refused; others may have accepted.
+            PartlyDone: some masters have made the change, some have not.
         """
         check_name("topic", config.topic)
         targets = self._choose_masters(await self.cluster_info(), cluster, broker)
         if not force:
             await check_read_queues(self._tell, targets, config.topic, config.read_queue_count)
-        await self._tell_all(targets.values(), create_header(config))
+        header = create_header(config)
+        await tell_each(targets, lambda _name, address: self._tell(address, header))
         return targets
 
     async def topic_configs(
@@ -185,7 +186,7 @@ class AdminClient(ClusterAdmin):
         Raises:
             InvalidArgument: no master is called so, or messages would be hidden.
             RouteNotFound: none of the masters has the topic.
-            RemoteRefused: a broker refused; those before it in the order of names have accepted.
+            PartlyDone: some masters have made the change, some have not.
         """
         masters = await self.masters(cluster=cluster, broker=broker)
         return await change_configs(self._tell, masters, topic, change, force=force)
@@ -206,19 +207,25 @@ class AdminClient(ClusterAdmin):
 
         Raises:
             RouteNotFound: no NameServer knows the topic.
+            PartlyDone: some servers have deleted it, some have not.
         """
         route = await self.topic_route(topic)
         brokers = [data for data in route.brokers if cluster in (None, data.cluster)]
         if not brokers:
             raise RouteNotFound(f"the topic {topic} has no route in the cluster {cluster}")
         addresses = [address for data in brokers for address in data.addresses.values()]
-        await self._tell_all(addresses, DeleteTopicInBroker(topic=topic))
-        forget = DeleteTopicInNameServer(topic=topic, cluster_name=cluster)
-        for address, answer in (await self._name_servers.ask_all(forget)).items():
+        delete = DeleteTopicInBroker(topic=topic)
+        await tell_each(_themselves(addresses), lambda _name, address: self._tell(address, delete))
+        answers = await self._name_servers.ask_all(DeleteTopicInNameServer(topic=topic, cluster_name=cluster))
+
+        async def check(_name: str, address: str) -> None:
+            answer = answers[address]
             if isinstance(answer, ClientError):
                 raise answer
             if answer.code != _NOT_SUPPORTED:
                 expect(answer, address)
+
+        await tell_each(_themselves(answers), check)
         return addresses
 
     async def broker(self, address: str) -> BrokerAdmin:
@@ -368,13 +375,21 @@ class AdminClient(ClusterAdmin):
         return GroupAdmin(self._tell, find_masters, find_topic_masters), problems
 
     async def messages_by_key(
-        self, topic: str, key: str, *, count_max: int = COUNT_MAX, begin_ms: int = 0, end_ms: int | None = None
+        self,
+        topic: str,
+        key: str,
+        *,
+        count_max: int = COUNT_MAX,
+        begin_ms: int = 0,
+        end_ms: int | None = None,
+        body_size_max: int | None = None,
     ) -> FoundMessages:
         """Return a key's newest messages that were stored between two times, and which brokers did not answer.
 
         Args:
             key: one of the message's keys, or its client's id.
             count_max: brokers are queried again and again until it is reached.
+            body_size_max: bytes of each body that are kept, for tables; None: all.
 
         Raises:
             RouteNotFound: the NameServer knows no route.
@@ -383,18 +398,32 @@ class AdminClient(ClusterAdmin):
         route = await self.topic_route(topic)
         lost = await self.lost_brokers(topic)
         return await find_by_key(
-            route, self._tell, topic, key, count_max=count_max, begin_ms=begin_ms, end_ms=end_ms, lost=lost
+            route,
+            self._tell,
+            topic,
+            key,
+            count_max=count_max,
+            begin_ms=begin_ms,
+            end_ms=end_ms,
+            body_size_max=body_size_max,
+            lost=lost,
         )
 
-    async def message_by_id(self, topic: str, message_id: str) -> StoredMessage | None:
+    async def message_by_id(
+        self, topic: str, message_id: str, *, body_size_max: int | None = None
+    ) -> StoredMessage | None:
         """Return a message by the id that its client gave it, or by its broker's; None when no broker has it.
+
+        Args:
+            body_size_max: bytes of its body that are kept; None: all.
 
         Raises:
             RouteNotFound: the NameServer knows no route.
             ClientError: a broker does not answer, and the others do not have it.
         """
         route = await self.topic_route(topic)
-        return await find_by_id(route, self._tell, topic, message_id, lost=await self.lost_brokers(topic))
+        lost = await self.lost_brokers(topic)
+        return await find_by_id(route, self._tell, topic, message_id, body_size_max=body_size_max, lost=lost)
 
     async def lost_brokers(self, topic: str) -> dict[str, str]:
         """Return brokers that had queues of a topic and left its route without a good-bye, and why, sorted.
@@ -599,6 +628,11 @@ class AdminClient(ClusterAdmin):
         return QueueStats(
             decode_header(OffsetResponse, low.ext_fields).offset, decode_header(OffsetResponse, high.ext_fields).offset
         )
+
+
+def _themselves(addresses: Iterable[str]) -> dict[str, str]:
+    """Return servers that have no names by their addresses."""
+    return {address: address for address in addresses}
 
 
 def _merged_producers(answers: Iterable[Mapping[str, Iterable[ProducerInfo]]]) -> dict[str, list[ProducerInfo]]:

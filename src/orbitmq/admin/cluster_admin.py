@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import Iterable
 from types import TracebackType
@@ -107,13 +106,6 @@ class ClusterAdmin:
 
     async def _tell(self, address: str, header: object, body: bytes = b"") -> Command:
         return expect(await self._pool.request(address, header, body, timeout_ms=self._timeout_ms), address)
-
-    async def _tell_all(self, addresses: Iterable[str], header: object) -> None:
-        """Send one request to all addresses at the same time; raise the first failure when all have ended."""
-        answers = await asyncio.gather(*(self._tell(address, header) for address in addresses), return_exceptions=True)
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
 
 
 def _one_of(names: Iterable[Any]) -> str:

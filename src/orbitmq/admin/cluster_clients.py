@@ -22,6 +22,7 @@ PULL_COUNT = 32
 WINDOW_COUNT = 64
 WINDOW_SIZE = 4 * 1024 * 1024
 """Messages, and bytes of them, that a careful reader keeps of each queue."""
+_CAREFUL = {"pull_count_max": PULL_COUNT, "window_count_max": WINDOW_COUNT, "window_size_max": WINDOW_SIZE}
 
 
 class ClusterClients:
@@ -80,7 +81,15 @@ class ClusterClients:
 
     def careful_reader(self) -> PullConsumer:
         """Return one that reads ahead little: for a few messages of many queues."""
-        return self.reader(pull_count_max=PULL_COUNT, window_count_max=WINDOW_COUNT, window_size_max=WINDOW_SIZE)
+        return self.reader(**_CAREFUL)
+
+    def short_reader(self, body_size_max: int, *, is_careful: bool = False, **options: Any) -> PullConsumer:
+        """Return one that keeps so many bytes of each body, for tables; it may read ahead little, too."""
+        from orbitmq.admin.message_ranges import ShortReader  # commands that need it pay for it
+
+        options |= _CAREFUL if is_careful else {}
+        security = self.security._asdict()
+        return ShortReader(READER_GROUP, self.name_servers, body_size_max=body_size_max, **security, **options)
 
     def producer(self) -> Producer:
         """Return a producer, to be opened."""

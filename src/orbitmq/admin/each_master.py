@@ -1,4 +1,4 @@
-"""Asks several masters at the same time, so that one that does not answer hides no other."""
+"""Asks several servers at the same time, so that one that does not answer hides no other."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
-from orbitmq.errors import OrbitError
+from orbitmq.errors import OrbitError, PartlyDone
 
 T = TypeVar("T")
 
@@ -42,6 +42,28 @@ async def ask_all(masters: Mapping[str, str], ask: Callable[[str, str], Awaitabl
     for broker in masters:
         if broker in errors:
             raise errors[broker]
+    return answers
+
+
+async def tell_each(servers: Mapping[str, str], tell: Callable[[str, str], Awaitable[T]]) -> dict[str, T]:
+    """Make a change at all servers together; return their answers by name, in the servers' order.
+
+    Args:
+        servers: name to address.
+        tell: makes it at the server of a name and address.
+
+    Raises:
+        PartlyDone: some have made it, some have not; it names both.
+        OrbitError: none has made it; the first one's error.
+    """
+    answers, errors = await _ask(servers, tell)
+    problems = {name: errors[name] for name in servers if name in errors}
+    if problems and answers:
+        failed = "; ".join(f"{name}: {error}" for name, error in problems.items())
+        text = f"done on {', '.join(answers)}; not done on {failed}"
+        raise PartlyDone(text, list(answers)) from next(iter(problems.values()))
+    if problems:
+        raise next(iter(problems.values()))
     return answers
 
 

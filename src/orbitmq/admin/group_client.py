@@ -8,9 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from orbitmq.admin.each_master import ask_all
+from orbitmq.admin.each_master import ask_all, tell_each
 from orbitmq.admin.groups import Connections, GroupStatus, QueueLag, QueueReset, ResetTo, merged_status
-from orbitmq.admin.system_names import SYSTEM_GROUPS
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import (
     ClientError,
@@ -21,7 +20,7 @@ from orbitmq.errors import (
     RemoteRefused,
     RouteNotFound,
 )
-from orbitmq.model.group import MessageModel
+from orbitmq.model.group import SYSTEM_GROUPS, MessageModel
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DLQ_PREFIX, GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
 from orbitmq.wire.bodies.groups import (
@@ -392,8 +391,8 @@ class GroupAdmin:
         masters = {name: at for name, at in (await self._masters(cluster)).items() if broker in (None, name)}
         if not masters:
             raise InvalidArgument("broker", broker, "the name of a master")
-        for address in masters.values():
-            await self._tell(address, UpdateSubscriptionGroup(), encode_group_config(config))
+        body = encode_group_config(config)
+        await tell_each(masters, lambda _name, address: self._tell(address, UpdateSubscriptionGroup(), body))
         return masters
 
     async def delete(self, group: str, *, cluster: str | None = None) -> Mapping[str, str]:
@@ -404,14 +403,17 @@ class GroupAdmin:
         """
         check_name("group", group, GROUP_LENGTH_MAX)
         masters = await self._masters(cluster)
-        for name, address in masters.items():
+
+        async def check(name: str, address: str) -> None:
             connected = await self._connections(address, group)
             if connected is not None:
                 raise ClientError(
                     f"{len(connected[0])} clients of the group {group} are online at {name}: stop them first"
                 )
-        for address in masters.values():
-            await self._tell(address, DeleteSubscriptionGroup(group_name=group, clean_offset=True), b"")
+
+        await ask_all(masters, check)
+        header = DeleteSubscriptionGroup(group_name=group, clean_offset=True)
+        await tell_each(masters, lambda _name, address: self._tell(address, header, b""))
         return masters
 
 

@@ -78,6 +78,12 @@ class QueueLag(NamedTuple):
         return gone_count(self.committed, self.begin)
 
 
+def total_lag(places: Iterable[QueueLag]) -> int | None:
+    """Return the messages that are still to come for a group in its queues; None: it has an offset in none of them."""
+    lags = [place.lag for place in places]
+    return sum(lags) if lags else None
+
+
 class _Kind(StrEnum):
     EARLIEST = "earliest"
     LATEST = "latest"

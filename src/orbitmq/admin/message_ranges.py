@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 from orbitmq.admin.each_master import ask_each
 from orbitmq.client.consume.start_offsets import OffsetRange
@@ -18,6 +19,19 @@ READ_TIMEOUT_S = 10
 """How long ranges are read; what has come until then is the answer."""
 QUEUES_AT_A_TIME = 16
 _POLL_MS = 500
+
+
+class ShortReader(PullConsumer):
+    """A consumer for tables, which keeps the beginnings of bodies alone.
+
+    Args:
+        body_size_max: bytes of each body that are kept.
+        options: as of `PullConsumer`.
+    """
+
+    def __init__(self, group: str, name_servers: str, *, body_size_max: int, **options: Any) -> None:
+        super().__init__(group, name_servers, **options)
+        self._settings = replace(self._settings, body_size_max=body_size_max)
 
 
 class Place(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -20,6 +21,8 @@ from orbitmq.wire.messages.stored_messages import decode_answer
 
 COUNT_MAX = 64
 """As many as one answer of a broker has at most, with its defaults (maxMsgsNumBatch)."""
+_LARGE_PAGE = 8 * 1024 * 1024
+"""Bytes of records from which on a broker may have ended an answer for its size: it does so before 12 MiB, with messages of 4 MiB."""
 _TIME_MAX = (1 << 63) - 1
 _LOST_CAUSES = ("connection closed", "lease expired")
 """Of events of a route history: the broker did not unregister."""
@@ -34,7 +37,7 @@ class FoundMessages(NamedTuple):
     Args:
         messages: in the order of their store times.
         silent: the brokers that did not answer, and why; they may have more.
-        is_cut: there may be older messages at the brokers that answered.
+        is_cut: there may be more messages at the brokers that answered, older ones for the most part.
     """
 
     messages: Sequence[StoredMessage]
@@ -44,8 +47,15 @@ class FoundMessages(NamedTuple):
     @property
     def notices(self) -> list[str]:
         """What is missing, a line for each reason."""
-        cut = [f"these are the newest {len(self.messages)}: there may be more"] if self.is_cut else []
+        cut = [f"these are the newest {len(self.messages)}: {self._more}"] if self.is_cut else []
         return cut + notices_of(self.silent)
+
+    @property
+    def _more(self) -> str:
+        if not self.messages:
+            return "there may be more"
+        until = datetime.fromtimestamp(self.messages[0].stored_at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+        return f"there may be more, stored until {until.replace('+00:00', 'Z')}"
 
 
 async def find_by_key(
@@ -58,11 +68,13 @@ async def find_by_key(
     begin_ms: int = 0,
     end_ms: int | None = None,
     is_unique: bool = False,
+    body_size_max: int | None = None,
     lost: Mapping[str, str] = MappingProxyType({}),
 ) -> FoundMessages:
     """Query all brokers of a topic together for the newest messages of a key.
 
     Args:
+        body_size_max: bytes of each body that are kept; None: all.
         lost: brokers that may have messages of the topic and are not in its route, and why.
 
     Raises:
@@ -87,16 +99,19 @@ async def find_by_key(
         """Collect a broker's messages, page by page backwards in time; return True if it may have more."""
         seen: set[int] = set()
         count = largest = 0
-        has_stepped = False
+        has_stepped = is_cut = False
         question = header
         while True:
-            page = await _query(tell, broker, address, question)
+            page = await _query(tell, broker, address, question, body_size_max)
             fresh = [message for message in page if message.physical_offset not in seen]
-            if not fresh and (has_stepped or len(page) < max(1, largest)):
-                return False
+            is_large = sum(message.store_size for message in page) >= _LARGE_PAGE
+            if not fresh and (has_stepped or (len(page) < max(1, largest) and not is_large)):
+                return is_cut
             if not fresh and len(page) >= page_size:
                 # A page and more were stored in the same ms (Java's: second): a query cannot reach behind them.
                 return True
+            # More than an answer holds may have been stored in the ms that is stepped over.
+            is_cut |= (is_large and not fresh) or (has_stepped and bool(fresh))
             seen.update(message.physical_offset for message in fresh)
             largest = max(largest, len(page))
             wanted = list(filter(is_wanted, fresh))
@@ -118,20 +133,30 @@ async def find_by_key(
     return FoundMessages(found[skipped:], {**lost, **silent}, skipped > 0 or any(cuts.values()))
 
 
-async def _query(tell: Tell, broker: str, address: str, header: QueryMessage) -> Sequence[StoredMessage]:
+async def _query(
+    tell: Tell, broker: str, address: str, header: QueryMessage, body_size_max: int | None
+) -> Sequence[StoredMessage]:
     try:
         answer = await tell(address, header)
     except RemoteRefused as refusal:
         if refusal.code == ResponseCode.QUERY_NOT_FOUND:
             return ()
         raise
-    return decode_answer(answer.body, broker).messages
+    return decode_answer(answer.body, broker, body_size_max=body_size_max).messages
 
 
 async def find_by_id(
-    route: TopicRoute, tell: Tell, topic: str, message_id: str, *, lost: Mapping[str, str] = MappingProxyType({})
+    route: TopicRoute,
+    tell: Tell,
+    topic: str,
+    message_id: str,
+    *,
+    body_size_max: int | None = None,
+    lost: Mapping[str, str] = MappingProxyType({}),
 ) -> StoredMessage | None:
     """Return a message by its client's id or by its broker's, None when no broker has it.
+
+    Args: as `find_by_key`.
 
     Raises:
         ClientError: a broker does not answer, and the others do not have it.
@@ -145,10 +170,12 @@ async def find_by_id(
     if host in names:
         with suppress(RemoteRefused):
             answer = await tell(host, ViewMessage(physical_offset=offset, topic=topic))
-            for message in decode_answer(answer.body, names[host]).messages:
+            for message in decode_answer(answer.body, names[host], body_size_max=body_size_max).messages:
                 if message.topic == topic:
                     return message
-    found = await find_by_key(route, tell, topic, message_id, count_max=1, is_unique=True, lost=lost)
+    found = await find_by_key(
+        route, tell, topic, message_id, count_max=1, is_unique=True, body_size_max=body_size_max, lost=lost
+    )
     if found.messages:
         return found.messages[-1]
     if found.silent:

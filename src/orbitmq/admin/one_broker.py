@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from orbitmq.admin.messages import Tell
-from orbitmq.admin.system_names import SYSTEM_GROUPS
 from orbitmq.client.consume.pulled_messages import decode_messages
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import RemoteRefused
-from orbitmq.model.group import MessageModel, Subscription
+from orbitmq.model.group import SYSTEM_GROUPS, MessageModel, Subscription
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.bodies.document import decode_kv_table
 from orbitmq.wire.bodies.groups import (

@@ -9,21 +9,9 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 
 from orbitmq.errors import InvalidArgument
+from orbitmq.model.group import SYSTEM_GROUPS
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name, kind_of
 
-SYSTEM_GROUPS = frozenset(
-    (
-        "TOOLS_CONSUMER",
-        "FILTERSRV_CONSUMER",
-        "SELF_TEST_C_GROUP",
-        "CID_ONS-HTTP-PROXY",
-        "CID_ONSAPI_PULL",
-        "CID_ONSAPI_PERMISSION",
-        "CID_ONSAPI_OWNER",
-        "CID_RMQ_SYS_TRANS",
-    )
-)
-"""Groups that brokers make for themselves."""
 _SYSTEM_GROUP_PREFIX = "cid_rmq_sys_"
 """Of groups under which brokers read their own topics, in any case (Java: MixAll.CID_RMQ_SYS_PREFIX)."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from orbitmq.admin.each_master import ask_all, ask_each
+from orbitmq.admin.each_master import ask_all, ask_each, tell_each
 from orbitmq.admin.messages import Tell
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, RemoteRefused, RouteNotFound
@@ -136,15 +136,18 @@ async def change_configs(
     Raises:
         InvalidArgument: messages would be hidden; not with `force`.
         RouteNotFound: none of these brokers has the topic.
-        RemoteRefused: a broker refused; those before it in the order of names have accepted.
+        PartlyDone: some brokers have made the change, some have not.
     """
     present = await find_configs(tell, masters, topic)
+    having = {broker: masters[broker] for broker in present}
     if change.read_queue_count is not None and not force:
-        having = {broker: masters[broker] for broker in present}
         await check_read_queues(tell, having, topic, change.read_queue_count)
-    for broker, config in present.items():
-        await tell(masters[broker], create_header(change.applied_to(config)))
-    return await find_configs(tell, {broker: masters[broker] for broker in present}, topic)
+
+    async def make(broker: str, address: str) -> None:
+        await tell(address, create_header(change.applied_to(present[broker])))
+
+    await tell_each(having, make)
+    return await find_configs(tell, having, topic)
 
 
 async def hidden_messages(tell: Tell, masters: Mapping[str, str], topic: str, read_queue_count: int) -> dict[str, int]:

@@ -20,6 +20,8 @@ ENVELOPE_SIZE = 1_024
 ROWS_MAX = 200
 TEXT_LENGTH_MAX = 400
 """Characters of a text, other than a body."""
+UNTRUSTED_LENGTH_MAX = 256
+"""Characters of a text that a client chose."""
 ITEMS_MAX = 64
 """Entries of a collection inside a row."""
 _GO_ON_SIZE = 512
@@ -31,6 +33,13 @@ class SizedText(str):
     """A text whose size was bounded where it was made, as `fit` does."""
 
     __slots__ = ()
+
+
+class Untrusted(dict[str, Any]):
+    """The marked part of a row or an answer: texts that clients chose, each shortened to `UNTRUSTED_LENGTH_MAX`."""
+
+    def __init__(self, **texts: Any) -> None:
+        super().__init__({"is_untrusted": True} | texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +122,11 @@ def fit(text: str, size_max: int) -> SizedText:
     return SizedText(text)
 
 
+def beginning(text: str) -> str:
+    """Return of a client's text what an answer shows, and one character more, by which `encode` notices that it is cut."""
+    return _encodable(text[: UNTRUSTED_LENGTH_MAX + 1])
+
+
 def time_text(at_ms: int | None) -> str | None:
     """Return a time as ISO 8601 in UTC, to the millisecond; None for none."""
     if not at_ms or at_ms < 0:
@@ -129,24 +143,26 @@ class _Shortening:
     def __init__(self) -> None:
         self.is_needed = False
 
-    def apply(self, value: Any) -> Any:
+    def apply(self, value: Any, length_max: int = TEXT_LENGTH_MAX) -> Any:
         if isinstance(value, SizedText):
             return value
         if isinstance(value, str):
-            return self._text(value)
+            return self._text(value, length_max)
         if isinstance(value, Mapping):
+            if isinstance(value, Untrusted):
+                length_max = UNTRUSTED_LENGTH_MAX
             pairs = self._items(list(value.items()))
-            return {self._text(str(name)): self.apply(part) for name, part in pairs}
+            return {self._text(str(name), length_max): self.apply(part, length_max) for name, part in pairs}
         if isinstance(value, (list, tuple)):
-            return [self.apply(part) for part in self._items(value)]
+            return [self.apply(part, length_max) for part in self._items(value)]
         if isinstance(value, (set, frozenset)):
-            return [self.apply(part) for part in self._items(sorted(value))]
+            return [self.apply(part, length_max) for part in self._items(sorted(value))]
         return value
 
-    def _text(self, text: str) -> str:
-        if len(text) > TEXT_LENGTH_MAX:
+    def _text(self, text: str, length_max: int) -> str:
+        if len(text) > length_max:
             self.is_needed = True
-            text = text[:TEXT_LENGTH_MAX] + "…"
+            text = text[:length_max] + "…"
         return _encodable(text)
 
     def _items(self, items: Sequence[Any]) -> Sequence[Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, Field, StrictBool, ValidationError
+from pydantic import AwareDatetime, BeforeValidator, Field, StrictBool, ValidationError
 
 from orbitmq.assistants.answers import ROWS_MAX
 from orbitmq.assistants.message_rows import BODY_SIZE_MAX
@@ -16,6 +17,7 @@ QUEUES_MAX = 1_024
 OFFSET_MAX = (1 << 63) - 1
 TIME_MS_MAX = 253_402_300_799_999
 """The end of the year 9999."""
+_ISO_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]")
 RESENT_MAX = 1_000
 SENT_BODY_LENGTH_MAX = 256 * 1024
 
@@ -45,10 +47,18 @@ MessageId = Annotated[
     str, Field(min_length=1, max_length=255, description="The id that the client gave the message, or its broker's.")
 ]
 Key = Annotated[str, Field(min_length=1, max_length=1_024, description="One of the messages' keys.")]
-Time = Annotated[
-    int | AwareDatetime,
-    Field(description="ISO 8601 with a time zone, as 2026-01-31T12:00:00Z, or milliseconds since 1970."),
-]
+_TIMES = "ISO 8601 with a time zone, as 2026-01-31T12:00:00Z, or a number of milliseconds since 1970"
+
+
+def _check_time(value: Any) -> Any:
+    """Refuse what pydantic would take for a time as well: true, and seconds, in a text or with a fraction."""
+    is_time = (isinstance(value, str) and _ISO_TIME.match(value)) or (type(value) is int)
+    if not is_time and not isinstance(value, datetime):
+        raise ValueError(_TIMES)
+    return value
+
+
+Time = Annotated[int | AwareDatetime, BeforeValidator(_check_time), Field(description=f"{_TIMES}.")]
 Skip = Annotated[
     int, Field(ge=0, le=ROWS_MAX, description="Messages to skip at `begin`: `next_start` of the answer before.")
 ]

@@ -14,6 +14,7 @@ from pydantic import Field
 from orbitmq.admin import QueueReset, ResetTo, TopicChange
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.dead_letters import DeadLetter, DeadLetterSelection, parse_place
+from orbitmq.assistants.answers import Untrusted
 from orbitmq.assistants.arguments import (
     RESENT_MAX,
     SENT_BODY_LENGTH_MAX,
@@ -199,8 +200,8 @@ async def resend_dead_letters(
     async with clients.dead_letters() as client:
         async with aclosing(client.read(group, selection, only_unsent=only_unsent)) as letters:
             async for letter in letters:
-                before.append({"place": str(letter.place), "origin_id": letter.origin_id})
-                after.append({"place": str(letter.place), **_goes_to(letter, topic)})
+                before.append({"place": str(letter.place), "content": Untrusted(origin_id=letter.origin_id)})
+                after.append({"place": str(letter.place), "content": _goes_to(letter, topic)})
 
     async def carry_out() -> Rows:
         sent: list[dict[str, Any]] = []
@@ -210,12 +211,12 @@ async def resend_dead_letters(
                     client.resend(group, selection, topic=topic, again=again, only_existing=True)
                 ) as letters:
                     async for letter, result in letters:
-                        row = {"place": str(letter.place), "topic": result.queue.topic, "message_id": result.message_id}
-                        sent.append({**row, "status": str(result.status)})
+                        goes_to = Untrusted(topic=result.queue.topic, message_id=result.message_id)
+                        sent.append({"place": str(letter.place), "status": str(result.status), "content": goes_to})
         except (ClientError, InvalidArgument) as error:
             if not sent:
                 raise
-            sent.append({"problem": str(error)})  # those before it are sent
+            sent.append({"content": Untrusted(problem=str(error))})  # those before it are sent
         return sent
 
     return Plan(f"send {len(after)} dead letters of the group {group} again", before, after, carry_out)
@@ -302,7 +303,7 @@ async def _set(change: Awaitable[Sequence[QueueReset]]) -> Rows:
     try:
         return _offsets(await change, "after")
     except OffsetsNotSet as error:
-        return [*_offsets(error.changes, "after"), {"problem": str(error)}]
+        return [*_offsets(error.done, "after"), {"problem": str(error)}]
 
 
 def _offsets(changes: Sequence[QueueReset], which: Literal["before", "after"]) -> Rows:
@@ -317,11 +318,11 @@ def _offsets(changes: Sequence[QueueReset], which: Literal["before", "after"]) -
     ]
 
 
-def _goes_to(letter: DeadLetter, topic: str | None) -> dict[str, Any]:
+def _goes_to(letter: DeadLetter, topic: str | None) -> Untrusted:
     try:
-        return {"topic": letter.again(topic).topic}
+        return Untrusted(topic=letter.again(topic).topic)
     except InvalidArgument as error:
-        return {"problem": str(error)}
+        return Untrusted(problem=str(error))
 
 
 def _names(names: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from orbitmq.admin.dead_letters import DeadLetter, DeadLetterSelection, parse_pl
 from orbitmq.admin.message_ranges import ranges_of_time, read_ranges
 from orbitmq.admin.messages import FoundMessages
 from orbitmq.admin.traces import find_way
-from orbitmq.assistants.answers import Answer, Table, time_text
+from orbitmq.assistants.answers import Answer, Table, Untrusted, time_text
 from orbitmq.assistants.arguments import (
     BodySizeMax,
     Broker,
@@ -65,7 +65,8 @@ async def messages_by_key(
 ) -> Answer:
     """Find the newest messages of a topic that have a key, the oldest of them first.
 
-    `total` is null where there may be more. `silent` are brokers that did not answer: theirs are missing.
+    `total` is null where there may be more: ask on with `next_end` as `end` for older ones, with `next_begin` as `begin` where newer
+    ones do not fit; those of that millisecond come again. `silent` are brokers that did not answer: theirs are missing.
     """
     found = await clients.admin.messages_by_key(
         topic, key, count_max=count, begin_ms=to_ms(begin), end_ms=None if end is None else to_ms(end)
@@ -124,7 +125,7 @@ async def messages_by_time(
 async def journey(clients: ClusterClients, message_id: MessageId, trace_topic: Topic = "RMQ_SYS_TRACE_TOPIC") -> Answer:
     """Show what happened to a message, by its id or key: sent, stored, consumed. Only clients that trace tell of it.
 
-    `missing` says which steps may be missing, and why.
+    `missing`, under `content`, says which steps may be missing, and why.
     """
     way = await find_way(clients.admin, trace_topic, message_id)
     steps = [
@@ -132,15 +133,18 @@ async def journey(clients: ClusterClients, message_id: MessageId, trace_topic: T
             "step": step.name,
             "at": time_text(step.at_ms),
             "cost_ms": step.cost_ms,
-            "group": step.group,
-            "status": step.status,
-            "place": step.place,
-            "message_id": step.message_id,
-            "topic": step.topic,
+            "content": Untrusted(
+                group=step.group,
+                status=step.status,
+                place=step.place,
+                message_id=step.message_id,
+                topic=step.topic,
+            ),
         }
         for step in way.steps
     ]
-    values = {"message_id": message_id, "notice": _TOLD_BY_CLIENTS, "missing": way.notices}
+    # Notices name brokers as clients told them.
+    values = {"message_id": message_id, "notice": _TOLD_BY_CLIENTS, "content": Untrusted(missing=way.notices)}
     table = Table(steps, None if way.notices else len(steps), has_more=bool(way.notices))
     return Answer(values, {"steps": table})
 
@@ -180,12 +184,24 @@ async def dead_letters(
 
 def dead_letter_row(letter: DeadLetter, body_size_max: int | None = None) -> dict[str, Any]:
     """Return a dead letter as a row: where it came from, and the message."""
-    origin = {"place": str(letter.place), "origin_topic": letter.origin_topic, "origin_id": letter.origin_id}
-    return {**origin, **message_row(letter.message, body_size_max)}
+    row = message_row(letter.message, body_size_max)
+    origin = {"origin_topic": letter.origin_topic, "origin_id": letter.origin_id}
+    return {"place": str(letter.place), **row, "content": Untrusted(**origin, **row["content"])}
 
 
 def _found(found: FoundMessages, body_size_max: int | None) -> Answer:
     rows = [message_row(message, body_size_max) for message in found.messages]
     has_more = found.is_cut or bool(found.silent)
-    table = Table(rows, None if has_more else len(rows), has_more=has_more)
+
+    def go_on(shown: int) -> Mapping[str, Any]:
+        if 0 < shown < len(rows):
+            last_ms = found.messages[shown - 1].stored_at_ms
+            return {"next_begin": time_text(last_ms) or last_ms}
+        if found.is_cut and rows:
+            first_ms, last_ms = found.messages[0].stored_at_ms, found.messages[-1].stored_at_ms
+            end_ms = first_ms - (first_ms == last_ms)
+            return {"next_end": time_text(end_ms) or end_ms}
+        return {}
+
+    table = Table(rows, None if has_more else len(rows), has_more=has_more, go_on=go_on)
     return Answer({"notice": NOTICE, "silent": found.silent}, {"messages": table})

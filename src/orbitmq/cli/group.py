@@ -84,6 +84,7 @@ async def _lags(admin: GroupAdmin, groups: Iterable[str], topic: str | None = No
     """Return how many messages each group has still to do; None: brokers do not tell, or it has consumed nothing."""
     import asyncio
 
+    from orbitmq.admin.groups import total_lag
     from orbitmq.errors import ClientError
 
     permits = asyncio.Semaphore(_AT_A_TIME)
@@ -95,7 +96,7 @@ async def _lags(admin: GroupAdmin, groups: Iterable[str], topic: str | None = No
                 found = await admin.lag(group, topic)
             except ClientError:
                 found = {}
-            lags[group] = sum(place.lag for place in found.values()) if found else None
+            lags[group] = total_lag(found.values())
 
     await asyncio.gather(*map(ask, groups))
     return lags
@@ -366,8 +367,8 @@ async def _set(
     try:
         changes = await change()
     except OffsetsNotSet as error:
-        if error.changes:
-            _show_changes(list(error.changes), output, dry_run=False)
+        if error.done:
+            _show_changes(list(error.done), output, dry_run=False)
         raise
     _show_changes(changes, output, dry_run=False)
 

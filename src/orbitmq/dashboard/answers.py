@@ -18,6 +18,7 @@ from urllib.parse import quote, urlencode
 import orjson
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from starlette.convertors import Convertor
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -151,6 +152,20 @@ def link(*parts: str, **query: object) -> str:
     path = "/" + "/".join(quote(part, safe="") for part in parts)
     found = {name: value for name, value in query.items() if value not in (None, "")}
     return path + (f"?{urlencode(found)}" if found else "")
+
+
+class AnyText(Convertor[str]):
+    """A part of a path that clients chose, such as a message id: with slashes and ends of lines, too."""
+
+    regex = "(?s:.+)"
+
+    def convert(self, value: str) -> str:
+        """Return the part as it is."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """Return the part as it is."""
+        return value
 
 
 def quoted_path(request: Request) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.convertors import register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -45,6 +46,7 @@ from orbitmq.dashboard import (
 )
 from orbitmq.dashboard.answers import (
     HEADERS,
+    AnyText,
     Page,
     Show,
     answer,
@@ -85,6 +87,7 @@ _QUEUE_S = 2
 _OTHER_SITE = "another site has sent this: open the page itself"
 _WRONG = "the name or the password is wrong"
 
+register_url_convertor("any", AnyText())
 PAGES: dict[str, Show] = {
     "/": overview.overview,
     "/topics": topics.topics,
@@ -235,11 +238,16 @@ class Dashboard:
         await self._clients.close()
 
 
+def _routed(path: str) -> str:
+    """Return a path for the router, whose ids of messages and clients may be any text."""
+    return path.replace("{id}", "{id:any}").replace("{client:path}", "{client:any}")
+
+
 def make_app(clients: ClusterClients, options: DashboardOptions) -> Starlette:
     """Return the application over a cluster's clients."""
     routes = [
-        *(Route(path, _page(show)) for path, show in PAGES.items()),
-        *(Route(change.path, _change(change), methods=["POST"]) for change in CHANGES),
+        *(Route(_routed(path), _page(show)) for path, show in PAGES.items()),
+        *(Route(_routed(change.path), _change(change), methods=["POST"]) for change in CHANGES),
         Route("/topics/{topic}/tail", _with_session(_tail, has_links=False)),
         Route("/dead-letters/{group}/export", _with_session(_export, has_links=False)),
         Route("/login", _login, methods=["GET", "POST"]),

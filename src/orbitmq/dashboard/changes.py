@@ -25,7 +25,7 @@ from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.requests import FORM_SIZE_MAX, read_form
 from orbitmq.dashboard.sessions import Session
 from orbitmq.dashboard.users import session_of
-from orbitmq.errors import OrbitError
+from orbitmq.errors import OrbitError, PartlyDone
 
 CONFIRMED = "confirmed"
 CSRF = "csrf"
@@ -182,7 +182,8 @@ async def _make(request: Request, change: Change, session: Session[ClusterClient
     try:
         done = await change.make(form, session.clients)
     except BaseException as error:  # also what no change should raise, and the end of this process
-        write_or_log(audit, record(error=str(error) or type(error).__name__))
+        partly = list(error.done) if isinstance(error, PartlyDone) else None
+        write_or_log(audit, record(after=partly, error=str(error) or type(error).__name__))
         raise
     problem = write_or_log(audit, record(before=done.before, after=done.after))
     return done if problem is None else replace(done, text=f"{done.text}; {problem}")

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from orbitmq.admin import GroupStatus
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.group_client import GroupAdmin
-from orbitmq.admin.groups import QueueLag, QueueReset, ResetTo
+from orbitmq.admin.groups import QueueLag, QueueReset, ResetTo, total_lag
 from orbitmq.dashboard.answers import Page, link, missing, order_of, paged
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
@@ -72,7 +72,7 @@ async def _lag(admin: GroupAdmin, group: str) -> dict[str, Any]:
     except OrbitError as error:
         return {"lag": None, "consumed_at_ms": None, "problem": str(error)}
     consumed_at_ms = max((queue.consumed_at_ms for queue in queues.values()), default=0) or None
-    return {"lag": sum(queue.lag for queue in queues.values()), "consumed_at_ms": consumed_at_ms, "problem": None}
+    return {"lag": total_lag(queues.values()), "consumed_at_ms": consumed_at_ms, "problem": None}
 
 
 async def group(request: Request, clients: ClusterClients) -> Page:
@@ -80,7 +80,7 @@ async def group(request: Request, clients: ClusterClients) -> Page:
     admin, problems = await clients.admin.groups_that_answer()
     name = request.path_params["group"]
     status = await admin.status(name)
-    problem, lags = missing(problems), {}
+    problem, lags = missing(problems), dict[MessageQueue, QueueLag]()
     try:
         lags = await admin.lag(name)
     except OrbitError as error:
@@ -117,7 +117,7 @@ async def group(request: Request, clients: ClusterClients) -> Page:
         "message_model": None if status.message_model is None else str(status.message_model),
         "reset_topics": reset_topics(status.subscriptions, (queue.topic for queue in lags)),
         "queues": queues,
-        "lag": sum(queue["lag"] for queue in queues),
+        "lag": total_lag(lags.values()),
         "gone": sum(queue["gone"] for queue in queues),
         "problem": problem,
         "history": samples,

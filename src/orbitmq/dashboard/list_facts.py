@@ -106,7 +106,7 @@ def _groups(snapshot: Snapshot, before: Snapshot | None, offsets: Offsets) -> di
         )  # its members keep their offsets themselves
         found[group] = GroupFacts(
             members=members,
-            lag=sum(_unread(snapshot, *place) for place in places),
+            lag=sum(_unread(snapshot, *place) for place in places) if places else None,
             out_per_s=None if is_broadcast or (before and before.silent) else _out_rate(places, snapshot, before),
             oldest_unread_ms=_oldest(places, snapshot),
         )

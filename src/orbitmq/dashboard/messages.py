@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -14,6 +14,7 @@ from orbitmq.admin.actions import ACTIONS
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.dead_letters import DeadLetter
 from orbitmq.admin.each_master import notices_of
+from orbitmq.admin.group_client import GroupAdmin
 from orbitmq.admin.message_ranges import ranges_from, ranges_of_time, read_ranges
 from orbitmq.admin.messages import FoundMessages
 from orbitmq.admin.traces import MessageWay, find_way
@@ -22,7 +23,7 @@ from orbitmq.client.send.result import SendResult
 from orbitmq.dashboard.answers import Page, link, missing
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
-from orbitmq.dashboard.reading import summary
+from orbitmq.dashboard.reading import BODY_BYTES_SHOWN, summary
 from orbitmq.dashboard.requests import MESSAGE_FORM_SIZE_MAX
 from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
 from orbitmq.model.message import Message, StoredMessage
@@ -42,7 +43,7 @@ DELAY_S_MAX = 40 * 86_400
 
 
 async def messages(request: Request, clients: ClusterClients) -> Page:
-    """Find messages of a topic: by an id or a key, from a time to another one, or from an offset of a queue on.
+    """Find messages of a topic: by an id or a key, up to a time, from a time to another one, or from an offset of a queue on.
 
     Without any of these it shows the form to ask with.
     """
@@ -51,15 +52,20 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
     begin, queue = form.text("begin", ""), form.text("queue", "")
     found: list[dict[str, Any]] = []
     notices: Sequence[str] = ()
-    is_complete = True
+    is_cut = False
     if topic and wanted:
+        end_ms = form.time_ms("end", 2**53)
         one, by_key = await asyncio.gather(
-            _by_id(clients.admin, topic, wanted), clients.admin.messages_by_key(topic, wanted, count_max=KEY_COUNT_MAX)
+            _by_id(clients.admin, topic, wanted),
+            clients.admin.messages_by_key(
+                topic, wanted, count_max=KEY_COUNT_MAX, end_ms=end_ms, body_size_max=BODY_BYTES_SHOWN
+            ),
         )
         answer = by_key if one is None else FoundMessages([one], {})
-        found, notices = [summary(message) for message in answer.messages], answer.notices
+        found, notices, is_cut = [summary(message) for message in answer.messages], answer.notices, answer.is_cut
     elif topic and (begin or queue):
         found, is_complete, notices = await _in_range(form, clients, topic)
+        is_cut = len(found) >= RANGE_COUNT_MAX or not is_complete
     values = {
         "topic": topic,
         "q": wanted,
@@ -69,7 +75,7 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
         "queue": queue,
         "offset": form.text("offset", ""),
         "is_asked": bool(topic and (wanted or begin or queue)),
-        "is_cut": not wanted and (len(found) >= RANGE_COUNT_MAX or not is_complete),
+        "is_cut": is_cut,
         "missing": notices,
         "messages": found,
     }
@@ -79,7 +85,7 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
 async def _in_range(form: Form, clients: ClusterClients, topic: str) -> tuple[list[dict[str, Any]], bool, list[str]]:
     """Return the oldest messages of a time, or of a queue from an offset on, whether all of them were read, and what is missing."""
     broker, queue_id = form.text("broker", "") or None, form.number("queue", 0, 2**31 - 1, -1)
-    async with clients.careful_reader() as reader:
+    async with clients.short_reader(BODY_BYTES_SHOWN, is_careful=True) as reader:
         queues = [
             queue
             for queue in await reader.queues(topic)
@@ -101,7 +107,7 @@ async def _in_range(form: Form, clients: ClusterClients, topic: str) -> tuple[li
 
 async def _by_id(admin: AdminClient, topic: str, wanted: str) -> StoredMessage | None:
     try:
-        return await admin.message_by_id(topic, wanted)
+        return await admin.message_by_id(topic, wanted, body_size_max=BODY_BYTES_SHOWN)
     except OrbitError:
         return None  # a key is no id: brokers say so in different words
 
@@ -110,10 +116,13 @@ async def message(request: Request, clients: ClusterClients) -> Page:
     """Show one message by its id."""
     admin = clients.admin
     topic, wanted = request.path_params["topic"], request.path_params["id"]
-    found = await admin.message_by_id(topic, wanted)
+    # Together: a broker that does not answer takes its time of each of them.
+    found, way, answering = await asyncio.gather(
+        admin.message_by_id(topic, wanted), _way(admin, wanted), _answering(admin)
+    )
     if found is None:
         return Page("error.html", "No message", {"error": f"{topic} has no message {wanted}"}, 404)
-    way, (groups, problem) = await asyncio.gather(_way(admin, wanted), _groups(clients, found))
+    groups, problem = await _groups(answering, found)
     values = {
         "message": _document(found),
         "way": _steps(way),
@@ -123,11 +132,23 @@ async def message(request: Request, clients: ClusterClients) -> Page:
     return Page("message.html", wanted, values)
 
 
-async def _groups(clients: ClusterClients, message: StoredMessage) -> tuple[dict[str, list[str]], str | None]:
+async def _answering(admin: AdminClient) -> tuple[GroupAdmin, Mapping[str, str]] | str:
+    """Return what `groups_that_answer` does, or why it does not."""
+    try:
+        return await admin.groups_that_answer()
+    except OrbitError as error:
+        return str(error)
+
+
+async def _groups(
+    answering: tuple[GroupAdmin, Mapping[str, str]] | str, message: StoredMessage
+) -> tuple[dict[str, list[str]], str | None]:
     """Return the groups that read a message's topic and are online, with their clients, and what is missing of them."""
     found: dict[str, list[str]] = {}
+    if isinstance(answering, str):
+        return found, answering
+    admin, problems = answering
     try:
-        admin, problems = await clients.admin.groups_that_answer()
         names = (await admin.of_topic(message.topic, broker=message.broker_name))[:_GROUPS_MAX]
         for status in await asyncio.gather(*map(admin.status, names)):
             if status.clients:
@@ -257,7 +278,7 @@ async def _consume(form: Form, clients: ClusterClients) -> Done:
     remark = f" ({result.remark})" if result.remark else ""
     return Done(
         text=f"{client_id} has consumed it: {result.outcome} after {result.spent_ms} ms{remark}",
-        location=link("topics", found.topic, "messages", form.text("id")),
+        location=link("topics", found.topic, "messages", form.raw("id")),
         after=str(result.outcome),
     )
 
@@ -271,7 +292,7 @@ async def _ask_consume(form: Form, clients: ClusterClients) -> Question:
 
 
 async def _wanted(form: Form, clients: ClusterClients) -> StoredMessage:
-    topic, wanted = form.text("topic"), form.text("id")
+    topic, wanted = form.text("topic"), form.raw("id")
     found = await clients.admin.message_by_id(topic, wanted)
     if found is None:
         raise InvalidArgument("id", wanted, f"the id of a message of {topic}")

@@ -17,6 +17,7 @@ from orbitmq.model.message import StoredMessage
 _POLL_MS = 500
 _WAITS_MAX = 6
 BODY_SIZE_SHOWN = 200
+BODY_BYTES_SHOWN = 4 * BODY_SIZE_SHOWN
 TAIL_EVERY_S = 0.5
 TAIL_COUNT_MAX = 20
 """Messages that a live tail shows each time; how many more there were is said."""
@@ -26,7 +27,7 @@ TAIL_READ_MAX = 5_000
 
 def summary(message: StoredMessage) -> dict[str, Any]:
     """Return what a table shows of a message."""
-    text = message.body[: BODY_SIZE_SHOWN * 4].decode("utf-8", "replace")
+    text = message.body[:BODY_BYTES_SHOWN].decode("utf-8", "replace")
     return {
         "topic": message.topic,
         "broker": message.broker_name,
@@ -47,7 +48,7 @@ async def latest(clients: ClusterClients, topic: str, count: int) -> tuple[list[
     Raises:
         ClientError: the topic has no route, or none of its brokers answers.
     """
-    async with clients.reader() as reader:
+    async with clients.short_reader(BODY_BYTES_SHOWN) as reader:
         filled, silent = await ranges_from(reader, await reader.queues(topic))
         if not filled:
             return [], silent
@@ -80,8 +81,8 @@ async def tail(
         OrbitError: the topic has no route, or a broker takes no such expression.
     """
     loop = asyncio.get_running_loop()
-    options = {"sql": sql} if sql else {"tag": tag or "*"}
-    async with clients.reader(**options) as reader:
+    options: dict[str, Any] = {"sql": sql} if sql else {"tag": tag or "*"}
+    async with clients.short_reader(BODY_BYTES_SHOWN, **options) as reader:
         ranges, silent = await known_offsets(reader, await reader.queues(topic))
         queues = list(ranges)
         reader.assign(queues)

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from orbitmq.admin import AdminClient
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.group_client import GroupAdmin
+from orbitmq.admin.groups import total_lag
 from orbitmq.admin.topics import TopicChange
 from orbitmq.dashboard.answers import Page, link, missing, order_of, paged
 from orbitmq.dashboard.changes import Change, Done, Question
@@ -143,7 +144,7 @@ async def _groups(clients: ClusterClients, name: str) -> tuple[list[dict[str, An
 
     async def row(admin: GroupAdmin, group: str) -> dict[str, Any]:
         async with places:
-            return {"group": group, "lag": sum(queue.lag for queue in (await admin.lag(group, name)).values())}
+            return {"group": group, "lag": total_lag((await admin.lag(group, name)).values())}
 
     try:
         admin, problems = await clients.admin.groups_that_answer()

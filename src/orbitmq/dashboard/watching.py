@@ -76,9 +76,8 @@ class Watch:
                 return
             self.issues = await asyncio.to_thread(examine, snapshot)
             self.lists = await asyncio.to_thread(list_facts, snapshot, self.snapshot)
-            lags = {group: facts.lag for group, facts in self.lists.groups.items() if facts.lag is not None}
             if not snapshot.silent:  # a lag without a broker's part is no sample
-                self.lags.add(snapshot.taken_at_ms, lags)
+                self.lags.add(snapshot.taken_at_ms, {group: snapshot.lag(group) for group in snapshot.groups})
             self.snapshot, self.problem = snapshot, None
 
     async def _run(self) -> None:

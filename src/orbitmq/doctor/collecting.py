@@ -20,12 +20,11 @@ from orbitmq.admin.controllers import ask_controllers
 from orbitmq.admin.groups import Connections, GroupStatus, merged_status
 from orbitmq.admin.monitoring import ask_broker_health, ask_health, ask_routes
 from orbitmq.admin.route_comparison import snapshot_of
-from orbitmq.admin.system_names import SYSTEM_GROUPS
 from orbitmq.codes import ResponseCode
 from orbitmq.doctor.snapshot import BrokerFacts, GroupFacts, NameServerFacts, Snapshot
 from orbitmq.errors import ConnectionFailed, HeaderError, OrbitError, RequestTimeout
 from orbitmq.masking import masked_settings
-from orbitmq.model.group import unread_count
+from orbitmq.model.group import SYSTEM_GROUPS, unread_count
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.net.address_map import reachable
 from orbitmq.net.pool import ConnectionPool, expect

@@ -9,6 +9,20 @@ SUBSCRIBE_ALL = "*"
 TAG = "TAG"
 SQL92 = "SQL92"
 
+SYSTEM_GROUPS = frozenset(
+    (
+        "TOOLS_CONSUMER",
+        "FILTERSRV_CONSUMER",
+        "SELF_TEST_C_GROUP",
+        "CID_ONS-HTTP-PROXY",
+        "CID_ONSAPI_PULL",
+        "CID_ONSAPI_PERMISSION",
+        "CID_ONSAPI_OWNER",
+        "CID_RMQ_SYS_TRANS",
+    )
+)
+"""Groups that brokers make for themselves."""
+
 
 def is_tag_type(expression_type: str | None) -> bool:
     """Say whether expressions of this type name tags (Java: ExpressionType.isTagType)."""

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from orbitmq.admin import AdminClient
-from orbitmq.admin.each_master import ask_all, ask_each, notices_of
-from orbitmq.errors import RequestTimeout
+from orbitmq.admin.each_master import ask_all, ask_each, notices_of, tell_each
+from orbitmq.errors import PartlyDone, RequestTimeout
 from orbitmq.model.route import BrokerData, ClusterInfo, QueueData, TopicRoute
 
 BROKERS = tuple(BrokerData(cluster="c", broker_name=name, addresses={0: name}) for name in "ab")
@@ -32,6 +32,14 @@ def test_one_master_without_an_answer_is_an_error_where_all_are_needed() -> None
     assert asyncio.run(ask_all({"b": "here", "a": "there"}, answer)) == {"b": "here", "a": "there"}
     with pytest.raises(RequestTimeout, match="b did not answer"):
         asyncio.run(ask_all({"c": "here", "b": "silent", "a": "silent"}, answer))
+
+
+def test_a_change_that_some_servers_have_not_made_names_them_and_the_others() -> None:
+    with pytest.raises(PartlyDone, match=r"^done on b, c; not done on a: a did not answer$") as caught:
+        asyncio.run(tell_each({"a": "silent", "b": "here", "c": "here"}, answer))
+    assert caught.value.done == ("b", "c")
+    with pytest.raises(RequestTimeout, match=r"^a did not answer$"):
+        asyncio.run(tell_each({"a": "silent"}, answer))
 
 
 class Frozen(AdminClient):

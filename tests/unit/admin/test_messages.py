@@ -99,7 +99,7 @@ def test_the_newest_of_all_brokers_are_given_and_the_others_mentioned() -> None:
     brokers = Brokers(a=[one("k", 5), one("k", 9)], b=[one("k", 7)])
     found = find(brokers, count_max=2)
     assert (stored(found), found.is_cut) == ([7, 9], True)
-    assert found.notices == ["these are the newest 2: there may be more"]
+    assert found.notices == ["these are the newest 2: there may be more, stored until 1970-01-01T00:00:00.007Z"]
     assert stored(find(brokers, count_max=0)) == []
 
 
@@ -116,6 +116,24 @@ def test_more_messages_than_an_answer_has_are_asked_for_again(limit: int) -> Non
 def test_more_messages_of_one_ms_than_an_answer_has_are_mentioned() -> None:
     found = find(Brokers(a=[one("k", 5)] * 70), count_max=200)
     assert (len(found.messages), found.is_cut) == (64, True)
+
+
+@pytest.mark.parametrize("limit", [2, 3])
+def test_messages_of_one_ms_that_an_answer_had_no_room_for_are_mentioned(limit: int) -> None:
+    found = find(Brokers(a=[one("k", 3), *[one("k", 5)] * 9, one("k", 7)], limit=limit), count_max=200)
+    assert (stored(found)[0], stored(found)[-1], found.is_cut) == (3, 7, True)
+
+
+def test_large_messages_of_one_ms_may_be_more_than_an_answer_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    brokers = Brokers(a=[one("k", 5)] * 9, limit=2)
+    assert not find(brokers).is_cut  # small ones would all be in the answer
+    monkeypatch.setattr("orbitmq.admin.messages._LARGE_PAGE", 2 * len(record("k", 5)))
+    assert find(brokers).is_cut
+
+
+def test_a_search_for_a_table_keeps_the_beginnings_of_bodies() -> None:
+    brokers = Brokers(a=[one("k", 12345)])
+    assert [message.body for message in find(brokers, body_size_max=3).messages] == [b"123"]
 
 
 def test_a_silent_broker_hides_no_message_of_another_one() -> None:

@@ -17,6 +17,8 @@ from orbitmq.assistants.answers import (
     TEXT_LENGTH_MAX,
     Answer,
     Table,
+    Untrusted,
+    beginning,
     encode,
     fit,
     page,
@@ -78,6 +80,14 @@ def test_long_texts_and_collections_are_shortened_and_the_answer_says_so() -> No
     document = json.loads(encode(Answer({}, {"rows": Table([long], 1)})))
     (row,) = document["rows"]
     assert row == {"text": "x" * TEXT_LENGTH_MAX + "…", "many": list(range(ITEMS_MAX)), "set": ["a", "b"]}
+    assert document["cut"] is True
+
+
+def test_a_text_that_a_client_chose_is_shorter_and_the_answer_says_that_it_is_cut() -> None:
+    row = {"content": Untrusted(tag=beginning("x" * 300), pairs={"a": "y" * 300})}
+    document = json.loads(encode(Answer({}, {"rows": Table([row], 1)})))
+    content = {"is_untrusted": True, "tag": "x" * 256 + "…", "pairs": {"a": "y" * 256 + "…"}}
+    assert document["rows"] == [{"content": content}]
     assert document["cut"] is True
 
 

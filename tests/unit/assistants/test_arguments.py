@@ -51,6 +51,14 @@ def test_a_time_has_a_zone(value: str) -> None:
     assert refusal("messages_by_time", topic="orders", begin=value).startswith(f"begin: {value!r} is not allowed")
 
 
+@pytest.mark.parametrize("value", ["1795890401", True, 1_795_890_401.5, None, []])
+def test_what_is_no_time_is_refused_with_what_is_one(value: object) -> None:
+    assert refusal("messages_by_time", topic="orders", begin=value) == (
+        f"begin: {value!r} is not allowed, expected ISO 8601 with a time zone, as 2026-01-31T12:00:00Z, "
+        "or a number of milliseconds since 1970"
+    )
+
+
 @pytest.mark.parametrize("value", [1_767_225_600_000, "2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00"])
 def test_times_are_texts_or_milliseconds(value: object) -> None:
     found: Any = TOOLS["messages_by_time"].arguments.model_validate({"topic": "orders", "begin": value})

@@ -123,7 +123,7 @@ async def test_a_dead_letter_whose_sender_names_a_topic_of_rocketmq_itself_is_no
     await assistant.admin.create_topic(TopicConfig(topic=topic, read_queue_count=1, write_queue_count=1))
     await send(assistant, Message(topic, b"orders", properties={"DLQ_ORIGIN_TOPIC": "RMQ_SYS_TRACE_TOPIC"}))
     would = await assistant.ask("resend_dead_letters", group="billing")
-    assert "keep for itself" in would["after"][0]["problem"], would
+    assert "keep for itself" in would["after"][0]["content"]["problem"], would
     assert "keep for itself" in await assistant.refused("resend_dead_letters", group="billing", dry_run=False)
 
 
@@ -197,7 +197,7 @@ async def test_dead_letters_are_sent_again_once(assistant: Assistant) -> None:
     await assistant.admin.create_topic(TopicConfig(topic=topic, read_queue_count=1, write_queue_count=1))
     await send(assistant, *(Message(topic, b"bad", properties={"DLQ_ORIGIN_TOPIC": "orders"}) for _ in range(2)))
     _, did = await change(assistant, "resend_dead_letters", group="billing")
-    assert [row["topic"] for row in did["after"]] == ["orders", "orders"]
+    assert [row["content"]["topic"] for row in did["after"]] == ["orders", "orders"]
     assert (await assistant.ask("topic", topic="orders"))["messages"] == 2
     assert (await assistant.ask("resend_dead_letters", group="billing"))["after"] == []
 
@@ -208,10 +208,10 @@ async def test_a_dead_letter_that_cannot_be_sent_again_is_told_and_holds_up_no_o
     await assistant.admin.create_topic(TopicConfig(topic=topic, read_queue_count=1, write_queue_count=1))
     await send(assistant, Message(topic, b"lost"), Message(topic, b"bad", properties={"DLQ_ORIGIN_TOPIC": "orders"}))
     would = await assistant.ask("resend_dead_letters", group="billing")
-    assert [sorted(row) for row in would["after"]] == [["place", "problem"], ["place", "topic"]]
+    assert ["problem" in row["content"] for row in would["after"]] == [True, False]
     did = await assistant.ask("resend_dead_letters", group="billing", dry_run=False)
-    assert [row.get("topic") for row in did["after"]] == ["orders", None]
-    assert "no origin topic" in did["after"][1]["problem"]
+    assert [row["content"].get("topic") for row in did["after"]] == ["orders", None]
+    assert "no origin topic" in did["after"][1]["content"]["problem"]
     (record,) = assistant.audit.kept
     assert len(record.after) == 2
 

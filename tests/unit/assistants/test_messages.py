@@ -46,6 +46,8 @@ async def test_more_messages_of_a_key_than_asked_for_are_said(assistant: Assista
     assert (answer["cut"], answer["total"]) == (False, {"messages": 3})
     answer = await assistant.ask("messages_by_key", topic="orders", key="k", count=2)
     assert (answer["cut"], answer["total"], len(answer["messages"])) == (True, {"messages": None}, 2)
+    assert answer["next_end"] <= answer["messages"][0]["stored_at"]
+    assert await assistant.ask("messages_by_key", topic="orders", key="k", end=answer["next_end"])
 
 
 async def test_a_silent_broker_is_named_and_the_others_messages_are_given() -> None:
@@ -116,7 +118,7 @@ async def test_a_journey_tells_the_steps_of_clients_that_trace(assistant: Assist
     while not (steps := await _steps(assistant, sent.message_id)):
         pass  # traces are indexed in the background
     assert steps[0]["step"] == "sent"
-    assert (steps[0]["group"], steps[0]["topic"]) == ("makers", "orders")
+    assert (steps[0]["content"]["group"], steps[0]["content"]["topic"]) == ("makers", "orders")
 
 
 async def _steps(assistant: Assistant, message_id: str) -> list:
@@ -130,7 +132,7 @@ async def test_dead_letters_are_listed_from_a_place_on(assistant: Assistant) -> 
     await send(assistant, *(Message(topic, b"bad", properties={"DLQ_ORIGIN_TOPIC": "orders"}) for _ in range(3)))
     answer = await assistant.ask("dead_letters", group="billing", count=2, with_body=True)
     assert (answer["total"], answer["cut"]) == ({"dead_letters": 3}, True)
-    assert [row["origin_topic"] for row in answer["dead_letters"]] == ["orders", "orders"]
+    assert [row["content"]["origin_topic"] for row in answer["dead_letters"]] == ["orders", "orders"]
     assert answer["dead_letters"][0]["content"]["body"] == "bad"
     rest = await assistant.ask("dead_letters", group="billing", start=answer["next_start"])
     assert (len(rest["dead_letters"]), rest["cut"]) == (1, False)

@@ -7,6 +7,7 @@ import pytest
 from orbitmq import Message, Producer, PullConsumer
 from orbitmq.errors import RequestTimeout
 from orbitmq.model.topic import TopicConfig
+from orbitmq.wire.bodies.groups import GroupConfig
 
 from .conftest import Assistant
 
@@ -121,3 +122,9 @@ async def test_findings_are_the_doctors_issues_worst_first(assistant: Assistant)
     ranks = [order.index(issue["severity"]) for issue in answer["issues"]]
     assert ranks == sorted(ranks)
     assert all(issue["severity"] == "error" for issue in (await assistant.ask("findings", severity="error"))["issues"])
+
+
+async def test_the_lag_of_a_group_without_offsets_is_unknown(assistant: Assistant) -> None:
+    await assistant.admin.create_group(GroupConfig(group="billing"))
+    assert (await assistant.ask("group", group="billing"))["lag"] is None
+    assert [row["lag"] for row in (await assistant.ask("groups", search="billing"))["groups"]] == [None]

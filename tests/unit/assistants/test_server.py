@@ -11,9 +11,11 @@ import pytest
 from mcp import Client
 
 from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.assistants import server as server_module
 from orbitmq.assistants.server import INSTRUCTIONS, PATH, REQUEST_SIZE_MAX, HttpServer, make_server
 from orbitmq.assistants.tools import TOOLS
 from orbitmq.errors import ConfigError
+from waiting import until
 
 from .conftest import Assistant
 
@@ -25,6 +27,7 @@ INITIALIZE = {
     "method": "initialize",
     "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
 }
+PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 
@@ -85,6 +88,18 @@ async def test_a_request_that_is_too_large_is_refused() -> None:
         body = b" " * (REQUEST_SIZE_MAX + 1)
         answer = await client.post(f"http://{server.address}{PATH}", content=body, headers=HEADERS)
     assert answer.status_code == 413
+
+
+async def test_a_session_without_a_request_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "SESSION_IDLE_S", 0.01)
+    async with served() as server, httpx.AsyncClient() as client:
+        headers = {**HEADERS, "mcp-session-id": (await post(server)).headers["mcp-session-id"]}
+
+        async def has_ended() -> bool:
+            answer = await client.post(f"http://{server.address}{PATH}", json=PING, headers=headers)
+            return answer.status_code == 404
+
+        await until(has_ended, 0.05)  # each request begins the time again
 
 
 async def test_a_server_stops_while_a_client_listens() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -85,7 +86,8 @@ async def test_a_tool_that_there_is_not_comes_with_those_that_there_are() -> Non
 
 async def test_a_change_that_fails_is_recorded_with_its_error(own_tools: None) -> None:
     audit = Records()
-    assert await call(audit, "planned", label="bad", dry_run=False) == CallResult("the broker refused", True)
+    result = await call(audit, "planned", label="bad", dry_run=False)
+    assert (result.is_error, json.loads(result.text)["content"]["error"]) == (True, "the broker refused")
     (record,) = audit.kept
     assert (record.error, record.after) == ("ClientError: the broker refused", None)
     assert (record.before, record.target) == ([{"label": "old"}], {"label": "bad"})

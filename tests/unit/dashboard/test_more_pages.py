@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -13,8 +16,11 @@ import pytest
 from orbitmq import Decision, Message, Producer, PushConsumer, StoredMessage, TransactionProducer
 from orbitmq.dashboard.app import PAGES
 from orbitmq.dashboard.waiting import delay_rows, timer_text
+from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.net.security.client_security import ClientSecurity
 from orbitmq.testing import LocalCluster
+from orbitmq.wire.headers.send import SendMessage
+from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.signature import Credentials
 
 from .conftest import Browser, browsing
@@ -129,6 +135,43 @@ async def test_a_broker_is_retired_step_by_step(browser: Browser) -> None:
     assert (await browser.send("/brokers/none/write-permission", writable="no", confirmed="yes")).status_code == 400
     said = await browser.change("/brokers/broker-a/write-permission", writable="yes")
     assert "broker-a can be written to" in said
+
+
+async def test_a_write_permission_that_one_name_server_did_not_change_names_both(browser: Browser) -> None:
+    await browser.change("/topics", topic="orders", queues=1)
+    alive = browser.cluster.name_servers
+    half: Any = SimpleNamespace(name_servers=f"127.0.0.1:1;{alive}")
+    async with browsing(half) as other:
+        refused = await other.send("/brokers/broker-a/write-permission", writable="no", confirmed="yes")
+    assert refused.status_code == 502
+    assert f"done on {alive}; not done on 127.0.0.1:1: " in html.unescape(refused.text)
+    (record,) = other.audit
+    assert (record.after, record.error.partition(": ")[0]) == ([alive], f"done on {alive}; not done on 127.0.0.1:1")
+
+
+@pytest.mark.parametrize("own", ["a/b", "a\nb", "a b?c#d%2F/again", "\n"])
+async def test_links_lead_to_messages_whatever_their_ids(browser: Browser, own: str) -> None:
+    await browser.change("/topics", topic="orders", queues=1)
+    header = SendMessage(
+        producer_group="makers",
+        topic="orders",
+        default_topic="TBW102",
+        default_topic_queue_nums=1,
+        queue_id=0,
+        sys_flag=0,
+        born_at_ms=1,
+        flag=0,
+        properties=format_properties({"UNIQ_KEY": own}).decode(),
+    )
+    pool = ConnectionPool()
+    expect(await pool.request(browser.cluster.brokers["broker-a"], header, b"x"), "broker-a")
+    await pool.close()
+
+    (path,) = re.findall(r'href="(/topics/orders/messages/[^"]+)"', await browser.html("/topics/orders"))
+    page = await browser.html(html.unescape(path))
+
+    (again,) = re.findall(r'action="(/topics/orders/messages/[^"]+/again)"', page)
+    assert "is sent again" in await browser.change(html.unescape(again))
 
 
 async def test_name_servers_show_their_history_and_differences(browser: Browser) -> None:

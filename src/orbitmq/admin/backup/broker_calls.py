@@ -11,9 +11,9 @@ from typing import NamedTuple, Self
 from orbitmq.admin.backup.selection import is_saved
 from orbitmq.admin.backup.tables import AccessTables, BrokerTables, parse_offset_key
 from orbitmq.admin.client import AdminClient
-from orbitmq.admin.system_names import SYSTEM_GROUPS
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, OrbitError, RemoteRefused, RequestTimeout
+from orbitmq.model.group import SYSTEM_GROUPS
 from orbitmq.model.route import MASTER_ID, ClusterInfo
 from orbitmq.model.topic import TopicConfig, topics_named_after
 from orbitmq.net.pool import ConnectionPool, expect

@@ -34,10 +34,10 @@ from orbitmq.admin.backup.steps import (
     Target,
 )
 from orbitmq.admin.backup.tables import AccessTables, BrokerTables, decode_access, decode_tables
-from orbitmq.admin.system_names import SYSTEM_GROUPS
 from orbitmq.admin.topics import create_header
 from orbitmq.errors import ClientError, ConfigError, HeaderError, RemoteRefused, StoreError
 from orbitmq.files import write_aside
+from orbitmq.model.group import SYSTEM_GROUPS
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import NAME_LENGTH_MAX
 from orbitmq.wire.bodies.access import UserChange, encode_acl, encode_user_change

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from orbitmq.broker.versioned_table import VersionedTable
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
+from orbitmq.model.group import SYSTEM_GROUPS
 from orbitmq.model.topic import DataVersion, Perm, check_name
 from orbitmq.store.lmq import is_lmq
 from orbitmq.wire.bodies.groups import GroupConfig, GroupTable
@@ -21,17 +22,6 @@ _READ = int(Perm.READ)
 
 GROUP_LENGTH_MAX = 248
 """Characters: the group's retry topic becomes a directory's name, `%RETRY%` and the group, 255 at most."""
-
-SYSTEM_GROUPS = (
-    "TOOLS_CONSUMER",
-    "FILTERSRV_CONSUMER",
-    "SELF_TEST_C_GROUP",
-    "CID_ONS-HTTP-PROXY",
-    "CID_ONSAPI_PULL",
-    "CID_ONSAPI_PERMISSION",
-    "CID_ONSAPI_OWNER",
-    "CID_RMQ_SYS_TRANS",
-)
 
 
 class GroupConfigs(VersionedTable[GroupConfig]):
@@ -51,7 +41,7 @@ class GroupConfigs(VersionedTable[GroupConfig]):
         self._auto_create_enable = auto_create_enable
         self.forbidden = {group: dict(topics) for group, topics in (forbidden or {}).items()}
         """By group and topic, the permissions that the group does not have there, as bits of Perm."""
-        for name in SYSTEM_GROUPS:
+        for name in sorted(SYSTEM_GROUPS):
             self._values.setdefault(name, GroupConfig(group=name))
 
         if has_lmq:

@@ -21,7 +21,6 @@ from typing import Any
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.each_master import notices_of
 from orbitmq.admin.group_client import GroupAdmin
-from orbitmq.admin.system_names import SYSTEM_GROUPS
 from orbitmq.cli.mqadmin.brokers import cluster_brokers
 from orbitmq.cli.mqadmin.consumers import find_progress
 from orbitmq.cli.mqadmin.files import write_file
@@ -29,6 +28,7 @@ from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, cell
 from orbitmq.cli.mqadmin.targets import ask, given_masters
 from orbitmq.errors import InvalidArgument, OrbitError
+from orbitmq.model.group import SYSTEM_GROUPS
 from orbitmq.model.route import MASTER_ID
 from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_reserved_topic
 from orbitmq.wire.bodies.document import parse_body

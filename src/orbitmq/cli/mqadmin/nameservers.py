@@ -6,11 +6,12 @@ Source: Java org.apache.rocketmq.tools.command.namesrv and UpdateOrderConfComman
 from __future__ import annotations
 
 from orbitmq.address import parse_name_servers
+from orbitmq.admin import each_master
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.monitoring import set_write_perm
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, cell
-from orbitmq.errors import InvalidArgument, OrbitError
+from orbitmq.errors import InvalidArgument
 from orbitmq.masking import masked_settings, masked_value
 from orbitmq.net.pool import expect
 from orbitmq.wire.command import Command
@@ -30,7 +31,7 @@ ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
 async def update_kv_config(clients: ClusterClients, given: Given) -> Result:
     """Set a key of a namespace on every NameServer."""
     namespace, key, value = given.text("namespace"), given.text("key"), given.text("value")
-    await ask_each(clients, PutKvConfig(namespace=namespace, key=key, value=value))
+    await change_each(clients, PutKvConfig(namespace=namespace, key=key, value=value))
     row = {"namespace": namespace, "key": key, "value": value}
     return Result(["create or update kv config to namespace success."], row)
 
@@ -38,7 +39,7 @@ async def update_kv_config(clients: ClusterClients, given: Given) -> Result:
 async def delete_kv_config(clients: ClusterClients, given: Given) -> Result:
     """Delete a key of a namespace on every NameServer."""
     namespace, key = given.text("namespace"), given.text("key")
-    await ask_each(clients, DeleteKvConfig(namespace=namespace, key=key))
+    await change_each(clients, DeleteKvConfig(namespace=namespace, key=key))
     return Result(["delete kv config from namespace success."], {"namespace": namespace, "key": key})
 
 
@@ -54,12 +55,12 @@ async def update_order_conf(clients: ClusterClients, given: Given) -> Result:
     if method == "put":
         if not order:
             raise InvalidArgument("--orderConf", "", "the queues of each broker, as broker-a:4;broker-b:4")
-        await ask_each(clients, PutKvConfig(namespace=ORDER_NAMESPACE, key=topic, value=order))
+        await change_each(clients, PutKvConfig(namespace=ORDER_NAMESPACE, key=topic, value=order))
         return Result(
             [f"update orderConf success. topic=[{topic}], orderConf=[{order}]"], {"topic": topic, "order": order}
         )
     if method == "delete":
-        await ask_each(clients, DeleteKvConfig(namespace=ORDER_NAMESPACE, key=topic))
+        await change_each(clients, DeleteKvConfig(namespace=ORDER_NAMESPACE, key=topic))
         return Result([f"delete orderConf success. topic=[{topic}]"], {"topic": topic})
     raise InvalidArgument("--method", method, "get, put or delete")
 
@@ -77,17 +78,21 @@ async def add_write_perm(clients: ClusterClients, given: Given) -> Result:
 async def _set_write_perm(clients: ClusterClients, broker: str, *, is_writable: bool) -> Result:
     word = "add" if is_writable else "wipe"
     lines, rows, problems = [], [], []
-    for address in parse_name_servers(clients.name_servers):
-        try:
-            count = await set_write_perm(
-                clients.pool, address, broker, is_writable=is_writable, timeout_ms=clients.timeout_ms
-            )
-        except OrbitError as error:
-            lines.append(f"{word} write perm of broker[{broker}] in name server[{address}] Failed")
-            problems.append(str(error))
+
+    async def tell(_name: str, address: str) -> int:
+        return await set_write_perm(
+            clients.pool, address, broker, is_writable=is_writable, timeout_ms=clients.timeout_ms
+        )
+
+    counts, failed = await each_master.ask_each(_name_servers(clients), tell)
+    for address in _name_servers(clients):
+        said = f"{word} write perm of broker[{broker}] in name server[{address}]"
+        if address in failed:
+            lines.append(f"{said} Failed")
+            problems.append(failed[address])
             continue
-        lines.append(f"{word} write perm of broker[{broker}] in name server[{address}] OK, {count}")
-        rows.append({"nameServer": address, "broker": broker, "topics": count})
+        lines.append(f"{said} OK, {counts[address]}")
+        rows.append({"nameServer": address, "broker": broker, "topics": counts[address]})
     return Result(lines, rows, problems)
 
 
@@ -112,21 +117,35 @@ async def update_namesrv_config(clients: ClusterClients, given: Given) -> Result
     for part in (key, value):
         if not part.isprintable():
             raise InvalidArgument("--value", part, "one line")
-    await ask_each(clients, UpdateNameServerConfig(), f"{key}={value}\n".encode())
+    await change_each(clients, UpdateNameServerConfig(), f"{key}={value}\n".encode())
     servers = f"[{', '.join(parse_name_servers(clients.name_servers))}]" if "namesrvAddr" in given else ""
     value = masked_value(key, value)
     lines = [f"update name server config success!{servers}", f"{key} : {value}"]
     return Result(lines, {"key": key, "value": value})
 
 
-async def ask_each(clients: ClusterClients, header: object, body: bytes = b"") -> dict[str, Command]:
-    """Ask every NameServer, one after the other; return their answers.
+async def ask_each(clients: ClusterClients, header: object) -> dict[str, Command]:
+    """Ask every NameServer; return their answers.
 
     Raises:
-        ClientError: one refuses, or does not answer; those before it have done it.
+        ClientError: one refuses, or does not answer.
     """
-    found = {}
-    for address in parse_name_servers(clients.name_servers):
-        answer = await clients.pool.request(address, header, body, timeout_ms=clients.timeout_ms)
-        found[address] = expect(answer, address)
-    return found
+    return await each_master.ask_all(_name_servers(clients), lambda _name, at: _request(clients, at, header))
+
+
+async def change_each(clients: ClusterClients, header: object, body: bytes = b"") -> None:
+    """Make a change at every NameServer.
+
+    Raises:
+        PartlyDone: some have made it, some have not.
+        ClientError: none has made it.
+    """
+    await each_master.tell_each(_name_servers(clients), lambda _name, at: _request(clients, at, header, body))
+
+
+def _name_servers(clients: ClusterClients) -> dict[str, str]:
+    return {address: address for address in parse_name_servers(clients.name_servers)}
+
+
+async def _request(clients: ClusterClients, address: str, header: object, body: bytes = b"") -> Command:
+    return expect(await clients.pool.request(address, header, body, timeout_ms=clients.timeout_ms), address)

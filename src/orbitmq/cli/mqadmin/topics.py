@@ -14,7 +14,7 @@ from typing import Any
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.each_master import notices_of
 from orbitmq.admin.topics import TopicChange, create_header, parse_attribute_change
-from orbitmq.cli.mqadmin.nameservers import ORDER_NAMESPACE, ask_each
+from orbitmq.cli.mqadmin.nameservers import ORDER_NAMESPACE, change_each
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, cell, row
 from orbitmq.cli.mqadmin.targets import given_masters
@@ -144,7 +144,7 @@ async def update_topic(clients: ClusterClients, given: Given) -> Result:
         rows.append({"topic": config.topic, "address": address})
     if config.order:
         order = ";".join(f"{name}:{config.write_queue_count}" for name in masters)
-        await ask_each(clients, PutKvConfig(namespace=ORDER_NAMESPACE, key=config.topic, value=order))
+        await change_each(clients, PutKvConfig(namespace=ORDER_NAMESPACE, key=config.topic, value=order))
         is_one = "brokerAddr" in given
         said = f"set {'broker' if is_one else 'cluster'} orderConf. isOrder=true, orderConf=[{order}]"
         lines.insert(0 if is_one else len(lines), said)  # Java says it in these places

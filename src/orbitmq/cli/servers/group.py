@@ -43,6 +43,7 @@ class Group:
         self._members: dict[str, ServerProcess] = {}
         self._ports = ExitStack()
         self._tasks: list[asyncio.Task[None]] = []
+        self._master = ""
 
     @property
     def name_server_address(self) -> str:
@@ -52,8 +53,10 @@ class Group:
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """Where each broker listens, as host:port, by its member's name."""
-        return {name: process.address for name, process in self._members.items()}
+        """Where each broker listens, as host:port, by its member's name, and which of them leads."""
+        addresses = {name: process.address for name, process in self._members.items()}
+        leader = next((name for name, address in addresses.items() if address == self._master), None)
+        return addresses if leader is None else {**addresses, "leader": leader}
 
     async def start(self) -> None:
         """Start the NameServer, then all brokers together: a majority of them has to be there before one leads."""
@@ -88,7 +91,7 @@ class Group:
         async with AdminClient(self.name_server_address) as admin:
             while loop.time() < end_s:
                 with suppress(RouteNotFound, InvalidArgument):  # no broker of the name, or none with id 0
-                    await admin.masters(broker=self._config.broker_name)
+                    (self._master,) = (await admin.masters(broker=self._config.broker_name)).values()
                     return
                 await asyncio.sleep(_LOOK_EVERY_S)
         print(

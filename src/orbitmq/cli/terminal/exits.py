@@ -20,7 +20,7 @@ from orbitmq.errors import (
     ConnectionFailed,
     InvalidArgument,
     NoNameServer,
-    RemoteRefused,
+    PartlyDone,
     RequestTimeout,
     SendFailed,
 )
@@ -47,8 +47,6 @@ class NameServerExit(IntEnum):
 
 EXIT_CODES_HELP = "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 no server answered."
 
-_ASKED_A_BROKER = tuple(f"request type {code} not supported" for code in (105, 106, 206))
-"""What a broker, ours or Java's, answers where a NameServer was meant: routes, the cluster, topics."""
 _UNREACHABLE = (ConnectionFailed, RequestTimeout, NoNameServer)
 
 
@@ -59,6 +57,8 @@ def exit_code_of(error: BaseException) -> ExitCode:
     if isinstance(error, SendFailed) and error.causes:
         reached = [cause for cause in error.causes if not isinstance(cause, _UNREACHABLE)]
         return ExitCode.NO if reached else ExitCode.UNREACHABLE
+    if isinstance(error, PartlyDone) and error.__cause__ is not None:
+        return exit_code_of(error.__cause__)
     if isinstance(error, _UNREACHABLE):
         return ExitCode.UNREACHABLE
     return ExitCode.USAGE if isinstance(error, InvalidArgument) else ExitCode.NO
@@ -69,8 +69,6 @@ def explain(error: BaseException) -> str:
     text = ". ".join([str(error) or type(error).__name__, *getattr(error, "__notes__", ())])
     if isinstance(error, NoNameServer):
         return f"{text}. Others are named with -n or NAMESRV_ADDR"
-    if isinstance(error, RemoteRefused) and any(word in text for word in _ASKED_A_BROKER):
-        return f"{text}. Is it a broker? -n names NameServers"
     if isinstance(error, OSError) and error.errno == EADDRINUSE:
         return f"{text}: of another `orbitmq up`, perhaps. With 0 as port a free one is chosen"
     return text

@@ -33,12 +33,14 @@ class PullSettings:
         window_size_max: bytes of one queue that may wait to be consumed.
         window_span_max: offsets of one queue between the first and the last message that are not settled; None where
             none overtakes another.
+        body_size_max: bytes of each body that are kept, for tables; None: all.
     """
 
     pull_count_max: int = PULL_COUNT_MAX
     window_count_max: int = COUNT_MAX
     window_size_max: int = SIZE_MAX
     window_span_max: int | None = None
+    body_size_max: int | None = None
     suspend_ms: int = SUSPEND_MS
     timeout_ms: int = PULL_TIMEOUT_MS
 

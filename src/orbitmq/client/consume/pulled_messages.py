@@ -35,6 +35,8 @@ def decode_messages(
     pull_offset: int,
     next_offset: int,
     offset_delta: int | None = None,
+    *,
+    body_size_max: int | None = None,
 ) -> Pulled:
     """Return the messages that `subscription` wants, of whole records back to back; a damaged one stops no other.
 
@@ -45,8 +47,10 @@ def decode_messages(
         pull_offset: the queue offset that was asked for.
         next_offset: the one behind the answer.
         offset_delta: from a record's offset to the one in its logical queue; None for a plain queue.
+        body_size_max: bytes of each body that are kept; None: all.
     """
-    messages, errors, unread = decode_answer(logical_records(records, queue, offset_delta), queue.broker_name)
+    records = logical_records(records, queue, offset_delta)
+    messages, errors, unread = decode_answer(records, queue.broker_name, body_size_max=body_size_max)
     if unread:
         damaged = max([pull_offset, *(message.queue_offset + 1 for message in messages)])
         next_offset = min(damaged + 1, next_offset)

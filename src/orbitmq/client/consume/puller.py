@@ -268,7 +268,7 @@ class Puller:
             return 0
         messages, errors, next_offset = decode_messages(
             result.records, self.queue, self._subscription, self.window.pull_offset, header.next_begin_offset,
-            header.offset_delta,
+            header.offset_delta, body_size_max=self._settings.body_size_max,
         )  # fmt: skip
         for error in errors:
             log.error(

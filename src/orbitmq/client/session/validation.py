@@ -56,6 +56,7 @@ RULES: Mapping[str, Rule] = {
     "batch_size_max": whole(1024, BODY_SIZE_MAX),
     "begin_ms": TIME_MS,
     "body": instance(bytes, bytearray, memoryview, allowed="bytes"),
+    "body_size_max": whole(0, BODY_SIZE_MAX),
     "broker": text,
     "check": function,
     "client_id": text,

@@ -109,7 +109,7 @@ class NameServerMonitor:
 
     @property
     def route_failures(self) -> int:
-        """Route queries that ended without a route, for whatever reason; not those whose topic appeared within a minute, or may."""
+        """Route queries that ended without a route, for whatever reason; not those that count as nothing (`UnknownTopics`)."""
         refusals = self._server.counters.refusals.items()
         return sum(count for (code, _), count in refusals if code == _ROUTE_QUERY) - self._unknown_topics.excused_count
 

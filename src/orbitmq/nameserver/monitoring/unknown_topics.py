@@ -16,6 +16,8 @@ TOPICS_MAX = 100
 ILLEGAL = "(names that no topic may have)"
 APPEARS_MS = 60_000
 """A query counts as nothing while its topic may still appear, and when it has: a first send creates its topic."""
+TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+"""Tools look for it, and brokers make it where traceTopicEnable is set."""
 _SPAN_MS = 1_000
 _PER_SPAN_MAX = 1_000
 """Topics of one second that are waited for; queries for more count immediately."""
@@ -41,12 +43,12 @@ class UnknownTopics:
         self._topics: dict[str, UnknownTopic] = {}
         self._recent: deque[tuple[int, Counter[str]]] = deque()
         """Queries of the last minute by topic, a part for each second."""
-        self._appeared_count = 0
+        self._appeared_count = self._optional_count = 0
 
     @property
     def excused_count(self) -> int:
-        """Queries that count as nothing: for topics that have appeared, or may still."""
-        return self._appeared_count + sum(queries.total() for _, queries in self._recent)
+        """Queries that count as nothing: for topics that have appeared, or may still, or need not be there."""
+        return self._appeared_count + self._optional_count + sum(queries.total() for _, queries in self._recent)
 
     def settle(self, has_route: Callable[[str], bool], now_ms: int) -> None:
         """Look which topics have appeared: these are missing no longer. Those that have not within a minute count."""
@@ -60,15 +62,16 @@ class UnknownTopics:
     def note(self, topic: str, now_ms: int, remote: str, *, is_refused: bool = True) -> None:
         """Count a query without an answer; the topic that was asked for longest ago makes room for a new one.
 
-        Not those of a group's retries and dead letters, which are made when there are some.
+        Topics of a group's retries and dead letters, which are made when there are some, and that of traces count as nothing.
 
         Args:
             is_refused: False: another NameServer is asked, and whether the query ends without a route is not known yet.
         """
+        if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)) or topic == TRACE_TOPIC:
+            self._optional_count += is_refused
+            return
         if is_refused:
             self._wait_for(topic, now_ms)
-        if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
-            return
         if not is_registered_name(topic):
             topic = ILLEGAL
         known = self._topics.pop(topic, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 from zlib import crc32
 
@@ -66,10 +67,15 @@ class DecodedMessages(NamedTuple):
     unread: int
 
 
-def decode_answer(view: bytes | memoryview, broker_name: str = "") -> DecodedMessages:
+def decode_answer(
+    view: bytes | memoryview, broker_name: str = "", *, body_size_max: int | None = None
+) -> DecodedMessages:
     """Decode the records of an answer, each by itself: one that cannot be read is passed over.
 
     Its size leads to the next record; where there is none, nothing behind it can be read.
+
+    Args:
+        body_size_max: bytes of each body that are kept, for tables: one body at a time is whole in memory then.
     """
     messages: list[StoredMessage] = []
     errors: list[CorruptRecord] = []
@@ -79,7 +85,10 @@ def decode_answer(view: bytes | memoryview, broker_name: str = "") -> DecodedMes
             record = parse_record(rest, check_crc=False)
             if isinstance(record, Blank):
                 raise CorruptRecord(-1, "segment filler in an answer")
-            messages.append(to_stored_message(record, broker_name))
+            message = to_stored_message(record, broker_name)
+            if body_size_max is not None:
+                message = replace(message, body=message.body[:body_size_max])
+            messages.append(message)
             rest = rest[record.size :]
         except CorruptRecord as error:
             errors.append(error)

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX, SYSTEM_GROUPS, GroupConfigs
+from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX, GroupConfigs
 from orbitmq.errors import Rejected
+from orbitmq.model.group import SYSTEM_GROUPS
 from orbitmq.wire.bodies.groups import GroupConfig
 
 

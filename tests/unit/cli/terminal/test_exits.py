@@ -51,9 +51,7 @@ def test_a_silent_cluster_says_how_to_ask_other_servers():
     assert explain(NoNameServer("nobody")) == "nobody. Others are named with -n or NAMESRV_ADDR"
 
 
-def test_a_broker_in_the_place_of_a_nameserver_and_a_port_that_is_taken_lead_on():
-    asked = explain(RemoteRefused(3, "request type 106 not supported", "a:1"))
-    assert asked.endswith("request type 106 not supported. Is it a broker? -n names NameServers")
+def test_a_port_that_is_taken_leads_to_a_free_one():
     assert explain(OSError(EADDRINUSE, "taken")).endswith(
         "taken: of another `orbitmq up`, perhaps. With 0 as port a free one is chosen"
     )

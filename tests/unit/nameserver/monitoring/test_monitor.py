@@ -135,11 +135,14 @@ def test_a_query_for_a_topic_that_does_not_appear_counts_after_a_minute():
     assert (alert["severity"], watched.monitor.route_failures) == ("warning", 29)
 
 
-def test_topics_of_retries_and_dead_letters_are_no_missing_topics():
-    watched = Watched()
-    for topic in ("%RETRY%g", "%DLQ%g", "orders"):
+def test_topics_of_retries_dead_letters_and_traces_are_no_missing_topics_and_no_alert():
+    watched = failing(102)
+    for topic in ("%RETRY%g", "%DLQ%g", "RMQ_SYS_TRACE_TOPIC") * 34:
         watched.unknown.note(topic, watched.clock(), "h:2")
-    assert [found["topic"] for found in watched.monitor.health()["missingTopics"]] == ["orders"]
+    health = watched.monitor.health()
+    assert (health["missingTopics"], health["alerts"], health["routeQueryFailures"]) == ([], [], 0)
+    watched.counters.refusals[105, 17] += 2
+    assert watched.monitor.health()["alerts"][0]["reason"] == "2 of 102 route queries failed"
 
 
 class Watched:
