@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from typing import Any
 
 import httpx
 import pytest
@@ -336,6 +337,25 @@ async def test_messages_are_found_by_time_and_by_offset(browser: Browser) -> Non
     assert (page["is_asked"], page["is_cut"]) == (True, False)
     for query in ({"queue": 9}, {"begin": "soon"}, {"queue": "x"}, {"begin": "2020-01-01", "end": "1950-01-01"}):
         assert "error" in await browser.json("/messages", status=400, topic="orders", **query)
+
+
+async def test_bodies_are_searched_for_a_text_and_the_page_says_what_was_read(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AdminClient(browser.cluster.name_servers) as admin:
+        await admin.create_topic(TopicConfig(topic="orders", read_queue_count=1, write_queue_count=1))
+    await send(browser, "orders", *(Message("orders", b"." * 1_000 + b"Colour %d" % number) for number in range(6)))
+    search: dict[str, Any] = {"topic": "orders", "begin": "2020-01-01", "text": "colour 4"}
+
+    whole = await browser.json("/messages", **search)
+    monkeypatch.setattr("orbitmq.dashboard.messages.TEXT_COUNT_MAX", 3)
+    part = await browser.json("/messages", **search)
+
+    assert [message["queue_offset"] for message in whole["messages"]] == [4]
+    assert (whole["searched"]["count"], whole["is_cut"], whole["searched"]["next"]) == (6, False, None)
+    assert (part["messages"], part["searched"]["count"], part["is_cut"]) == ([], 3, True)
+    assert f"begin={part['searched']['next'][:13]}" in await browser.html("/messages", **search)
+    assert "0 of the 3 messages that were read hold the text" in await browser.html("/messages", **search)
 
 
 async def test_a_body_with_half_a_character_has_its_page(browser: Browser) -> None:
