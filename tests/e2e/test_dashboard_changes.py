@@ -95,7 +95,7 @@ async def test_a_topic_is_created_changed_and_deleted(user: User) -> None:
     await user.fill("Write queues", "2", FORM)
     await user.choose("Permission", "read", FORM)
     await user.follow("Change", FORM)
-    assert await user.text("main tbody") == "broker-a\twrite\t4\t2\nbroker-a\tperm\t6\t4"
+    assert await user.text("main tbody") == "broker-a\twrite\t4\t2\nbroker-a\tperm\trw\tr"
     await user.confirm("Change orders?", "Change", "orders is changed")
     await user.click("Change its settings")
     await user.follow("Delete the topic", "main")

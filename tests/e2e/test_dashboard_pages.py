@@ -38,7 +38,7 @@ NAVIGATION = {
     "Doctor": "/doctor",
 }
 WIDER = """
-const isWide = (one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest('.wide') && !one.matches('.skip');
+const isWide = (one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.matches('.skip');
 return [document.documentElement.scrollWidth > innerWidth ? 'the page' : '',
         ...[...document.body.querySelectorAll('*')].filter(isWide).map((one) => one.outerHTML.slice(0, 100))].filter(Boolean);
 """
@@ -127,13 +127,37 @@ async def test_every_link_of_the_navigation_leads_to_its_page(a_shop: Shop, brow
         assert await browser.complaints() == []
 
 
-async def test_no_page_is_wider_than_a_telephone(a_shop: Shop, browser: Chromium) -> None:
+@pytest.mark.parametrize("width", [360, 430])
+async def test_nothing_of_a_page_is_wider_than_a_telephone(a_shop: Shop, browser: Chromium, width: int) -> None:
     async with browser:
-        await browser.size(360, 640)
+        await browser.size(width, 640)
         for path, _title, _heading in addresses(a_shop).values():
             await browser.open(a_shop.url(path))
             await browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
             assert await browser.run(WIDER) == [], path
+
+
+async def test_tables_are_read_again_until_that_is_paused_and_times_have_utc_on_hover(
+    a_shop: Shop, browser: Chromium
+) -> None:
+    async with browser:
+        await browser.open(a_shop.url("/topics/orders"))
+        assert await browser.run("return document.querySelector('main time').title.endsWith(' UTC')")
+        await browser.run("document.isOld = true")
+        await browser.run("document.querySelector('section:nth-of-type(2) td').id = 'old'")
+        await browser.until("return document.querySelector('section:nth-of-type(2) td').id === ''")
+        assert await browser.run("return document.isOld")
+        await browser.click("Pause refresh")
+        await browser.open(a_shop.url("/groups"))
+        assert await browser.text("#refresh") == "Refresh again"
+
+
+async def test_settings_are_filtered_as_one_types(a_shop: Shop, browser: Chromium) -> None:
+    async with browser:
+        await browser.open(a_shop.url("/brokers/broker-a"))
+        await browser.fill("Filter", "MaxMessageS")
+        shown = "return [...document.getElementById('settings-rows').rows].filter((row) => row.checkVisibility()).map((row) => row.cells[0].textContent)"
+        assert await browser.run(shown) == ["maxMessageSize"]
 
 
 async def axe_findings(browser: Chromium) -> list[str]:

@@ -22,8 +22,8 @@ from orbitmq.cli.terminal.options import (
 from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
 from orbitmq.cli.topic_config import app as config_app
-from orbitmq.cli.topic_config import parse_permission, permission_word, say_hidden
-from orbitmq.model.topic import DEFAULT_QUEUE_COUNT, QUEUES_MAX
+from orbitmq.cli.topic_config import parse_permission, say_hidden
+from orbitmq.model.topic import DEFAULT_QUEUE_COUNT, QUEUES_MAX, permission_word
 
 if TYPE_CHECKING:
     from orbitmq.admin import AdminClient

@@ -17,13 +17,11 @@ from orbitmq.cli.terminal.options import (
 )
 from orbitmq.cli.terminal.output import Format, Row, say, show_rows
 from orbitmq.cli.terminal.printable import printable
-from orbitmq.model.topic import QUEUES_MAX, Perm
+from orbitmq.model.topic import PERMISSIONS, QUEUES_MAX, permission_word
 
 if TYPE_CHECKING:
     from orbitmq.admin.client import AdminClient
     from orbitmq.model.topic import TopicConfig
-
-_WORDS = {"rw": int(Perm.READ_WRITE), "r": int(Perm.READ), "w": int(Perm.WRITE)}
 
 
 def parse_permission(word: str) -> int:
@@ -32,14 +30,9 @@ def parse_permission(word: str) -> int:
     Raises:
         typer.BadParameter: it means none.
     """
-    if word not in _WORDS:
+    if word not in PERMISSIONS:
         raise typer.BadParameter(f"{word!r} is not rw, r or w", param_hint="--permission")
-    return _WORDS[word]
-
-
-def permission_word(perm: int) -> str:
-    """Return the word for what a topic's queues permit, `none` where they can neither be read nor be sent to."""
-    return next((word for word, bits in _WORDS.items() if bits == perm & Perm.READ_WRITE), "none")
+    return PERMISSIONS[word]
 
 
 app = typer.Typer(help="Show and change the settings of a topic.", no_args_is_help=True, rich_markup_mode=None)

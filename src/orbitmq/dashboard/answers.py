@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from urllib.parse import quote, urlencode
 
 import orjson
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.convertors import Convertor
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -24,6 +25,7 @@ from starlette.responses import HTMLResponse, Response
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.each_master import notices_of
 from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
+from orbitmq.model.topic import permission_word
 
 HEADERS = {
     "content-security-policy": (
@@ -109,6 +111,14 @@ def time_text(time_ms: int | None) -> str:
         return f"{time_ms} ms"
 
 
+def time_element(time_ms: int | None) -> str:
+    """Return a time as `time_text` does, as an element that the page's script shows in the reader's own zone."""
+    text = time_text(time_ms)
+    if not text[:1].isdecimal() or text.endswith("ms"):
+        return text
+    return Markup('<time datetime="{}Z">{}</time>').format(text.replace(" ", "T"), text)
+
+
 def age_text(time_ms: int | None) -> str:
     """Return how long ago a time was, in its largest unit; a dash for none."""
     if not time_ms or time_ms < 0:
@@ -123,6 +133,11 @@ def duration_text(duration_s: float) -> str:
         if seconds >= size:
             return f"{seconds // size} {unit}"
     return f"{seconds} s"
+
+
+def ms_duration_text(duration_ms: int | None) -> str:
+    """Return a duration in its largest unit; a dash for an unknown one."""
+    return "–" if duration_ms is None else duration_text(duration_ms / 1000)
 
 
 def count_text(value: float | None) -> str:
@@ -162,7 +177,15 @@ _environment = Environment(
     loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
 _environment.globals.update(link=link, once=lambda: secrets.token_urlsafe(16))
-_environment.filters.update(time=time_text, age=age_text, count=count_text, duration=duration_text)
+_environment.filters.update(
+    ms_duration=ms_duration_text,
+    permission=permission_word,
+    time=time_element,
+    time_text=time_text,
+    age=age_text,
+    count=count_text,
+    duration=duration_text,
+)
 
 
 def is_json_wanted(request: Request) -> bool:
@@ -230,6 +253,38 @@ def paged(request: Request, rows: Sequence[Any]) -> tuple[Sequence[Any], dict[st
     number = min(int(text[:9]), last)
     shown = rows[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
     return shown, {"number": number, "last": last, "total": len(rows)}
+
+
+class Order(NamedTuple):
+    """By which key the rows of a list are sorted, and whether the largest come first."""
+
+    sort: str
+    desc: bool
+
+    def sorted(self, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Return rows in this order; those whose value is unknown come last, whichever way."""
+        rows = list(rows)
+        known = [row for row in rows if row[self.sort] is not None]
+        known.sort(key=lambda row: row[self.sort], reverse=self.desc)
+        return known + [row for row in rows if row[self.sort] is None]
+
+    def query(self) -> dict[str, object]:
+        """Return what a link to a list in this order has."""
+        return {"sort": self.sort, "desc": int(self.desc) or None}
+
+
+def order_of(request: Request, keys: Sequence[str]) -> Order:
+    """Return the order that is asked for; without any it is that of the first key.
+
+    Raises:
+        InvalidArgument: `sort` is none of the keys, or `desc` is not 0 or 1.
+    """
+    sort, desc = request.query_params.get("sort", keys[0]), request.query_params.get("desc", "0")
+    if sort not in keys:
+        raise InvalidArgument("sort", sort[:40], "one of " + ", ".join(keys))
+    if desc not in ("0", "1"):
+        raise InvalidArgument("desc", desc[:20], "0 or 1")
+    return Order(sort, desc == "1")
 
 
 def _plain(value: Any) -> Any:

@@ -78,7 +78,7 @@ STREAMS_MAX = 8
 STREAMS_OF_A_SESSION = 2
 """Of a user who has logged in."""
 _STATIC = Path(__file__).parent / "static"
-_FILES = {"style.css": "text/css", "tail.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_FILES = {"style.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _HOST_NAME = re.compile(r"(\*\.)?[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*|\[[0-9a-fA-F:]+\]")
 """Not `*`: under any name, a page of another site could read the dashboard through a browser (DNS rebinding)."""
 _FAILED_LOGIN_S = 0.5

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from starlette.requests import Request
 
 from orbitmq.address import parse_name_servers
-from orbitmq.admin.broker_settings import list_settings, next_start_settings
+from orbitmq.admin.broker_settings import Setting, list_settings, next_start_settings
 from orbitmq.admin.brokers import find_brokers
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.each_master import tell_each
@@ -37,6 +39,8 @@ _MEMBERS = (
     Column("problem", "Problem", "long"),
 )
 _RUNTIME = (Column("key", "Value of"), Column("value", "", "long"))
+_OF_THE_MACHINE = ("aclFile", "brokerName", "storePathRootDir")
+"""Settings whose defaults differ from machine to machine."""
 _STEPS = (Column("step", "Step"), Column("state", "State"))
 
 
@@ -86,7 +90,30 @@ async def _settings(
         shown = await clients.admin.broker_settings(address)
     except OrbitError as error:
         return [], {}, str(error)
-    return [setting._asdict() for setting in list_settings(shown)], next_start_settings(shown), None
+    return changed_first(list_settings(shown), _defaults()), next_start_settings(shown), None
+
+
+@cache
+def _defaults() -> Mapping[str, str]:
+    """Return the values that settings of our brokers have where nothing is set; most are Java's."""
+    from orbitmq.broker.config import BrokerConfig
+    from orbitmq.broker.settings.java_keys import WITHOUT_EFFECT
+
+    found = WITHOUT_EFFECT | BrokerConfig().to_properties()
+    return {key: value for key, value in found.items() if key not in _OF_THE_MACHINE}
+
+
+def changed_first(settings: Iterable[Setting], defaults: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return settings with their defaults (None: unknown), those with another value first."""
+    rows = [
+        {
+            **setting._asdict(),
+            "default": (default := defaults.get(setting.key)),
+            "is_changed": None if default is None else setting.value != default,
+        }
+        for setting in settings
+    ]
+    return sorted(rows, key=lambda row: not row["is_changed"])
 
 
 def _member(row: dict[str, Any], told: dict[str, str], master: dict[str, str]) -> dict[str, Any]:

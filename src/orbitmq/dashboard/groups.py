@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,42 +14,56 @@ from orbitmq.admin import GroupStatus
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.group_client import GroupAdmin
 from orbitmq.admin.groups import QueueLag, QueueReset, ResetTo, total_lag
-from orbitmq.dashboard.answers import Page, link, missing, paged
+from orbitmq.dashboard.answers import Page, link, missing, order_of, paged
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.lag_history import chart_points
+from orbitmq.dashboard.list_facts import GroupFacts
 from orbitmq.dashboard.watching import watch_of
 from orbitmq.errors import InvalidArgument, OrbitError
 from orbitmq.model.route import MessageQueue
-from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
+from orbitmq.model.topic import DLQ_PREFIX, GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.offsets import QueueTimeSpan
 
 _AT_A_TIME = 16
+_ORDERS = ("group", *GroupFacts._fields)
 _TOPICS_MAX = 20
 """Topics of a group whose time spans are asked for."""
 
 
 async def groups(request: Request, clients: ClusterClients) -> Page:
-    """List groups by a part of their names, with their lag."""
+    """List groups by a part of their names: members and lag, now; rate and age of the oldest unread, at the last look."""
     admin, problems = await clients.admin.groups_that_answer()
     wanted = request.query_params.get("q", "")
     names = [name for name in await admin.names() if wanted.lower() in name.lower()]
-    part, page = paged(request, names)
-    shown = await admin.groups(names=part)
+    watch, order = watch_of(request), order_of(request, _ORDERS)
+    facts = watch.lists.groups
+    listed = order.sorted({"group": name, **facts.get(name, GroupFacts())._asdict()} for name in names)
+    part, page = paged(request, listed)
+    known = {row["group"]: row for row in part}
+    shown = await admin.groups(names=known.keys())
     places = asyncio.Semaphore(_AT_A_TIME)
 
     async def row(status: GroupStatus) -> dict[str, Any]:
         async with places:
             return {
-                "group": status.group,
+                **known[status.group],
                 "members": len(status.clients),
                 "topics": sorted(status.subscriptions),
                 **await _lag(admin, status.group),
             }
 
-    rows = await asyncio.gather(*map(row, shown))
-    return Page("groups.html", "Groups", {"groups": rows, "page": page, "q": wanted, "problem": missing(problems)})
+    rows = order.sorted(await asyncio.gather(*map(row, shown)))
+    values = {
+        "groups": rows,
+        "page": page,
+        "q": wanted,
+        "problem": missing(problems),
+        "order": order,
+        "look_problem": watch.problem,
+    }
+    return Page("groups.html", "Groups", values)
 
 
 async def _lag(admin: GroupAdmin, group: str) -> dict[str, Any]:
@@ -57,7 +71,7 @@ async def _lag(admin: GroupAdmin, group: str) -> dict[str, Any]:
         queues = await admin.lag(group)
     except OrbitError as error:
         return {"lag": None, "consumed_at_ms": None, "problem": str(error)}
-    consumed_at_ms = max((queue.consumed_at_ms for queue in queues.values()), default=0)
+    consumed_at_ms = max((queue.consumed_at_ms for queue in queues.values()), default=0) or None
     return {"lag": total_lag(queues.values()), "consumed_at_ms": consumed_at_ms, "problem": None}
 
 
@@ -101,6 +115,7 @@ async def group(request: Request, clients: ClusterClients) -> Page:
         ],
         "subscriptions": dict(sorted(status.subscriptions.items())),
         "message_model": None if status.message_model is None else str(status.message_model),
+        "reset_topics": reset_topics(status.subscriptions, (queue.topic for queue in lags)),
         "queues": queues,
         "lag": total_lag(lags.values()),
         "gone": sum(queue["gone"] for queue in queues),
@@ -111,6 +126,12 @@ async def group(request: Request, clients: ClusterClients) -> Page:
         "delays": {f"{queue.broker_name} {queue.queue_id}": delay for queue, delay in delays.items()},
     }
     return Page("group.html", name, values)
+
+
+def reset_topics(subscribed: Collection[str], read: Iterable[str]) -> list[str]:
+    """Return the topics in which a group may be reset: first those that it subscribes to, last those of retries and dead letters."""
+    own = (RETRY_PREFIX, DLQ_PREFIX)
+    return sorted({*subscribed, *read}, key=lambda topic: (topic.startswith(own), topic not in subscribed, topic))
 
 
 async def _spans(admin: GroupAdmin, group: str, topics: Sequence[str]) -> dict[MessageQueue, QueueTimeSpan]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 
@@ -37,6 +38,10 @@ _GROUPS_MAX = 20
 """Groups of a topic whose clients can be asked to consume a message."""
 RANGE_COUNT_MAX = 100
 """Messages of a time, or from an offset on, that one page shows."""
+TEXT_COUNT_MAX = 1_000
+"""Messages that are searched for a text at a time, the oldest first."""
+TEXT_BYTES_MAX = 64 * 1024
+"""Bytes of each body that are searched."""
 KEY_COUNT_MAX = 64
 """Messages of a key that one page shows."""
 DELAY_S_MAX = 40 * 86_400
@@ -45,14 +50,14 @@ DELAY_S_MAX = 40 * 86_400
 async def messages(request: Request, clients: ClusterClients) -> Page:
     """Find messages of a topic: by an id or a key, up to a time, from a time to another one, or from an offset of a queue on.
 
-    Without any of these it shows the form to ask with.
+    Of a time, or from an offset on, those whose bodies contain a text. Without any of these it shows the form to ask with.
     """
     form = Form(dict(request.query_params))
     topic, wanted = form.text("topic", ""), form.text("q", "")
-    begin, queue = form.text("begin", ""), form.text("queue", "")
+    begin, queue, text = form.text("begin", ""), form.text("queue", ""), form.text("text", "")
     found: list[dict[str, Any]] = []
     notices: Sequence[str] = ()
-    is_cut = False
+    is_cut, searched = False, None
     if topic and wanted:
         end_ms = form.time_ms("end", 2**53)
         one, by_key = await asyncio.gather(
@@ -64,8 +69,9 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
         answer = by_key if one is None else FoundMessages([one], {})
         found, notices, is_cut = [summary(message) for message in answer.messages], answer.notices, answer.is_cut
     elif topic and (begin or queue):
-        found, is_complete, notices = await _in_range(form, clients, topic)
-        is_cut = len(found) >= RANGE_COUNT_MAX or not is_complete
+        in_range = await _in_range(form, clients, topic, text)
+        found, is_cut, notices = in_range.rows, in_range.is_cut, in_range.notices
+        searched = _searched(in_range) if text else None
     values = {
         "topic": topic,
         "q": wanted,
@@ -74,6 +80,8 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
         "broker": form.text("broker", ""),
         "queue": queue,
         "offset": form.text("offset", ""),
+        "text": text,
+        "searched": searched,
         "is_asked": bool(topic and (wanted or begin or queue)),
         "is_cut": is_cut,
         "missing": notices,
@@ -82,10 +90,52 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
     return Page("messages.html", "Messages", values)
 
 
-async def _in_range(form: Form, clients: ClusterClients, topic: str) -> tuple[list[dict[str, Any]], bool, list[str]]:
-    """Return the oldest messages of a time, or of a queue from an offset on, whether all of them were read, and what is missing."""
+class _InRange(NamedTuple):
+    """The oldest messages of a time, or of a queue from an offset on.
+
+    Args:
+        is_complete: False: some queues were not read in time.
+        is_cut: there may be more.
+        read_count: messages that were searched for the text; all, where there is none.
+        last_ms: when the last of them was stored; None: there was none.
+    """
+
+    rows: list[dict[str, Any]]
+    is_complete: bool
+    is_cut: bool
+    notices: list[str]
+    read_count: int
+    last_ms: int | None
+
+
+def _searched(found: _InRange) -> dict[str, Any]:
+    """Return what was searched for a text; `next` is the time from which on to search for more, None where there is no more to be read."""
+    is_more = found.is_complete and found.is_cut
+    return {
+        "count": found.read_count,
+        "last_ms": found.last_ms,
+        "is_complete": found.is_complete,
+        "next": _iso_text(found.last_ms) if is_more and found.last_ms is not None else None,
+    }
+
+
+def _iso_text(at_ms: int) -> str | None:
+    """Return a time as `begin` takes it; None for one that no calendar has."""
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, tz=UTC).replace(tzinfo=None).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+async def _in_range(form: Form, clients: ClusterClients, topic: str, text: str) -> _InRange:
+    """Return the messages whose bodies contain a text, in any case, among the oldest; without a text the oldest."""
+    count = TEXT_COUNT_MAX if text else RANGE_COUNT_MAX
+
+    def make(message: StoredMessage) -> dict[str, Any] | None:
+        return summary(message) if text.lower() in message.body.decode("utf-8", "replace").lower() else None
+
     broker, queue_id = form.text("broker", "") or None, form.number("queue", 0, 2**31 - 1, -1)
-    async with clients.short_reader(BODY_BYTES_SHOWN, is_careful=True) as reader:
+    async with clients.short_reader(TEXT_BYTES_MAX if text else BODY_BYTES_SHOWN, is_careful=True) as reader:
         queues = [
             queue
             for queue in await reader.queues(topic)
@@ -99,10 +149,17 @@ async def _in_range(form: Form, clients: ClusterClients, topic: str) -> tuple[li
         else:
             begin_ms, end_ms = 0, 2**53
             ranges, silent = await ranges_from(reader, queues, form.number("offset", 0, 2**63 - 1, 0))
-        firsts = {queue: OffsetRange(at.begin, min(at.end, at.begin + RANGE_COUNT_MAX)) for queue, at in ranges.items()}
-        read, is_complete = await read_ranges(reader, firsts, RANGE_COUNT_MAX, summary)
-    found = [row for at, row in read if begin_ms <= at.stored_at_ms <= end_ms]
-    return found, is_complete, notices_of(silent)
+        firsts = {queue: OffsetRange(at.begin, min(at.end, at.begin + count)) for queue, at in ranges.items()}
+        read, is_complete = await read_ranges(reader, firsts, count, make)
+    inside = [(at, row) for at, row in read if begin_ms <= at.stored_at_ms <= end_ms]
+    return _InRange(
+        rows=[row for _, row in inside if row is not None],
+        is_complete=is_complete,
+        is_cut=len(inside) >= count or not is_complete,
+        notices=notices_of(silent),
+        read_count=len(inside),
+        last_ms=inside[-1][0].stored_at_ms if inside else None,
+    )
 
 
 async def _by_id(admin: AdminClient, topic: str, wanted: str) -> StoredMessage | None:

@@ -13,21 +13,33 @@ from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.group_client import GroupAdmin
 from orbitmq.admin.groups import total_lag
 from orbitmq.admin.topics import TopicChange
-from orbitmq.dashboard.answers import Page, link, missing, paged
+from orbitmq.dashboard.answers import Page, link, missing, order_of, paged
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
+from orbitmq.dashboard.list_facts import TopicFacts
 from orbitmq.dashboard.reading import latest
+from orbitmq.dashboard.watching import watch_of
 from orbitmq.errors import OrbitError, RouteNotFound
-from orbitmq.model.topic import DEFAULT_QUEUE_COUNT, QUEUES_MAX, TOPIC_KINDS, Perm, TopicConfig, check_name, kind_of
+from orbitmq.model.topic import (
+    DEFAULT_QUEUE_COUNT,
+    QUEUES_MAX,
+    TOPIC_KINDS,
+    Perm,
+    TopicConfig,
+    check_name,
+    kind_of,
+    permission_word,
+)
 
 _LATEST_COUNT = 20
 _GROUPS_MAX = 50
 """Groups of a topic whose lag is shown."""
 _AT_A_TIME = 16
+_ORDERS = ("topic", "kind", *TopicFacts._fields)
 
 
 async def topics(request: Request, clients: ClusterClients) -> Page:
-    """List topics by a part of their names and their kind, with how many messages each has."""
+    """List topics by a part of their names and their kind: how many messages each has, now; rates and groups, at the last look."""
     admin = clients.admin
     wanted, kind = request.query_params.get("q", ""), request.query_params.get("kind", "user")
     own = await admin.own_topics()
@@ -36,20 +48,33 @@ async def topics(request: Request, clients: ClusterClients) -> Page:
         for topic in await admin.topic_list()
         if wanted.lower() in topic.lower() and (kind == "all" or kind_of(topic, own) == kind)
     ]
-    shown, page = paged(request, names)
+    watch, order = watch_of(request), order_of(request, _ORDERS)
+    facts = watch.lists.topics
+    listed = [
+        {"topic": topic, "kind": kind_of(topic, own), **facts.get(topic, TopicFacts())._asdict()} for topic in names
+    ]
+    shown, page = paged(request, order.sorted(listed))
     places = asyncio.Semaphore(_AT_A_TIME)
 
     silent = await admin.silent_masters() if shown else {}
 
-    async def row(topic: str) -> dict[str, Any]:
+    async def row(known: Mapping[str, Any]) -> dict[str, Any]:
         async with places:
-            return {"topic": topic, "kind": kind_of(topic, own), **await _sums(admin, topic, silent)}
+            return {**known, **await _sums(admin, known["topic"], silent)}
 
     rows = await asyncio.gather(*map(row, shown))
     return Page(
         "topics.html",
         "Topics",
-        {"topics": rows, "page": page, "q": wanted, "kind": kind, "kinds": ("all", *TOPIC_KINDS)},
+        {
+            "topics": order.sorted(rows),
+            "page": page,
+            "q": wanted,
+            "kind": kind,
+            "kinds": ("all", *TOPIC_KINDS),
+            "order": order,
+            "look_problem": watch.problem,
+        },
     )
 
 
@@ -62,7 +87,7 @@ async def _sums(admin: AdminClient, topic: str, silent: Mapping[str, str]) -> di
         "queues": len(stats),
         "brokers": len({queue.broker_name for queue in stats}),
         "messages": sum(found.max_offset - found.min_offset for found in stats.values()),
-        "updated_at_ms": max((found.updated_at_ms for found in stats.values()), default=0),
+        "updated_at_ms": max((found.updated_at_ms for found in stats.values()), default=0) or None,
         "problem": missing(problems),
     }
 
@@ -186,9 +211,10 @@ async def _ask_change(form: Form, clients: ClusterClients) -> Question:
             ("order", wanted.order),
         ):
             if value is not None and value != found[name]:
-                rows.append((broker, name, found[name], value))
+                now, then = (permission_word(bits) if name == "perm" else bits for bits in (found[name], value))
+                rows.append((broker, name, now, then))
     text = f"Change {topic}?" if rows else f"{topic} has these settings: nothing would change."
-    is_fewer = any(name in ("read", "write") and then < now for _, name, now, then in rows)
+    is_fewer = any(name in ("read", "write") and int(then) < int(now) for _, name, now, then in rows)
     return Question(
         text=text
         + (

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from orbitmq.address import parse_name_servers
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard.lag_history import LagHistory
+from orbitmq.dashboard.list_facts import ListFacts, list_facts
 from orbitmq.doctor import Issue, Snapshot, examine, take_snapshot
 from orbitmq.errors import OrbitError
 
@@ -39,6 +40,7 @@ class Watch:
         self.problem: str | None = None
         """Why the last look failed."""
         self.lags = LagHistory()
+        self.lists = ListFacts()
 
     def hidden(self) -> Watch:
         """Return a watch that has seen nothing, for users who may not see this one."""
@@ -73,6 +75,7 @@ class Watch:
                 self.problem = str(error)
                 return
             self.issues = await asyncio.to_thread(examine, snapshot)
+            self.lists = await asyncio.to_thread(list_facts, snapshot, self.snapshot)
             if not snapshot.silent:  # a lag without a broker's part is no sample
                 self.lags.add(snapshot.taken_at_ms, {group: snapshot.lag(group) for group in snapshot.groups})
             self.snapshot, self.problem = snapshot, None

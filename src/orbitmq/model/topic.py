@@ -56,6 +56,15 @@ class Perm(IntFlag):
     READ_WRITE = 6
 
 
+PERMISSIONS = {"rw": int(Perm.READ_WRITE), "r": int(Perm.READ), "w": int(Perm.WRITE)}
+"""The words of our tools for permission bits."""
+
+
+def permission_word(perm: int) -> str:
+    """Return the word for what a topic's queues permit, `none` where they can neither be read nor be sent to."""
+    return next((word for word, bits in PERMISSIONS.items() if bits == perm & Perm.READ_WRITE), "none")
+
+
 class DataVersion(NamedTuple):
     """Version of a broker's table; equal only when all three parts are (Java: DataVersion.equals)."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import typer
 
-from orbitmq.cli.topic_config import parse_permission, permission_word
+from orbitmq.cli.topic_config import parse_permission
+from orbitmq.model.topic import permission_word
 
 
 def test_a_topics_settings_are_shown(orbitmq, topic):

@@ -70,6 +70,8 @@ async def test_a_question_says_what_is_lost_and_changes_nothing(browser: Browser
     assert len(await bodies(browser, "orders")) == 3
     question = (await browser.send("/topics/orders/change", read=2, write=8, perm=6)).text
     assert "It is refused while queues that go hold messages" in question
+    question = (await browser.send("/topics/orders/change", read=4, write=4, perm=4)).text
+    assert ">rw</td>" in question
     assert browser.audit == []
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from typing import Any
 
 import httpx
 import pytest
 
 from orbitmq import Message, Producer, PushConsumer
 from orbitmq.admin import AdminClient
-from orbitmq.dashboard.answers import PAGE_SIZE, time_text
+from orbitmq.dashboard.answers import PAGE_SIZE, time_element, time_text
 from orbitmq.model.topic import TopicConfig
 from orbitmq.wire.bodies.groups import GroupConfig
 
@@ -44,9 +45,38 @@ class Markup(HTMLParser):
         self.links += [value or "" for name, value in attrs if name in ("href", "src", "action")]
 
 
+class Tables(HTMLParser):
+    """Collects the headings of each table, and the labels of the cells of its rows; a cell over several columns has none."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.rows: list[tuple[list[str], list[str | None]]] = []
+        self.heads: list[str] = []
+        self.in_head = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "table":
+            self.heads = []
+        elif tag == "th":
+            self.heads.append("")
+        elif tag == "tr" and self.heads:
+            self.rows.append((self.heads, []))
+        elif tag == "td" and "colspan" not in dict(attrs):
+            self.rows[-1][1].append(dict(attrs).get("data-label"))
+        self.in_head = tag == "th" or (self.in_head and tag == "a")
+
+    def handle_data(self, data: str) -> None:
+        if self.in_head:
+            self.heads[-1] += data.strip()
+
+    def handle_endtag(self, tag: str) -> None:
+        self.in_head = self.in_head and tag not in ("th", "a")
+
+
 def is_harmless(page: str) -> bool:
     markup = Markup(page)
-    allowed = {"script"} if 'src="/static/tail.js"' in page else set()
+    allowed = {"script"} if 'src="/static/page.js"' in page else set()
     return (
         not set(markup.tags) & ({"script", "img", "svg", "iframe", "b"} - allowed)
         and markup.tags.count("script") <= 1
@@ -107,6 +137,27 @@ async def test_long_lists_come_in_parts(browser: Browser) -> None:
     assert last["topics"] == (await browser.json("/topics", q="t-", page=99))["topics"]
     assert 'rel="next"' in await browser.html("/topics", q="t-")
     assert "page" in (await browser.json("/topics", status=400, page="x"))["error"]
+
+
+async def test_lists_are_sorted_at_the_server_and_what_is_unknown_comes_last(browser: Browser) -> None:
+    await send(browser, "orders", *(Message("orders", b"1") for _ in range(3)), Message("payments", b"2"))
+    await browser.app.state.watch.look()
+    async with AdminClient(browser.cluster.name_servers) as admin:
+        await admin.create_topic(TopicConfig(topic="later"))
+        await admin.create_group(GroupConfig(group="billing"))
+
+    rows = (await browser.json("/topics", sort="groups", desc=1))["topics"]
+    page = await browser.html("/topics", sort="messages", desc=1, q="or")
+
+    assert [(row["topic"], row["groups"], row["in_per_s"]) for row in rows] == [
+        ("orders", 0, None),
+        ("payments", 0, None),
+        ("later", None, None),
+    ]
+    assert [row["topic"] for row in (await browser.json("/topics", sort="messages"))["topics"]][-1] == "orders"
+    assert 'aria-sort="descending"><a href="/topics?sort=messages&amp;q=or&amp;kind=user">' in page
+    assert "–" in await browser.html("/groups", sort="lag", desc=1)
+    assert "sort" in (await browser.json("/groups", status=400, sort="colour"))["error"]
 
 
 async def test_a_topic_shows_queues_settings_and_its_latest_messages(browser: Browser) -> None:
@@ -199,7 +250,8 @@ async def test_a_group_shows_members_and_lag(browser: Browser) -> None:
         (row,) = (await browser.json("/groups", q="work"))["groups"]
         assert (row["group"], row["members"]) == ("workers", 1)
         assert "workers" in await browser.html("/groups")
-        assert "orders" in await browser.html("/groups/workers")
+        assert found["reset_topics"] == ["orders", "%RETRY%workers"]
+        assert '<select name="topic" required><option>orders</option>' in await browser.html("/groups/workers")
 
 
 @pytest.mark.parametrize("evil", XSS)
@@ -228,7 +280,7 @@ async def test_what_the_cluster_refuses_is_a_page_that_says_so(browser: Browser,
 
 
 async def test_every_answer_forbids_foreign_scripts_and_frames(browser: Browser) -> None:
-    for path in ("/", "/topics", "/topics/nowhere", "/static/style.css", "/static/tail.js", "/static/..%2fapp.py"):
+    for path in ("/", "/topics", "/topics/nowhere", "/static/style.css", "/static/page.js", "/static/..%2fapp.py"):
         answer = await browser.client.get(path)
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -249,6 +301,19 @@ async def test_pages_follow_a_cluster_that_changes(browser: Browser) -> None:
     async with AdminClient(browser.cluster.name_servers) as admin:
         await admin.delete_topic("orders")
     await browser.html("/topics/orders", status=404)
+
+
+async def test_every_cell_names_its_column_for_screens_that_show_rows_as_cards(browser: Browser) -> None:
+    await send(browser, "orders", Message("orders", b"1", keys=["k1"]))
+    await browser.app.state.watch.look()
+    async with AdminClient(browser.cluster.name_servers) as admin:
+        await admin.create_group(GroupConfig(group="billing"))
+    for path in ("/", "/topics", "/topics/orders", "/groups", "/brokers/broker-a", "/messages"):
+        page = await browser.html(path, topic="orders", q="" if path != "/messages" else "k1")
+        rows = [(heads, labels) for heads, labels in Tables(page).rows if labels]
+        assert rows, path
+        for heads, labels in rows:
+            assert labels == heads, path
 
 
 async def test_nothing_can_be_changed(browser: Browser) -> None:
@@ -274,6 +339,25 @@ async def test_messages_are_found_by_time_and_by_offset(browser: Browser) -> Non
         assert "error" in await browser.json("/messages", status=400, topic="orders", **query)
 
 
+async def test_bodies_are_searched_for_a_text_and_the_page_says_what_was_read(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AdminClient(browser.cluster.name_servers) as admin:
+        await admin.create_topic(TopicConfig(topic="orders", read_queue_count=1, write_queue_count=1))
+    await send(browser, "orders", *(Message("orders", b"." * 1_000 + b"Colour %d" % number) for number in range(6)))
+    search: dict[str, Any] = {"topic": "orders", "begin": "2020-01-01", "text": "colour 4"}
+
+    whole = await browser.json("/messages", **search)
+    monkeypatch.setattr("orbitmq.dashboard.messages.TEXT_COUNT_MAX", 3)
+    part = await browser.json("/messages", **search)
+
+    assert [message["queue_offset"] for message in whole["messages"]] == [4]
+    assert (whole["searched"]["count"], whole["is_cut"], whole["searched"]["next"]) == (6, False, None)
+    assert (part["messages"], part["searched"]["count"], part["is_cut"]) == ([], 3, True)
+    assert f"begin={part['searched']['next'][:13]}" in await browser.html("/messages", **search)
+    assert "0 of the 3 messages that were read hold the text" in await browser.html("/messages", **search)
+
+
 async def test_a_body_with_half_a_character_has_its_page(browser: Browser) -> None:
     (message_id,) = await send(browser, "orders", Message("orders", rb'{"name": "\ud800"}'))
 
@@ -292,7 +376,21 @@ async def test_the_page_of_deep_json_is_not_much_larger_than_its_body(browser: B
 
 
 def test_a_time_that_no_calendar_has_is_shown_as_its_number() -> None:
-    assert time_text(2**62) == f"{2**62} ms"
+    assert time_text(2**62) == time_element(2**62) == f"{2**62} ms"
+
+
+def test_a_time_is_an_element_that_scripts_can_read() -> None:
+    assert time_element(1_000) == '<time datetime="1970-01-01T00:00:01Z">1970-01-01 00:00:01</time>'
+    assert time_element(None) == "–"
+
+
+async def test_pages_of_state_may_be_refreshed_and_searches_and_questions_may_not(browser: Browser) -> None:
+    await send(browser, "orders", Message("orders", b"1"))
+    for path in ("/", "/topics", "/topics/orders", "/groups", "/brokers/broker-a", "/doctor", "/waiting"):
+        assert 'id="refresh"' in await browser.html(path)
+    question = (await browser.send("/topics/orders/delete")).text
+    for page in (question, await browser.html("/messages"), await browser.html("/users")):
+        assert 'id="refresh"' not in page
 
 
 async def test_the_lag_of_a_group_without_offsets_is_unknown(browser: Browser) -> None:
