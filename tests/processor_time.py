@@ -31,12 +31,12 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 def used() -> float:
     """Return the processor seconds of this process, of its ended children and of its living descendants."""
-    return _own() + _of_living_descendants()
+    return time.process_time() + _of_ended_children() + _of_living_descendants()
 
 
-def _own() -> float:
+def _of_ended_children() -> float:
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + ended.ru_utime + ended.ru_stime
+    return ended.ru_utime + ended.ru_stime
 
 
 def _of_living_descendants() -> float:
@@ -75,27 +75,29 @@ class Meter:
     """Adds to each report of a phase (set-up, call, teardown) the processor seconds since the report before it.
 
     Living descendants are looked at after the last phase, and not after quick tests, which start none: reading all of /proc takes
-    milliseconds, and there are 17,000 tests.
+    milliseconds, and there are 17,000 tests. Where one has ended meanwhile, as a session's JVM, they are looked at all the same: what
+    it took was counted while it lived.
     """
 
     def __init__(self) -> None:
-        self._own = self._descendants = 0.0
+        self._own = self._ended = self._descendants = 0.0
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self) -> None:
         """Begin: what the collection took, half a minute in each worker, belongs to no test."""
-        self._own = _own()
+        self._own, self._ended = time.process_time(), _of_ended_children()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Measure the phase that has ended."""
         report = yield
-        own, descendants = _own(), self._descendants
-        if report.when == "teardown" and "quick" not in item.keywords:
+        own, ended, descendants = time.process_time(), _of_ended_children(), self._descendants
+        if ended != self._ended or (report.when == "teardown" and "quick" not in item.keywords):
             descendants = _of_living_descendants()
         # What a process took is lost to its grandparent when its parent ended first.
-        report.processor_s = max(0.0, own - self._own + descendants - self._descendants)  # type: ignore[attr-defined]
-        self._own, self._descendants = own, descendants
+        took = own - self._own + ended - self._ended + descendants - self._descendants
+        report.processor_s = max(0.0, took)  # type: ignore[attr-defined]
+        self._own, self._ended, self._descendants = own, ended, descendants
         return report
 
 
