@@ -523,6 +523,7 @@ class AdminClient(ClusterAdmin):
             The brokers' addresses.
 
         Raises:
+            GroupNotFound: no broker has settings or offsets of it.
             ClientError: clients of it are online.
         """
         masters = await self._groups.delete(group, cluster=cluster)

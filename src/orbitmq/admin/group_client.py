@@ -121,6 +121,10 @@ class GroupAdmin:
         # 201 and not 352: a Java broker makes a group whose settings are asked for.
         return decode_group_table((await self._tell(address, GetAllSubscriptionGroups(), b"")).body).groups
 
+    async def _check_has_offsets(self, group: str) -> None:
+        if not await self.lag(group):
+            raise GroupNotFound(f"no broker knows the group {group}")
+
     async def _settings(self, address: str, group: str) -> GroupConfig | None:
         return (await self._table("", address)).get(group)
 
@@ -399,10 +403,13 @@ class GroupAdmin:
         """Delete a group's settings and offsets from every master.
 
         Raises:
+            GroupNotFound: no broker has settings or offsets of it.
             ClientError: clients of it are online, and would make it again.
         """
         check_name("group", group, GROUP_LENGTH_MAX)
         masters = await self._masters(cluster)
+        if not any(group in table for table in (await ask_all(masters, self._table)).values()):
+            await self._check_has_offsets(group)
 
         async def check(name: str, address: str) -> None:
             connected = await self._connections(address, group)

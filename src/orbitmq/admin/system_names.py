@@ -12,6 +12,8 @@ from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import SYSTEM_GROUPS
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name, kind_of
 
+_TOOL_GROUP_PREFIX = "orbitmq-"
+"""Of the groups that orbitmq's own tools and jobs use where no other is named."""
 _SYSTEM_GROUP_PREFIX = "cid_rmq_sys_"
 """Of groups under which brokers read their own topics, in any case (Java: MixAll.CID_RMQ_SYS_PREFIX)."""
 
@@ -28,6 +30,11 @@ MAY: Mapping[str, frozenset[str]] = {
 def is_system_group(group: str) -> bool:
     """Return True if brokers keep a group for themselves."""
     return group in SYSTEM_GROUPS or group.lower().startswith(_SYSTEM_GROUP_PREFIX)
+
+
+def group_kind(group: str) -> str:
+    """Return "tool" for a group that tools and jobs of orbitmq use, else "user": lists have no groups of the system."""
+    return "tool" if group.startswith(_TOOL_GROUP_PREFIX) else "user"
 
 
 def check_topic(topic: str, what: str, own: Container[str] = (), *, name: str = "topic") -> None:

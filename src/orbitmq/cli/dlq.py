@@ -139,7 +139,8 @@ async def resend(
                     async for letter, sent in resent:
                         report.add(letter, sent.queue.topic, sent)
     except BaseException:
-        report.conclude("were sent before that" if not dry_run else "could be sent")
+        if report.count:
+            report.conclude("were sent before that" if not dry_run else "could be sent")
         raise
     report.conclude("would be sent" if dry_run else "sent")
     if ids and report.count < len(selection.ids):

@@ -61,6 +61,8 @@ async def list_groups(
 
     Exit code 1 when a broker did not answer: what the others have is shown.
     """
+    from orbitmq.admin.system_names import group_kind
+
     async with access.admin() as admin:
         answering, problems = await admin.groups_that_answer()
         groups = await answering.groups(cluster)
@@ -68,6 +70,7 @@ async def list_groups(
     rows: list[Row] = [
         {
             "group": found.group,
+            "kind": group_kind(found.group),
             "clients": len(found.clients),
             "lag": lags[found.group],
             "model": _model(found),
@@ -76,7 +79,7 @@ async def list_groups(
         }
         for found in groups
     ]
-    show_rows(rows, ("group", "clients", "lag", "model", "topics"), output)
+    show_rows(rows, ("group", "kind", "clients", "lag", "model", "topics"), output)
     end_partial(problems)
 
 
@@ -198,7 +201,8 @@ async def _show_lag(access: Access, group: str, topic: str | None, output: Forma
         }
         for queue, place in found.items()
     ]
-    show_rows(rows, ("topic", "broker", "queue", "committed", "end", "lag", "consumed"), output)
+    if rows or output is Format.JSON:
+        show_rows(rows, ("topic", "broker", "queue", "committed", "end", "lag", "consumed"), output)
     if not rows:
         say(
             f"orbitmq: no broker knows where group {printable(group)} is: there is none, or it has consumed nothing yet"

@@ -14,6 +14,7 @@ from orbitmq.admin import GroupStatus
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.group_client import GroupAdmin
 from orbitmq.admin.groups import QueueLag, QueueReset, ResetTo, total_lag
+from orbitmq.admin.system_names import group_kind
 from orbitmq.dashboard.answers import Page, link, missing, order_of, paged
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
@@ -48,6 +49,7 @@ async def groups(request: Request, clients: ClusterClients) -> Page:
     async def row(status: GroupStatus) -> dict[str, Any]:
         async with places:
             return {
+                "kind": group_kind(status.group),
                 **known[status.group],
                 "members": len(status.clients),
                 "topics": sorted(status.subscriptions),

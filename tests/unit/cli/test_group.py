@@ -13,7 +13,7 @@ def read_all(orbitmq, topic):
 
 def test_a_groups_lag_is_shown_and_set(orbitmq, topic):
     read_all(orbitmq, topic)
-    assert [topic, "0", "0", "-", "-"] in orbitmq("group", "list").rows
+    assert [topic, "user", "0", "0", "-", "-"] in orbitmq("group", "list").rows
     assert [topic, "0"] in orbitmq("group", "lag").rows
     assert [topic, "0"] in orbitmq("group", "lag", "--topic", topic).rows
     lag = orbitmq("group", "lag", topic, "--topic", topic)
@@ -44,6 +44,18 @@ def test_a_group_is_neither_set_nor_deleted_unasked(orbitmq, topic):
         assert (refused.code, refused.out, loss in refused.err) == (2, "", True), refused.err
     assert orbitmq("group", "delete", topic, "--dry-run").err.startswith(f"would delete the group {topic} with")
     assert "2 messages in" in orbitmq("group", "lag", topic).err
+
+
+def test_a_group_that_is_not_there_is_an_error_and_nothing_else(orbitmq, topic):
+    for words in (("lag", topic), ("delete", topic, "--yes"), ("delete", topic, "--dry-run")):
+        shown = orbitmq("group", *words)
+        assert (shown.code, shown.out, "no broker knows" in shown.err) == (1, "", True), shown
+
+
+def test_groups_of_our_own_tools_are_marked(orbitmq, topic):
+    assert orbitmq("group", "create", "orbitmq-dlq").code == 0
+    assert ["orbitmq-dlq", "tool"] in [row[:2] for row in orbitmq("group", "list").rows]
+    assert orbitmq("group", "delete", "orbitmq-dlq", "--yes").code == 0
 
 
 def test_a_group_shows_who_is_online(orbitmq, topic, rocketmq_session):

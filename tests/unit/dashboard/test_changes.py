@@ -129,6 +129,8 @@ async def test_a_group_is_reset_with_a_preview_cloned_and_deleted(browser: Brows
         for _ in range(5):
             await producer.send(Message("orders", b"x"))
         assert "billing is made on broker-a" in await browser.change("/groups", group="billing", retries=3)
+        await browser.change("/groups", group="orbitmq-dlq", retries=3)
+        assert {row["group"]: row["kind"] for row in (await browser.json("/groups"))["groups"]}["orbitmq-dlq"] == "tool"
         await admin.reset_group("billing", "orders", ResetTo.latest())
         question = (await browser.send("/groups/billing/reset", topic="orders", to="earliest")).text
         assert "5 messages come again, 0 are skipped" in question
