@@ -39,11 +39,18 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str, ensure_ascii=False)
 
 
-def configure_logging(level: LogLevel = LogLevel.INFO, stream: TextIO | None = None) -> None:
-    """Send the log lines of every room to `stream`, by default stderr."""
+def configure_logging(level: LogLevel = LogLevel.INFO, stream: TextIO | None = None, *, is_plain: bool = False) -> None:
+    """Send the log lines of every room to `stream`, by default stderr.
+
+    Args:
+        is_plain: lines as commands print them, without time and fields, on a terminal and in a pipe alike.
+    """
     stream = stream or sys.stderr
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(_console_formatter() if stream.isatty() else JsonFormatter())
+    if is_plain:
+        handler.setFormatter(logging.Formatter("orbitmq: %(message)s"))
+    else:
+        handler.setFormatter(_console_formatter() if stream.isatty() else JsonFormatter())
     root = logging.getLogger()
     for old in root.handlers[:]:
         root.removeHandler(old)

@@ -82,7 +82,7 @@ def up(
     from orbitmq.nameserver.config import NameServerConfig
     from orbitmq.net.loop import run
 
-    configure_logging(log_level)
+    configure_logging(log_level, is_plain=output is Format.TABLE)
     root = data_dir or default_data_dir()
     name_server = NameServerConfig(
         bind_address=host,

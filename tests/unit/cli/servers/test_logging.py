@@ -4,6 +4,8 @@ import io
 import json
 import logging
 
+import pytest
+
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
 
 
@@ -48,3 +50,10 @@ def test_lines_below_the_level_are_dropped():
     configure_logging(LogLevel.WARNING, stream)
     logging.getLogger("orbitmq").info("chatter")
     assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()])
+def test_plain_lines_have_the_form_of_what_commands_print(stream):
+    configure_logging(LogLevel.INFO, stream, is_plain=True)
+    logging.getLogger("orbitmq").warning("alert %s: %s", "disk", "it is full", extra={"alert": "disk"})
+    assert stream.getvalue() == "orbitmq: alert disk: it is full\n"
