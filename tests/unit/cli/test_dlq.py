@@ -132,7 +132,8 @@ def test_a_stopped_call_is_told_where_to_go_on(orbitmq, buried, monkeypatch, is_
 def test_a_group_without_letters_is_an_answer_of_no(orbitmq, topic):
     found = orbitmq("dlq", "show", f"nobody-{topic}"[:100])
     assert found.code == 1
-    assert found.err.startswith("orbitmq: the group ") and "has no dead letters" in found.err
+    assert found.err.startswith("orbitmq: the group ")
+    assert "has no dead letters" in found.err
     assert "Traceback" not in found.err
 
 
