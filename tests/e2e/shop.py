@@ -14,6 +14,7 @@ from orbitmq import ConsumeFrom, Decision, Message, Producer, PushConsumer, Stor
 from orbitmq.admin import AdminClient, ResetTo
 from orbitmq.admin.traces import find_way
 from orbitmq.dashboard.app import Dashboard, DashboardOptions
+from orbitmq.dashboard.charts import History, Key
 from orbitmq.dashboard.messages import TRACE_TOPIC
 from orbitmq.dashboard.watching import Watch
 from orbitmq.model.topic import TopicConfig
@@ -129,12 +130,18 @@ async def shop(data_dir: Path, brokers: int = 1) -> AsyncIterator[Shop]:
 
 
 def add_history(watch: Watch) -> None:
-    """Tell an hour of lag, as it is after a burst of orders."""
+    """Record an hour of lags and rates, as they are after a burst of orders."""
     now_ms = time.time_ns() // 1_000_000
-    now = {group: watch.lags.of(group)[-1].lag for group in ("billing", "fulfilment", "fraud-check")}
-    watch.lags.__init__()  # type: ignore[misc]  # the looks of the test's first moment are none of that hour
+    now = {group: watch.history.of(("lag", group))[-1].value for group in ("billing", "fulfilment", "fraud-check")}
+    (broker,) = {facts.address for facts in watch.snapshot.brokers if facts.is_master}
+    watch.history = History()  # the looks of the test's first moment are none of that hour
     for minute in range(-58, 1):
         since = minute + 40  # the burst begins 40 minutes ago, and takes 4 to come and 30 to be read
-        burst = max(0, min(since * 80, 320 - (since - 4) * 11))
-        lags = {group: lag + burst + (minute * 7) % 11 * (minute != 0) for group, lag in now.items()}
-        watch.lags.add(now_ms + minute * 60_000, lags)
+        burst, noise = max(0, min(since * 80, 320 - (since - 4) * 11)), (minute * 7) % 11 * (minute != 0)
+        values: dict[Key, float | None] = {("lag", group): lag + burst + noise for group, lag in now.items()}
+        values |= {("group out", group): noise + 11 * (burst > 0) for group in now}
+        values |= {
+            ("topic in", "orders"): noise + 91.5 * (0 < since < 5),
+            ("topic out", "orders"): noise + 33 * (burst > 0),
+        }
+        watch.history.add(now_ms + minute * 60_000, {**values, ("disk", broker): 61 + minute / 20})

@@ -102,7 +102,7 @@ async def test_every_page_loads_without_a_complaint_and_has_its_title_and_headin
 async def test_pages_show_what_the_cluster_holds(a_shop: Shop, browser: Chromium) -> None:
     async with browser:
         for path, texts in {
-            "/groups/billing": ("1 member,", "Lag over time", a_shop.client_id),
+            "/groups/billing": ("1 member,", "The last hour", a_shop.client_id),
             "/groups/fulfilment": ("40 messages to come", "No member is online."),
             "/dead-letters/billing": ("no such account", "card declined", "amount is negative"),
             "/waiting": ("invoices", "30 min"),

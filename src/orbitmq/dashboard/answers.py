@@ -147,6 +147,11 @@ def count_text(value: float | None) -> str:
     return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
 
 
+def rounded_text(value: float) -> str:
+    """Return a number with its thousands apart, and with one decimal where it is not whole."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
 def link(*parts: str, **query: object) -> str:
     """Return the path of a page whose parts may be any text."""
     path = "/" + "/".join(quote(part, safe="") for part in parts)
@@ -179,6 +184,7 @@ _environment = Environment(
 _environment.globals.update(link=link, once=lambda: secrets.token_urlsafe(16))
 _environment.filters.update(
     ms_duration=ms_duration_text,
+    rounded=rounded_text,
     permission=permission_word,
     time=time_element,
     time_text=time_text,

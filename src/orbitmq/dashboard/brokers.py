@@ -17,6 +17,7 @@ from orbitmq.admin.each_master import tell_each
 from orbitmq.admin.monitoring import set_write_perm
 from orbitmq.dashboard.answers import Column, Page, Section, link
 from orbitmq.dashboard.changes import Change, Done, Question
+from orbitmq.dashboard.charts import chart
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.watching import Watch, watch_of
 from orbitmq.errors import InvalidArgument, OrbitError
@@ -70,7 +71,11 @@ async def broker(request: Request, clients: ClusterClients) -> Page:
             rows=[{"key": key, "value": value} for key, value in sorted(master.items())],
         ),
     ]
-    values = {"broker": name, "settings": settings, "next_start": next_start, "problem": problem}
+    disks = [
+        chart(f"Disk at {row['address']}", "% in use", watch.history.of(("disk", row["address"])), top=100.0)
+        for row in rows
+    ]
+    values = {"broker": name, "settings": settings, "next_start": next_start, "problem": problem, "charts": disks}
     return Page("broker.html", name, values, sections=sections)
 
 

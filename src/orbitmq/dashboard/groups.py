@@ -17,8 +17,8 @@ from orbitmq.admin.groups import QueueLag, QueueReset, ResetTo, total_lag
 from orbitmq.admin.system_names import group_kind
 from orbitmq.dashboard.answers import Page, link, missing, order_of, paged
 from orbitmq.dashboard.changes import Change, Done, Question
+from orbitmq.dashboard.charts import chart
 from orbitmq.dashboard.forms import Form
-from orbitmq.dashboard.lag_history import chart_points
 from orbitmq.dashboard.list_facts import GroupFacts
 from orbitmq.dashboard.watching import watch_of
 from orbitmq.errors import InvalidArgument, OrbitError
@@ -101,7 +101,7 @@ async def group(request: Request, clients: ClusterClients) -> Page:
         for queue, found in sorted(lags.items())
     ]
     watch = watch_of(request)
-    samples = watch.lags.of(name)
+    lag, rate = (watch.history.of((what, name)) for what in ("lag", "group out"))
     facts = None if watch.snapshot is None else watch.snapshot.groups.get(name)
     delays = {} if facts is None else facts.delays
     values = {
@@ -122,9 +122,8 @@ async def group(request: Request, clients: ClusterClients) -> Page:
         "lag": total_lag(lags.values()),
         "gone": sum(queue["gone"] for queue in queues),
         "problem": problem,
-        "history": samples,
         "look_problem": watch.problem,
-        "chart": chart_points(samples),
+        "charts": [chart("Lag", "messages", lag), chart("Consumed", "messages a second", rate)],
         "delays": {f"{queue.broker_name} {queue.queue_id}": delay for queue, delay in delays.items()},
     }
     return Page("group.html", name, values)

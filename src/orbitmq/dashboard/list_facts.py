@@ -58,6 +58,19 @@ def list_facts(snapshot: Snapshot, before: Snapshot | None) -> ListFacts:
     return ListFacts(_topics(snapshot, before, offsets), _groups(snapshot, before, offsets))
 
 
+def values_of(lists: ListFacts, snapshot: Snapshot) -> dict[tuple[str, str], float | None]:
+    """Return what charts show: the rates of topics and groups, the lag of groups, and the disk in use at each broker's address in percent."""
+    found: dict[tuple[str, str], float | None] = {}
+    for topic, facts in lists.topics.items():
+        found["topic in", topic], found["topic out", topic] = facts.in_per_s, facts.out_per_s
+    for group, known in lists.groups.items():
+        found["group out", group], found["lag", group] = known.out_per_s, known.lag
+    for broker in snapshot.brokers:
+        ratio = broker.runtime_number("commitLogDiskRatio")
+        found["disk", broker.address] = None if ratio is None else 100 * ratio
+    return found
+
+
 Offsets = Mapping[str, Mapping[MessageQueue, int]]
 
 

@@ -15,6 +15,7 @@ from orbitmq.admin.groups import total_lag
 from orbitmq.admin.topics import TopicChange
 from orbitmq.dashboard.answers import Page, link, missing, order_of, paged
 from orbitmq.dashboard.changes import Change, Done, Question
+from orbitmq.dashboard.charts import chart
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.list_facts import TopicFacts
 from orbitmq.dashboard.reading import latest
@@ -114,9 +115,12 @@ async def topic(request: Request, clients: ClusterClients) -> Page:
         }
         for queue, found in stats.items()
     ]
+    watch = watch_of(request)
+    came, went = (watch.history.of((what, name)) for what in ("topic in", "topic out"))
     values = {
         "topic": name,
         "kind": kind_of(name, await admin.own_topics()),
+        "charts": [chart("In", "messages a second", came), chart("Out", "messages a second", went)],
         "queues": queues,
         "queues_problem": missing(problems),
         "settings": settings,

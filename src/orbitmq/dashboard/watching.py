@@ -1,4 +1,4 @@
-"""The look at the whole cluster that the dashboard takes each minute: the doctor's issues, and the lag of every group.
+"""The look at the whole cluster that the dashboard takes each minute: the doctor's issues, lags, rates and disks.
 
 It is taken with the dashboard's own access key, not with that of the user who is logged in: of the cluster's users only super
 users see it. Between two of them pages show the last one.
@@ -14,8 +14,8 @@ from starlette.requests import Request
 
 from orbitmq.address import parse_name_servers
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.dashboard.lag_history import LagHistory
-from orbitmq.dashboard.list_facts import ListFacts, list_facts
+from orbitmq.dashboard.charts import History
+from orbitmq.dashboard.list_facts import ListFacts, list_facts, values_of
 from orbitmq.doctor import Issue, Snapshot, examine, take_snapshot
 from orbitmq.errors import OrbitError
 
@@ -39,7 +39,7 @@ class Watch:
         """The last one; its large tables are those that pages show."""
         self.problem: str | None = None
         """Why the last look failed."""
-        self.lags = LagHistory()
+        self.history = History()
         self.lists = ListFacts()
 
     def hidden(self) -> Watch:
@@ -76,8 +76,7 @@ class Watch:
                 return
             self.issues = await asyncio.to_thread(examine, snapshot)
             self.lists = await asyncio.to_thread(list_facts, snapshot, self.snapshot)
-            if not snapshot.silent:  # a lag without a broker's part is no sample
-                self.lags.add(snapshot.taken_at_ms, {group: snapshot.lag(group) for group in snapshot.groups})
+            self.history.add(snapshot.taken_at_ms, values_of(self.lists, snapshot))
             self.snapshot, self.problem = snapshot, None
 
     async def _run(self) -> None:

@@ -213,7 +213,7 @@ async def test_clients_are_listed_and_one_tells_of_its_queues(browser: Browser) 
                 pass
             assert {queue["topic"] for queue in found["queues"]} >= {"orders"}
             assert found["subscriptions"]["orders"] == "*"
-            assert "test_more_pages" in (await browser.json(path, stacks=1))["stacks"]
+            assert "orbitmq/client/consume/" in (await browser.json(path, stacks=1))["stacks"]
             await browser.client.get("/doctor?now=1")
             page = await browser.json("/clients", q="billing")
             assert [row["group"] for row in page["consumers"]] == ["billing"]
@@ -235,11 +235,15 @@ async def test_the_doctors_issues_stand_on_the_first_page_and_a_groups_lag_is_dr
     assert any(issue["check"] == "single-replica" for issue in issues)
     assert (await browser.json("/"))["issues"][0] in issues
     watch = browser.app.state.watch
-    watch.lags.add(watch.snapshot.taken_at_ms + 60_000, {"billing": 3})
+    later = {("lag", "billing"): 3, ("topic in", "orders"): 2.5, ("disk", watch.snapshot.brokers[0].address): 40.0}
+    watch.history.add(watch.snapshot.taken_at_ms + 60_000, later)
     page = await browser.html("/groups/billing")
-    assert '<svg class="chart"' in page
-    history = (await browser.json("/groups/billing"))["history"]
-    assert [sample["lag"] for sample in history] == [5, 3]
+    assert "<title>3 messages, " in page
+    lag = (await browser.json("/groups/billing"))["charts"][0]
+    assert [point["value"] for point in lag["points"]] == [5, 3]
+    watch.history.add(watch.snapshot.taken_at_ms + 120_000, later)
+    assert "<title>2.5 messages a second, " in await browser.html("/topics/orders")
+    assert "<title>40 % in use, " in await browser.html("/brokers/broker-a")
     assert all(queue["kept_since_ms"] for queue in (await browser.json("/groups/billing"))["queues"] if queue["end"])
 
 

@@ -10,12 +10,14 @@ import pytest
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.groups import GroupStatus
 from orbitmq.dashboard import watching
-from orbitmq.dashboard.lag_history import Sample
+from orbitmq.dashboard.charts import Sample
 from orbitmq.doctor import Snapshot
 from orbitmq.doctor.snapshot import GroupFacts
+from orbitmq.model.route import MessageQueue
 
 STATUS = GroupStatus(group="billing", settings={}, subscriptions={})
-WHOLE = Snapshot(taken_at_ms=1, groups={"billing": GroupFacts(status=STATUS)})
+OFFSETS = {MessageQueue("orders", "broker-a", 0): 5}
+WHOLE = Snapshot(taken_at_ms=1, groups={"billing": GroupFacts(status=STATUS)}, committed={"billing": OFFSETS})
 
 
 async def test_a_lag_without_the_part_of_a_silent_broker_is_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,4 +32,4 @@ async def test_a_lag_without_the_part_of_a_silent_broker_is_no_sample(monkeypatc
     await watch.look()
     assert watch.snapshot is not None
     assert watch.snapshot.taken_at_ms == 2
-    assert watch.lags.of("billing") == [Sample(1, 0)]
+    assert watch.history.of(("lag", "billing")) == [Sample(1, 0)]

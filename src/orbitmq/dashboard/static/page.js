@@ -3,7 +3,7 @@
 "use strict";
 const REFRESH_MS = 10000;
 const IDLE_MS = 30 * 60000;
-const LIVE = "main .wide:not(:has(#tail-rows)), main .live, main .chart, main p.problem, main .pages";
+const LIVE = "main .wide:not(:has(#tail-rows)), main .live, main p.problem, main .pages";
 const main = document.getElementById("content");
 const button = document.getElementById("refresh");
 const told = document.getElementById("refresh-state");
@@ -11,6 +11,11 @@ let source = null;
 
 function pad(number) {
   return String(number).padStart(2, "0");
+}
+
+function clock(ms) {
+  const at = new Date(Number(ms));
+  return pad(at.getHours()) + ":" + pad(at.getMinutes());
 }
 
 // Set what a <time> shows: the reader's own time, and UTC on hover.
@@ -25,8 +30,30 @@ function localise(time) {
 function localiseAll(part) {
   part.querySelectorAll("time[datetime]").forEach(localise);
   part.querySelectorAll(".zone").forEach((zone) => { zone.textContent = "(local)"; });
+  part.querySelectorAll(".chart text[data-ms]").forEach((text) => { text.textContent = clock(text.dataset.ms); });
 }
 localiseAll(main);
+
+// Charts: say the value under the pointer, or the one that the arrow keys have reached.
+function choose(chart, point) {
+  chart.querySelectorAll(".chosen").forEach((old) => old.classList.remove("chosen"));
+  point.classList.add("chosen");
+  chart.parentElement.querySelector("output").textContent = point.dataset.value + ", " + clock(point.dataset.ms);
+}
+main.addEventListener("pointerover", (event) => {
+  const point = event.target.closest(".chart circle");
+  if (point) choose(point.closest(".chart"), point);
+});
+main.addEventListener("keydown", (event) => {
+  const chart = event.target.closest(".chart");
+  const steps = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
+  if (!chart || !(event.key in steps)) return;
+  event.preventDefault();
+  const points = [...chart.querySelectorAll("circle")];
+  const now = points.findIndex((point) => point.classList.contains("chosen"));
+  const next = (now < 0 ? points.length : now) + steps[event.key];
+  choose(chart, points[Math.max(0, Math.min(points.length - 1, next))]);
+});
 
 // Hide the rows that do not hold what is typed.
 function filterRows(field) {
