@@ -10,8 +10,8 @@ INSTALLED := .venv/.complete
 PEERS := tests/interop/java/target/.complete
 PEER_SOURCES := tests/interop/java/pom.xml $(shell find tests/interop/java/src -name '*.java' 2>/dev/null)
 WORKERS := auto
-# Whole lanes of tests/tiers.py. A worker that a hanging test ends cannot tell where it hangs: stacks come before.
-IN_WORKERS = $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -o faulthandler_timeout=290)
+# Each worker has its own part of the files: tests/tiers.py. A worker that a hanging test ends cannot tell where it hangs: stacks come before.
+IN_WORKERS = $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist each --max-worker-restart 0 -o faulthandler_timeout=290)
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITHOUT_PEERS = no Java peers: the tests that need them are skipped, and named on the last lines (with CI=true they fail)
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&

@@ -12,13 +12,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AsyncContextDecorator, AsyncExitStack
 from functools import cache
 from logging import LogRecord
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -40,8 +38,8 @@ _checks = [HealthCheck.too_slow]
 settings.register_profile("orbitmq", deadline=None, print_blob=True, suppress_health_check=_checks)
 # What a command of make runs has the same examples each time, so that luck fails no run; others are for the proof, and for single files.
 _repeated = settings(settings.get_profile("orbitmq"), derandomize=True)
-settings.register_profile("quick", _repeated, max_examples=25)
-settings.register_profile("test", _repeated, max_examples=40)
+settings.register_profile("quick", _repeated, max_examples=seeds.EXAMPLES)
+settings.register_profile("test", _repeated, max_examples=seeds.EXAMPLES)
 settings.register_profile("interop", _repeated)
 settings.load_profile(tiers.run_name() or "orbitmq")
 
@@ -75,6 +73,25 @@ def pytest_configure(config: pytest.Config) -> None:
     if MARK not in os.environ:  # a run that a test starts leaves to its test what is left
         config.pluginmanager.register(Leftovers())
     config.pluginmanager.register(Totals())
+    config.pluginmanager.register(Progress())
+
+
+class Progress:
+    """Counts the tests of all workers: pytest-xdist takes the number of one for that of all, since elsewhere all collect the same."""
+
+    def __init__(self) -> None:
+        self._collected = 0
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._session = session
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self._collected += len(ids)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self) -> None:
+        self._session.testscollected = self._collected or self._session.testscollected
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -83,50 +100,31 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return WORKERS if tiers.runs_all(config) else 0
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Give whole lanes to workers, the longest first, so that neither waits at the end."""
-    from xdist.scheduler.loadscope import LoadScopeScheduling
-
-    class Lanes(LoadScopeScheduling):
-        """The lanes in the order in which workers have sorted the tests."""
-
-        def _split_scope(self, nodeid: str) -> str:
-            return tiers.lane_of(tiers.file_of(nodeid))
-
-    return Lanes(config, log)
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test with its tier, and sort the files so that the longest lanes come first."""
+    """Mark each test with its tier."""
     for item in items:
         marks = [mark.name for mark in item.iter_markers()]
         item.add_marker(tiers.tier_of(item.path, marks, getattr(item, "fixturenames", ())))
-    files = Counter(tiers.file_of(item.nodeid) for item in items if "proof" not in item.keywords)
-    keys = tiers.longest_first(files, tiers.kept_files())
-    items.sort(key=lambda item: (*keys.get(tiers.file_of(item.nodeid), (0.0, "")), tiers.file_of(item.nodeid)))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """Collect no garbage while tests are collected: there is none, and looking for it took two fifths of the time.
-
-    Every second worker begins at the other end of the files: each finds half of them compiled by the other one.
-    """
+    """Let each worker of a whole run collect its own part of the files, and collect no garbage meanwhile: there is none."""
     gc.disable()
-    worker = getattr(session.config, "workerinput", {}).get("workerid", "gw0")
-    if int(worker.removeprefix("gw")) % 2 and session.config.args == session.config.getini("testpaths"):
-        session.config.args = sorted(map(str, tiers.FOLDER.rglob("test_*.py")), reverse=True)
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None and session.config.args == session.config.getini("testpaths"):
+        files = [path.relative_to(tiers.FOLDER).as_posix() for path in tiers.FOLDER.rglob("test_*.py")]
+        part = tiers.parts(files, tiers.kept_files(), worker["workercount"])[int(worker["workerid"].removeprefix("gw"))]
+        session.config.args = [str(tiers.FOLDER / file) for file in part]
 
 
 def pytest_collection_finish() -> None:
-    """Keep what was collected out of the garbage collections: looking at 17,000 tests takes each a second.
+    """Keep what was collected out of the garbage collections: looking at all tests takes each a second.
 
     A server that ends in this process, and a test of Spark's workers, would undo that for all later tests.
     """
     gc.enable()
-    gc.collect()
     gc.freeze()
     gc.freeze = gc.unfreeze = lambda: None
 

@@ -12,6 +12,8 @@ import tiers
 
 VARIABLE = "ORBITMQ_SEED"
 REPEATED = 1
+EXAMPLES = 20
+"""Of each test of hypothesis in `make quick` and `make test`, where the test itself does not say how many."""
 
 
 def seed_of_the_run() -> int:
@@ -26,3 +28,8 @@ SEED = seed_of_the_run()
 def seeds(count: int) -> range:
     """Return so many seeds (at most 1,000) that no other `SEED` has."""
     return range(SEED * 1_000, SEED * 1_000 + count)
+
+
+def examples(count: int) -> int:
+    """Return how many examples a test of hypothesis tries: `count`; in a command of make, which repeats the same ones, an eighth of them."""
+    return max(EXAMPLES, count // 8) if tiers.run_name() else count

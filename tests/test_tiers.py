@@ -27,7 +27,7 @@ from tiers import (
     TIERS,
     durations,
     guard,
-    longest_first,
+    parts,
     tier_in,
     tier_of,
 )
@@ -139,16 +139,10 @@ def test_peers_that_cannot_be_made_are_one_sentence(tmp_path: Path) -> None:
     assert not (peers / "target" / ".complete").exists()
 
 
-def test_the_longest_lane_comes_first_and_its_files_stay_together() -> None:
-    files = {"unit/a.py": 1, "interop/a.py": 1, "unit/b.py": 1000, "interop/b.py": 1, "unit/c.py": 1}
-    keys = longest_first(files, {"interop/a.py": 10, "interop/b.py": 15, "unit/c.py": 24})
-    assert sorted(files, key=keys.__getitem__) == [
-        "interop/a.py",
-        "interop/b.py",
-        "unit/c.py",
-        "unit/b.py",
-        "unit/a.py",
-    ]
+def test_each_file_is_in_one_part_lanes_stay_together_and_the_loads_are_even() -> None:
+    files = ["unit/a.py", "interop/a.py", "unit/b.py", "interop/b.py", "unit/c.py"]
+    found = parts(files, {"interop/a.py": 10, "interop/b.py": 15, "unit/b.py": 20, "unit/c.py": 6}, 2)
+    assert found == [["interop/a.py", "interop/b.py", "unit/a.py"], ["unit/b.py", "unit/c.py"]]
 
 
 def connect() -> None:

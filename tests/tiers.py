@@ -1,4 +1,4 @@
-"""The tier of each test, the command of make that runs it, and the lanes in which the two workers of a tier run.
+"""The tier of each test, the command of make that runs it, and the parts of a run that its two workers have.
 
 quick    needs neither a socket nor a process of its own; a guard refuses both: `make quick`, and `make test`
 real     runs a part of the product for real, 15 s at most: servers, sockets, processes, one Spark session, one Java broker: `make test`
@@ -30,8 +30,8 @@ from orbitmq.net.loop import loop_factory
 FOLDER = Path(__file__).parent
 DURATIONS = FOLDER / "durations.json"
 """Processor seconds of each test file, of the tests of each tier and of each whole run, which `ARGS=--keep-durations` writes."""
-SECONDS_OF_A_TEST = 0.02
-"""Of a file that was not measured yet."""
+SECONDS_OF_A_FILE = 0.2
+"""Of one that takes less than a second, or was not measured yet."""
 TIERS = ("quick", "real", "interop", "proof")
 SELECTIONS = {
     "quick": "quick",
@@ -104,18 +104,25 @@ def lane_of(file: str) -> str:
     return SHARED_LANES.get(file.partition("/")[0], file)
 
 
-def longest_first(files: Mapping[str, int], durations: Mapping[str, float]) -> dict[str, tuple[float, str]]:
-    """Return a key for each file by which the longest lanes come first, and the files of one lane together.
+def parts(files: Iterable[str], durations: Mapping[str, float], count: int) -> list[list[str]]:
+    """Return the files of each worker: the longest lane first, each to the worker that has least to do.
 
     Args:
-        files: how many tests of each are run.
+        files: paths below `FOLDER`.
         durations: processor seconds of each file that was measured.
+        count: of workers.
     """
-    seconds: dict[str, float] = {}
-    for file, count in files.items():
-        lane = lane_of(file)
-        seconds[lane] = seconds.get(lane, 0) + durations.get(file, SECONDS_OF_A_TEST * count)
-    return {file: (-seconds[lane_of(file)], lane_of(file)) for file in files}
+    lanes: dict[str, list[str]] = {}
+    for file in sorted(files):
+        lanes.setdefault(lane_of(file), []).append(file)
+    seconds = {lane: sum(durations.get(file, SECONDS_OF_A_FILE) for file in lanes[lane]) for lane in lanes}
+    found: list[list[str]] = [[] for _ in range(count)]
+    loads = [0.0] * count
+    for lane in sorted(lanes, key=lambda lane: -seconds[lane]):
+        least = loads.index(min(loads))
+        found[least] += lanes[lane]
+        loads[least] += seconds[lane]
+    return found
 
 
 def run_name() -> str:

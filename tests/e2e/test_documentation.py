@@ -35,7 +35,7 @@ MODULES = [
     for path in (ROOT / folder).rglob("*.py")
 ]
 
-each_page = pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 
 
 def links(page: Path) -> list[tuple[str, Path, str]]:
@@ -73,17 +73,14 @@ def test_the_pages_are_found():
     assert len(PAGES) > 20
 
 
-@each_page
-def test_a_link_leads_to_a_file_that_is_there(page):
-    assert [link for link, path, _ in links(page) if not path.exists()] == []
+def test_a_link_leads_to_a_file_that_is_there():
+    assert {(page, link) for page in PAGES for link, path, _ in links(page) if not path.exists()} == set()
 
 
-@each_page
-def test_an_anchor_is_a_heading_of_its_page(page):
-    wrong = [
-        link for link, path, anchor in links(page) if anchor and path.suffix == ".md" and anchor not in anchors(path)
-    ]
-    assert wrong == []
+def test_an_anchor_is_a_heading_of_its_page():
+    anchored = {(page, path, anchor) for page in PAGES for _, path, anchor in links(page) if anchor}
+    headings = {path: anchors(path) for _, path, _ in anchored if path.suffix == ".md"}
+    assert {(page, path, name) for page, path, name in anchored if name not in headings.get(path, {name})} == set()
 
 
 def test_the_index_links_every_page_of_docs():
@@ -110,21 +107,20 @@ def test_the_architecture_names_every_package_and_no_other():
     assert {name for name in named if not is_importable(f"orbitmq.{name}")} == set()
 
 
-@each_page
 @pytest.mark.parametrize(
     ("pattern", "is_there"),
     [(MODULE, is_a_module), (PATH, lambda name: (ROOT / name).exists()), (DOTTED, is_importable)],
     ids=["module", "path", "dotted name"],
 )
-def test_what_a_page_names_is_there(page, pattern, is_there):
-    named = set(pattern.findall(page.read_text(encoding="utf-8")))
-    assert {name for name in named if not is_there(name)} == set()
+def test_what_a_page_names_is_there(pattern, is_there):
+    named = {(name, page) for page, text in TEXTS.items() for name in pattern.findall(text)}
+    missing = {name for name in dict(named) if not is_there(name)}
+    assert {(name, page) for name, page in named if name in missing} == set()
 
 
-@each_page
-def test_a_make_target_that_a_page_names_is_in_the_makefile(page):
+def test_a_make_target_that_a_page_names_is_in_the_makefile():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    assert set(MAKE.findall(page.read_text(encoding="utf-8"))) - targets == set()
+    assert {(page, name) for page, text in TEXTS.items() for name in MAKE.findall(text) if name not in targets} == set()
 
 
 @pytest.mark.parametrize("settings", [BrokerConfig, NameServerConfig])

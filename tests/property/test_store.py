@@ -11,6 +11,7 @@ from orbitmq.store import Boundary, Draft, FlushMode, ReadStatus, Store, StoreCo
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.properties import format_properties, tag_code
 from orbitmq.wire.messages.record import iter_records
+from seeds import examples
 
 QUEUES = st.tuples(st.sampled_from(["orders", "bills"]), st.integers(0, 1))
 TAGS = st.sampled_from(["", "a", "b"])
@@ -110,5 +111,5 @@ class StoreAgainstLists(RuleBasedStateMachine):
                 assert self.store.earliest_stored_at_ms(*queue) == messages[0][2]
 
 
-StoreAgainstLists.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+StoreAgainstLists.TestCase.settings = settings(max_examples=examples(40), stateful_step_count=40, deadline=None)
 TestStoreAgainstLists = StoreAgainstLists.TestCase

@@ -30,6 +30,7 @@ from orbitmq.wire.headers import (
     UnregisterBroker,
     WipeWritePerm,
 )
+from seeds import examples
 
 from .persistence.saving import saved
 from .support import CLUSTER, address_of, registration
@@ -134,7 +135,7 @@ def side(tmp_path: Path) -> Side:
 @example([(FIRST, 1, 0), (SHORT_LEASE, 1, UNUSUAL), (FIRST, 1, 0)])
 @example([(UNCHECKED, 1, 0), (UNCHECKED_OTHER, 1, 0), (UNCHECKED, 1, 0)])
 @example([(FIRST, 1, 0), ((DeleteTopicInNameServer(topic="T1"), b""), 1, 0), (FIRST, 2, 0)])
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.tuples(st.one_of(registrations, registrations, others), st.integers(1, 3), opaques), max_size=25))
 def test_whatever_happens_nothing_is_answered_or_kept_otherwise(tmp_path_factory: Any, steps: list[Any]):
     folder = tmp_path_factory.mktemp("kv")

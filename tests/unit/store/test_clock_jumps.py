@@ -19,6 +19,7 @@ from orbitmq.store.values import StoreIssueKind
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.record import parse_record
+from seeds import examples
 
 from .parts import ROOT, draft, store_of
 
@@ -246,7 +247,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(STEPS, st.randoms(use_true_random=False))
 def test_whatever_clocks_do_the_log_is_whole_and_a_time_is_found_at_the_first_message_of_it(
     steps: list[tuple[int, int, str]], random: Random

@@ -12,6 +12,7 @@ from orbitmq.wire.command import decode_command
 from orbitmq.wire.frame import Frame
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import SendMessageV2
+from seeds import examples
 
 FIELDS = {
     "a": "pg", "b": "orders", "c": "TBW102", "d": "4", "e": "1", "f": "0", "g": "1700000000000", "h": "0",
@@ -40,7 +41,7 @@ PIECES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 3), st.sampled_from(PIECES)), min_size=1, max_size=3))
 def test_whatever_is_written_into_a_text_it_means_what_json_says(edits: list[tuple[int, int, bytes]]) -> None:
     texts = SendHeaderTexts()
@@ -88,7 +89,7 @@ TEXTS = [
 ]
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(
     st.lists(st.sampled_from(ENDS), max_size=2),
     st.dictionaries(st.sampled_from("abcdefghijklmn"), st.sampled_from(TEXTS), max_size=2),

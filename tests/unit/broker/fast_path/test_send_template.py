@@ -13,6 +13,7 @@ from orbitmq.broker.sending.properties import StoredProperties
 from orbitmq.model.message import SysFlag
 from orbitmq.store.dispatch import tag_code_of
 from orbitmq.wire.messages.properties import parse_properties, tag_code
+from seeds import examples
 from unit.broker.fast_path.test_send_header import PIECES, header
 
 PROPERTIES = StoredProperties("c", region_id="r", trace_on=True)
@@ -153,7 +154,7 @@ def test_keys_in_another_field_than_the_properties_are_no_keys() -> None:
         assert meaning(templates.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
 
 
-@settings(max_examples=800)
+@settings(max_examples=examples(800))
 @given(
     st.sampled_from([header(), header(i=KEYED), header(i=HALF, f="4"), header(i=f"A\x01b\x02{KEYED}")]),
     st.lists(
@@ -175,7 +176,7 @@ def test_whatever_is_written_into_a_text_a_form_says_what_reading_it_whole_says(
         assert meaning(templates.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.text('Kk5 -\x01\x02\\"ä', max_size=12), st.text('ab 7-_\x01\x02\\"ä', max_size=12), st.integers(0, 10**10))
 def test_whatever_the_values_are_a_form_says_what_reading_it_whole_says(key: str, words: str, opaque: int) -> None:
     templates = taught(header(i=KEYED))

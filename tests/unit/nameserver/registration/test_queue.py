@@ -27,13 +27,14 @@ from orbitmq.wire.bodies import topic_table
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.headers import BrokerHeartbeat, DeleteTopicInNameServer, GetRouteInfo, UnregisterBroker, WipeWritePerm
 from orbitmq.wire.slices import Slices
+from seeds import examples
 from waiting import until
 
 from ..support import CLUSTER, Asker, address_of, asking, registration
 from .peers import TOPICS, Peers, drain
 
 # The long form is `ORBITMQ_MODEL_STEPS=1000000`.
-STEPS = int(os.environ.get("ORBITMQ_MODEL_STEPS", "6000"))
+STEPS = int(os.environ.get("ORBITMQ_MODEL_STEPS", examples(6000)))
 STEPS_PER_HISTORY = 25
 
 

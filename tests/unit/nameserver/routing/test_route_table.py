@@ -19,6 +19,7 @@ from orbitmq.nameserver.routing.route_table import RouteTable
 from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses
 from orbitmq.wire.slices import Slices, finish
+from seeds import examples
 
 from ..support import CLUSTER, address_of, at, broker, queue
 from .route_history import ARGUMENTS, History, expire_all, play
@@ -482,7 +483,7 @@ def test_groups_clusters_and_topics_together(table: RouteTable):
     assert (len(route.queues), len(route.brokers)) == (3, 3)
 
 
-STEPS = int(os.environ.get("ORBITMQ_MODEL_STEPS", "6000"))
+STEPS = int(os.environ.get("ORBITMQ_MODEL_STEPS", examples(6000)))
 STEPS_PER_RUN = 60
 SEED = os.environ.get("ORBITMQ_SEED", "20261121")
 

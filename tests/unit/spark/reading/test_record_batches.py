@@ -26,6 +26,7 @@ from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.record import BODY_AT, format_record, iter_records
 from orbitmq.wire.messages.stored_messages import to_stored_message
+from seeds import examples
 
 COMPRESSED_ZLIB = 0x301
 TIMES = ("bornTimestamp", "storeTimestamp")
@@ -109,7 +110,7 @@ def rows_of(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
     return rows
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(records, max_size=12).map(b"".join))
 def test_it_reads_any_records_as_the_loop_does(raw):
     batches = list(decode_records(raw, COLUMN_NAMES, broker_name="broker-a"))
@@ -200,7 +201,7 @@ def test_bytes_behind_a_whole_record_that_are_none_are_refused_with_the_reason(r
         list(decode_records(record() + rest, COLUMN_NAMES))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(records, min_size=1, max_size=3).map(b"".join), st.data())
 def test_flipped_bytes_are_read_or_refused_and_never_anything_else(raw, data):
     damaged = bytearray(raw)

@@ -18,6 +18,7 @@ from orbitmq.store.index.search import ANSWER_SIZE_MAX, IndexQuery, Search
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.record import Record, format_record, parse_record
+from seeds import examples
 
 from .parts import ALWAYS, ENTRIES, INDEX, SLOTS, ask, indexed, keyed, numbers
 
@@ -227,7 +228,7 @@ def numbers_unless_damaged(store: Store, key: str) -> list[int]:
         return []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_garbled_index_files_never_hang_nor_bring_a_wrong_message(data: st.DataObject) -> None:
     disk = FakeDisk()

@@ -17,6 +17,7 @@ from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.properties import tag_code
 from orbitmq.wire.messages.record import iter_records
+from seeds import examples
 
 T0 = 1_700_000_000_000
 
@@ -93,7 +94,7 @@ def test_messages_of_other_queues_in_between_are_left_out(store):
     assert len(bodies(store.read("orders", 0, 0))) == 10
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     bodies=st.lists(st.tuples(st.booleans(), st.integers(0, 500)), min_size=1, max_size=40),
     synced=st.integers(0, 40),
