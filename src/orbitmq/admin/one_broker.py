@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from orbitmq.admin.messages import Tell
 from orbitmq.client.consume.pulled_messages import decode_messages
+from orbitmq.client.queue_reader import NOTHING_THERE, pull_request
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import RemoteRefused
 from orbitmq.model.group import SYSTEM_GROUPS, MessageModel, Subscription
@@ -28,11 +29,7 @@ from orbitmq.wire.bodies.topics import (
 )
 from orbitmq.wire.headers.admin import GetBrokerRuntimeInfo, GetConsumeStats, ViewBrokerStats
 from orbitmq.wire.headers.groups import GetAllProducers, GetAllSubscriptionGroups, GetConsumerConnections
-from orbitmq.wire.headers.pull import PullMessage, PullSysFlag
 from orbitmq.wire.headers.topics import GetAllTopicConfig, GetTopicStats
-
-_READER_GROUP = "TOOLS_CONSUMER"
-"""Java's tools read under this name, which every broker knows."""
 
 
 class BrokerAdmin:
@@ -102,26 +99,11 @@ class BrokerAdmin:
 
     async def stored_at_ms(self, queue: MessageQueue, queue_offset: int) -> int | None:
         """Return when the message at a queue offset was stored, in ms since 1970; None: there is none (any more)."""
-        header = PullMessage(
-            consumer_group=_READER_GROUP,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            queue_offset=queue_offset,
-            count_max=1,
-            sys_flag=PullSysFlag.SUBSCRIPTION,
-            commit_offset=0,
-            suspend_timeout_ms=0,
-            subscription="*",
-            sub_version=0,
-        )
+        header = pull_request(queue.topic, queue.queue_id, queue_offset, count_max=1)
         try:
             answer = await self._tell(self.address, header)
         except RemoteRefused as refusal:
-            if refusal.code in (
-                ResponseCode.PULL_NOT_FOUND,
-                ResponseCode.PULL_OFFSET_MOVED,
-                ResponseCode.PULL_RETRY_IMMEDIATELY,
-            ):
+            if refusal.code in NOTHING_THERE:
                 return None
             raise
         everything = Subscription(topic=queue.topic)
