@@ -14,8 +14,8 @@ from orbitmq.cli.terminal.output import Format, Row, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
+    from orbitmq.admin.backup.plan import RestorePlan
     from orbitmq.admin.backup.restoring import RestoreReport
-    from orbitmq.admin.backup.steps import RestorePlan
 
 _PLAN_COLUMNS = ("broker", "kind", "name", "action", "detail")
 _QUEUE_COLUMNS = ("broker", "topic", "queue_id", "saved", "sent", "skipped", "end", "problem")
@@ -55,11 +55,9 @@ async def restore(
     Messages go to the queue that they were in, in their order, and get new offsets. Files are checked before anything is changed.
     Exit code 1 when a part could not be restored, a message is left out, or a queue that would be filled has messages.
     """
-    from orbitmq.admin.backup.broker_calls import BrokerCalls
-    from orbitmq.admin.backup.plan import parse_broker_map
+    from orbitmq.admin.backup.plan import RestoreOptions, parse_broker_map
     from orbitmq.admin.backup.progress import PROGRESS_NAME
     from orbitmq.admin.backup.restoring import RestoreReport, Restoring
-    from orbitmq.admin.backup.steps import RestoreOptions
     from orbitmq.cli.terminal.progress import show_counts
 
     options = RestoreOptions(
@@ -69,8 +67,8 @@ async def restore(
     restoring: Restoring | None = None
     try:
         with show_counts("sending messages") as progress:
-            async with access.connect(BrokerCalls) as calls:
-                restoring = Restoring(calls, directory, options, path, is_resumed=resume, progress=progress)
+            async with access.clients() as clients:
+                restoring = Restoring(clients, directory, options, path, is_resumed=resume, progress=progress)
                 if dry_run:
                     plan = await restoring.plan()
                     report = RestoreReport(plan, problems=plan.refusals)
@@ -111,30 +109,12 @@ def _plan_rows(plan: RestorePlan) -> list[Row]:
     rows: list[dict[str, Any]] = [
         {
             "broker": step.broker,
-            "kind": "topic",
-            "name": step.config.topic,
+            "kind": step.kind,
+            "name": step.name,
             "action": str(step.action),
             "detail": step.detail,
         }
-        for step in plan.topics
-    ]
-    rows += [
-        {
-            "broker": step.broker,
-            "kind": "group",
-            "name": step.config.group,
-            "action": str(step.action),
-            "detail": step.detail,
-        }
-        for step in plan.groups
-    ]
-    rows += [
-        {"broker": step.broker, "kind": "user", "name": step.user.name, "action": str(step.action), "detail": ""}
-        for step in plan.users
-    ]
-    rows += [
-        {"broker": step.broker, "kind": "rules", "name": step.rules.subject, "action": str(step.action), "detail": ""}
-        for step in plan.rules
+        for step in plan.tables
     ]
     rows += [
         {
@@ -142,7 +122,7 @@ def _plan_rows(plan: RestorePlan) -> list[Row]:
             "kind": "messages",
             "name": f"{step.file.topic}:{step.file.queue_id}",
             "action": "send",
-            "detail": f"{step.file.count} messages, from offset {step.base} on",
+            "detail": f"{step.file.count} messages, from offset {step.before.end} on",
         }
         for step in plan.queues
     ]

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from orbitmq.admin.backup.broker_calls import BrokerCalls, is_silent
+from orbitmq.admin.backup.brokers import is_silent
 from orbitmq.admin.backup.directory import read_records
-from orbitmq.admin.backup.messages import is_same_message, send_header
-from orbitmq.admin.backup.offset_map import OffsetMap
-from orbitmq.admin.backup.progress import RestoreProgress, encode_progress, save_progress
-from orbitmq.admin.backup.records import parse_message
-from orbitmq.admin.backup.steps import QueueStep
+from orbitmq.admin.backup.messages import message_key, parse_message, send_header
+from orbitmq.admin.backup.plan import QueueStep
+from orbitmq.admin.backup.progress import QueueProgress, RestoreProgress, encode_progress, save_progress
+from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.client.queue_reader import QueueReader
 from orbitmq.client.send.result import is_stored
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused
 from orbitmq.files import write_aside
-from orbitmq.model.route import MessageQueue
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import SendResponse
 from orbitmq.wire.messages.record import Record
 
 QUEUES_AT_A_TIME = 16
-SAVE_EVERY_S = 1.0
-_RECORDS_AT_A_TIME = 256
-_BYTES_AT_A_TIME = 1024 * 1024
-"""Of each queue; a larger record comes alone."""
+_BATCH_COUNT = 256
+_BATCH_SIZE = 1024 * 1024
+"""Messages, and bytes of their records, after which progress is written; a larger record comes alone."""
 _BUSY = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE)
 _BUSY_ATTEMPTS = 8
 _BUSY_PAUSE_S = 0.1
@@ -43,15 +40,15 @@ class Sending:
     Args:
         path: of the progress file.
         addresses: of the target's brokers, by name.
-        state: where messages are already; what is sent is added to it.
-        is_resumed: messages may be in their queues that `state` does not know.
-        skip_refused: go on behind a message that the target takes never; `state` notes it.
+        state: how far each queue is; it is kept up to date.
+        is_resumed: a batch of each queue may be in the target that `state` does not know.
+        skip_refused: go on behind a message that the target takes never; `state` names it.
         progress: is told messages that are done, and messages in all.
     """
 
     def __init__(
         self,
-        calls: BrokerCalls,
+        clients: ClusterClients,
         directory: Path,
         path: Path,
         addresses: Mapping[str, str],
@@ -61,9 +58,7 @@ class Sending:
         skip_refused: bool = False,
         progress: Callable[[int, int], None],
     ) -> None:
-        self.lost: set[str] = set()
-        """Brokers that gave no answer: they are not asked for each further queue."""
-        self._calls = calls
+        self._clients = clients
         self._directory = directory
         self._path = path
         self._addresses = addresses
@@ -71,11 +66,12 @@ class Sending:
         self._is_resumed = is_resumed
         self._skip_refused = skip_refused
         self._progress = progress
+        self._lost: set[str] = set()
+        """Brokers that gave no answer: they are not asked for each further queue."""
         self._problems: list[str] = []
-        self._saved_at = 0.0
         self._saving = asyncio.Lock()
-        self._done = 0
-        self._total = 0
+        self._wanted = self._saved = 0
+        self._done = self._total = 0
 
     async def send_all(self, steps: Sequence[QueueStep]) -> list[str]:
         """Send what is missing in each queue; return what went wrong, a line each.
@@ -85,20 +81,19 @@ class Sending:
             OSError: progress cannot be saved.
         """
         self._total = sum(step.file.count for step in steps)
-        places = [found.offsets for found in self._state.queues.values()]
-        self._done = sum(offsets.count + len(offsets.skipped) for offsets in places)
+        self._done = sum(found.sent + len(found.skipped) for found in self._state.queues.values())
         permits = asyncio.Semaphore(QUEUES_AT_A_TIME)
 
         async def send(step: QueueStep) -> None:
             async with permits:
-                if step.broker in self.lost:
+                if step.broker in self._lost:
                     return
                 try:
                     await self._send_queue(step)
                 except ClientError as error:
                     is_refused = isinstance(error, _MessageRefused)
                     if is_silent(error) and not is_refused:
-                        self.lost.add(step.broker)
+                        self._lost.add(step.broker)
                     where = f"queue {step.file.queue_id} of {step.file.topic} on {step.broker}"
                     way_out = " --skip-refused to leave it out" if is_refused else ""
                     self._problems.append(f"{where}: {error}; go on with --resume{way_out}")
@@ -113,64 +108,70 @@ class Sending:
             await self.save()
         return self._problems
 
+    async def save(self) -> None:
+        """Write how far the restore is; queues that wait for it share a writing."""
+        self._wanted += 1
+        wanted = self._wanted
+        async with self._saving:
+            if self._saved < wanted:
+                covered = self._wanted
+                await write_aside(save_progress, self._path, encode_progress(self._state))
+                self._saved = covered
+
     async def _send_queue(self, step: QueueStep) -> None:
-        offsets = self._state.queues[queue_of(step)].offsets
-        async with aclosing(self._missing(step, offsets)) as records:
-            async for record in records:
-                try:
-                    new = await self._send_one(step, record)
-                    if new < offsets.next_new:
-                        raise ClientError(
-                            f"the message at offset {record.queue_offset} is at {new} now, expected {offsets.next_new} "
-                            "at least: messages before it are lost"
-                        )
-                    offsets.add(record.queue_offset, new)
-                except _MessageRefused as refused:
-                    if not self._skip_refused:
-                        raise
-                    offsets.skipped[record.queue_offset] = str(refused)
-                    await (
-                        self.save()
-                    )  # first: a resumed restore would look for it in the queue, and find none behind it
-                self._done += 1
-                self._progress(self._done, self._total)
-                if asyncio.get_running_loop().time() >= self._saved_at + SAVE_EVERY_S:
-                    await self.save()
-
-    async def _missing(self, step: QueueStep, offsets: OffsetMap) -> AsyncGenerator[Record, None]:
-        """Yield the records that are not in the target queue yet."""
-        records = read_records(self._directory, step.file)
-        first = offsets.next_old
-        stored: AsyncIterator[Record] | None = self._stored(step, offsets.next_new) if self._is_resumed else None
+        place = self._state.queues[step.queue]
+        begin, is_first = place.next_old, True
+        file = read_records(self._directory, step.file)
+        missing = (record for record in file if record.queue_offset >= begin)
         try:
-            while part := await _take(records):
-                for record in part:
-                    if record.queue_offset < first or record.queue_offset in offsets.skipped:
-                        continue
-                    if stored is not None:
-                        found = await _find(stored, record)
-                        if found is not None:
-                            offsets.add(record.queue_offset, found)
-                            continue
-                        stored = None
-                    yield record
+            while batch := await _take(missing):
+                stored = await self._stored(step, place, batch) if self._is_resumed and is_first else []
+                is_first = False
+                for record in batch:
+                    await self._send_record(step, place, record, stored)
+                    self._done += 1
+                    self._progress(self._done, self._total)
+                await self.save()
         finally:
-            await asyncio.to_thread(records.close)
+            await asyncio.to_thread(file.close)
 
-    async def _stored(self, step: QueueStep, begin: int) -> AsyncIterator[Record]:
-        """Yield what lies in the target queue from an offset on: a stopped restore may have sent more than it noted."""
+    async def _send_record(
+        self, step: QueueStep, place: QueueProgress, record: Record, stored: list[tuple[bytes, int]]
+    ) -> None:
+        """Send a message, unless it is stored already."""
+        try:
+            new = _take_stored(stored, message_key(record)) if stored else None
+            if new is None:
+                new = await self._send(step, record)
+        except _MessageRefused as refused:
+            if not self._skip_refused:
+                raise
+            place.skip(record.queue_offset, str(refused))
+        else:
+            place.add(record.queue_offset, new)
+
+    async def _stored(self, step: QueueStep, place: QueueProgress, batch: Sequence[Record]) -> list[tuple[bytes, int]]:
+        """Return what lies in the target queue behind the known end and may be of a batch: keys and offsets, in order.
+
+        The restore may have been stopped between the broker's answers and the writing of its progress.
+        """
         address, topic, queue_id = self._addresses[step.broker], step.file.topic, step.file.queue_id
-        end = (await self._calls.bounds(address, topic, queue_id)).end
+        keys, found = set(map(message_key, batch)), []
+        reader = QueueReader(self._clients.request)
+        begin, end = await reader.bounds(address, topic, queue_id)
+        begin = max(begin, place.next_new)
         while begin < end:
-            pulled = await self._calls.pull(address, topic, queue_id, begin)
+            pulled = await reader.pull(address, topic, queue_id, begin)
             view = memoryview(pulled.records)
             while view:
-                record = parse_message(view)
-                view = view[record.size :]
-                yield record
-            begin = max(begin + 1, pulled.next_offset)
+                record = parse_message(view, topic, queue_id, begin, 2**63)
+                view, begin = view[record.size :], record.queue_offset + 1
+                if (key := message_key(record)) in keys:
+                    found.append((key, record.queue_offset))
+            begin = max(begin, pulled.next_offset) if pulled.records else max(begin + 1, pulled.next_offset)
+        return found
 
-    async def _send_one(self, step: QueueStep, record: Record) -> int:
+    async def _send(self, step: QueueStep, record: Record) -> int:
         """Send a message; return its new queue offset.
 
         Raises:
@@ -185,7 +186,7 @@ class Sending:
         except InvalidArgument as error:
             raise _MessageRefused(f"{what}{error}") from error
         for attempt in range(_BUSY_ATTEMPTS):
-            answer = await self._calls.send(address, header, bytes(record.body))
+            answer = await self._clients.request(address, header, bytes(record.body))
             if answer.code not in _BUSY:
                 break
             await asyncio.sleep(_BUSY_PAUSE_S * 2**attempt)
@@ -198,21 +199,19 @@ class Sending:
             raise ClientError(f"the broker put a message into queue {found.queue_id}, not into {record.queue_id}")
         return found.queue_offset
 
-    async def save(self) -> None:
-        """Write how far the restore is."""
-        async with self._saving:
-            self._saved_at = asyncio.get_running_loop().time()
-            await write_aside(save_progress, self._path, encode_progress(self._state))
 
-
-def queue_of(step: QueueStep) -> MessageQueue:
-    """Return the queue of the target that a step fills."""
-    return MessageQueue(step.file.topic, step.broker, step.file.queue_id)
+def _take_stored(stored: list[tuple[bytes, int]], key: bytes) -> int | None:
+    """Return the offset of the next stored message with this key; it and those before it are taken from the list."""
+    for at, (found, offset) in enumerate(stored):
+        if found == key:
+            del stored[: at + 1]
+            return offset
+    return None
 
 
 async def _take(records: Iterator[Record]) -> list[Record]:
-    """Return the next records, read by a thread; a cancelled caller goes on when that has ended: two cannot read."""
-    reading = asyncio.ensure_future(asyncio.to_thread(_read_part, records))
+    """Return the next batch, read by a thread; a cancelled caller goes on when that has ended: two cannot read."""
+    reading = asyncio.ensure_future(asyncio.to_thread(_read_batch, records))
     try:
         return await asyncio.shield(reading)
     except asyncio.CancelledError:
@@ -220,20 +219,12 @@ async def _take(records: Iterator[Record]) -> list[Record]:
         raise
 
 
-def _read_part(records: Iterator[Record]) -> list[Record]:
-    part: list[Record] = []
+def _read_batch(records: Iterator[Record]) -> list[Record]:
+    batch: list[Record] = []
     size = 0
     for record in records:
-        part.append(record)
+        batch.append(record)
         size += record.size
-        if len(part) == _RECORDS_AT_A_TIME or size >= _BYTES_AT_A_TIME:
+        if len(batch) == _BATCH_COUNT or size >= _BATCH_SIZE:
             break
-    return part
-
-
-async def _find(stored: AsyncIterator[Record], wanted: Record) -> int | None:
-    """Return the offset of the next message that is the wanted one; messages of others are passed over."""
-    async for record in stored:
-        if is_same_message(wanted, record):
-            return record.queue_offset
-    return None
+    return batch

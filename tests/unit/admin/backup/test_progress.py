@@ -1,8 +1,10 @@
 import os
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from orbitmq.admin.backup.offset_map import OffsetMap, Run
+from orbitmq.admin.backup.plan import QueueState
 from orbitmq.admin.backup.progress import (
     QueueProgress,
     RestoreProgress,
@@ -15,17 +17,32 @@ from orbitmq.errors import ConfigError, StoreError
 from orbitmq.model.route import MessageQueue
 
 
-def progress(*runs):
-    return RestoreProgress("id", {"a": "b"}, {MessageQueue("orders", "b", 1): QueueProgress(True, OffsetMap(3, runs))})
+def progress(**fields):
+    return RestoreProgress(
+        "id", {"a": "b"}, {MessageQueue("orders", "b", 1): QueueProgress(QueueState(3, True), **fields)}
+    )
+
+
+gaps = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), max_size=30)
+
+
+@given(st.integers(0, 50), st.integers(0, 50), gaps, st.integers(0, 200))
+def test_a_group_goes_on_at_the_first_message_that_it_had_not_read(begin, base, steps, committed):
+    place, moved = QueueProgress(QueueState(base, True), waiting=[committed]), {}
+    old, new = begin, base
+    for old_step, new_step in steps:
+        place.add(old, new)
+        moved[old] = new
+        old, new = old + old_step, new + new_step
+    unread = [new for old, new in moved.items() if old >= committed]
+    assert place.find(committed) == (unread[0] if unread else max(moved.values(), default=base - 1) + 1)
+    assert place.sent == len(moved)
 
 
 def test_progress_is_loaded_as_it_was_saved(tmp_path):
-    save_progress(tmp_path / "p", encode_progress(progress(Run(10, 3, 2), Run(15, 5, 1))))
-    found = load_progress(tmp_path / "p", is_resumed=True)
-    assert (found.backup, found.brokers) == ("id", {"a": "b"})
-    ((queue, place),) = found.queues.items()
-    assert (queue, place.was_empty, place.offsets.base) == (MessageQueue("orders", "b", 1), True, 3)
-    assert place.offsets.runs == (Run(10, 3, 2), Run(15, 5, 1))
+    saved = progress(next_old=12, next_new=9, sent=5, moved={7: 3}, skipped={11: "too large"})
+    save_progress(tmp_path / "p", encode_progress(saved))
+    assert load_progress(tmp_path / "p", is_resumed=True) == saved
 
 
 def test_an_interrupted_restore_is_resumed_only_when_that_is_said(tmp_path):
@@ -37,9 +54,12 @@ def test_an_interrupted_restore_is_resumed_only_when_that_is_said(tmp_path):
         load_progress(tmp_path / "p", is_resumed=False)
 
 
-def test_a_damaged_file_is_named(tmp_path):
-    (tmp_path / "p").write_bytes(b"{}")
-    with pytest.raises(StoreError, match="cannot be used"):
+@pytest.mark.parametrize(
+    ("content", "reason"), [(b"{", "not JSON"), (b'{"format": 2}', "queues"), (b'{"backup": "id"}', "another version")]
+)
+def test_a_damaged_file_and_one_of_an_older_version_are_named(tmp_path, content, reason):
+    (tmp_path / "p").write_bytes(content)
+    with pytest.raises(StoreError, match=f"cannot be used: .*{reason}"):
         load_progress(tmp_path / "p", is_resumed=True)
 
 
@@ -49,13 +69,6 @@ def test_a_link_or_a_pipe_in_its_place_is_refused_and_not_waited_for(tmp_path):
     for name in ("link", "pipe"):
         with pytest.raises(StoreError, match=f"{name} is not a file"):
             load_progress(tmp_path / name, is_resumed=True)
-
-
-def test_runs_that_overlap_are_damage(tmp_path):
-    content = encode_progress(progress(Run(10, 3, 2), Run(15, 5, 1))).replace(b"[15,5,1]", b"[11,5,1]")
-    save_progress(tmp_path / "p", content)
-    with pytest.raises(StoreError, match="cannot be used"):
-        load_progress(tmp_path / "p", is_resumed=True)
 
 
 def test_nothing_is_left_of_a_restore_that_is_done(tmp_path):
