@@ -13,10 +13,10 @@ import pytest
 
 from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
-from orbitmq.admin.backup.brokers import read_tables
 from orbitmq.admin.backup.directory import read_manifest
 from orbitmq.admin.backup.manifest import encode_manifest
 from orbitmq.admin.backup.messages import sent_properties
+from orbitmq.admin.backup.saving import read_tables
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.groups import ResetTo
 from orbitmq.cli.main import main

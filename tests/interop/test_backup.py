@@ -10,8 +10,8 @@ from called import call_command
 from interop.peers import JavaClients, java_servers, message
 from orbitmq import Message, Producer, TransactionProducer
 from orbitmq.admin import AdminClient
-from orbitmq.admin.backup.brokers import read_tables
 from orbitmq.admin.backup.messages import sent_properties
+from orbitmq.admin.backup.saving import read_tables
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.groups import ResetTo
 from orbitmq.client.queue_reader import QueueReader

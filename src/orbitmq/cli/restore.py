@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,13 +56,13 @@ async def restore(
     Messages go to the queue that they were in, in their order, and get new offsets. Files are checked before anything is changed.
     Exit code 1 when a part could not be restored, a message is left out, or a queue that would be filled has messages.
     """
-    from orbitmq.admin.backup.plan import RestoreOptions, parse_broker_map
+    from orbitmq.admin.backup.plan import RestoreOptions
     from orbitmq.admin.backup.progress import PROGRESS_NAME
     from orbitmq.admin.backup.restoring import RestoreReport, Restoring
     from orbitmq.cli.terminal.progress import show_counts
 
     options = RestoreOptions(
-        tuple(topics or ()), tables_only, overwrite, append, parse_broker_map(map_broker or ()), users, skip_refused
+        tuple(topics or ()), tables_only, overwrite, append, _broker_map(map_broker or ()), users, skip_refused
     )
     path = progress_file or directory / PROGRESS_NAME
     restoring: Restoring | None = None
@@ -98,6 +99,19 @@ async def restore(
         raise typer.Exit(ExitCode.NO)
 
 
+def _broker_map(pairs: Iterable[str]) -> dict[str, str]:
+    """Parse `OLD=NEW` of broker names."""
+    from orbitmq.errors import InvalidArgument
+
+    found: dict[str, str] = {}
+    for pair in pairs:
+        old, separator, new = pair.partition("=")
+        if not (old and separator and new) or old in found:
+            raise InvalidArgument("map-broker", pair, "OLD=NEW, each OLD one time")
+        found[old] = new
+    return found
+
+
 def _tell_left(plan: RestorePlan) -> None:
     for row in _plan_rows(plan):
         if row["action"] == "leave":
@@ -118,23 +132,23 @@ def _plan_rows(plan: RestorePlan) -> list[Row]:
     ]
     rows += [
         {
-            "broker": step.broker,
+            "broker": queue.broker_name,
             "kind": "messages",
-            "name": f"{step.file.topic}:{step.file.queue_id}",
+            "name": f"{queue.topic}:{queue.queue_id}",
             "action": "send",
-            "detail": f"{step.file.count} messages, from offset {step.before.end} on",
+            "detail": f"{file.count} messages, from offset {place.base} on",
         }
-        for step in plan.queues
+        for queue, file, place in plan.queues
     ]
     rows += [
         {
-            "broker": step.broker,
+            "broker": queue.broker_name,
             "kind": "offset",
-            "name": f"{step.group}@{step.topic}:{step.queue_id}",
+            "name": f"{group}@{queue.topic}:{queue.queue_id}",
             "action": "set",
-            "detail": f"to what {step.committed} was",
+            "detail": f"to what {committed} was",
         }
-        for step in plan.offsets
+        for queue, group, committed, _ in plan.offsets
     ]
     return list(rows)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any
@@ -138,8 +138,10 @@ def _parse(document: dict[str, Any]) -> Manifest:
         raise ValueError("damaged: its checksum does not match")
     if found["format"] != FORMAT:
         raise ValueError(f"the backup has format {found['format']!r:.20}; this version reads format {FORMAT}")
-    files = tuple(_parse_file(f"files[{at}]", entry) for at, entry in enumerate(items(found["files"])))
-    clusters = {_broker(name): text(cluster) for name, cluster in found["clusters"].items()}
+    files = tuple(map(_parse_file, items(found["files"])))
+    clusters = {
+        check_name("broker", name, GROUP_LENGTH_MAX): text(cluster) for name, cluster in found["clusters"].items()
+    }
     _check_unique("file", (file.name for file in files))
     queues = [file for file in files if isinstance(file, QueueFile)]
     _check_unique("queue", ((file.broker, file.topic, file.queue_id) for file in queues))
@@ -158,36 +160,26 @@ def _parse(document: dict[str, Any]) -> Manifest:
     )
 
 
-def _parse_file(where: str, document: Any) -> BackupFile:
-    try:
-        kind, name = FileKind(text(document["kind"])), text(document["name"])
-        if _FILE_NAME.fullmatch(name) is None or not name.startswith(f"{kind}-"):
-            raise ValueError(f"{name!r:.80} is not the name of a file of {kind} of a backup")
-        known: dict[str, Any] = {
-            "name": name,
-            "kind": kind,
-            "broker": _broker(document["broker"]),
-            "size": _count(document["size"]),
-            "sha256": text(document["sha256"]),
-        }
-        if kind is not FileKind.MESSAGES:
-            if known["size"] > TABLE_SIZE_MAX:
-                raise ValueError(f"{known['size']} bytes, at most {TABLE_SIZE_MAX}")
-            return BackupFile(**known)
-        topic = check_name("topic", text(document["topic"]), GROUP_LENGTH_MAX)
-        queue_id, begin, end, count = (_count(document[field]) for field in ("queueId", "begin", "end", "count"))
-        if queue_id > _QUEUE_ID_MAX or count > end - begin:
-            raise ValueError(f"{count} messages in queue {queue_id}, from offset {begin} to {end}")
-        size = _count(document["recordsSize"])
-    except KeyError as error:
-        raise ValueError(f"{where}: the field {error} is missing") from None
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{where}: {error}") from None
-    return QueueFile(**known, topic=topic, queue_id=queue_id, begin=begin, end=end, count=count, records_size=size)
-
-
-def _broker(value: Any) -> str:
-    return check_name("broker", text(value), GROUP_LENGTH_MAX)
+def _parse_file(document: dict[str, Any]) -> BackupFile:
+    kind = FileKind(text(document["kind"]))
+    made_by = QueueFile if kind is FileKind.MESSAGES else BackupFile
+    values: dict[str, Any] = {
+        field.name: (_count if field.type == "int" else text)(document[_JSON_NAMES.get(field.name, field.name)])
+        for field in fields(made_by)
+    }
+    file = made_by(**values | {"kind": kind})
+    if _FILE_NAME.fullmatch(file.name) is None or not file.name.startswith(f"{kind}-"):
+        raise ValueError(f"{file.name!r:.80} is not the name of a file of {kind} of a backup")
+    if not isinstance(file, QueueFile):
+        if file.size > TABLE_SIZE_MAX:
+            raise ValueError(f"{file.name} has {file.size} bytes, at most {TABLE_SIZE_MAX}")
+        return file
+    check_name("topic", file.topic, GROUP_LENGTH_MAX)
+    if file.queue_id > _QUEUE_ID_MAX or file.count > file.end - file.begin:
+        raise ValueError(
+            f"{file.name}: {file.count} messages in queue {file.queue_id}, from {file.begin} to {file.end}"
+        )
+    return file
 
 
 def _count(value: Any) -> int:

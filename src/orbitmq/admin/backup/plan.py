@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from orbitmq.admin.backup.manifest import Manifest, QueueFile
 from orbitmq.admin.backup.tables import NO_ACCESS, AccessTables, BrokerTables, GroupTopic, is_selected, queue_count
-from orbitmq.errors import InvalidArgument
+from orbitmq.errors import ClientError, InvalidArgument
+from orbitmq.model.group import SYSTEM_GROUPS
 from orbitmq.model.route import MessageQueue
-from orbitmq.model.topic import RETRY_PREFIX, Perm, TopicConfig
+from orbitmq.model.topic import NAME_LENGTH_MAX, RETRY_PREFIX, Perm, TopicConfig, kind_of
 from orbitmq.wire.bodies.groups import GroupConfig, group_document
 from orbitmq.wire.bodies.registration import topic_document
 
@@ -56,21 +58,66 @@ class RestoreOptions(NamedTuple):
     skip_refused: bool = False
 
 
-class QueueState(NamedTuple):
-    """A queue of the target before the restore: its end, and whether it has messages."""
+@dataclass(slots=True)
+class QueueProgress:
+    """How far one queue of the target is.
 
-    end: int
-    is_empty: bool
+    Args:
+        base: its end before the restore.
+        was_empty: it had no messages then.
+        next_old: queue offset in the backup up to which messages are sent or left out.
+        next_new: queue offset in the target behind the last one that is sent; `base` by default.
+        sent: messages.
+        moved: committed offsets of groups to the new offset of the first message that the group had not read.
+        skipped: offsets in the backup of messages that the target refused and that are left out, to the reason.
+        waiting: committed offsets that are not in `moved` yet, the largest first.
+    """
 
+    base: int = 0
+    was_empty: bool = True
+    next_old: int = 0
+    next_new: int = 0
+    sent: int = 0
+    moved: dict[int, int] = field(default_factory=dict)
+    skipped: dict[int, str] = field(default_factory=dict)
+    waiting: list[int] = field(default_factory=list, compare=False)
 
-NEW_QUEUE = QueueState(0, is_empty=True)
+    def __post_init__(self) -> None:
+        self.next_new = max(self.next_new, self.base)
+
+    def add(self, old: int, new: int) -> None:
+        """Note that the message at `old` is at `new` now.
+
+        Raises:
+            ClientError: it is before one that was sent earlier.
+        """
+        if new < self.next_new:
+            raise ClientError(
+                f"the message at offset {old} is at {new} now, expected {self.next_new} at least: messages before it are lost"
+            )
+        while self.waiting and self.waiting[-1] <= old:
+            self.moved[self.waiting.pop()] = new
+        self.next_old, self.next_new, self.sent = old + 1, new + 1, self.sent + 1
+
+    def skip(self, old: int, reason: str) -> None:
+        """Note that the message at `old` is left out."""
+        self.skipped[old] = reason
+        self.next_old = old + 1
+
+    def find(self, committed: int) -> int:
+        """Return where a group goes on that had `committed`: at the first restored message that it had not read.
+
+        That is the first message of all where the group was behind the beginning of its queue, and the end where it had
+        read every message.
+        """
+        return self.moved.get(committed, self.next_new)
 
 
 class Target(NamedTuple):
     """A broker that is restored to."""
 
     tables: BrokerTables
-    queues: dict[MessageQueue, QueueState]
+    queues: dict[MessageQueue, QueueProgress]
     online: frozenset[str] = frozenset()
     """Groups with clients."""
     access: AccessTables = NO_ACCESS
@@ -93,31 +140,23 @@ class TableStep(NamedTuple):
 
 
 class QueueStep(NamedTuple):
-    """Messages that go to a queue, behind what it held before the restore."""
+    """Messages that go to a queue of the target, behind what it held before the restore."""
 
-    broker: str
+    queue: MessageQueue
     file: QueueFile
-    before: QueueState
+    place: QueueProgress
 
-    @property
-    def queue(self) -> MessageQueue:
-        """The queue of the target that is filled."""
-        return MessageQueue(self.file.topic, self.broker, self.file.queue_id)
+    def __str__(self) -> str:
+        return f"queue {self.queue.queue_id} of {self.queue.topic} on {self.queue.broker_name}"
 
 
 class OffsetStep(NamedTuple):
-    """An offset that a group gets in a queue: the one that `committed` has become.
+    """An offset that a group gets in a queue of the target: the one that `committed` has become."""
 
-    Args:
-        base: the queue's end before the restore: where a group goes on that got no messages.
-    """
-
-    broker: str
+    queue: MessageQueue
     group: str
-    topic: str
-    queue_id: int
     committed: int
-    base: int
+    place: QueueProgress
 
 
 class RestorePlan(NamedTuple):
@@ -157,21 +196,6 @@ def map_brokers(saved: Iterable[str], present: Iterable[str], given: Mapping[str
     return found
 
 
-def parse_broker_map(texts: Iterable[str]) -> dict[str, str]:
-    """Parse `OLD=NEW` of broker names.
-
-    Raises:
-        InvalidArgument: one is not of this form, or names a broker again.
-    """
-    found: dict[str, str] = {}
-    for text in texts:
-        old, separator, new = text.partition("=")
-        if not (old and separator and new) or old in found:
-            raise InvalidArgument("map-broker", text, "OLD=NEW, each OLD one time")
-        found[old] = new
-    return found
-
-
 def make_plan(
     manifest: Manifest,
     tables: Mapping[str, BrokerTables],
@@ -179,7 +203,8 @@ def make_plan(
     brokers: Mapping[str, str],
     targets: Mapping[str, Target],
     options: RestoreOptions,
-    resumed: dict[MessageQueue, QueueState],
+    own: Container[str],
+    resumed: dict[MessageQueue, QueueProgress],
 ) -> RestorePlan:
     """Decide what a restore does.
 
@@ -188,7 +213,8 @@ def make_plan(
         access: likewise; users that are not to be restored are left out.
         brokers: from these to the target's.
         targets: by the target's broker names.
-        resumed: queues of the target to what they were when this restore began.
+        own: topics that the target's brokers name after themselves and their clusters.
+        resumed: how far an interrupted restore was.
     """
     steps: list[TableStep] = []
     queues: list[QueueStep] = []
@@ -203,21 +229,26 @@ def make_plan(
         topics = {name: config for name, config in source.topics.items() if is_selected(name, options.patterns)}
         keys = sorted(key for key in source.offsets if key.topic in topics)
         groups = _chosen_groups(source, keys, topics, options.patterns)
-        own = _table_steps(broker, topics, groups, access.get(saved, NO_ACCESS), target, options)
-        steps += own
+        own_steps = _table_steps(broker, topics, groups, access.get(saved, NO_ACCESS), target, options)
+        steps += own_steps
         refusals += [
             f"the backup has no password of the user {step.name} on {broker}: it was made by one who is not super"
-            for step in own
+            for step in own_steps
             if step.kind == "user" and step.action.is_change and not step.value.password
         ]
+        refusals += _refused_names(topics, groups, own, target.tables)
         if not with_messages:
             continue
         counts = {
             step.name: queue_count(target.tables.topics[step.name] if step.action is Action.LEAVE else step.value)
-            for step in own
+            for step in own_steps
             if step.kind == "topic"
         }
-        before = target.queues | resumed
+        places = target.queues | resumed
+        committed: dict[tuple[str, int], set[int]] = defaultdict(set)
+        for key in keys:
+            for queue_id, offset in source.offsets[key].items():
+                committed[key.topic, queue_id].add(offset)
         filled = set()
         for file in manifest.queues:
             if file.broker != saved or not file.count or not is_selected(file.topic, options.patterns):
@@ -227,14 +258,20 @@ def make_plan(
                 remarks.append(f"the messages in {file.topic} are left out on {broker}: it has no group {group}")
                 continue
             queue = MessageQueue(file.topic, broker, file.queue_id)
-            state, count = before.get(queue, NEW_QUEUE), counts.get(file.topic, 0)
-            queues.append(QueueStep(broker, file, state))
+            step = QueueStep(queue, file, places.setdefault(queue, QueueProgress()))
+            queues.append(step)
             filled.add(queue)
-            where = f"queue {file.queue_id} of {file.topic} on {broker}"
+            end, count = target.queues.get(queue, step.place).base, counts.get(file.topic, 0)
             if file.queue_id >= count:
-                refusals.append(f"{where}: the topic has {count} queues there (--overwrite changes it)")
-            elif queue not in resumed and not state.is_empty and not options.append:
-                refusals.append(f"{where} has messages already (--append sends behind them)")
+                refusals.append(f"{step}: the topic has {count} queues there (--overwrite changes it)")
+            elif queue not in resumed and not step.place.was_empty and not options.append:
+                refusals.append(f"{step} has messages already (--append sends behind them)")
+            elif step.place.sent and end < step.place.next_new:
+                refusals.append(
+                    f"{step} ends at {end}, and was restored up to {step.place.next_new}: another cluster, or one that lost "
+                    "messages. To begin again, delete what was restored, and the file of the progress"
+                )
+            step.place.waiting = sorted(committed[file.topic, file.queue_id] - step.place.moved.keys(), reverse=True)
         for key in keys:
             if key.group not in source.groups and key.group not in target.tables.groups:
                 remarks.append(
@@ -245,19 +282,34 @@ def make_plan(
                 remarks.append(f"the group {key.group} has clients online on {broker}: its offsets in {key.topic} stay")
                 continue
             present = target.tables.offsets.get(key, {})
-            for queue_id, committed in sorted(source.offsets[key].items()):
+            for queue_id, offset in sorted(source.offsets[key].items()):
                 queue = MessageQueue(key.topic, broker, queue_id)
-                state = before.get(queue, NEW_QUEUE)
+                place = places.setdefault(queue, QueueProgress())
                 if queue_id >= counts[key.topic]:
                     continue
                 # A group that has messages of its own to read there must not leave them out.
-                if not state.is_empty and (queue_id in present or queue not in filled):
+                if not place.was_empty and (queue_id in present or queue not in filled):
                     remarks.append(
                         f"the group {key.group} stays where it is in queue {queue_id} of {key.topic} on {broker}"
                     )
                 else:
-                    offsets.append(OffsetStep(broker, key.group, key.topic, queue_id, committed, state.end))
+                    offsets.append(OffsetStep(queue, key.group, offset, place))
     return RestorePlan(tuple(steps), tuple(queues), tuple(offsets), tuple(refusals), tuple(dict.fromkeys(remarks)))
+
+
+def _refused_names(
+    topics: Iterable[str], groups: Iterable[str], own: Container[str], present: BrokerTables
+) -> Iterator[str]:
+    for name in sorted(topics):
+        if kind_of(name, own) == "system":
+            yield f"the topic {name} is kept by the target for itself: choose others with --topic"
+        elif len(name) > NAME_LENGTH_MAX and name not in present.topics:  # retries, dead letters: brokers make them
+            yield (
+                f"the topic {name} has {len(name)} characters, brokers make one of {NAME_LENGTH_MAX} at most: choose others "
+                "with --topic, as '[!%]*'"
+            )
+    for name in sorted(SYSTEM_GROUPS.intersection(groups)):
+        yield f"the group {name} is kept by brokers for themselves, and in no backup"
 
 
 def _table_steps(

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 
-from orbitmq.admin.backup.brokers import is_silent, read_access, read_tables
 from orbitmq.admin.backup.directory import RecordsWriter, check_new, write_file, write_manifest
 from orbitmq.admin.backup.manifest import BackupFile, FileKind, Manifest, QueueFile
 from orbitmq.admin.backup.messages import parse_message
-from orbitmq.admin.backup.tables import BrokerTables, check_patterns, encode_access, encode_tables, queue_count
+from orbitmq.admin.backup.tables import (
+    AccessTables,
+    BrokerTables,
+    check_patterns,
+    encode_access,
+    encode_tables,
+    is_saved,
+    parse_offset_key,
+    queue_count,
+)
 from orbitmq.admin.broker_settings import list_settings
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.each_master import ask_each
@@ -22,27 +30,11 @@ from orbitmq.client.queue_reader import Pulled, QueueBounds, QueueReader
 from orbitmq.errors import ClientError, CorruptRecord, RemoteRefused
 from orbitmq.files import write_aside
 from orbitmq.job_directory import locked
+from orbitmq.model.group import SYSTEM_GROUPS
 from orbitmq.model.topic import topics_named_after
 
 QUEUES_AT_A_TIME = 8
 """Each keeps one answer of a broker in memory."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackupOptions:
-    """What is saved, and where.
-
-    Args:
-        directory: a new or an empty one.
-        patterns: only topics that fit one of these; empty: all.
-        cluster: only brokers of this cluster.
-        with_messages: False saves tables alone.
-    """
-
-    directory: Path
-    patterns: tuple[str, ...] = ()
-    cluster: str | None = None
-    with_messages: bool = True
 
 
 class _Queue(NamedTuple):
@@ -54,34 +46,35 @@ class _Queue(NamedTuple):
         return f"broker {self.broker}, queue {self.queue_id} of {self.topic}"
 
 
+@dataclass
 class Saving:
     """One backup under way.
 
     Args:
+        directory: a new or an empty one.
         version: of this program; the manifest names it.
         now_ms: when the backup begins.
+        patterns: only topics that fit one of these; empty: all.
+        cluster: only brokers of this cluster.
+        with_messages: False saves tables alone.
         progress: is told messages that are done, and messages in all.
     """
 
-    def __init__(
-        self,
-        clients: ClusterClients,
-        options: BackupOptions,
-        *,
-        version: str,
-        now_ms: int,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> None:
-        self._clients = clients
-        self._reader = QueueReader(clients.request)
-        self._options = options
-        self._version = version
-        self._now_ms = now_ms
-        self._progress = progress
+    clients: ClusterClients
+    directory: Path
+    version: str
+    now_ms: int
+    patterns: Sequence[str] = ()
+    cluster: str | None = None
+    with_messages: bool = True
+    progress: Callable[[int, int], None] = lambda done, total: None
+
+    def __post_init__(self) -> None:
         self.has_begun = False
         """There is something in the directory."""
         self.tables: dict[str, BrokerTables] = {}
         """By broker name, once they are asked for."""
+        self._reader = QueueReader(self.clients.request)
         self._addresses: dict[str, str] = {}
         self._files: list[BackupFile] = []
         self._problems: list[str] = []
@@ -99,53 +92,47 @@ class Saving:
             ClientError: no broker answers at all.
             OSError: the disk refuses; what is there has no manifest.
         """
-        options = self._options
-        check_new(options.directory)
-        self._addresses = await self._clients.admin.masters(cluster=options.cluster)
-        info = await self._clients.admin.cluster_info()
-        names = info.brokers if options.cluster is None else info.clusters[options.cluster]
+        check_new(self.directory)
+        self._addresses = await self.clients.admin.masters(cluster=self.cluster)
+        info = await self.clients.admin.cluster_info()
+        names = info.brokers if self.cluster is None else info.clusters[self.cluster]
         without = sorted(names - self._addresses.keys())
         self._problems += [f"the broker {name} has no master now: nothing of it is saved" for name in without]
-        await self._read_tables(topics_named_after(info.clusters, info.brokers))
+        own = topics_named_after(info.clusters, info.brokers)
+        self.tables, problems = await ask_each(
+            dict(sorted(self._addresses.items())),
+            lambda _broker, address: read_tables(self.clients, address, own, self.patterns),
+            needs_one=True,
+        )
+        self._problems += [f"broker {name}: nothing of it is saved: {problem}" for name, problem in problems.items()]
         if not self._problems:
-            check_patterns(options.patterns, {topic for found in self.tables.values() for topic in found.topics})
-        options.directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # messages and passwords will be in it
-        with locked(options.directory, str(options.directory)):
-            check_new(options.directory)
+            check_patterns(self.patterns, {topic for found in self.tables.values() for topic in found.topics})
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # messages and passwords will be in it
+        with locked(self.directory, str(self.directory)):
+            check_new(self.directory)
             self.has_begun = True
             for number, broker in enumerate(self.tables, 1):
                 await self._save_tables(number, broker)
-            if options.with_messages:
+            if self.with_messages:
                 await self._save_messages()
             manifest = Manifest(
-                version=self._version,
-                created_at_ms=self._now_ms,
+                version=self.version,
+                created_at_ms=self.now_ms,
                 clusters={broker: info.brokers[broker].cluster for broker in self.tables},
-                has_messages=options.with_messages,
+                has_messages=self.with_messages,
                 files=tuple(self._files),
                 problems=tuple(self._problems),
             )
-            await asyncio.to_thread(write_manifest, options.directory, manifest)
+            await asyncio.to_thread(write_manifest, self.directory, manifest)
             return manifest
 
-    async def _read_tables(self, own: frozenset[str]) -> None:
-        answers, problems = await ask_each(
-            dict(sorted(self._addresses.items())),
-            lambda _broker, address: read_tables(self._clients, address, own, self._options.patterns),
-            needs_one=True,
-        )
-        self.tables = answers
-        self._problems += [f"broker {name}: nothing of it is saved: {problem}" for name, problem in problems.items()]
-
     async def _save_tables(self, number: int, broker: str) -> None:
-        address = self._addresses[broker]
-
         async def read_users() -> bytes:
-            found = await read_access(self._clients, address)
+            found = await read_access(self.clients, self._addresses[broker])
             return encode_access(found) if found.users or found.rules else b""
 
         async def read_settings() -> bytes:
-            settings = list_settings(await self._clients.admin.broker_settings(address))
+            settings = list_settings(await self.clients.admin.broker_settings(self._addresses[broker]))
             return orjson.dumps({setting.key: setting.value for setting in settings}, option=orjson.OPT_INDENT_2)
 
         await self._write(f"tables-{number}.json", FileKind.TABLES, broker, encode_tables(self.tables[broker]))
@@ -162,7 +149,7 @@ class Saving:
                 self._problems.append(f"broker {broker}: its {what} are not saved: {error}")
 
     async def _write(self, name: str, kind: FileKind, broker: str, content: bytes) -> None:
-        written = await asyncio.to_thread(write_file, self._options.directory / name, content)
+        written = await asyncio.to_thread(write_file, self.directory / name, content)
         self._files.append(BackupFile(name=name, kind=kind, broker=broker, **written._asdict()))
 
     async def _save_messages(self) -> None:
@@ -205,7 +192,7 @@ class Saving:
             self._problems.append(f"broker {name}: {count} of at least {present} messages are saved")
 
     async def _save_queue(self, name: str, queue: _Queue, bounds: QueueBounds) -> QueueFile:
-        writer = RecordsWriter(self._options.directory / name)  # not in a thread: a cancellation would lose it open
+        writer = RecordsWriter(self.directory / name)  # not in a thread: a cancellation would lose it open
         count = size = 0
         offset, end = bounds
         try:
@@ -219,7 +206,7 @@ class Saving:
                 if problem:
                     self._problems.append(f"{queue}: {problem}")
                 self._done += behind - offset
-                self._progress(self._done, self._total)
+                self.progress(self._done, self._total)
                 offset = behind
         except ClientError as error:
             self._note(queue, f" from offset {offset} on", error)
@@ -231,7 +218,7 @@ class Saving:
         return QueueFile(name=name, kind=FileKind.MESSAGES, **known)
 
     def _note(self, queue: _Queue, where: str, error: ClientError) -> None:
-        if not is_silent(error):
+        if isinstance(error, RemoteRefused):
             self._problems.append(f"{queue}{where}: not saved: {error}")
         elif queue.broker not in self._lost:
             self._lost.add(queue.broker)
@@ -239,6 +226,37 @@ class Saving:
                 f"broker {queue.broker}: it stopped answering at queue {queue.queue_id} of {queue.topic}{where}; what follows "
                 f"is not saved: {error}"
             )
+
+
+async def read_tables(
+    clients: ClusterClients, address: str, own: Container[str], patterns: Sequence[str] = ()
+) -> BrokerTables:
+    """Return a broker's topics, groups and offsets, without those that it keeps for itself.
+
+    Args:
+        own: topics that are named after brokers and clusters.
+        patterns: only topics, and offsets in topics, that fit one of these.
+    """
+    broker = await clients.admin.broker(address)
+    topics, groups, committed = await broker.topic_configs(), await broker.group_configs(), await broker.committed()
+    offsets = {}
+    for text, queues in committed.items():
+        key = parse_offset_key(text)
+        if key is not None and key.group not in SYSTEM_GROUPS and is_saved(key.topic, own, patterns):
+            offsets[key] = {queue_id: at for queue_id, at in queues.items() if 0 <= queue_id < 2**31}
+    return BrokerTables(
+        {name: found for name, found in topics.items() if is_saved(name, own, patterns)}, groups, offsets
+    )
+
+
+async def read_access(clients: ClusterClients, address: str) -> AccessTables:
+    """Return a broker's users and rules.
+
+    Raises:
+        RemoteRefused: the broker has none, or does not give them.
+    """
+    broker = await clients.admin.broker(address)
+    return AccessTables(await broker.users(), await broker.rules())
 
 
 def _split(pulled: Pulled, queue: _Queue, offset: int, end: int) -> tuple[list[bytes], int, str | None]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from orbitmq.admin.backup.brokers import is_silent
 from orbitmq.admin.backup.directory import read_records
 from orbitmq.admin.backup.messages import message_key, parse_message, send_header
 from orbitmq.admin.backup.plan import QueueStep
-from orbitmq.admin.backup.progress import QueueProgress, RestoreProgress, encode_progress, save_progress
+from orbitmq.admin.backup.progress import RestoreProgress, encode_progress, save_progress
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.client.queue_reader import QueueReader
 from orbitmq.client.send.result import is_stored
@@ -34,6 +34,7 @@ class _MessageRefused(ClientError):
     """The target takes no such message, however often it is sent."""
 
 
+@dataclass
 class Sending:
     """The messages of one restore.
 
@@ -46,32 +47,22 @@ class Sending:
         progress: is told messages that are done, and messages in all.
     """
 
-    def __init__(
-        self,
-        clients: ClusterClients,
-        directory: Path,
-        path: Path,
-        addresses: Mapping[str, str],
-        state: RestoreProgress,
-        *,
-        is_resumed: bool,
-        skip_refused: bool = False,
-        progress: Callable[[int, int], None],
-    ) -> None:
-        self._clients = clients
-        self._directory = directory
-        self._path = path
-        self._addresses = addresses
-        self._state = state
-        self._is_resumed = is_resumed
-        self._skip_refused = skip_refused
-        self._progress = progress
+    clients: ClusterClients
+    directory: Path
+    path: Path
+    addresses: Mapping[str, str]
+    state: RestoreProgress
+    is_resumed: bool
+    skip_refused: bool
+    progress: Callable[[int, int], None]
+
+    def __post_init__(self) -> None:
+        self._reader = QueueReader(self.clients.request)
         self._lost: set[str] = set()
         """Brokers that gave no answer: they are not asked for each further queue."""
         self._problems: list[str] = []
         self._saving = asyncio.Lock()
-        self._wanted = self._saved = 0
-        self._done = self._total = 0
+        self._wanted = self._saved = self._done = self._total = 0
 
     async def send_all(self, steps: Sequence[QueueStep]) -> list[str]:
         """Send what is missing in each queue; return what went wrong, a line each.
@@ -81,22 +72,21 @@ class Sending:
             OSError: progress cannot be saved.
         """
         self._total = sum(step.file.count for step in steps)
-        self._done = sum(found.sent + len(found.skipped) for found in self._state.queues.values())
+        self._done = sum(found.sent + len(found.skipped) for found in self.state.queues.values())
         permits = asyncio.Semaphore(QUEUES_AT_A_TIME)
 
         async def send(step: QueueStep) -> None:
             async with permits:
-                if step.broker in self._lost:
+                broker = step.queue.broker_name
+                if broker in self._lost:
                     return
                 try:
                     await self._send_queue(step)
                 except ClientError as error:
-                    is_refused = isinstance(error, _MessageRefused)
-                    if is_silent(error) and not is_refused:
-                        self._lost.add(step.broker)
-                    where = f"queue {step.file.queue_id} of {step.file.topic} on {step.broker}"
-                    way_out = " --skip-refused to leave it out" if is_refused else ""
-                    self._problems.append(f"{where}: {error}; go on with --resume{way_out}")
+                    if not isinstance(error, RemoteRefused | _MessageRefused):
+                        self._lost.add(broker)
+                    way_out = " --skip-refused to leave it out" if isinstance(error, _MessageRefused) else ""
+                    self._problems.append(f"{step}: {error}; go on with --resume{way_out}")
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -115,60 +105,51 @@ class Sending:
         async with self._saving:
             if self._saved < wanted:
                 covered = self._wanted
-                await write_aside(save_progress, self._path, encode_progress(self._state))
+                await write_aside(save_progress, self.path, encode_progress(self.state))
                 self._saved = covered
 
     async def _send_queue(self, step: QueueStep) -> None:
-        place = self._state.queues[step.queue]
-        begin, is_first = place.next_old, True
-        file = read_records(self._directory, step.file)
+        place, begin = step.place, step.place.next_old
+        file = read_records(self.directory, step.file)
         missing = (record for record in file if record.queue_offset >= begin)
+        stored: list[tuple[bytes, int]] | None = None if self.is_resumed else []
         try:
             while batch := await _take(missing):
-                stored = await self._stored(step, place, batch) if self._is_resumed and is_first else []
-                is_first = False
+                if stored is None:
+                    stored = await self._stored(step, set(map(message_key, batch)))
                 for record in batch:
-                    await self._send_record(step, place, record, stored)
+                    try:
+                        new = _take_stored(stored, message_key(record)) if stored else None
+                        place.add(record.queue_offset, await self._send(step, record) if new is None else new)
+                    except _MessageRefused as refused:
+                        if not self.skip_refused:
+                            raise
+                        place.skip(record.queue_offset, str(refused))
                     self._done += 1
-                    self._progress(self._done, self._total)
+                    self.progress(self._done, self._total)
+                stored = []
                 await self.save()
         finally:
             await asyncio.to_thread(file.close)
 
-    async def _send_record(
-        self, step: QueueStep, place: QueueProgress, record: Record, stored: list[tuple[bytes, int]]
-    ) -> None:
-        """Send a message, unless it is stored already."""
-        try:
-            new = _take_stored(stored, message_key(record)) if stored else None
-            if new is None:
-                new = await self._send(step, record)
-        except _MessageRefused as refused:
-            if not self._skip_refused:
-                raise
-            place.skip(record.queue_offset, str(refused))
-        else:
-            place.add(record.queue_offset, new)
-
-    async def _stored(self, step: QueueStep, place: QueueProgress, batch: Sequence[Record]) -> list[tuple[bytes, int]]:
-        """Return what lies in the target queue behind the known end and may be of a batch: keys and offsets, in order.
+    async def _stored(self, step: QueueStep, keys: Collection[bytes]) -> list[tuple[bytes, int]]:
+        """Return what lies in the target queue behind the known end and has one of these keys: key and offset, in order.
 
         The restore may have been stopped between the broker's answers and the writing of its progress.
         """
-        address, topic, queue_id = self._addresses[step.broker], step.file.topic, step.file.queue_id
-        keys, found = set(map(message_key, batch)), []
-        reader = QueueReader(self._clients.request)
-        begin, end = await reader.bounds(address, topic, queue_id)
-        begin = max(begin, place.next_new)
+        topic, broker, queue_id = step.queue
+        address, found = self.addresses[broker], []
+        begin, end = await self._reader.bounds(address, topic, queue_id)
+        begin = max(begin, step.place.next_new)
         while begin < end:
-            pulled = await reader.pull(address, topic, queue_id, begin)
+            pulled = await self._reader.pull(address, topic, queue_id, begin)
             view = memoryview(pulled.records)
             while view:
                 record = parse_message(view, topic, queue_id, begin, 2**63)
                 view, begin = view[record.size :], record.queue_offset + 1
                 if (key := message_key(record)) in keys:
                     found.append((key, record.queue_offset))
-            begin = max(begin, pulled.next_offset) if pulled.records else max(begin + 1, pulled.next_offset)
+            begin = max(begin if pulled.records else begin + 1, pulled.next_offset)
         return found
 
     async def _send(self, step: QueueStep, record: Record) -> int:
@@ -179,14 +160,15 @@ class Sending:
             RemoteRefused: the broker refuses it now.
             ClientError: there is no answer: it may be stored.
         """
-        address = self._addresses[step.broker]
+        broker = step.queue.broker_name
+        address = self.addresses[broker]
         what = f"the message at offset {record.queue_offset} with {len(record.body)} bytes is refused: "
         try:
-            header = send_header(record, step.broker)
+            header = send_header(record, broker)
         except InvalidArgument as error:
             raise _MessageRefused(f"{what}{error}") from error
         for attempt in range(_BUSY_ATTEMPTS):
-            answer = await self._clients.request(address, header, bytes(record.body))
+            answer = await self.clients.request(address, header, bytes(record.body))
             if answer.code not in _BUSY:
                 break
             await asyncio.sleep(_BUSY_PAUSE_S * 2**attempt)

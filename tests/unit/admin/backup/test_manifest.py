@@ -84,7 +84,7 @@ def test_messages_in_a_backup_that_says_it_has_none_are_refused():
 
 @pytest.mark.parametrize(("field", "value"), [("count", 1.5), ("topic", None), ("size", "much"), ("topic", "a\0b")])
 def test_a_value_of_another_type_is_refused(field, value):
-    with pytest.raises(OrbitError, match=r"manifest: files\[1\]: "):
+    with pytest.raises(OrbitError, match="manifest: "):
         decode_manifest(changed(lambda backup: backup["files"][1].update({field: value})))
 
 

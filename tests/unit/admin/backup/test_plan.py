@@ -3,13 +3,12 @@ import pytest
 from orbitmq.admin.backup.plan import (
     Action,
     OffsetStep,
-    QueueState,
+    QueueProgress,
     RestoreOptions,
     Target,
     make_plan,
     map_brokers,
     opened,
-    parse_broker_map,
     topic_to_create,
 )
 from orbitmq.admin.backup.tables import NO_ACCESS, AccessTables, BrokerTables, GroupTopic
@@ -48,6 +47,7 @@ def plan(
         {"a": "b"},
         {"b": Target(present, queues or {}, frozenset(online), access)},
         options or RestoreOptions(),
+        {"b"},
         resumed or {},
     )
 
@@ -67,11 +67,13 @@ def test_a_fresh_cluster_gets_everything():
     assert changes(found, "topic") == [("orders", Action.CREATE), ("steps", Action.CREATE)]
     assert changes(found, "group") == [("billing", Action.CREATE), ("idle", Action.CREATE)]
     assert {step.broker for step in found.tables} == {"b"}
-    assert [(step.broker, *step.before) for step in found.queues] == [("b", 0, True)]
+    assert [(step.queue, step.place) for step in found.queues] == [(QUEUE, QueueProgress())]
+    other = QUEUE._replace(queue_id=1)
     assert found.offsets == (
-        OffsetStep("b", "billing", "orders", 0, 5, 0),
-        OffsetStep("b", "billing", "orders", 1, 0, 0),
+        OffsetStep(QUEUE, "billing", 5, QueueProgress()),
+        OffsetStep(other, "billing", 0, QueueProgress()),
     )
+    assert found.offsets[0].place is found.queues[0].place
     assert (found.refusals, found.remarks) == ((), ())
 
 
@@ -99,21 +101,21 @@ def test_the_same_settings_are_no_change():
 
 
 def test_a_queue_with_messages_is_refused_unless_they_go_behind():
-    queues = {QUEUE: QueueState(7, is_empty=False)}
+    queues = {QUEUE: QueueProgress(7, was_empty=False)}
     assert "has messages already" in plan(present=with_offsets({}), queues=queues).refusals[0]
     found = plan(RestoreOptions(append=True), with_offsets({}), queues)
-    assert (found.refusals, found.queues[0].before.end) == ((), 7)
+    assert (found.refusals, found.queues[0].place.base) == ((), 7)
 
 
 def test_a_queue_whose_messages_are_gone_is_filled_from_its_end_on():
-    found = plan(present=with_offsets({}), queues={QUEUE: QueueState(7, is_empty=True)})
-    assert (found.refusals, found.queues[0].before.end) == ((), 7)
+    found = plan(present=with_offsets({}), queues={QUEUE: QueueProgress(7)})
+    assert (found.refusals, found.queues[0].place.base) == ((), 7)
 
 
 def test_a_resumed_restore_goes_on_from_the_state_before_it():
-    queues = {QUEUE: QueueState(7, is_empty=False)}
-    found = plan(present=with_offsets({}), queues=queues, resumed={QUEUE: QueueState(2, is_empty=True)})
-    assert (found.refusals, *found.queues[0].before) == ((), 2, True)
+    queues = {QUEUE: QueueProgress(7, was_empty=False)}
+    found = plan(present=with_offsets({}), queues=queues, resumed={QUEUE: QueueProgress(2)})
+    assert (found.refusals, found.queues[0].place) == ((), QueueProgress(2))
 
 
 def test_a_topic_with_fewer_queues_is_refused():
@@ -124,16 +126,16 @@ def test_a_topic_with_fewer_queues_is_refused():
 
 
 def test_a_group_with_messages_of_its_own_to_read_stays_where_it_is():
-    queues = {QUEUE: QueueState(7, is_empty=False)}
+    queues = {QUEUE: QueueProgress(7, was_empty=False)}
     found = plan(RestoreOptions(append=True), with_offsets({0: 3}), queues)
-    assert [step.queue_id for step in found.offsets] == [1]
+    assert [step.queue.queue_id for step in found.offsets] == [1]
     assert found.remarks == ("the group billing stays where it is in queue 0 of orders on b",)
 
 
 def test_a_group_that_never_read_a_filled_queue_begins_at_its_restored_messages():
-    queues = {QUEUE: QueueState(7, is_empty=False)}
+    queues = {QUEUE: QueueProgress(7, was_empty=False)}
     found = plan(RestoreOptions(append=True), with_offsets({}), queues)
-    assert found.offsets[0] == OffsetStep("b", "billing", "orders", 0, 5, 7)
+    assert found.offsets[0] == OffsetStep(QUEUE, "billing", 5, QueueProgress(7, was_empty=False))
 
 
 def test_a_group_with_clients_keeps_its_offsets():
@@ -164,16 +166,6 @@ def test_brokers_are_those_of_the_same_names_or_of_the_map():
 def test_a_broker_without_a_place_is_named(given, reason):
     with pytest.raises(InvalidArgument, match=reason):
         map_brokers(["a", "b"], ["a", "c"], given)
-
-
-def test_a_broker_map_is_parsed():
-    assert parse_broker_map(["a=b", "c=d"]) == {"a": "b", "c": "d"}
-
-
-@pytest.mark.parametrize("texts", [["a"], ["=b"], ["a="], ["a=b", "a=c"]])
-def test_what_maps_no_broker_is_refused(texts):
-    with pytest.raises(InvalidArgument, match="OLD=NEW"):
-        parse_broker_map(texts)
 
 
 def test_attributes_travel_with_their_sign():

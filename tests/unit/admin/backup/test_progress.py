@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbitmq.admin.backup.plan import QueueState
+from orbitmq.admin.backup.plan import QueueProgress
 from orbitmq.admin.backup.progress import (
-    QueueProgress,
     RestoreProgress,
     encode_progress,
     forget_progress,
@@ -18,9 +17,7 @@ from orbitmq.model.route import MessageQueue
 
 
 def progress(**fields):
-    return RestoreProgress(
-        "id", {"a": "b"}, {MessageQueue("orders", "b", 1): QueueProgress(QueueState(3, True), **fields)}
-    )
+    return RestoreProgress("id", {"a": "b"}, {MessageQueue("orders", "b", 1): QueueProgress(3, **fields)})
 
 
 gaps = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), max_size=30)
@@ -28,7 +25,7 @@ gaps = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), max_size=30)
 
 @given(st.integers(0, 50), st.integers(0, 50), gaps, st.integers(0, 200))
 def test_a_group_goes_on_at_the_first_message_that_it_had_not_read(begin, base, steps, committed):
-    place, moved = QueueProgress(QueueState(base, True), waiting=[committed]), {}
+    place, moved = QueueProgress(base, waiting=[committed]), {}
     old, new = begin, base
     for old_step, new_step in steps:
         place.add(old, new)

@@ -8,10 +8,9 @@ import pytest
 from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
 from orbitmq.admin.backup import saving
-from orbitmq.admin.backup.brokers import read_tables
 from orbitmq.admin.backup.directory import RecordsWriter, check_file, read_manifest
 from orbitmq.admin.backup.manifest import Manifest
-from orbitmq.admin.backup.saving import BackupOptions, Saving
+from orbitmq.admin.backup.saving import Saving, read_tables
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.client.queue_reader import Pulled, QueueReader
 from orbitmq.errors import ConfigError, ConnectionFailed, InvalidArgument, RequestTimeout
@@ -35,7 +34,7 @@ async def fill(cluster, count=10):
 
 async def save(local, directory, **options):
     async with ClusterClients(local.name_servers, timeout_ms=1_000) as clients:
-        return await Saving(clients, BackupOptions(directory=directory, **options), version="1", now_ms=1).run()
+        return await Saving(clients, directory, "1", 1, **options).run()
 
 
 @pytest.fixture

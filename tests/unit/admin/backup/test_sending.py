@@ -3,11 +3,12 @@
 import pytest
 
 from orbitmq.admin.backup.directory import RecordsWriter
-from orbitmq.admin.backup.plan import QueueState, QueueStep
-from orbitmq.admin.backup.progress import QueueProgress, RestoreProgress, load_progress
+from orbitmq.admin.backup.plan import QueueProgress, QueueStep
+from orbitmq.admin.backup.progress import RestoreProgress, load_progress
 from orbitmq.admin.backup.sending import _BATCH_SIZE, Sending, _take
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed
+from orbitmq.model.route import MessageQueue
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import GetMaxOffset, PullMessage, SendMessageV2
 from orbitmq.wire.messages.properties import format_properties, parse_properties
@@ -69,8 +70,8 @@ def sending(tmp_path, answers, count=3, *, queues=1, skip_refused=False, propert
         writer.write(b"".join(records))
         known = writer.close()._asdict() | {"records_size": sum(map(len, records))}
         file = queue_file(name, queue_id=queue_id, begin=10, end=10 + count, count=count, **known)
-        steps.append(QueueStep("b", file, QueueState(0, True)))
-    state = RestoreProgress("id", {"a": "b"}, {step.queue: QueueProgress(step.before) for step in steps})
+        steps.append(QueueStep(MessageQueue("orders", "b", queue_id), file, QueueProgress()))
+    state = RestoreProgress("id", {"a": "b"}, {step.queue: step.place for step in steps})
     told = []
     work = Sending(
         answers,
@@ -179,7 +180,7 @@ async def test_large_records_are_read_ahead_by_their_size():
 
 async def test_a_broker_that_lost_messages_is_named(tmp_path):
     work, steps, *_ = sending(tmp_path, answers := Answers())
-    work._state.queues[steps[0].queue].add(10, 7)
+    steps[0].place.add(10, 7)
     assert await work.send_all(steps) == [
         "queue 0 of orders on b: the message at offset 11 is at 0 now, expected 8 at least: messages before it are lost; "
         "go on with --resume"
