@@ -57,8 +57,8 @@ async def restore(
     Exit code 1 when a part could not be restored, a message is left out, or a queue that would be filled has messages.
     """
     from orbitmq.admin.backup.plan import RestoreOptions
-    from orbitmq.admin.backup.progress import PROGRESS_NAME
-    from orbitmq.admin.backup.restoring import RestoreReport, Restoring
+    from orbitmq.admin.backup.restoring import Restoring
+    from orbitmq.admin.backup.sending import PROGRESS_NAME
     from orbitmq.cli.terminal.progress import show_counts
 
     options = RestoreOptions(
@@ -70,11 +70,7 @@ async def restore(
         with show_counts("sending messages") as progress:
             async with access.clients() as clients:
                 restoring = Restoring(clients, directory, options, path, is_resumed=resume, progress=progress)
-                if dry_run:
-                    plan = await restoring.plan()
-                    report = RestoreReport(plan, problems=plan.refusals)
-                else:
-                    report = await restoring.run()
+                report = await restoring.run(dry_run=dry_run)
     except BaseException:
         if restoring is not None and restoring.has_begun:
             say(f"orbitmq: interrupted: {path} says how far it is; --resume goes on there")

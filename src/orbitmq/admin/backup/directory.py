@@ -127,16 +127,6 @@ def read_bounded(path: Path, size_max: int) -> bytes:
     return content
 
 
-def read_file(directory: Path, entry: BackupFile) -> bytes:
-    """Return the content of a file of tables.
-
-    Raises:
-        StoreError: it is not there, or not what was written.
-    """
-    check_file(directory, entry)
-    return read_bounded(directory / entry.name, entry.size)
-
-
 def check_file(directory: Path, entry: BackupFile) -> None:
     """Compare a file with the manifest; of messages every record is parsed.
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from orbitmq.admin.backup.directory import check_file, read_file, read_manifest
+from orbitmq.admin.backup.directory import check_file, read_bounded, read_manifest
 from orbitmq.admin.backup.manifest import FileKind, Manifest, QueueFile, encode_manifest
 from orbitmq.admin.backup.plan import (
     Action,
@@ -25,9 +24,8 @@ from orbitmq.admin.backup.plan import (
     opened,
     topic_to_create,
 )
-from orbitmq.admin.backup.progress import RestoreProgress, forget_progress, load_progress
 from orbitmq.admin.backup.saving import read_access, read_tables
-from orbitmq.admin.backup.sending import QUEUES_AT_A_TIME, Sending
+from orbitmq.admin.backup.sending import QUEUES_AT_A_TIME, RestoreProgress, Sending, forget_progress, load_progress
 from orbitmq.admin.backup.tables import (
     NO_ACCESS,
     AccessTables,
@@ -108,31 +106,25 @@ class Restoring:
         self._before: dict[str, Target] = {}
         self._state = RestoreProgress("", {}, {})
 
-    async def plan(self) -> RestorePlan:
-        """Check the files and the cluster; return what a restore would do, and change nothing.
+    async def run(self, *, dry_run: bool = False) -> RestoreReport:
+        """Check the files and the cluster, and restore the backup.
+
+        Args:
+            dry_run: only return what would be done, and change nothing.
 
         Raises:
-            StoreError: the backup is not whole, or a file is damaged.
+            StoreError: the backup is not whole, or a file is damaged; or the target refuses a topic, a group or a user.
             JobFailed: a backup or restore of it is under way.
             InvalidArgument: a broker of the backup has no place in the cluster, or a pattern fits none of its topics.
             ClientError: a broker cannot be asked.
         """
-        with self._locked():
-            return await self._plan()
-
-    async def run(self) -> RestoreReport:
-        """Restore the backup.
-
-        Raises: as `plan`; further
-            StoreError: the target refuses a topic, a group or a user.
-        """
-        with self._locked():
-            return await self._run()
-
-    def _locked(self) -> AbstractContextManager[None]:
         if not self.directory.is_dir():
             raise StoreError(f"there is no directory {self.directory}")
-        return locked(self.directory, str(self.directory))
+        with locked(self.directory, str(self.directory)):
+            plan = await self._plan()
+            if dry_run or plan.refusals:
+                return RestoreReport(plan, problems=plan.refusals)
+            return await self._run(plan)
 
     async def _plan(self) -> RestorePlan:
         started = load_progress(self.progress_path, is_resumed=self.is_resumed)
@@ -159,10 +151,7 @@ class Restoring:
             raise ConfigError("topic", self.options.patterns, "the same choice of messages as in the first call")
         return plan
 
-    async def _run(self) -> RestoreReport:
-        plan = await self._plan()
-        if plan.refusals:
-            return RestoreReport(plan, problems=plan.refusals)
+    async def _run(self, plan: RestorePlan) -> RestoreReport:
         sending = Sending(
             self.clients,
             self.directory,
@@ -199,26 +188,25 @@ class Restoring:
     def _load(self) -> tuple[Manifest, dict[str, BrokerTables], dict[str, AccessTables]]:
         """Read the manifest and the tables, and check every file that is needed."""
         manifest = read_manifest(self.directory)
-        damages: list[str] = []
-        for file in manifest.files:
-            is_wanted = not self.options.tables_only and isinstance(file, QueueFile)
-            if not isinstance(file, QueueFile) or (is_wanted and is_selected(file.topic, self.options.patterns)):
-                try:
-                    check_file(self.directory, file)
-                except (StoreError, OSError) as error:
-                    damages.append(str(error))
-        if damages:
-            raise StoreError(f"{self.directory} cannot be restored: {'; '.join(damages)}")
         tables: dict[str, BrokerTables] = {}
         access: dict[str, AccessTables] = {}
+        damages: list[str] = []
         for file in manifest.files:
+            is_left = isinstance(file, QueueFile) and not is_selected(file.topic, self.options.patterns)
+            if is_left or (file.kind is FileKind.MESSAGES and self.options.tables_only):
+                continue
             try:
+                check_file(self.directory, file)
                 if file.kind is FileKind.TABLES:
-                    tables[file.broker] = decode_tables(read_file(self.directory, file))
+                    tables[file.broker] = decode_tables(read_bounded(self.directory / file.name, file.size))
                 elif file.kind is FileKind.ACCESS and self.options.users:
-                    access[file.broker] = decode_access(read_file(self.directory, file))
+                    access[file.broker] = decode_access(read_bounded(self.directory / file.name, file.size))
             except HeaderError as error:
-                raise StoreError(f"{self.directory / file.name}: {error.remark}") from error
+                damages.append(f"{file.name}: {error.remark}")
+            except (StoreError, OSError) as error:
+                damages.append(str(error))
+        if damages:
+            raise StoreError(f"{self.directory} cannot be restored: {'; '.join(damages)}")
         return manifest, tables, access
 
     async def _find_target(

@@ -1,4 +1,7 @@
-"""Sends the messages of a backup, queue by queue, and keeps account of how far that is."""
+"""Sends the messages of a backup, queue by queue, and writes into a file how far that is. Resumed, a restore goes on there.
+
+Source: docs/formats/backup.md.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,29 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from orbitmq.admin.backup.directory import read_records
+import orjson
+
+from orbitmq.admin.backup.directory import named, read_bounded, read_records
 from orbitmq.admin.backup.messages import message_key, parse_message, send_header
-from orbitmq.admin.backup.plan import QueueStep
-from orbitmq.admin.backup.progress import RestoreProgress, encode_progress, save_progress
+from orbitmq.admin.backup.plan import QueueProgress, QueueStep
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.client.queue_reader import QueueReader
 from orbitmq.client.send.result import is_stored
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused
-from orbitmq.files import write_aside
+from orbitmq.errors import ClientError, ConfigError, HeaderError, InvalidArgument, RemoteRefused, StoreError
+from orbitmq.files import replace_file, write_aside
+from orbitmq.model.route import MessageQueue
+from orbitmq.wire.bodies.document import boolean, items, number, parse_body, text
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import SendResponse
 from orbitmq.wire.messages.record import Record
 
+PROGRESS_NAME = "restore-progress.json"
+_FORMAT = 2
+_NUMBERS = {"base": "base", "next_old": "nextOld", "next_new": "nextNew", "sent": "sent"}
+_SIZE_MAX = 1024 * 1024 * 1024
 QUEUES_AT_A_TIME = 16
 _BATCH_COUNT = 256
 _BATCH_SIZE = 1024 * 1024
@@ -28,6 +39,19 @@ _BATCH_SIZE = 1024 * 1024
 _BUSY = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE)
 _BUSY_ATTEMPTS = 8
 _BUSY_PAUSE_S = 0.1
+
+
+class RestoreProgress(NamedTuple):
+    """A restore under way.
+
+    Args:
+        backup: the checksum of the manifest that it restores.
+        brokers: from the backup's broker names to the target's.
+    """
+
+    backup: str
+    brokers: dict[str, str]
+    queues: dict[MessageQueue, QueueProgress]
 
 
 class _MessageRefused(ClientError):
@@ -210,3 +234,70 @@ def _read_batch(records: Iterator[Record]) -> list[Record]:
         if len(batch) == _BATCH_COUNT or size >= _BATCH_SIZE:
             break
     return batch
+
+
+def encode_progress(progress: RestoreProgress) -> bytes:
+    """Encode a progress file."""
+    queues = [
+        {"topic": queue.topic, "broker": queue.broker_name, "queueId": queue.queue_id}
+        | {json_name: getattr(place, name) for name, json_name in _NUMBERS.items()}
+        | {"wasEmpty": place.was_empty, "moved": list(place.moved.items()), "skipped": list(place.skipped.items())}
+        for queue, place in progress.queues.items()
+    ]
+    document = {"format": _FORMAT, "backup": progress.backup, "brokers": progress.brokers, "queues": queues}
+    return orjson.dumps(document)
+
+
+def _parse(document: dict[str, Any]) -> RestoreProgress:
+    if document.get("format") != _FORMAT:
+        raise ValueError("written by another version; delete what was restored, and this file, and begin again")
+    queues = {}
+    for found in items(document["queues"]):
+        queue = MessageQueue(text(found["topic"]), text(found["broker"]), number(found["queueId"]))
+        base, next_old, next_new, sent = (number(found[name]) for name in _NUMBERS.values())
+        queues[queue] = QueueProgress(
+            base=base,
+            next_old=next_old,
+            next_new=next_new,
+            sent=sent,
+            was_empty=boolean(found["wasEmpty"]),
+            moved={number(committed): number(new) for committed, new in items(found["moved"])},
+            skipped={number(offset): text(reason) for offset, reason in items(found["skipped"])},
+        )
+    brokers = {text(old): text(new) for old, new in document["brokers"].items()}
+    return RestoreProgress(text(document["backup"]), brokers, queues)
+
+
+def load_progress(path: Path, *, is_resumed: bool) -> RestoreProgress | None:
+    """Return how far an interrupted restore is; None where a new one begins.
+
+    Raises:
+        ConfigError: there is one, and it is not to be resumed; or the other way round.
+        StoreError: the file cannot be used.
+    """
+    try:
+        content = read_bounded(path, _SIZE_MAX)
+    except FileNotFoundError:
+        if not is_resumed:
+            return None
+        allowed = "the file of an interrupted restore; without one, leave --resume out"
+        raise ConfigError("progress", str(path), allowed) from None
+    if not is_resumed:
+        allowed = "no such file: a restore was interrupted. Go on with --resume, or delete the file"
+        raise ConfigError("progress", str(path), allowed)
+    try:
+        return parse_body("progress of a restore", content, _parse)
+    except HeaderError as error:
+        raise StoreError(f"{path} cannot be used: {error.remark}") from error
+
+
+def save_progress(path: Path, content: bytes) -> None:
+    """Write an encoded progress file, durably."""
+    with named(path):
+        replace_file(path, content, mode=0o600)
+
+
+def forget_progress(path: Path) -> None:
+    """Remove the file of a restore that is done, its former generation as well."""
+    path.unlink(missing_ok=True)
+    path.with_name(path.name + ".bak").unlink(missing_ok=True)

@@ -10,13 +10,12 @@ from orbitmq.admin.backup.directory import (
     check_file,
     check_new,
     named,
-    read_file,
     read_manifest,
     read_records,
     write_file,
     write_manifest,
 )
-from orbitmq.admin.backup.progress import save_progress
+from orbitmq.admin.backup.sending import save_progress
 from orbitmq.errors import ConfigError, StoreError
 from orbitmq.model.message import SysFlag
 from unit.admin.backup.support import encoded, manifest, queue_file, table_file
@@ -91,13 +90,6 @@ def test_a_link_and_a_pipe_are_no_files(tmp_path):
     assert damage(tmp_path, table_file("tables-2.json")) == f"{tmp_path}/tables-2.json is not a file"
 
 
-def test_a_table_is_read_when_it_is_what_was_written(tmp_path):
-    made = write_file(tmp_path / "tables-1.json", b"{}")
-    entry = table_file(size=made.size)
-    with pytest.raises(StoreError, match="checksum does not match"):
-        read_file(tmp_path, entry)
-
-
 def test_a_manifest_is_read_again(tmp_path):
     whole = manifest(table_file(), queue_file())
     write_manifest(tmp_path, whole)
@@ -136,7 +128,7 @@ def test_a_full_disk_names_the_manifest_and_the_progress(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("orbitmq.admin.backup.directory.replace_file", refuse)
-    monkeypatch.setattr("orbitmq.admin.backup.progress.replace_file", refuse)
+    monkeypatch.setattr("orbitmq.admin.backup.sending.replace_file", refuse)
     with pytest.raises(OSError, match=r"No space left on device: .*manifest\.json"):
         write_manifest(tmp_path, manifest(table_file()))
     with pytest.raises(OSError, match=r"No space left on device: .*/p'"):

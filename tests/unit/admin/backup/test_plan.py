@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from orbitmq.admin.backup.plan import (
     Action,
@@ -216,3 +218,19 @@ def test_retries_of_a_group_that_is_not_there_are_left_out_and_named():
 def test_retries_bring_their_group():
     found = plan(RestoreOptions(patterns=("%RETRY%*",)), **retries("billing"))
     assert (len(found.queues), changes(found, "group")) == (1, [("billing", Action.CREATE)])
+
+
+gaps = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), max_size=30)
+
+
+@given(st.integers(0, 50), st.integers(0, 50), gaps, st.integers(0, 200))
+def test_a_group_goes_on_at_the_first_message_that_it_had_not_read(begin, base, steps, committed):
+    place, moved = QueueProgress(base, waiting=[committed]), {}
+    old, new = begin, base
+    for old_step, new_step in steps:
+        place.add(old, new)
+        moved[old] = new
+        old, new = old + old_step, new + new_step
+    unread = [new for old, new in moved.items() if old >= committed]
+    assert place.find(committed) == (unread[0] if unread else max(moved.values(), default=base - 1) + 1)
+    assert place.sent == len(moved)

@@ -11,9 +11,9 @@ from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
 from orbitmq.admin.access import AccessClient, acl_of
 from orbitmq.admin.backup.plan import RestoreOptions
-from orbitmq.admin.backup.progress import PROGRESS_NAME, save_progress
 from orbitmq.admin.backup.restoring import Restoring
 from orbitmq.admin.backup.saving import Saving
+from orbitmq.admin.backup.sending import PROGRESS_NAME, save_progress
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.groups import ResetTo
 from orbitmq.admin.topics import TopicChange
@@ -174,7 +174,7 @@ async def test_one_restore_of_a_directory_runs_at_a_time(tmp_path):
         assert len(await bodies(cluster)) == 10
         async with ClusterClients(cluster.name_servers) as clients:
             with locked(tmp_path / "b", "b"), pytest.raises(JobFailed, match="another run is under way"):
-                await Restoring(clients, tmp_path / "b", RestoreOptions(), tmp_path / "p").plan()
+                await Restoring(clients, tmp_path / "b", RestoreOptions(), tmp_path / "p").run(dry_run=True)
 
 
 async def test_a_topic_that_brokers_keep_for_themselves_is_refused_before_anything_is_changed(tmp_path):

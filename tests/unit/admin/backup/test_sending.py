@@ -1,13 +1,23 @@
 """Sends of saved messages, with answers made up here."""
 
+import os
+
 import pytest
 
 from orbitmq.admin.backup.directory import RecordsWriter
 from orbitmq.admin.backup.plan import QueueProgress, QueueStep
-from orbitmq.admin.backup.progress import RestoreProgress, load_progress
-from orbitmq.admin.backup.sending import _BATCH_SIZE, Sending, _take
+from orbitmq.admin.backup.sending import (
+    _BATCH_SIZE,
+    RestoreProgress,
+    Sending,
+    _take,
+    encode_progress,
+    forget_progress,
+    load_progress,
+    save_progress,
+)
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ConnectionFailed
+from orbitmq.errors import ConfigError, ConnectionFailed, StoreError
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import GetMaxOffset, PullMessage, SendMessageV2
@@ -206,3 +216,46 @@ async def test_a_silent_broker_is_not_asked_for_each_further_queue(tmp_path):
     problems = await work.send_all(steps)
     assert len(problems) == answers.asked <= 16
     assert work._lost == {"b"}
+
+
+def progress(**fields):
+    return RestoreProgress("id", {"a": "b"}, {MessageQueue("orders", "b", 1): QueueProgress(3, **fields)})
+
+
+def test_progress_is_loaded_as_it_was_saved(tmp_path):
+    saved = progress(next_old=12, next_new=9, sent=5, moved={7: 3}, skipped={11: "too large"})
+    save_progress(tmp_path / "p", encode_progress(saved))
+    assert load_progress(tmp_path / "p", is_resumed=True) == saved
+
+
+def test_an_interrupted_restore_is_resumed_only_when_that_is_said(tmp_path):
+    assert load_progress(tmp_path / "p", is_resumed=False) is None
+    with pytest.raises(ConfigError, match="leave --resume out"):
+        load_progress(tmp_path / "p", is_resumed=True)
+    save_progress(tmp_path / "p", encode_progress(progress()))
+    with pytest.raises(ConfigError, match="Go on with --resume"):
+        load_progress(tmp_path / "p", is_resumed=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"), [(b"{", "not JSON"), (b'{"format": 2}', "queues"), (b'{"backup": "id"}', "another version")]
+)
+def test_a_damaged_file_and_one_of_an_older_version_are_named(tmp_path, content, reason):
+    (tmp_path / "p").write_bytes(content)
+    with pytest.raises(StoreError, match=f"cannot be used: .*{reason}"):
+        load_progress(tmp_path / "p", is_resumed=True)
+
+
+def test_a_link_or_a_pipe_in_its_place_is_refused_and_not_waited_for(tmp_path):
+    (tmp_path / "link").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe"):
+        with pytest.raises(StoreError, match=f"{name} is not a file"):
+            load_progress(tmp_path / name, is_resumed=True)
+
+
+def test_nothing_is_left_of_a_restore_that_is_done(tmp_path):
+    for _ in range(2):
+        save_progress(tmp_path / "p", encode_progress(progress()))
+    forget_progress(tmp_path / "p")
+    assert list(tmp_path.iterdir()) == []
