@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from orbitmq.admin.backup.manifest import Manifest, QueueFile
-from orbitmq.admin.backup.tables import NO_ACCESS, AccessTables, BrokerTables, GroupTopic, is_selected, queue_count
+from orbitmq.admin.backup.tables import NO_ACCESS, AccessTables, BrokerTables, GroupTopic, is_selected
 from orbitmq.errors import ClientError, InvalidArgument
 from orbitmq.model.group import SYSTEM_GROUPS
 from orbitmq.model.route import MessageQueue
@@ -240,7 +240,7 @@ def make_plan(
         if not with_messages:
             continue
         counts = {
-            step.name: queue_count(target.tables.topics[step.name] if step.action is Action.LEAVE else step.value)
+            step.name: (target.tables.topics[step.name] if step.action is Action.LEAVE else step.value).queue_count
             for step in own_steps
             if step.kind == "topic"
         }
@@ -367,18 +367,6 @@ def _retried_group(topic: str) -> str | None:
     return topic.removeprefix(RETRY_PREFIX) if topic.startswith(RETRY_PREFIX) else None
 
 
-def topic_to_create(config: TopicConfig, present: TopicConfig | None) -> TopicConfig:
-    """Return a topic's settings as a broker is asked for them: attributes with a sign, those to take away as well."""
-    before = {} if present is None else present.attributes
-    changes = {f"+{_bare(name)}": value for name, value in config.attributes.items() if before.get(name) != value}
-    changes |= {f"-{_bare(name)}": "" for name in before if name not in config.attributes}
-    return replace(config, attributes=changes)
-
-
 def opened(config: TopicConfig) -> TopicConfig:
     """Return a topic's settings as long as messages are sent to it: brokers refuse those to a topic that is only read."""
     return replace(config, perm=config.perm | Perm.WRITE)
-
-
-def _bare(name: str) -> str:
-    return name[1:] if name[:1] in ("+", "-") else name

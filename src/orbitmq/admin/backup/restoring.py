@@ -22,7 +22,6 @@ from orbitmq.admin.backup.plan import (
     make_plan,
     map_brokers,
     opened,
-    topic_to_create,
 )
 from orbitmq.admin.backup.saving import read_access, read_tables
 from orbitmq.admin.backup.sending import QUEUES_AT_A_TIME, RestoreProgress, Sending, forget_progress, load_progress
@@ -34,16 +33,14 @@ from orbitmq.admin.backup.tables import (
     decode_access,
     decode_tables,
     is_selected,
-    queue_count,
 )
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.admin.topics import create_header
+from orbitmq.admin.topics import attribute_changes, create_header
 from orbitmq.client.queue_reader import QueueReader
 from orbitmq.errors import ClientError, ConfigError, HeaderError, RemoteRefused, StoreError
 from orbitmq.files import write_aside
 from orbitmq.job_directory import locked
-from orbitmq.model.route import MASTER_ID, MessageQueue
-from orbitmq.model.topic import topics_named_after
+from orbitmq.model.route import MessageQueue
 from orbitmq.net.pool import expect
 from orbitmq.wire.bodies.access import UserChange, encode_acl, encode_user_change
 from orbitmq.wire.bodies.groups import encode_group_config
@@ -131,15 +128,11 @@ class Restoring:
         manifest, tables, access = await asyncio.to_thread(self._load)
         if started is None:
             check_patterns(self.options.patterns, {topic for found in tables.values() for topic in found.topics})
-        info = await self.clients.admin.cluster_info()
-        masters = {
-            name: data.addresses[MASTER_ID] for name, data in info.brokers.items() if MASTER_ID in data.addresses
-        }
+        masters, own = await self.clients.admin.masters(), await self.clients.admin.own_topics()
         brokers = map_brokers(tables, masters, self.options.brokers if started is None else started.brokers)
         state = RestoreProgress(sha256(encode_manifest(manifest)).hexdigest(), brokers, {})
         if started is not None and started._replace(queues={}) != state:
             raise ConfigError("progress", str(self.progress_path), "the progress of a restore of this backup")
-        own = topics_named_after(info.clusters, info.brokers)
         for old, new in brokers.items():
             self._addresses[new] = masters[new]
             queues = {MessageQueue(file.topic, new, file.queue_id) for file in manifest.queues if file.broker == old}
@@ -236,7 +229,7 @@ class Restoring:
 
         queues |= {MessageQueue(key.topic, broker, at) for key, offsets in saved.offsets.items() for at in offsets}
         counts = {
-            name: queue_count(config)
+            name: config.queue_count
             for name, config in tables.topics.items()
             if is_selected(name, self.options.patterns)
         }
@@ -258,8 +251,9 @@ class Restoring:
                 header, body = UpdateSubscriptionGroup(), encode_group_config(value)
             elif step.kind == "topic":
                 present = self._before[step.broker].tables.topics.get(step.name)
-                config = topic_to_create(value, present)
-                header = create_header(opened(config) if (step.broker, step.name) in filled else config)
+                changes = attribute_changes(value.attributes, {} if present is None else present.attributes)
+                config = opened(value) if (step.broker, step.name) in filled else value
+                header = create_header(replace(config, attributes=changes))
             elif step.kind == "user":
                 is_new = step.action is Action.CREATE
                 header = CreateUser(username=step.name) if is_new else UpdateUser(username=step.name)

@@ -21,7 +21,6 @@ from orbitmq.admin.backup.tables import (
     encode_tables,
     is_saved,
     parse_offset_key,
-    queue_count,
 )
 from orbitmq.admin.broker_settings import list_settings
 from orbitmq.admin.cluster_clients import ClusterClients
@@ -168,7 +167,7 @@ class Saving:
             _Queue(broker, topic, queue_id)
             for broker, found in self.tables.items()
             for topic, config in sorted(found.topics.items())
-            for queue_id in range(queue_count(config))
+            for queue_id in range(config.queue_count)
         ]
         await asyncio.gather(*map(find_bounds, queues))
         full = {queue: bounds[queue] for queue in queues if queue in bounds and bounds[queue].begin < bounds[queue].end}

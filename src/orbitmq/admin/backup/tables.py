@@ -70,11 +70,6 @@ def is_saved(topic: str, own: Container[str], patterns: Sequence[str]) -> bool:
     return is_legal and kind_of(topic, own) != "system" and is_selected(topic, patterns)
 
 
-def queue_count(config: TopicConfig) -> int:
-    """Return how many queues of a topic may hold messages: more are read than written while a topic shrinks."""
-    return max(config.read_queue_count, config.write_queue_count)
-
-
 def parse_offset_key(key: str) -> GroupTopic | None:
     """Return what a broker's `topic@group` names; None where one of the two is no legal name."""
     topic, _, group = key.partition("@")

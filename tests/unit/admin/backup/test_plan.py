@@ -11,7 +11,6 @@ from orbitmq.admin.backup.plan import (
     make_plan,
     map_brokers,
     opened,
-    topic_to_create,
 )
 from orbitmq.admin.backup.tables import NO_ACCESS, AccessTables, BrokerTables, GroupTopic
 from orbitmq.errors import InvalidArgument
@@ -170,13 +169,6 @@ def test_a_broker_without_a_place_is_named(given, reason):
         map_brokers(["a", "b"], ["a", "c"], given)
 
 
-def test_attributes_travel_with_their_sign():
-    wanted = TopicConfig(topic="orders", attributes={"message.type": "FIFO", "same": "1"})
-    present = TopicConfig(topic="orders", attributes={"same": "1", "gone": "2"})
-    assert topic_to_create(wanted, None).attributes == {"+message.type": "FIFO", "+same": "1"}
-    assert topic_to_create(wanted, present).attributes == {"+message.type": "FIFO", "-gone": ""}
-
-
 def test_users_are_made_and_others_of_their_names_stay():
     users = User("shop", "secret"), User("mail", "secret")
     found = plan(users=users, access=AccessTables((User("mail", "another"),), ()))
@@ -218,6 +210,22 @@ def test_retries_of_a_group_that_is_not_there_are_left_out_and_named():
 def test_retries_bring_their_group():
     found = plan(RestoreOptions(patterns=("%RETRY%*",)), **retries("billing"))
     assert (len(found.queues), changes(found, "group")) == (1, [("billing", Action.CREATE)])
+
+
+def test_names_that_the_target_does_not_take_are_refused():
+    names = ["b", "orders", long := f"%DLQ%{'g' * 130}"]
+    saved = BrokerTables({name: TopicConfig(topic=name) for name in names}, {}, {})
+    assert plan(saved=saved).refusals == (
+        f"the topic {long} has 135 characters, brokers make one of 127 at most: choose others with --topic, as '[!%]*'",
+        "the topic b is kept by the target for itself: choose others with --topic",
+    )
+    assert plan(RestoreOptions(patterns=("o*",)), saved=saved).refusals == ()
+
+
+def test_a_target_that_lost_what_was_restored_is_refused():
+    resumed = {QUEUE: QueueProgress(2, next_new=5, sent=3)}
+    found = plan(present=with_offsets({}), queues={QUEUE: QueueProgress(4)}, resumed=resumed)
+    assert "queue 0 of orders on b ends at 4, and was restored up to 5: another cluster" in found.refusals[0]
 
 
 gaps = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), max_size=30)

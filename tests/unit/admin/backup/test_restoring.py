@@ -31,7 +31,6 @@ from orbitmq.wire.command import Command
 from orbitmq.wire.headers import CreateTopic, SendMessageV2
 from orbitmq.wire.signature import Credentials
 from unit.admin.backup.support import stored
-from unit.admin.support import bury
 from waiting import until
 
 pytestmark = pytest.mark.real
@@ -152,19 +151,6 @@ async def test_the_progress_of_another_backup_is_refused(tmp_path):
             await restore(cluster, tmp_path / "c", is_resumed=True)
 
 
-async def test_a_target_that_lost_what_was_restored_is_named_before_anything_is_sent(tmp_path):
-    await back_up(tmp_path / "b", 10)
-    async with LocalCluster() as cluster:
-        with pytest.raises(Stopped):
-            await restore(cluster, tmp_path / "b", progress=stop_at(5))
-    async with LocalCluster() as cluster:
-        await create_topic(cluster)
-        await send(cluster, b"x", b"y")
-        (problem,) = (await restore(cluster, tmp_path / "b", is_resumed=True)).problems
-        assert problem.startswith("queue 0 of orders on broker-a ends at 2, and was restored up to 5: ")
-        assert await bodies(cluster) == [b"x", b"y"]
-
-
 async def test_one_restore_of_a_directory_runs_at_a_time(tmp_path):
     await back_up(tmp_path / "b", 10)
     async with LocalCluster() as cluster:
@@ -177,35 +163,11 @@ async def test_one_restore_of_a_directory_runs_at_a_time(tmp_path):
                 await Restoring(clients, tmp_path / "b", RestoreOptions(), tmp_path / "p").run(dry_run=True)
 
 
-async def test_a_topic_that_brokers_keep_for_themselves_is_refused_before_anything_is_changed(tmp_path):
-    await back_up(tmp_path / "b", 10)
-    async with LocalCluster(settings={"broker_cluster_name": "orders"}) as cluster:
-        problems = (await restore(cluster, tmp_path / "b")).problems
-        assert "the topic orders is kept by the target for itself: choose others with --topic" in problems
-
-
 async def test_a_pattern_that_fits_nothing_is_refused(tmp_path):
     await back_up(tmp_path / "b", 10)
     async with LocalCluster() as cluster:
         with pytest.raises(InvalidArgument, match=r"topic: 'ordres' .* fits a topic"):
             await restore(cluster, tmp_path / "b", options=RestoreOptions(patterns=("orders", "ordres")))
-
-
-async def test_dead_letters_of_a_group_with_a_long_name_are_refused_before_anything_is_changed(tmp_path):
-    group = "g" * 130
-    async with LocalCluster() as cluster:
-        await create_topic(cluster)
-        async with AdminClient(cluster.name_servers) as admin:
-            await admin.create_group(GroupConfig(group=group))
-        await bury(cluster.name_servers, cluster.brokers, group, "orders", b"dead")
-        await save(cluster, tmp_path / "b")
-    async with LocalCluster() as cluster:
-        problems = (await restore(cluster, tmp_path / "b")).problems
-        assert f"the topic %DLQ%{group} has 135 characters, brokers make one of 127 at most" in problems[0]
-        async with AdminClient(cluster.name_servers) as admin:
-            assert "orders" not in await admin.topic_list()
-        assert (await restore(cluster, tmp_path / "b", options=RestoreOptions(patterns=("[!%]*",)))).problems == ()
-        assert await bodies(cluster) == [b"dead"]
 
 
 async def test_a_topic_that_the_target_refuses_is_named(tmp_path):
@@ -282,16 +244,6 @@ async def test_a_damaged_file_is_named_before_anything_is_sent(tmp_path):
             await restore(cluster, tmp_path / "b")
         async with AdminClient(cluster.name_servers) as admin:
             assert "orders" not in await admin.topic_list()
-
-
-async def test_tables_alone_bring_no_message_and_no_offset(tmp_path):
-    await back_up(tmp_path / "b", 5, committed=2)
-    async with LocalCluster() as cluster:
-        report = await restore(cluster, tmp_path / "b", options=RestoreOptions(tables_only=True))
-        assert (await bodies(cluster), report.offset_count) == ([], 0)
-        assert "no messages are restored" in report.plan.remarks[0]
-        async with AdminClient(cluster.name_servers) as admin:
-            assert "billing" in await admin.group_names()
 
 
 async def test_a_group_goes_on_at_the_same_message_when_its_queue_had_been_cut(tmp_path, monkeypatch):
