@@ -23,6 +23,7 @@ from orbitmq.admin.backup.tables import (
     parse_offset_key,
 )
 from orbitmq.admin.broker_settings import list_settings
+from orbitmq.admin.cluster_admin import masters_in
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.each_master import ask_each
 from orbitmq.client.queue_reader import Pulled, QueueBounds, QueueReader
@@ -92,11 +93,11 @@ class Saving:
             OSError: the disk refuses; what is there has no manifest.
         """
         check_new(self.directory)
-        self._addresses = await self.clients.admin.masters(cluster=self.cluster)
         info = await self.clients.admin.cluster_info()
-        names = info.brokers if self.cluster is None else info.clusters[self.cluster]
-        without = sorted(names - self._addresses.keys())
-        self._problems += [f"the broker {name} has no master now: nothing of it is saved" for name in without]
+        self._addresses = masters_in(info, self.cluster)
+        for name, data in sorted(info.brokers.items()):
+            if self.cluster in (None, data.cluster) and name not in self._addresses:
+                self._problems.append(f"the broker {name} has no master now: nothing of it is saved")
         own = topics_named_after(info.clusters, info.brokers)
         self.tables, problems = await ask_each(
             dict(sorted(self._addresses.items())),

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+from dataclasses import replace
 
 import pytest
 
@@ -59,6 +60,22 @@ async def test_a_broker_that_does_not_answer_is_named_and_the_other_one_is_saved
     (problem,) = manifest.problems
     assert problem.startswith("broker broker-b: nothing of it is saved: cannot connect")
     assert (set(manifest.clusters), manifest.message_count) == ({"broker-a"}, 10)
+
+
+async def test_a_broker_without_a_master_is_named(tmp_path, monkeypatch):
+    async with LocalCluster() as cluster, AdminClient(cluster.name_servers) as admin:
+        await fill(cluster)
+        found = await admin.cluster_info()
+        lost = replace(found.brokers["broker-a"], broker_name="broker-b", addresses={1: "b:1"})
+        info = replace(found, brokers={**found.brokers, "broker-b": lost})
+
+        async def cluster_info(_admin):
+            return info
+
+        monkeypatch.setattr(AdminClient, "cluster_info", cluster_info)
+        manifest = await save(cluster, tmp_path / "b")
+    assert manifest.problems == ("the broker broker-b has no master now: nothing of it is saved",)
+    assert manifest.message_count == 10
 
 
 async def test_where_no_broker_answers_nothing_is_written(tmp_path, deaf):
