@@ -64,20 +64,30 @@ def check_claimable(directory: Path, subject: Mapping[str, str]) -> None:
 
 @contextmanager
 def locked(file: Path, directory: str, *, is_shared: bool = False) -> Iterator[None]:
-    """Lock a file for this run; the lock ends with its process, however that ends.
+    """Lock a file, or a directory, for this run; the lock ends with its process, however that ends.
+
+    Some network file systems lock no directories: a run of this machine is not kept out there.
 
     Args:
+        file: is made where it is not there.
         is_shared: others may have it as well, but for one that is not shared.
 
     Raises:
         JobFailed: another run has it; `directory` says where.
     """
-    with file.open("a") as lock:
+    is_directory = file.is_dir()
+    lock = os.open(file, os.O_RDONLY if is_directory else os.O_RDWR | os.O_CREAT, 0o666)
+    try:
         try:
             fcntl.flock(lock, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             raise JobFailed(f"another run is under way in {directory}") from None
+        except OSError:
+            if not is_directory:
+                raise
         yield
+    finally:
+        os.close(lock)
 
 
 def lock_of(uri: str) -> Path:

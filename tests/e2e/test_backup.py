@@ -13,17 +13,18 @@ import pytest
 
 from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
-from orbitmq.admin.backup.broker_calls import BrokerCalls, own_topics
 from orbitmq.admin.backup.directory import read_manifest
 from orbitmq.admin.backup.manifest import encode_manifest
 from orbitmq.admin.backup.messages import sent_properties
-from orbitmq.admin.backup.records import parse_message
+from orbitmq.admin.backup.saving import read_tables
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.groups import ResetTo
 from orbitmq.cli.main import main
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
 from orbitmq.testing.processes import ServerProcess
 from orbitmq.wire.bodies.groups import GroupConfig
+from unit.admin.backup.support import stored
 from unit.admin.support import bury
 
 pytestmark = pytest.mark.real
@@ -62,28 +63,22 @@ async def fill(cluster):
 async def contents(cluster):
     """Every message of users' topics: by broker, topic and queue, what its sender said of it, in order."""
     found = {}
-    async with BrokerCalls(cluster.name_servers) as calls:
-        own = own_topics(await calls.cluster_info())
+    async with ClusterClients(cluster.name_servers) as clients:
+        own = await clients.admin.own_topics()
         for broker, address in cluster.brokers.items():
-            for topic, config in (await calls.tables(address, own)).topics.items():
+            for topic, config in (await read_tables(clients, address, own)).topics.items():
                 for queue_id in range(config.read_queue_count):
-                    found[broker, topic, queue_id] = await read(calls, address, topic, queue_id)
+                    found[broker, topic, queue_id] = [
+                        (
+                            bytes(record.body),
+                            record.flag,
+                            record.born_at_ms,
+                            record.reconsume_times,
+                            sent_properties(record.properties),
+                        )
+                        for record in await stored(clients, address, topic, queue_id)
+                    ]
     return {queue: messages for queue, messages in found.items() if messages}
-
-
-async def read(calls, address, topic, queue_id):
-    begin, end = await calls.bounds(address, topic, queue_id)
-    messages = []
-    while begin < end:
-        pulled = await calls.pull(address, topic, queue_id, begin)
-        view = memoryview(pulled.records)
-        while view:
-            record = parse_message(view)
-            view = view[record.size :]
-            properties = sent_properties(record.properties)
-            messages.append((bytes(record.body), record.flag, record.born_at_ms, record.reconsume_times, properties))
-        begin = pulled.next_offset
-    return messages
 
 
 async def lags(cluster, group="billing"):
@@ -92,9 +87,9 @@ async def lags(cluster, group="billing"):
 
 
 async def settings(cluster):
-    async with BrokerCalls(cluster.name_servers) as calls:
-        own = own_topics(await calls.cluster_info())
-        tables = [await calls.tables(address, own) for address in cluster.brokers.values()]
+    async with ClusterClients(cluster.name_servers) as clients:
+        own = await clients.admin.own_topics()
+        tables = [await read_tables(clients, address, own) for address in cluster.brokers.values()]
         return [(table.topics, table.groups) for table in tables]
 
 

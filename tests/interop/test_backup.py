@@ -10,16 +10,18 @@ from called import call_command
 from interop.peers import JavaClients, java_servers, message
 from orbitmq import Message, Producer, TransactionProducer
 from orbitmq.admin import AdminClient
-from orbitmq.admin.backup.broker_calls import BrokerCalls, own_topics
 from orbitmq.admin.backup.messages import sent_properties
-from orbitmq.admin.backup.records import parse_message
+from orbitmq.admin.backup.saving import read_tables
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.groups import ResetTo
+from orbitmq.client.queue_reader import QueueReader
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import ConsumerSendBack
 from orbitmq.wire.messages.message_id import parse_offset_message_id
+from unit.admin.backup.support import stored
 from waiting import until
 
 
@@ -48,20 +50,20 @@ async def send_special(name_servers: str) -> None:
     async with TransactionProducer("deciders", name_servers) as producer:
         async with producer.transaction(Message("special", b"decided")):
             pass
-    async with Producer("makers", name_servers) as producer, BrokerCalls(name_servers) as calls:
+    async with Producer("makers", name_servers) as producer, ClusterClients(name_servers) as clients:
         await producer.send(Message("special", b"late", delay_level=1, keys=["late"]))
         await producer.send(Message("special", b"timed", delay_ms=1_000))
         for level in (-1, 1):
             sent = await producer.send(Message("special", b"given back"))
             _, offset = parse_offset_message_id(sent.offset_message_id)
             back = ConsumerSendBack(physical_offset=offset, group="billing", delay_level=level, origin_topic="special")
-            await calls.ask(address, back)
+            assert (await clients.request(address, back)).code == 0
         for topic, count in (("special", 5), ("%DLQ%billing", 1), ("%RETRY%billing", 1)):
-            await until(partial(_reaches, calls, address, topic, count), 0.05)
+            await until(partial(_reaches, QueueReader(clients.request), address, topic, count), 0.05)
 
 
-async def _reaches(calls: BrokerCalls, address: str, topic: str, count: int) -> bool:
-    return (await calls.bounds(address, topic, 0)).end >= count
+async def _reaches(reader: QueueReader, address: str, topic: str, count: int) -> bool:
+    return (await reader.bounds(address, topic, 0)).end >= count
 
 
 async def set_back(name_servers: str) -> None:
@@ -74,22 +76,15 @@ async def set_back(name_servers: str) -> None:
 async def contents(name_servers: str) -> tuple[object, ...]:
     """Every message of users' topics, the settings, and the lag of the group; brokers' names left out."""
     found: dict[tuple[str, int], list[object]] = {}
-    async with BrokerCalls(name_servers) as calls, AdminClient(name_servers) as admin:
-        own = own_topics(await calls.cluster_info())
+    async with ClusterClients(name_servers) as clients, AdminClient(name_servers) as admin:
+        own = await admin.own_topics()
         ((_, address),) = (await admin.masters()).items()
-        tables = await calls.tables(address, own)
+        tables = await read_tables(clients, address, own)
         for topic, config in tables.topics.items():
             for queue_id in range(config.read_queue_count):
-                begin, end = await calls.bounds(address, topic, queue_id)
-                while begin < end:
-                    pulled = await calls.pull(address, topic, queue_id, begin)
-                    view = memoryview(pulled.records)
-                    while view:
-                        record = parse_message(view)
-                        view = view[record.size :]
-                        said = bytes(record.body), record.flag, record.born_at_ms, sent_properties(record.properties)
-                        found.setdefault((topic, queue_id), []).append(said)
-                    begin = pulled.next_offset
+                for record in await stored(clients, address, topic, queue_id):
+                    said = bytes(record.body), record.flag, record.born_at_ms, sent_properties(record.properties)
+                    found.setdefault((topic, queue_id), []).append(said)
         lag = {(at.topic, at.queue_id): place.lag for at, place in (await admin.group_lag("billing")).items()}
         groups = {name: (config.retry_times_max, config.consume_enable) for name, config in tables.groups.items()}
     return found, tables.topics, groups, lag

@@ -68,6 +68,13 @@ def test_a_note_of_any_size_is_read_in_part_and_shown_in_part(tmp_path):
     assert len(str(raised.value)) < 1_000
 
 
+def test_a_directory_itself_is_locked_and_stays_empty(tmp_path):
+    with locked(tmp_path, "here"), pytest.raises(JobFailed, match="another run is under way in here"):
+        with locked(tmp_path, "here"):
+            pass
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_directory_elsewhere_has_a_lock_on_this_machine_that_readers_share(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     lock = lock_of("s3a://lake/orders")

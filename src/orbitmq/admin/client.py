@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 import orjson
 
-from orbitmq.admin.cluster_admin import ClusterAdmin
+from orbitmq.admin.cluster_admin import ClusterAdmin, masters_in
 from orbitmq.admin.each_master import ask_all, ask_each, tell_each
 from orbitmq.admin.group_client import GroupAdmin, delete_topics
 from orbitmq.admin.groups import GroupStatus, QueueLag, QueueReset, ResetTo
@@ -139,7 +139,7 @@ class AdminClient(ClusterAdmin):
             PartlyDone: some masters have made the change, some have not.
         """
         check_name("topic", config.topic)
-        targets = self._choose_masters(await self.cluster_info(), cluster, broker)
+        targets = masters_in(await self.cluster_info(), cluster, broker)
         if not force:
             await check_read_queues(self._tell, targets, config.topic, config.read_queue_count)
         header = create_header(config)
@@ -606,7 +606,7 @@ class AdminClient(ClusterAdmin):
         raise error
 
     async def _find_masters(self, cluster: str | None) -> Mapping[str, str]:
-        return self._choose_masters(await self.cluster_info(), cluster, None)
+        return masters_in(await self.cluster_info(), cluster, None)
 
     async def _find_topic_masters(self, topic: str) -> Mapping[str, str]:
         return _topic_masters(await self.topic_route(topic))

@@ -76,7 +76,7 @@ class ClusterAdmin:
             InvalidArgument: no cluster, or no broker, is called so.
             RouteNotFound: there is no master.
         """
-        return self._choose_masters(await self.cluster_info(), cluster, broker)
+        return masters_in(await self.cluster_info(), cluster, broker)
 
     async def broker_runtime_info(self, address: str) -> dict[str, str]:
         """Return a broker's run-time values, by Java's names."""
@@ -86,26 +86,31 @@ class ClusterAdmin:
         self._owning_loop.check()
         self._owning_loop.settle()  # it opens its connections with the first question, and is none's when they are closed
 
-    def _choose_masters(self, info: ClusterInfo, cluster: str | None, broker: str | None) -> dict[str, str]:
-        if cluster is not None and cluster not in info.clusters:
-            raise InvalidArgument("cluster", cluster, _one_of(info.clusters))
-        if broker is not None and broker not in info.brokers:
-            raise InvalidArgument("broker", broker, _one_of(info.brokers))
-        names = info.brokers if cluster is None else info.clusters[cluster]
-        masters = {
-            name: info.brokers[name].addresses[MASTER_ID]
-            for name in names
-            if broker in (None, name) and MASTER_ID in info.brokers[name].addresses
-        }
-        if not masters:
-            raise RouteNotFound("no master broker is registered with the NameServer")
-        return masters
-
     async def _ask(self, header: object) -> Command:
         return expect(await self._name_servers.ask(header), ", ".join(self._name_servers.configured))
 
     async def _tell(self, address: str, header: object, body: bytes = b"") -> Command:
         return expect(await self._pool.request(address, header, body, timeout_ms=self._timeout_ms), address)
+
+
+def masters_in(info: ClusterInfo, cluster: str | None = None, broker: str | None = None) -> dict[str, str]:
+    """Return the addresses of all masters, of one cluster's, or of one broker name's, by their names.
+
+    Raises: as `ClusterAdmin.masters`.
+    """
+    if cluster is not None and cluster not in info.clusters:
+        raise InvalidArgument("cluster", cluster, _one_of(info.clusters))
+    if broker is not None and broker not in info.brokers:
+        raise InvalidArgument("broker", broker, _one_of(info.brokers))
+    names = info.brokers if cluster is None else info.clusters[cluster]
+    masters = {
+        name: info.brokers[name].addresses[MASTER_ID]
+        for name in names
+        if broker in (None, name) and name in info.brokers and MASTER_ID in info.brokers[name].addresses
+    }
+    if not masters:
+        raise RouteNotFound("no master broker is registered with the NameServer")
+    return masters
 
 
 def _one_of(names: Iterable[Any]) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from orbitmq.admin.cluster_admin import ClusterAdmin
+from orbitmq.model.group import TOOLS_GROUP
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
 
@@ -15,9 +17,8 @@ if TYPE_CHECKING:
     from orbitmq.admin.dead_letter_client import DeadLetters
     from orbitmq.client.producer import Producer
     from orbitmq.client.pull_consumer import PullConsumer
+    from orbitmq.wire.command import Command
 
-READER_GROUP = "TOOLS_CONSUMER"
-"""Every broker knows this group of Java's tools: reading leaves no other behind."""
 PULL_COUNT = 32
 WINDOW_COUNT = 64
 WINDOW_SIZE = 4 * 1024 * 1024
@@ -62,6 +63,22 @@ class ClusterClients:
 
         return AdminClient(self.name_servers, timeout_ms=self.timeout_ms, **self.security._asdict())
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def request(self, address: str, header: object, body: bytes = b"") -> Command:
+        """Send a request to one server, and return the answer whatever its code.
+
+        Raises:
+            ClientError: there is no answer.
+        """
+        return await self.pool.request(address, header, body, timeout_ms=self.timeout_ms)
+
     async def close(self) -> None:
         """Close every connection of the shared clients."""
         for name in ("brokers", "admin"):
@@ -77,7 +94,7 @@ class ClusterClients:
         """Return a consumer that commits nothing, to be opened; `tag` and `sql` choose messages."""
         from orbitmq.client.pull_consumer import PullConsumer  # commands that need it pay for it
 
-        return PullConsumer(READER_GROUP, name_servers=self.name_servers, **self.security._asdict(), **options)
+        return PullConsumer(TOOLS_GROUP, name_servers=self.name_servers, **self.security._asdict(), **options)
 
     def careful_reader(self) -> PullConsumer:
         """Return one that reads ahead little: for a few messages of many queues."""
@@ -89,7 +106,7 @@ class ClusterClients:
 
         options |= _CAREFUL if is_careful else {}
         security = self.security._asdict()
-        return ShortReader(READER_GROUP, self.name_servers, body_size_max=body_size_max, **security, **options)
+        return ShortReader(TOOLS_GROUP, self.name_servers, body_size_max=body_size_max, **security, **options)
 
     def producer(self) -> Producer:
         """Return a producer, to be opened."""

@@ -7,17 +7,23 @@ from collections.abc import Mapping, Sequence
 
 from orbitmq.admin.messages import Tell
 from orbitmq.client.consume.pulled_messages import decode_messages
+from orbitmq.client.queue_reader import NOTHING_THERE, pull_request
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import RemoteRefused
+from orbitmq.model.access import Acl, User
 from orbitmq.model.group import SYSTEM_GROUPS, MessageModel, Subscription
 from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import TopicConfig
+from orbitmq.wire.bodies.access import decode_acls, decode_users
 from orbitmq.wire.bodies.document import decode_kv_table
 from orbitmq.wire.bodies.groups import (
     ClientConnection,
+    GroupConfig,
     decode_consumer_connections,
     decode_group_table,
     decode_producer_table,
 )
+from orbitmq.wire.bodies.offsets import decode_committed
 from orbitmq.wire.bodies.stats import BrokerStatsData, decode_stats
 from orbitmq.wire.bodies.topics import (
     QueueProgress,
@@ -26,13 +32,10 @@ from orbitmq.wire.bodies.topics import (
     decode_topic_stats,
     decode_topic_table,
 )
-from orbitmq.wire.headers.admin import GetBrokerRuntimeInfo, GetConsumeStats, ViewBrokerStats
+from orbitmq.wire.headers.access import ListAcls, ListUsers
+from orbitmq.wire.headers.admin import GetAllConsumerOffsets, GetBrokerRuntimeInfo, GetConsumeStats, ViewBrokerStats
 from orbitmq.wire.headers.groups import GetAllProducers, GetAllSubscriptionGroups, GetConsumerConnections
-from orbitmq.wire.headers.pull import PullMessage, PullSysFlag
 from orbitmq.wire.headers.topics import GetAllTopicConfig, GetTopicStats
-
-_READER_GROUP = "TOOLS_CONSUMER"
-"""Java's tools read under this name, which every broker knows."""
 
 
 class BrokerAdmin:
@@ -53,13 +56,35 @@ class BrokerAdmin:
 
     async def topics(self) -> Sequence[str]:
         """Return the names of its topics, its own ones too, sorted."""
+        return sorted(await self.topic_configs())
+
+    async def topic_configs(self) -> Mapping[str, TopicConfig]:
+        """Return the settings of its topics by their names, its own ones too."""
         table = (await self._tell(self.address, GetAllTopicConfig())).body
-        return sorted((await asyncio.to_thread(decode_topic_table, table)).topics)
+        return (await asyncio.to_thread(decode_topic_table, table)).topics
 
     async def groups(self) -> Sequence[str]:
         """Return the names of the groups that it has settings of, without those that brokers make for themselves, sorted."""
+        return sorted(await self.group_configs())
+
+    async def group_configs(self) -> dict[str, GroupConfig]:
+        """Return the settings of groups by their names, without those that brokers make for themselves."""
         table = (await self._tell(self.address, GetAllSubscriptionGroups())).body
-        return sorted((await asyncio.to_thread(decode_group_table, table)).groups.keys() - SYSTEM_GROUPS)
+        groups = (await asyncio.to_thread(decode_group_table, table)).groups
+        return {name: config for name, config in groups.items() if name not in SYSTEM_GROUPS}
+
+    async def committed(self) -> Mapping[str, Mapping[int, int]]:
+        """Return the offsets of all groups: by Java's `topic@group`, queue id to offset."""
+        table = (await self._tell(self.address, GetAllConsumerOffsets())).body
+        return await asyncio.to_thread(decode_committed, table)
+
+    async def users(self) -> tuple[User, ...]:
+        """Return its users; their passwords are empty unless we are super."""
+        return decode_users((await self._tell(self.address, ListUsers())).body)
+
+    async def rules(self) -> tuple[Acl, ...]:
+        """Return the rules of its users."""
+        return decode_acls((await self._tell(self.address, ListAcls())).body)
 
     async def producer_counts(self) -> Mapping[str, int]:
         """Return how many producers of each producer group are connected."""
@@ -102,26 +127,11 @@ class BrokerAdmin:
 
     async def stored_at_ms(self, queue: MessageQueue, queue_offset: int) -> int | None:
         """Return when the message at a queue offset was stored, in ms since 1970; None: there is none (any more)."""
-        header = PullMessage(
-            consumer_group=_READER_GROUP,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            queue_offset=queue_offset,
-            count_max=1,
-            sys_flag=PullSysFlag.SUBSCRIPTION,
-            commit_offset=0,
-            suspend_timeout_ms=0,
-            subscription="*",
-            sub_version=0,
-        )
+        header = pull_request(queue.topic, queue.queue_id, queue_offset, count_max=1)
         try:
             answer = await self._tell(self.address, header)
         except RemoteRefused as refusal:
-            if refusal.code in (
-                ResponseCode.PULL_NOT_FOUND,
-                ResponseCode.PULL_OFFSET_MOVED,
-                ResponseCode.PULL_RETRY_IMMEDIATELY,
-            ):
+            if refusal.code in NOTHING_THERE:
                 return None
             raise
         everything = Subscription(topic=queue.topic)

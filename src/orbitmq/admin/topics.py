@@ -61,6 +61,12 @@ def format_attribute_changes(changes: Mapping[str, str]) -> str | None:
     return ",".join(words) or None
 
 
+def attribute_changes(wanted: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
+    """Return the changes that make a topic's attributes into others: with a sign each, those to take away as well."""
+    changes = {f"+{name.lstrip('+-')}": value for name, value in wanted.items() if present.get(name) != value}
+    return changes | {f"-{name.lstrip('+-')}": "" for name in present if name not in wanted}
+
+
 def parse_attribute_change(text: str) -> tuple[str, str]:
     """Return the name, with its sign, and the value of `+NAME=VALUE` or `-NAME`.
 

@@ -23,6 +23,7 @@ from orbitmq.cli.terminal.printable import printable
 if TYPE_CHECKING:
     from orbitmq.admin import AdminClient
     from orbitmq.admin.access import AccessClient
+    from orbitmq.admin.cluster_clients import ClusterClients
     from orbitmq.cli.terminal.names import Kind
     from orbitmq.errors import ClientError
     from orbitmq.net.pool import ConnectionPool
@@ -56,6 +57,18 @@ class Access(NamedTuple):
             ConfigError: the security file cannot be used.
         """
         return client(self.name_servers, timeout_ms=self.timeout_ms, **self.load_security()._asdict())
+
+    def clients(self) -> ClusterClients:
+        """Return the clients of these servers, each of which is made when it is asked for.
+
+        Raises:
+            ConfigError: the security file cannot be used.
+        """
+        from orbitmq.admin.cluster_clients import ClusterClients
+
+        return ClusterClients(
+            self.name_servers, "orbitmq-cli", timeout_ms=self.timeout_ms, security=self.load_security()
+        )
 
     def admin(self) -> AdminClient:
         """Return an administrator's client.

@@ -33,19 +33,17 @@ async def backup(
     """
     from importlib.metadata import version
 
-    from orbitmq.admin.backup.broker_calls import BrokerCalls
-    from orbitmq.admin.backup.saving import BackupOptions, Saving
+    from orbitmq.admin.backup.saving import Saving
     from orbitmq.cli.terminal.progress import show_counts
     from orbitmq.clock import now_ms
 
-    options = BackupOptions(
-        directory=directory, patterns=tuple(topics or ()), cluster=cluster, with_messages=not no_messages
-    )
     saving: Saving | None = None
     try:
         with show_counts("saving messages") as progress:
-            async with access.connect(BrokerCalls) as calls:
-                saving = Saving(calls, options, version=version("orbitmq"), now_ms=now_ms(), progress=progress)
+            async with access.clients() as clients:
+                saving = Saving(
+                    clients, directory, version("orbitmq"), now_ms(), topics or (), cluster, not no_messages, progress
+                )
                 manifest = await saving.run()
     except BaseException:
         if saving is not None and saving.has_begun:

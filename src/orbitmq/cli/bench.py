@@ -197,10 +197,10 @@ async def _warm_up(producer: Producer, topic: str) -> None:
 
 
 def _reader(access: Access) -> PullConsumer:
-    from orbitmq.cli.messages.consume import ANONYMOUS_GROUP
     from orbitmq.client.pull_consumer import PullConsumer
+    from orbitmq.model.group import TOOLS_GROUP
 
-    return PullConsumer(ANONYMOUS_GROUP, access.name_servers, **access.load_security()._asdict())
+    return PullConsumer(TOOLS_GROUP, access.name_servers, **access.load_security()._asdict())
 
 
 def percentiles(values: array[float]) -> dict[str, float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +15,8 @@ from orbitmq.cli.terminal.output import Format, Row, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
+    from orbitmq.admin.backup.plan import RestorePlan
     from orbitmq.admin.backup.restoring import RestoreReport
-    from orbitmq.admin.backup.steps import RestorePlan
 
 _PLAN_COLUMNS = ("broker", "kind", "name", "action", "detail")
 _QUEUE_COLUMNS = ("broker", "topic", "queue_id", "saved", "sent", "skipped", "end", "problem")
@@ -55,27 +56,21 @@ async def restore(
     Messages go to the queue that they were in, in their order, and get new offsets. Files are checked before anything is changed.
     Exit code 1 when a part could not be restored, a message is left out, or a queue that would be filled has messages.
     """
-    from orbitmq.admin.backup.broker_calls import BrokerCalls
-    from orbitmq.admin.backup.plan import parse_broker_map
-    from orbitmq.admin.backup.progress import PROGRESS_NAME
-    from orbitmq.admin.backup.restoring import RestoreReport, Restoring
-    from orbitmq.admin.backup.steps import RestoreOptions
+    from orbitmq.admin.backup.plan import RestoreOptions
+    from orbitmq.admin.backup.restoring import Restoring
+    from orbitmq.admin.backup.sending import PROGRESS_NAME
     from orbitmq.cli.terminal.progress import show_counts
 
     options = RestoreOptions(
-        tuple(topics or ()), tables_only, overwrite, append, parse_broker_map(map_broker or ()), users, skip_refused
+        tuple(topics or ()), tables_only, overwrite, append, _broker_map(map_broker or ()), users, skip_refused
     )
     path = progress_file or directory / PROGRESS_NAME
     restoring: Restoring | None = None
     try:
         with show_counts("sending messages") as progress:
-            async with access.connect(BrokerCalls) as calls:
-                restoring = Restoring(calls, directory, options, path, is_resumed=resume, progress=progress)
-                if dry_run:
-                    plan = await restoring.plan()
-                    report = RestoreReport(plan, problems=plan.refusals)
-                else:
-                    report = await restoring.run()
+            async with access.clients() as clients:
+                restoring = Restoring(clients, directory, options, path, is_resumed=resume, progress=progress)
+                report = await restoring.run(dry_run=dry_run)
     except BaseException:
         if restoring is not None and restoring.has_begun:
             say(f"orbitmq: interrupted: {path} says how far it is; --resume goes on there")
@@ -100,6 +95,19 @@ async def restore(
         raise typer.Exit(ExitCode.NO)
 
 
+def _broker_map(pairs: Iterable[str]) -> dict[str, str]:
+    """Parse `OLD=NEW` of broker names."""
+    from orbitmq.errors import InvalidArgument
+
+    found: dict[str, str] = {}
+    for pair in pairs:
+        old, separator, new = pair.partition("=")
+        if not (old and separator and new) or old in found:
+            raise InvalidArgument("map-broker", pair, "OLD=NEW, each OLD one time")
+        found[old] = new
+    return found
+
+
 def _tell_left(plan: RestorePlan) -> None:
     for row in _plan_rows(plan):
         if row["action"] == "leave":
@@ -111,50 +119,32 @@ def _plan_rows(plan: RestorePlan) -> list[Row]:
     rows: list[dict[str, Any]] = [
         {
             "broker": step.broker,
-            "kind": "topic",
-            "name": step.config.topic,
+            "kind": step.kind,
+            "name": step.name,
             "action": str(step.action),
             "detail": step.detail,
         }
-        for step in plan.topics
+        for step in plan.tables
     ]
     rows += [
         {
-            "broker": step.broker,
-            "kind": "group",
-            "name": step.config.group,
-            "action": str(step.action),
-            "detail": step.detail,
-        }
-        for step in plan.groups
-    ]
-    rows += [
-        {"broker": step.broker, "kind": "user", "name": step.user.name, "action": str(step.action), "detail": ""}
-        for step in plan.users
-    ]
-    rows += [
-        {"broker": step.broker, "kind": "rules", "name": step.rules.subject, "action": str(step.action), "detail": ""}
-        for step in plan.rules
-    ]
-    rows += [
-        {
-            "broker": step.broker,
+            "broker": queue.broker_name,
             "kind": "messages",
-            "name": f"{step.file.topic}:{step.file.queue_id}",
+            "name": f"{queue.topic}:{queue.queue_id}",
             "action": "send",
-            "detail": f"{step.file.count} messages, from offset {step.base} on",
+            "detail": f"{file.count} messages, from offset {place.base} on",
         }
-        for step in plan.queues
+        for queue, file, place in plan.queues
     ]
     rows += [
         {
-            "broker": step.broker,
+            "broker": queue.broker_name,
             "kind": "offset",
-            "name": f"{step.group}@{step.topic}:{step.queue_id}",
+            "name": f"{group}@{queue.topic}:{queue.queue_id}",
             "action": "set",
-            "detail": f"to what {step.committed} was",
+            "detail": f"to what {committed} was",
         }
-        for step in plan.offsets
+        for queue, group, committed, _ in plan.offsets
     ]
     return list(rows)
 

@@ -9,9 +9,12 @@ SUBSCRIBE_ALL = "*"
 TAG = "TAG"
 SQL92 = "SQL92"
 
+TOOLS_GROUP = "TOOLS_CONSUMER"
+"""Java's tools read under this name, which every broker knows: reading leaves no other group behind."""
+
 SYSTEM_GROUPS = frozenset(
     (
-        "TOOLS_CONSUMER",
+        TOOLS_GROUP,
         "FILTERSRV_CONSUMER",
         "SELF_TEST_C_GROUP",
         "CID_ONS-HTTP-PROXY",

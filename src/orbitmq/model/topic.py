@@ -90,6 +90,11 @@ class TopicConfig:
     order: bool = False
     attributes: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def queue_count(self) -> int:
+        """Queues that may hold messages: more are read than written while a topic shrinks."""
+        return max(self.read_queue_count, self.write_queue_count)
+
 
 def check_name(kind: str, name: str, length_max: int = NAME_LENGTH_MAX) -> str:
     """Return `name` when it is a legal topic, group, broker or cluster name.

@@ -18,6 +18,7 @@ from orbitmq.client.producer import Producer
 from orbitmq.client.pull_consumer import PullConsumer
 from orbitmq.clock import now_ms
 from orbitmq.errors import ClientError, ConfigError, InvalidArgument, RequestTimeout, RouteNotFound
+from orbitmq.model.group import TOOLS_GROUP
 from orbitmq.model.message import Message
 from orbitmq.monitoring.alerts import Alert
 from orbitmq.monitoring.incidents import (
@@ -33,8 +34,6 @@ from orbitmq.monitoring.incidents import (
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import ClientSecurity
 
-_READER = "TOOLS_CONSUMER"
-"""A group that every broker has: reading leaves no other behind."""
 _LINE_EVERY = 30
 """Looks after which a line says that there is nothing new; another one says that fewer or more servers answer."""
 
@@ -107,7 +106,7 @@ class IncidentWatch:
         Raises:
             ClientError: there is no such topic, or it cannot be read to its end.
         """
-        async with PullConsumer(_READER, self._name_servers, **self._security) as reader:
+        async with PullConsumer(TOOLS_GROUP, self._name_servers, **self._security) as reader:
             ranges = await reader.offsets(await reader.queues(self._topic))
             found: list[Notice] = []
             pending = {queue for queue, offsets in ranges.items() if offsets.begin < offsets.end}

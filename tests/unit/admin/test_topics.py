@@ -6,6 +6,7 @@ import pytest
 
 from orbitmq.admin import TopicChange
 from orbitmq.admin.topics import (
+    attribute_changes,
     change_configs,
     create_header,
     find_configs,
@@ -105,3 +106,9 @@ def test_a_request_carries_every_setting() -> None:
     header = create_header(config)
     assert (header.topic, header.read_queue_nums, header.write_queue_nums) == ("t", 1, 2)
     assert (header.perm, header.order, header.attributes) == (4, True, "-a")
+
+
+def test_attributes_that_differ_are_changed_with_a_sign():
+    wanted, present = {"message.type": "FIFO", "same": "1"}, {"same": "1", "gone": "2"}
+    assert attribute_changes(wanted, {}) == {"+message.type": "FIFO", "+same": "1"}
+    assert attribute_changes(wanted, present) == {"+message.type": "FIFO", "-gone": ""}

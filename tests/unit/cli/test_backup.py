@@ -5,8 +5,9 @@ import signal
 
 import pytest
 
-from orbitmq.admin.backup.broker_calls import BrokerCalls
+from orbitmq.admin.backup import saving
 from orbitmq.admin.backup.directory import read_manifest
+from orbitmq.client.queue_reader import QueueReader
 from orbitmq.errors import ConnectionFailed, RequestTimeout
 
 
@@ -53,7 +54,7 @@ def test_a_part_that_is_missing_makes_exit_code_1_and_is_named(orbitmq, sent, tm
     async def pull(*_):
         raise RequestTimeout("no answer")
 
-    monkeypatch.setattr(BrokerCalls, "pull", pull)
+    monkeypatch.setattr(QueueReader, "pull", pull)
     done = orbitmq("backup", tmp_path / "b", "--topic", sent)
     assert done.code == 1
     assert "stopped answering" in done.err
@@ -64,14 +65,14 @@ def test_where_no_broker_answers_the_exit_code_is_3(orbitmq, tmp_path, monkeypat
     async def tables(*_):
         raise ConnectionFailed("cannot connect")
 
-    monkeypatch.setattr(BrokerCalls, "tables", tables)
+    monkeypatch.setattr(saving, "read_tables", tables)
     assert orbitmq("backup", tmp_path / "b").code == 3
     assert not (tmp_path / "b").exists()
 
 
 @pytest.mark.usefixtures("interrupts")
 def test_an_interrupted_backup_says_that_it_cannot_be_restored(orbitmq, sent, tmp_path, monkeypatch):
-    pull = BrokerCalls.pull
+    pull = QueueReader.pull
     left = [signal.SIGINT]  # once: a second one ends the loop under those that are closing their files
 
     async def pull_and_interrupt(*args):
@@ -79,7 +80,7 @@ def test_an_interrupted_backup_says_that_it_cannot_be_restored(orbitmq, sent, tm
             os.kill(os.getpid(), left.pop())
         return await pull(*args)
 
-    monkeypatch.setattr(BrokerCalls, "pull", pull_and_interrupt)
+    monkeypatch.setattr(QueueReader, "pull", pull_and_interrupt)
     done = orbitmq("backup", tmp_path / "b", "--topic", sent)
     assert done.code == 130
     assert "has no manifest.json: the backup was interrupted" in done.err

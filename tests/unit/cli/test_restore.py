@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from orbitmq.admin.backup.broker_calls import BrokerCalls
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.wire.headers import SendMessageV2
 
 
@@ -93,7 +93,7 @@ def test_a_directory_without_manifest_is_no_backup(orbitmq, tmp_path):
 
 @pytest.mark.usefixtures("interrupts")
 def test_an_interrupted_restore_is_resumed_without_doubling_messages(orbitmq, topic, saved, monkeypatch):
-    send = BrokerCalls.send
+    send = ClusterClients.request
     left = [signal.SIGINT]  # once: a second one ends the loop under those that are closing their files
 
     async def send_and_interrupt(self, address, header, body=b""):
@@ -101,11 +101,11 @@ def test_an_interrupted_restore_is_resumed_without_doubling_messages(orbitmq, to
             os.kill(os.getpid(), left.pop())
         return await send(self, address, header, body)
 
-    monkeypatch.setattr(BrokerCalls, "send", send_and_interrupt)
+    monkeypatch.setattr(ClusterClients, "request", send_and_interrupt)
     interrupted = orbitmq("restore", saved)
     assert interrupted.code == 130
     assert "--resume goes on there" in interrupted.err
-    monkeypatch.setattr(BrokerCalls, "send", send)
+    monkeypatch.setattr(ClusterClients, "request", send)
     refused = orbitmq("restore", saved)
     assert refused.code == 2
     assert "Go on with --resume" in refused.err

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import gzip
 import os
 import stat
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from hashlib import sha256
+from hashlib import file_digest, sha256
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -22,16 +22,20 @@ from orbitmq.admin.backup.manifest import (
     decode_manifest,
     encode_manifest,
 )
-from orbitmq.admin.backup.records import RecordReader, is_batch
+from orbitmq.admin.backup.messages import parse_message
 from orbitmq.errors import ConfigError, CorruptRecord, HeaderError, StoreError
 from orbitmq.files import replace_file
-from orbitmq.wire.messages.record import Record
+from orbitmq.model.message import SysFlag
+from orbitmq.wire.messages.record import RECORD_SIZE_MIN, Record
 
 FILE_MODE = 0o600
-_DIRECTORY_MODE = 0o700
-_CHUNK_SIZE = 1024 * 1024
+_RECORD_SIZE_MAX = 128 * 1024 * 1024
+"""Bytes of one record; brokers take messages of 4 MiB unless they are set otherwise."""
+_SIZE_BYTES = 4
 _LEVEL = 3
 """Of gzip: most of what the highest saves, at a third of its time."""
+_GZIP_HEADER = 31
+"""What zlib calls a window of 32 KiB with gzip's header and trailer."""
 
 
 class Written(NamedTuple):
@@ -41,48 +45,16 @@ class Written(NamedTuple):
     sha256: str
 
 
-@contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Keep a directory for one backup or restore at a time; the lock ends with its process, however that ends.
-
-    Raises:
-        StoreError: another one has it.
-    """
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StoreError(f"another backup or restore is at work in {directory}") from None
-        except OSError:
-            pass  # some network file systems lock no directories
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def create_directory(directory: Path) -> None:
-    """Make the directory of a new backup, which only its owner can read: messages and passwords will be in it.
-
-    Raises:
-        ConfigError: a file is there.
-    """
-    try:
-        directory.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
-    except FileExistsError:
-        raise ConfigError("directory", str(directory), "a directory, not a file") from None
-
-
 def check_new(directory: Path) -> None:
     """Refuse a directory that holds something.
 
     Raises:
-        ConfigError: it does.
+        ConfigError: it does, or is a file.
     """
-    if directory.is_dir() and any(directory.iterdir()):
-        raise ConfigError("directory", str(directory), "a new or an empty directory")
     if directory.exists() and not directory.is_dir():
         raise ConfigError("directory", str(directory), "a directory, not a file")
+    if directory.exists() and any(directory.iterdir()):
+        raise ConfigError("directory", str(directory), "a new or an empty directory")
 
 
 def write_file(path: Path, content: bytes) -> Written:
@@ -104,45 +76,27 @@ class RecordsWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = _HashingFile(_open_new(path))
-        self._gzip = gzip.GzipFile("", "wb", _LEVEL, self._file, mtime=0)
+        self._file = _open_new(path)
+        self._gzip = zlib.compressobj(_LEVEL, wbits=_GZIP_HEADER)
+        self._checksum = sha256()
+        self._size = 0
 
     def write(self, records: bytes) -> None:
         """Append whole records."""
-        with named(self._path):
-            self._gzip.write(records)
+        self._append(self._gzip.compress(records))
 
     def close(self) -> Written:
         """End the file, durably."""
+        with self._file, named(self._path):
+            self._append(self._gzip.flush())
+            _sync(self._file)
+        return Written(self._size, self._checksum.hexdigest())
+
+    def _append(self, data: bytes) -> None:
         with named(self._path):
-            try:
-                self._gzip.close()
-                return self._file.finish()
-            finally:
-                self._file.close()
-
-
-class _HashingFile:
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._hash = sha256()
-        self._size = 0
-
-    def write(self, data: bytes) -> int:
-        self._file.write(data)
-        self._hash.update(data)
+            self._file.write(data)
+        self._checksum.update(data)
         self._size += len(data)
-        return len(data)
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def finish(self) -> Written:
-        _sync(self._file)
-        return Written(self._size, self._hash.hexdigest())
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def read_manifest(directory: Path) -> Manifest:
@@ -152,16 +106,12 @@ def read_manifest(directory: Path) -> Manifest:
         StoreError: there is none, so that the backup was interrupted, or it is damaged.
     """
     try:
-        content = read_bounded(directory / MANIFEST_NAME, MANIFEST_SIZE_MAX)
+        return decode_manifest(read_bounded(directory / MANIFEST_NAME, MANIFEST_SIZE_MAX))
     except FileNotFoundError:
         reason = "an interrupted backup, or none" if directory.is_dir() else "there is no such directory"
         raise StoreError(f"{directory} has no {MANIFEST_NAME}: {reason}") from None
-    try:
-        return decode_manifest(content)
     except HeaderError as error:
         raise StoreError(f"{directory / MANIFEST_NAME}: {error.remark}") from error
-    except StoreError as error:
-        raise StoreError(f"{directory / MANIFEST_NAME}: {error}") from error
 
 
 def read_bounded(path: Path, size_max: int) -> bytes:
@@ -177,81 +127,57 @@ def read_bounded(path: Path, size_max: int) -> bytes:
     return content
 
 
-def read_file(directory: Path, entry: BackupFile) -> bytes:
-    """Return the content of a file of tables.
+def check_file(directory: Path, entry: BackupFile) -> None:
+    """Compare a file with the manifest; of messages every record is parsed.
 
     Raises:
-        StoreError: it is not there, or not what was written.
+        StoreError: it is not there, or not what was written; or holds batches, which cannot be sent message by message.
     """
-    _check_file(directory, entry)
-    with _open_regular(directory / entry.name) as file:
-        content = file.read(entry.size + 1)
-    if len(content) != entry.size or sha256(content).hexdigest() != entry.sha256:
-        raise StoreError(f"{entry.name} is damaged: it changed while it was read")
-    return content
-
-
-class FileCheck(NamedTuple):
-    """What is wrong with a file, None where it is as it was written; and whether it holds batches (type BatchCQ)."""
-
-    damage: str | None
-    has_batches: bool = False
-
-
-def check_file(directory: Path, entry: BackupFile) -> FileCheck:
-    """Compare a file with the manifest; of messages each record is looked at."""
-    has_batches = False
     try:
-        _check_file(directory, entry)
-        if isinstance(entry, QueueFile):
-            for record in read_records(directory, entry):
-                has_batches = has_batches or is_batch(record)
-    except (StoreError, OSError) as error:
-        return FileCheck(str(error))
-    return FileCheck(None, has_batches)
+        with _open_regular(directory / entry.name) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != entry.size:
+                raise StoreError(f"{entry.name} is damaged: {size} bytes, expected {entry.size}")
+            if file_digest(file, "sha256").hexdigest() != entry.sha256:
+                raise StoreError(f"{entry.name} is damaged: its checksum does not match")
+    except FileNotFoundError:
+        raise StoreError(f"{entry.name} is missing") from None
+    if isinstance(entry, QueueFile):
+        for record in read_records(directory, entry):
+            if record.sys_flag & SysFlag.INNER_BATCH:
+                raise StoreError(
+                    f"{entry.name} holds batches (the topic {entry.topic} has the type BatchCQ), which cannot be sent again: "
+                    "choose other topics with --topic"
+                )
 
 
 def read_records(directory: Path, entry: QueueFile) -> Generator[Record, None, None]:
-    """Yield the records of a queue.
+    """Yield the records of a queue. No more is unpacked than the manifest says.
 
     Raises:
         StoreError: the file does not hold the records that the manifest says.
     """
-    reader = RecordReader(entry.topic, entry.queue_id, entry.begin, entry.end)
-    size = 0
+    count, offset, left = 0, entry.begin, entry.records_size
     try:
         with _open_regular(directory / entry.name) as file, gzip.GzipFile(fileobj=file, mode="rb") as records:
-            while chunk := records.read(_CHUNK_SIZE):
-                size += len(chunk)
-                if size > entry.records_size:
-                    raise StoreError(f"{entry.name} is damaged: more than {entry.records_size} bytes of records")
-                yield from reader.feed(chunk)
-            reader.finish()
+            while begin := records.read(_SIZE_BYTES):
+                size = int.from_bytes(begin, "big")
+                if not RECORD_SIZE_MIN <= size <= min(left, _RECORD_SIZE_MAX):
+                    raise StoreError(
+                        f"{entry.name} is damaged: a record of {size} bytes behind {count} others, with {left} bytes left of "
+                        f"{entry.records_size}"
+                    )
+                content = begin + records.read(size - _SIZE_BYTES)
+                record = parse_message(content, entry.topic, entry.queue_id, offset, entry.end)
+                count, offset, left = count + 1, record.queue_offset + 1, left - size
+                yield record
     except (CorruptRecord, zlib.error, EOFError, gzip.BadGzipFile) as error:
         raise StoreError(f"{entry.name} is damaged: {error}") from error
-    if reader.count != entry.count or size != entry.records_size:
+    if count != entry.count or left:
         raise StoreError(
-            f"{entry.name} is damaged: {reader.count} messages with {size} bytes of records in it, "
+            f"{entry.name} is damaged: {count} messages with {entry.records_size - left} bytes of records in it, "
             f"expected {entry.count} with {entry.records_size}"
         )
-
-
-def _check_file(directory: Path, entry: BackupFile) -> None:
-    checksum, size = sha256(), 0
-    try:
-        with _open_regular(directory / entry.name) as file:
-            while chunk := file.read(_CHUNK_SIZE):
-                checksum.update(chunk)
-                size += len(chunk)
-                if size > entry.size:
-                    break
-    except FileNotFoundError:
-        raise StoreError(f"{entry.name} is missing") from None
-    if size != entry.size:
-        is_longer = "more than " if size > entry.size else ""
-        raise StoreError(f"{entry.name} is damaged: {is_longer}{min(size, entry.size)} bytes, expected {entry.size}")
-    if checksum.hexdigest() != entry.sha256:
-        raise StoreError(f"{entry.name} is damaged: its checksum does not match")
 
 
 @contextmanager
@@ -268,7 +194,7 @@ def _open_new(path: Path) -> IO[bytes]:
 
 
 @contextmanager
-def _open_regular(path: Path) -> Iterator[IO[bytes]]:
+def _open_regular(path: Path) -> Iterator[BufferedReader]:
     """Open a file for reading; a link, a directory or a pipe in its place is refused, and never waited for."""
     if path.is_symlink() or path.is_dir():
         raise StoreError(f"{path} is not a file")

@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 
-from orbitmq.errors import StoreError
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
 from orbitmq.wire.bodies.document import boolean, items, number, parse_body, text
-
-T = TypeVar("T")
 
 FORMAT = 1
 MANIFEST_NAME = "manifest.json"
@@ -30,8 +27,8 @@ MANIFEST_SIZE_MAX = 256 * 1024 * 1024
 TABLE_SIZE_MAX = 256 * 1024 * 1024
 """Bytes of one broker's tables."""
 _FILE_NAME = re.compile(r"(?:tables|access|settings)-[0-9]{1,6}\.json|messages-[0-9]{1,9}\.gz")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _QUEUE_ID_MAX = (1 << 31) - 1
+_JSON_NAMES = {"queue_id": "queueId", "records_size": "recordsSize"}
 
 
 class FileKind(StrEnum):
@@ -122,8 +119,7 @@ def decode_manifest(content: bytes) -> Manifest:
     """Decode a manifest and check every name and number in it.
 
     Raises:
-        HeaderError: it is no manifest, or holds what none may hold.
-        StoreError: it is damaged, or of a version that is not known.
+        HeaderError: it is no manifest, is damaged, of a format that is not known, or holds what none may hold.
     """
     return parse_body("manifest", content, _parse, size_max=0)
 
@@ -133,43 +129,25 @@ def _checksum(document: Any) -> str:
 
 
 def _file_document(file: BackupFile) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "name": file.name,
-        "kind": file.kind,
-        "broker": file.broker,
-        "size": file.size,
-        "sha256": file.sha256,
-    }
-    if isinstance(file, QueueFile):
-        document |= {
-            "topic": file.topic,
-            "queueId": file.queue_id,
-            "begin": file.begin,
-            "end": file.end,
-            "count": file.count,
-            "recordsSize": file.records_size,
-        }
-    return document
+    return {_JSON_NAMES.get(field, field): value for field, value in asdict(file).items()}
 
 
 def _parse(document: dict[str, Any]) -> Manifest:
     found = document["backup"]
     if not isinstance(found, dict) or document["sha256"] != _checksum(found):
-        raise StoreError("the manifest is damaged: its checksum does not match")
+        raise ValueError("damaged: its checksum does not match")
     if found["format"] != FORMAT:
-        raise StoreError(f"the backup has format {found['format']!r:.20}; this version reads format {FORMAT}")
-    files = tuple(_parse_file(f"files[{at}]", entry) for at, entry in enumerate(items(found["files"])))
-    clusters = {_broker(name): text(cluster) for name, cluster in found["clusters"].items()}
+        raise ValueError(f"the backup has format {found['format']!r:.20}; this version reads format {FORMAT}")
+    files = tuple(map(_parse_file, items(found["files"])))
+    clusters = {
+        check_name("broker", name, GROUP_LENGTH_MAX): text(cluster) for name, cluster in found["clusters"].items()
+    }
     _check_unique("file", (file.name for file in files))
     queues = [file for file in files if isinstance(file, QueueFile)]
     _check_unique("queue", ((file.broker, file.topic, file.queue_id) for file in queues))
-    for file in files:
-        if file.broker not in clusters:
-            raise ValueError(f"{file.name} is of the broker {file.broker}, which has no cluster")
     tables = Counter(file.broker for file in files if file.kind is FileKind.TABLES)
-    for broker in clusters:
-        if tables[broker] != 1:
-            raise ValueError(f"{tables[broker]} files of tables of the broker {broker}, expected 1")
+    if tables != Counter(clusters.keys()) or not clusters.keys() >= {file.broker for file in files}:
+        raise ValueError(f"files of tables by broker: {dict(tables)}, expected one of each of {', '.join(clusters)}")
     if queues and not boolean(found["hasMessages"]):
         raise ValueError(f"hasMessages is false, and there are {len(queues)} files of messages")
     return Manifest(
@@ -182,54 +160,26 @@ def _parse(document: dict[str, Any]) -> Manifest:
     )
 
 
-def _parse_file(where: str, document: Any) -> BackupFile:
-    if not isinstance(document, dict):
-        raise TypeError(f"{where}: an object is expected, not {document!r:.80}")
-
-    def read(field: str, parse: Callable[[Any], T]) -> T:
-        try:
-            return parse(document[field])
-        except KeyError:
-            raise ValueError(f"{where}.{field} is missing") from None
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{where}.{field}: {error}") from None
-
-    kind = read("kind", lambda value: FileKind(text(value)))
-    name = read("name", lambda value: _matching(_FILE_NAME, value, "the name of a file of a backup"))
-    if not name.startswith(f"{kind}-"):
-        raise ValueError(f"{where}.name: {name!r} is not the name of a file of {kind}")
-    broker, size = read("broker", _broker), read("size", _count)
-    checksum = read("sha256", lambda value: _matching(_SHA256, value, "64 hexadecimal digits"))
-    if kind is not FileKind.MESSAGES:
-        if size > TABLE_SIZE_MAX:
-            raise ValueError(f"{where}.size: {size} bytes, at most {TABLE_SIZE_MAX}")
-        return BackupFile(name=name, kind=kind, broker=broker, size=size, sha256=checksum)
-    queue_id, begin, end, count = (read(field, _count) for field in ("queueId", "begin", "end", "count"))
-    if queue_id > _QUEUE_ID_MAX or not begin <= end or count > end - begin:
-        raise ValueError(f"{where}: {count} messages in queue {queue_id}, from offset {begin} to {end}")
-    return QueueFile(
-        name=name,
-        kind=kind,
-        broker=broker,
-        size=size,
-        sha256=checksum,
-        topic=read("topic", lambda value: check_name("topic", text(value), GROUP_LENGTH_MAX)),
-        queue_id=queue_id,
-        begin=begin,
-        end=end,
-        count=count,
-        records_size=read("recordsSize", _count),
-    )
-
-
-def _broker(value: Any) -> str:
-    return check_name("broker", text(value), GROUP_LENGTH_MAX)
-
-
-def _matching(pattern: re.Pattern[str], value: Any, what: str) -> str:
-    if pattern.fullmatch(text(value)) is None:
-        raise ValueError(f"{value!r:.80} is not {what}")
-    return text(value)
+def _parse_file(document: dict[str, Any]) -> BackupFile:
+    kind = FileKind(text(document["kind"]))
+    made_by = QueueFile if kind is FileKind.MESSAGES else BackupFile
+    values: dict[str, Any] = {
+        field.name: (_count if field.type == "int" else text)(document[_JSON_NAMES.get(field.name, field.name)])
+        for field in fields(made_by)
+    }
+    file = made_by(**values | {"kind": kind})
+    if _FILE_NAME.fullmatch(file.name) is None or not file.name.startswith(f"{kind}-"):
+        raise ValueError(f"{file.name!r:.80} is not the name of a file of {kind} of a backup")
+    if not isinstance(file, QueueFile):
+        if file.size > TABLE_SIZE_MAX:
+            raise ValueError(f"{file.name} has {file.size} bytes, at most {TABLE_SIZE_MAX}")
+        return file
+    check_name("topic", file.topic, GROUP_LENGTH_MAX)
+    if file.queue_id > _QUEUE_ID_MAX or file.count > file.end - file.begin:
+        raise ValueError(
+            f"{file.name}: {file.count} messages in queue {file.queue_id}, from {file.begin} to {file.end}"
+        )
+    return file
 
 
 def _count(value: Any) -> int:
@@ -240,8 +190,6 @@ def _count(value: Any) -> int:
 
 
 def _check_unique(what: str, names: Iterable[Any]) -> None:
-    seen = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(f"the {what} {name!r:.200} stands there twice")
-        seen.add(name)
+    ((name, count),) = Counter(names).most_common(1) or [("", 0)]
+    if count > 1:
+        raise ValueError(f"the {what} {name!r:.200} stands there twice")

@@ -1,21 +1,20 @@
-"""The request that sends a message of a backup into its queue again. Pure.
+"""The records of saved messages, and the request that sends one into its queue again. Pure.
 
 What its sender wrote stays: body as it was stored (compressed or not), flag, tag, keys, the unique key by which clients know
 it, every property of its own, the time at which it was born, and how often it was delivered. What asks the broker to do
 something with it, and was done, goes: a delay, a transaction, the broker's own marks.
 
-Source: Java SendMessageProcessor, MessageConst.
+Source: Java SendMessageProcessor, MessageConst; docs/formats/commit_log.md.
 """
 
 from __future__ import annotations
 
-from zlib import crc32
-
+from orbitmq.errors import CorruptRecord
 from orbitmq.model.message import PropertyName, SysFlag, TimerProperty
 from orbitmq.model.topic import AUTO_CREATE_TOPIC
 from orbitmq.wire.headers import SendMessageV2
 from orbitmq.wire.messages.properties import find_property, format_properties, parse_properties
-from orbitmq.wire.messages.record import Record
+from orbitmq.wire.messages.record import Blank, Record, parse_record
 
 PRODUCER_GROUP = "orbitmq-restore"
 _NOT_SENT = frozenset(
@@ -48,6 +47,30 @@ _RETRIES_MAX = 2**31 - 1
 """So that a message in a retry topic does not become a dead letter on its way."""
 
 
+def parse_message(view: bytes | memoryview, topic: str, queue_id: int, begin: int, end: int) -> Record:
+    """Return the record that these bytes begin with: one of this queue, with an offset from `begin` up to `end`.
+
+    Raises:
+        CorruptRecord: they begin with something else.
+    """
+    record = parse_record(view)
+    if isinstance(record, Blank):
+        raise CorruptRecord(-1, "segment filler among messages")
+    if record.topic != topic or record.queue_id != queue_id:
+        reason = f"of queue {record.queue_id} of {record.topic!r:.80} among those of queue {queue_id} of {topic}"
+        raise CorruptRecord(record.physical_offset, reason)
+    if not begin <= record.queue_offset < end:
+        reason = f"queue offset {record.queue_offset}, expected one from {begin} to {end - 1}"
+        raise CorruptRecord(record.physical_offset, reason)
+    return record
+
+
+def message_key(record: Record) -> bytes:
+    """Return what a message is known by in its old queue and in its new one: its unique key, or its birth and body."""
+    found = find_property(record.properties, PropertyName.UNIQ_KEY.encode())
+    return found or b"%d %d %d" % (record.born_at_ms, len(record.body), record.body_crc)
+
+
 def sent_properties(encoded: bytes) -> dict[str, str]:
     """Return the properties that a message takes into its next store."""
     found = parse_properties(str(encoded, "utf-8", "replace"))
@@ -76,18 +99,3 @@ def send_header(record: Record, broker_name: str) -> SendMessageV2:
         batch=False,
         broker_name=broker_name,
     )
-
-
-def is_same_message(saved: Record, stored: Record) -> bool:
-    """Say whether a message that lies in a queue is the restored form of a saved one."""
-    return (
-        saved.born_at_ms == stored.born_at_ms
-        and len(saved.body) == len(stored.body)
-        and crc32(saved.body) == crc32(stored.body)
-        and _key(saved) == _key(stored)
-        and sent_properties(saved.properties) == sent_properties(stored.properties)
-    )
-
-
-def _key(record: Record) -> bytes | None:
-    return find_property(record.properties, PropertyName.UNIQ_KEY.encode())

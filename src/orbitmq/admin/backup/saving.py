@@ -3,93 +3,84 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import orjson
 
-from orbitmq.admin.backup.broker_calls import (
-    PULL_COUNT,
-    BrokerCalls,
-    Master,
-    QueueBounds,
-    is_silent,
-    masters_of,
-    own_topics,
-    queue_count,
-)
-from orbitmq.admin.backup.directory import (
-    RecordsWriter,
-    Written,
-    check_new,
-    create_directory,
-    locked,
-    write_file,
-    write_manifest,
-)
+from orbitmq.admin.backup.directory import RecordsWriter, check_new, write_file, write_manifest
 from orbitmq.admin.backup.manifest import BackupFile, FileKind, Manifest, QueueFile
-from orbitmq.admin.backup.records import check_place, parse_message
-from orbitmq.admin.backup.selection import check_patterns
-from orbitmq.admin.backup.tables import BrokerTables, encode_access, encode_tables
+from orbitmq.admin.backup.messages import parse_message
+from orbitmq.admin.backup.tables import (
+    AccessTables,
+    BrokerTables,
+    check_patterns,
+    encode_access,
+    encode_tables,
+    is_saved,
+    parse_offset_key,
+)
 from orbitmq.admin.broker_settings import list_settings
-from orbitmq.errors import ClientError, CorruptRecord, InvalidArgument, OrbitError, RemoteRefused, RouteNotFound
+from orbitmq.admin.cluster_admin import masters_in
+from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.admin.each_master import ask_each
+from orbitmq.client.queue_reader import Pulled, QueueBounds, QueueReader
+from orbitmq.errors import ClientError, CorruptRecord, RemoteRefused
 from orbitmq.files import write_aside
+from orbitmq.job_directory import locked
+from orbitmq.model.group import SYSTEM_GROUPS
+from orbitmq.model.topic import topics_named_after
 
 QUEUES_AT_A_TIME = 8
 """Each keeps one answer of a broker in memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackupOptions:
-    """What is saved, and where.
+class _Queue(NamedTuple):
+    broker: str
+    topic: str
+    queue_id: int
 
-    Args:
-        directory: a new or an empty one.
-        patterns: only topics that fit one of these; empty: all.
-        cluster: only brokers of this cluster.
-        with_messages: False saves tables alone.
-    """
-
-    directory: Path
-    patterns: tuple[str, ...] = ()
-    cluster: str | None = None
-    with_messages: bool = True
+    def __str__(self) -> str:
+        return f"broker {self.broker}, queue {self.queue_id} of {self.topic}"
 
 
+@dataclass
 class Saving:
     """One backup under way.
 
     Args:
+        directory: a new or an empty one.
         version: of this program; the manifest names it.
         now_ms: when the backup begins.
+        patterns: only topics that fit one of these; empty: all.
+        cluster: only brokers of this cluster.
+        with_messages: False saves tables alone.
         progress: is told messages that are done, and messages in all.
     """
 
-    def __init__(
-        self,
-        calls: BrokerCalls,
-        options: BackupOptions,
-        *,
-        version: str,
-        now_ms: int,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> None:
-        self._calls = calls
-        self._options = options
-        self._version = version
-        self._now_ms = now_ms
-        self._progress = progress
+    clients: ClusterClients
+    directory: Path
+    version: str
+    now_ms: int
+    patterns: Sequence[str] = ()
+    cluster: str | None = None
+    with_messages: bool = True
+    progress: Callable[[int, int], None] = lambda done, total: None
+
+    def __post_init__(self) -> None:
         self.has_begun = False
         """There is something in the directory."""
         self.tables: dict[str, BrokerTables] = {}
         """By broker name, once they are asked for."""
+        self._reader = QueueReader(self.clients.request)
+        self._addresses: dict[str, str] = {}
         self._files: list[BackupFile] = []
         self._problems: list[str] = []
         self._lost: set[str] = set()
         """Brokers that gave no answer: they are not asked for each further queue."""
-        self._done = 0
-        self._total = 0
+        self._done = self._total = 0
 
     async def run(self) -> Manifest:
         """Save everything; return the manifest, whose problems say what could not be saved.
@@ -97,213 +88,195 @@ class Saving:
         Raises:
             ConfigError: something is in the directory already.
             InvalidArgument: there is no such cluster, or a pattern fits no topic of brokers that all answer.
-            StoreError: another backup is at work in it.
+            JobFailed: another backup is at work in it.
             ClientError: no broker answers at all.
             OSError: the disk refuses; what is there has no manifest.
         """
-        check_new(self._options.directory)
-        info = await self._calls.cluster_info()
-        if self._options.cluster is not None and self._options.cluster not in info.clusters:
-            known = ", ".join(sorted(info.clusters)) or "one that is registered (there is none now)"
-            raise InvalidArgument("cluster", self._options.cluster, f"one of {known}")
-        masters, without = masters_of(info, self._options.cluster)
-        self._problems += [f"the broker {name} has no master now: nothing of it is saved" for name in without]
-        if not masters:
-            raise RouteNotFound("no master broker is registered with the NameServer")
-        tables = await self._tables(masters, own_topics(info))
+        check_new(self.directory)
+        info = await self.clients.admin.cluster_info()
+        self._addresses = masters_in(info, self.cluster)
+        for name, data in sorted(info.brokers.items()):
+            if self.cluster in (None, data.cluster) and name not in self._addresses:
+                self._problems.append(f"the broker {name} has no master now: nothing of it is saved")
+        own = topics_named_after(info.clusters, info.brokers)
+        self.tables, problems = await ask_each(
+            dict(sorted(self._addresses.items())),
+            lambda _broker, address: read_tables(self.clients, address, own, self.patterns),
+            needs_one=True,
+        )
+        self._problems += [f"broker {name}: nothing of it is saved: {problem}" for name, problem in problems.items()]
         if not self._problems:
-            check_patterns(self._options.patterns, {topic for found in tables.values() for topic in found.topics})
-        self.tables = {master.broker: found for master, found in tables.items()}
-        create_directory(self._options.directory)
-        with locked(self._options.directory):
-            check_new(self._options.directory)
+            check_patterns(self.patterns, {topic for found in self.tables.values() for topic in found.topics})
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # messages and passwords will be in it
+        with locked(self.directory, str(self.directory)):
+            check_new(self.directory)
             self.has_begun = True
-            return await self._save(tables)
-
-    async def _save(self, tables: dict[Master, BrokerTables]) -> Manifest:
-        for number, (master, found) in enumerate(tables.items(), 1):
-            await self._save_tables(number, master, found)
-        if self._options.with_messages:
-            await self._save_messages(tables)
-        manifest = Manifest(
-            version=self._version,
-            created_at_ms=self._now_ms,
-            clusters={master.broker: master.cluster for master in tables},
-            has_messages=self._options.with_messages,
-            files=tuple(self._files),
-            problems=tuple(self._problems),
-        )
-        await asyncio.to_thread(write_manifest, self._options.directory, manifest)
-        return manifest
-
-    async def _tables(self, masters: list[Master], own: frozenset[str]) -> dict[Master, BrokerTables]:
-        found = await asyncio.gather(
-            *(self._calls.tables(master.address, own, self._options.patterns) for master in masters),
-            return_exceptions=True,
-        )
-        tables: dict[Master, BrokerTables] = {}
-        errors: list[OrbitError] = []
-        for master, one in zip(masters, found, strict=True):
-            if isinstance(one, BrokerTables):
-                tables[master] = one
-            elif isinstance(one, OrbitError):
-                errors.append(one)
-                self._problems.append(f"broker {master.broker}: nothing of it is saved: {one}")
-            else:
-                raise one
-        if not tables:
-            raise errors[0]
-        return tables
-
-    async def _save_tables(self, number: int, master: Master, tables: BrokerTables) -> None:
-        await self._write(f"tables-{number}.json", FileKind.TABLES, master.broker, encode_tables(tables))
-        try:
-            access = await self._calls.access(master.address)
-        except RemoteRefused:
-            pass  # it has no users, or gives them to super users alone
-        except ClientError as error:
-            self._problems.append(f"broker {master.broker}: its users and rules are not saved: {error}")
-        else:
-            if access.users or access.rules:
-                await self._write(f"access-{number}.json", FileKind.ACCESS, master.broker, encode_access(access))
-        try:
-            settings = await self._calls.settings(master.address)
-        except RemoteRefused:
-            pass
-        except ClientError as error:
-            self._problems.append(f"broker {master.broker}: its settings are not saved: {error}")
-        else:
-            content = orjson.dumps(
-                {setting.key: setting.value for setting in list_settings(settings)}, option=orjson.OPT_INDENT_2
+            for number, broker in enumerate(self.tables, 1):
+                await self._save_tables(number, broker)
+            if self.with_messages:
+                await self._save_messages()
+            manifest = Manifest(
+                version=self.version,
+                created_at_ms=self.now_ms,
+                clusters={broker: info.brokers[broker].cluster for broker in self.tables},
+                has_messages=self.with_messages,
+                files=tuple(self._files),
+                problems=tuple(self._problems),
             )
-            await self._write(f"settings-{number}.json", FileKind.SETTINGS, master.broker, content)
+            await asyncio.to_thread(write_manifest, self.directory, manifest)
+            return manifest
+
+    async def _save_tables(self, number: int, broker: str) -> None:
+        async def read_users() -> bytes:
+            found = await read_access(self.clients, self._addresses[broker])
+            return encode_access(found) if found.users or found.rules else b""
+
+        async def read_settings() -> bytes:
+            settings = list_settings(await self.clients.admin.broker_settings(self._addresses[broker]))
+            return orjson.dumps({setting.key: setting.value for setting in settings}, option=orjson.OPT_INDENT_2)
+
+        await self._write(f"tables-{number}.json", FileKind.TABLES, broker, encode_tables(self.tables[broker]))
+        for kind, what, read in (
+            (FileKind.ACCESS, "users and rules", read_users),
+            (FileKind.SETTINGS, "settings", read_settings),
+        ):
+            try:
+                if content := await read():
+                    await self._write(f"{kind}-{number}.json", kind, broker, content)
+            except RemoteRefused:
+                pass  # the broker has none, or gives them to super users alone
+            except ClientError as error:
+                self._problems.append(f"broker {broker}: its {what} are not saved: {error}")
 
     async def _write(self, name: str, kind: FileKind, broker: str, content: bytes) -> None:
-        written = await asyncio.to_thread(write_file, self._options.directory / name, content)
+        written = await asyncio.to_thread(write_file, self.directory / name, content)
         self._files.append(BackupFile(name=name, kind=kind, broker=broker, **written._asdict()))
 
-    async def _save_messages(self, tables: dict[Master, BrokerTables]) -> None:
-        queues = [
-            (master, topic, queue_id)
-            for master, found in tables.items()
-            for topic, config in sorted(found.topics.items())
-            for queue_id in range(queue_count(config))
-        ]
+    async def _save_messages(self) -> None:
         permits = asyncio.Semaphore(QUEUES_AT_A_TIME)
+        bounds: dict[_Queue, QueueBounds] = {}
 
-        async def look(master: Master, topic: str, queue_id: int) -> QueueBounds | None:
+        async def find_bounds(queue: _Queue) -> None:
             async with permits:
-                return await self._bounds(master, topic, queue_id)
+                if queue.broker not in self._lost:
+                    try:
+                        bounds[queue] = await self._reader.bounds(self._addresses[queue.broker], *queue[1:])
+                    except ClientError as error:
+                        self._note(queue, "", error)
 
-        bounds = await asyncio.gather(*(look(*queue) for queue in queues))
-        self._total = sum(found.end - found.begin for found in bounds if found is not None)
-        full = [
-            (queue, found) for queue, found in zip(queues, bounds, strict=True) if found and found.begin < found.end
+        queues = [
+            _Queue(broker, topic, queue_id)
+            for broker, found in self.tables.items()
+            for topic, config in sorted(found.topics.items())
+            for queue_id in range(config.queue_count)
         ]
+        await asyncio.gather(*map(find_bounds, queues))
+        full = {queue: bounds[queue] for queue in queues if queue in bounds and bounds[queue].begin < bounds[queue].end}
+        self._total = sum(end - begin for begin, end in full.values())
 
-        async def save(number: int, queue: tuple[Master, str, int], found: QueueBounds) -> QueueFile | None:
+        async def save(number: int, queue: _Queue) -> QueueFile | None:
             async with permits:
-                return await self._save_queue(f"messages-{number}.gz", *queue, found)
+                lost = queue.broker in self._lost
+                return None if lost else await self._save_queue(f"messages-{number}.gz", queue, full[queue])
 
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(save(number, *one)) for number, one in enumerate(full, 1)]
+                tasks = [group.create_task(save(number, queue)) for number, queue in enumerate(full, 1)]
         except BaseExceptionGroup as errors:  # an error of the disk ends all
             raise errors.exceptions[0] from None
         files = [file for task in tasks if (file := task.result()) is not None]
         self._files += files
         for name in sorted(self._lost):
-            present = sum(found.end - found.begin for (master, *_), found in full if master.broker == name)
+            present = sum(end - begin for queue, (begin, end) in full.items() if queue.broker == name)
             count = sum(file.count for file in files if file.broker == name)
             self._problems.append(f"broker {name}: {count} of at least {present} messages are saved")
 
-    async def _bounds(self, master: Master, topic: str, queue_id: int) -> QueueBounds | None:
-        if master.broker in self._lost:
-            return None
-        try:
-            return await self._calls.bounds(master.address, topic, queue_id)
-        except ClientError as error:
-            self._note(master, f"queue {queue_id} of {topic}", error)
-            return None
-
-    async def _save_queue(
-        self, name: str, master: Master, topic: str, queue_id: int, bounds: QueueBounds
-    ) -> QueueFile | None:
-        where = f"queue {queue_id} of {topic}"
-        if master.broker in self._lost:
-            return None
-        writer = RecordsWriter(self._options.directory / name)  # not in a thread: a cancellation would lose it open
+    async def _save_queue(self, name: str, queue: _Queue, bounds: QueueBounds) -> QueueFile:
+        writer = RecordsWriter(self.directory / name)  # not in a thread: a cancellation would lose it open
         count = size = 0
-        offset, count_max = bounds.begin, PULL_COUNT
+        offset, end = bounds
         try:
-            while offset < bounds.end:
-                records, behind, damage, is_empty = await self._pull(master, topic, queue_id, offset, bounds, count_max)
+            while offset < end:
+                pulled = await self._reader.pull(self._addresses[queue.broker], *queue[1:], offset)
+                records, behind, problem = _split(pulled, queue, offset, end)
                 if records:
                     await write_aside(writer.write, b"".join(records))
                 count += len(records)
                 size += sum(map(len, records))
-                if is_empty and behind <= offset:
-                    self._problems.append(
-                        f"broker {master.broker}, {where}: no message at offset {offset} of {bounds.end}"
-                    )
-                    break
-                if is_empty:  # retention has moved the beginning since the bounds were asked
-                    last = min(behind, bounds.end) - 1
-                    self._problems.append(
-                        f"broker {master.broker}, {where}: no messages from offset {offset} to {last}: they are gone"
-                    )
-                if damage is not None and count_max == 1:
-                    self._problems.append(
-                        f"broker {master.broker}, {where}: the message at offset {offset} is left out: {damage.reason}"
-                    )
-                    behind = offset + 1
-                count_max = 1 if damage is not None and count_max > 1 else PULL_COUNT
-                self._done += max(0, min(behind, bounds.end) - offset)
-                self._progress(self._done, self._total)
+                if problem:
+                    self._problems.append(f"{queue}: {problem}")
+                self._done += behind - offset
+                self.progress(self._done, self._total)
                 offset = behind
         except ClientError as error:
-            self._note(master, f"{where} from offset {offset} on", error)
+            self._note(queue, f" from offset {offset} on", error)
         finally:
-            written: Written = await asyncio.to_thread(writer.close)
-        return QueueFile(
-            name=name,
-            kind=FileKind.MESSAGES,
-            broker=master.broker,
-            topic=topic,
-            queue_id=queue_id,
-            begin=bounds.begin,
-            end=bounds.end,
-            count=count,
-            records_size=size,
-            **written._asdict(),
+            written = await asyncio.to_thread(writer.close)
+        known: dict[str, Any] = (
+            {"count": count, "records_size": size} | bounds._asdict() | queue._asdict() | written._asdict()
         )
+        return QueueFile(name=name, kind=FileKind.MESSAGES, **known)
 
-    async def _pull(
-        self, master: Master, topic: str, queue_id: int, offset: int, bounds: QueueBounds, count_max: int
-    ) -> tuple[list[bytes], int, CorruptRecord | None, bool]:
-        """Return whole records, the offset behind them, what is wrong behind that, and whether the broker gave none."""
-        pulled = await self._calls.pull(master.address, topic, queue_id, offset, count_max)
-        if not pulled.records:
-            return [], pulled.next_offset, None, True
-        found: list[bytes] = []
-        view, expected = memoryview(pulled.records), offset
-        while view and expected < bounds.end:
-            try:
-                record = parse_message(view)
-                if record.queue_offset >= bounds.end:
-                    return found, bounds.end, None, False
-                check_place(record, topic, queue_id, expected, bounds.end)
-            except CorruptRecord as error:
-                return found, expected, error, False
-            found.append(bytes(view[: record.size]))
-            view, expected = view[record.size :], record.queue_offset + 1
-        return found, max(expected, pulled.next_offset) if expected < bounds.end else expected, None, False
-
-    def _note(self, master: Master, where: str, error: ClientError) -> None:
-        if is_silent(error) and master.broker not in self._lost:
-            self._lost.add(master.broker)
+    def _note(self, queue: _Queue, where: str, error: ClientError) -> None:
+        if isinstance(error, RemoteRefused):
+            self._problems.append(f"{queue}{where}: not saved: {error}")
+        elif queue.broker not in self._lost:
+            self._lost.add(queue.broker)
             self._problems.append(
-                f"broker {master.broker}: it stopped answering at {where}; what follows is not saved: {error}"
+                f"broker {queue.broker}: it stopped answering at queue {queue.queue_id} of {queue.topic}{where}; what follows "
+                f"is not saved: {error}"
             )
-        elif not is_silent(error):
-            self._problems.append(f"broker {master.broker}, {where}: not saved: {error}")
+
+
+async def read_tables(
+    clients: ClusterClients, address: str, own: Container[str], patterns: Sequence[str] = ()
+) -> BrokerTables:
+    """Return a broker's topics, groups and offsets, without those that it keeps for itself.
+
+    Args:
+        own: topics that are named after brokers and clusters.
+        patterns: only topics, and offsets in topics, that fit one of these.
+    """
+    broker = await clients.admin.broker(address)
+    topics, groups, committed = await broker.topic_configs(), await broker.group_configs(), await broker.committed()
+    offsets = {}
+    for text, queues in committed.items():
+        key = parse_offset_key(text)
+        if key is not None and key.group not in SYSTEM_GROUPS and is_saved(key.topic, own, patterns):
+            offsets[key] = {queue_id: at for queue_id, at in queues.items() if 0 <= queue_id < 2**31}
+    return BrokerTables(
+        {name: found for name, found in topics.items() if is_saved(name, own, patterns)}, groups, offsets
+    )
+
+
+async def read_access(clients: ClusterClients, address: str) -> AccessTables:
+    """Return a broker's users and rules.
+
+    Raises:
+        RemoteRefused: the broker has none, or does not give them.
+    """
+    broker = await clients.admin.broker(address)
+    return AccessTables(await broker.users(), await broker.rules())
+
+
+def _split(pulled: Pulled, queue: _Queue, offset: int, end: int) -> tuple[list[bytes], int, str | None]:
+    """Return the whole records of an answer to a pull, where to pull next, at most `end`, and what is missing before that."""
+    behind = min(pulled.next_offset, end)
+    if not pulled.records and behind <= offset:
+        return [], end, f"no message at offset {offset} of {end}"
+    if not pulled.records:  # retention has moved the beginning since the bounds were asked
+        return [], behind, f"no messages from offset {offset} to {behind - 1}: they are gone"
+    found: list[bytes] = []
+    view, at = memoryview(pulled.records), offset
+    while view and at < end:
+        try:
+            record = parse_message(view, queue.topic, queue.queue_id, at, 2**63)
+        except CorruptRecord as error:
+            if found:  # the next pull begins with it
+                return found, at, None
+            return [], at + 1, f"the message at offset {at} is left out: {error.reason}"
+        if record.queue_offset >= end:
+            return found, end, None
+        found.append(bytes(view[: record.size]))
+        view, at = view[record.size :], record.queue_offset + 1
+    return found, max(at, behind), None

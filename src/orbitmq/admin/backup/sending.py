@@ -1,81 +1,92 @@
-"""Sends the messages of a backup, queue by queue, and keeps account of how far that is."""
+"""Sends the messages of a backup, queue by queue, and writes into a file how far that is. Resumed, a restore goes on there.
+
+Source: docs/formats/backup.md.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from orbitmq.admin.backup.broker_calls import BrokerCalls, is_silent
-from orbitmq.admin.backup.directory import read_records
-from orbitmq.admin.backup.messages import is_same_message, send_header
-from orbitmq.admin.backup.offset_map import OffsetMap
-from orbitmq.admin.backup.progress import RestoreProgress, encode_progress, save_progress
-from orbitmq.admin.backup.records import parse_message
-from orbitmq.admin.backup.steps import QueueStep
+import orjson
+
+from orbitmq.admin.backup.directory import named, read_bounded, read_records
+from orbitmq.admin.backup.messages import message_key, parse_message, send_header
+from orbitmq.admin.backup.plan import QueueProgress, QueueStep
+from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.client.queue_reader import QueueReader
 from orbitmq.client.send.result import is_stored
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused
-from orbitmq.files import write_aside
+from orbitmq.errors import ClientError, ConfigError, HeaderError, InvalidArgument, RemoteRefused, StoreError
+from orbitmq.files import replace_file, write_aside
 from orbitmq.model.route import MessageQueue
+from orbitmq.wire.bodies.document import boolean, items, number, parse_body, text
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import SendResponse
 from orbitmq.wire.messages.record import Record
 
+PROGRESS_NAME = "restore-progress.json"
+_FORMAT = 2
+_NUMBERS = {"base": "base", "next_old": "nextOld", "next_new": "nextNew", "sent": "sent"}
+_SIZE_MAX = 1024 * 1024 * 1024
 QUEUES_AT_A_TIME = 16
-SAVE_EVERY_S = 1.0
-_RECORDS_AT_A_TIME = 256
-_BYTES_AT_A_TIME = 1024 * 1024
-"""Of each queue; a larger record comes alone."""
+_BATCH_COUNT = 256
+_BATCH_SIZE = 1024 * 1024
+"""Messages, and bytes of their records, after which progress is written; a larger record comes alone."""
 _BUSY = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE)
 _BUSY_ATTEMPTS = 8
 _BUSY_PAUSE_S = 0.1
+
+
+class RestoreProgress(NamedTuple):
+    """A restore under way.
+
+    Args:
+        backup: the checksum of the manifest that it restores.
+        brokers: from the backup's broker names to the target's.
+    """
+
+    backup: str
+    brokers: dict[str, str]
+    queues: dict[MessageQueue, QueueProgress]
 
 
 class _MessageRefused(ClientError):
     """The target takes no such message, however often it is sent."""
 
 
+@dataclass
 class Sending:
     """The messages of one restore.
 
     Args:
         path: of the progress file.
         addresses: of the target's brokers, by name.
-        state: where messages are already; what is sent is added to it.
-        is_resumed: messages may be in their queues that `state` does not know.
-        skip_refused: go on behind a message that the target takes never; `state` notes it.
+        state: how far each queue is; it is kept up to date.
+        is_resumed: a batch of each queue may be in the target that `state` does not know.
+        skip_refused: go on behind a message that the target takes never; `state` names it.
         progress: is told messages that are done, and messages in all.
     """
 
-    def __init__(
-        self,
-        calls: BrokerCalls,
-        directory: Path,
-        path: Path,
-        addresses: Mapping[str, str],
-        state: RestoreProgress,
-        *,
-        is_resumed: bool,
-        skip_refused: bool = False,
-        progress: Callable[[int, int], None],
-    ) -> None:
-        self.lost: set[str] = set()
+    clients: ClusterClients
+    directory: Path
+    path: Path
+    addresses: Mapping[str, str]
+    state: RestoreProgress
+    is_resumed: bool
+    skip_refused: bool
+    progress: Callable[[int, int], None]
+
+    def __post_init__(self) -> None:
+        self._reader = QueueReader(self.clients.request)
+        self._lost: set[str] = set()
         """Brokers that gave no answer: they are not asked for each further queue."""
-        self._calls = calls
-        self._directory = directory
-        self._path = path
-        self._addresses = addresses
-        self._state = state
-        self._is_resumed = is_resumed
-        self._skip_refused = skip_refused
-        self._progress = progress
         self._problems: list[str] = []
-        self._saved_at = 0.0
         self._saving = asyncio.Lock()
-        self._done = 0
-        self._total = 0
+        self._wanted = self._saved = self._done = self._total = 0
 
     async def send_all(self, steps: Sequence[QueueStep]) -> list[str]:
         """Send what is missing in each queue; return what went wrong, a line each.
@@ -85,23 +96,21 @@ class Sending:
             OSError: progress cannot be saved.
         """
         self._total = sum(step.file.count for step in steps)
-        places = [found.offsets for found in self._state.queues.values()]
-        self._done = sum(offsets.count + len(offsets.skipped) for offsets in places)
+        self._done = sum(found.sent + len(found.skipped) for found in self.state.queues.values())
         permits = asyncio.Semaphore(QUEUES_AT_A_TIME)
 
         async def send(step: QueueStep) -> None:
             async with permits:
-                if step.broker in self.lost:
+                broker = step.queue.broker_name
+                if broker in self._lost:
                     return
                 try:
                     await self._send_queue(step)
                 except ClientError as error:
-                    is_refused = isinstance(error, _MessageRefused)
-                    if is_silent(error) and not is_refused:
-                        self.lost.add(step.broker)
-                    where = f"queue {step.file.queue_id} of {step.file.topic} on {step.broker}"
-                    way_out = " --skip-refused to leave it out" if is_refused else ""
-                    self._problems.append(f"{where}: {error}; go on with --resume{way_out}")
+                    if not isinstance(error, RemoteRefused | _MessageRefused):
+                        self._lost.add(broker)
+                    way_out = " --skip-refused to leave it out" if isinstance(error, _MessageRefused) else ""
+                    self._problems.append(f"{step}: {error}; go on with --resume{way_out}")
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -113,64 +122,61 @@ class Sending:
             await self.save()
         return self._problems
 
+    async def save(self) -> None:
+        """Write how far the restore is; queues that wait for it share a writing."""
+        self._wanted += 1
+        wanted = self._wanted
+        async with self._saving:
+            if self._saved < wanted:
+                covered = self._wanted
+                await write_aside(save_progress, self.path, encode_progress(self.state))
+                self._saved = covered
+
     async def _send_queue(self, step: QueueStep) -> None:
-        offsets = self._state.queues[queue_of(step)].offsets
-        async with aclosing(self._missing(step, offsets)) as records:
-            async for record in records:
-                try:
-                    new = await self._send_one(step, record)
-                    if new < offsets.next_new:
-                        raise ClientError(
-                            f"the message at offset {record.queue_offset} is at {new} now, expected {offsets.next_new} "
-                            "at least: messages before it are lost"
-                        )
-                    offsets.add(record.queue_offset, new)
-                except _MessageRefused as refused:
-                    if not self._skip_refused:
-                        raise
-                    offsets.skipped[record.queue_offset] = str(refused)
-                    await (
-                        self.save()
-                    )  # first: a resumed restore would look for it in the queue, and find none behind it
-                self._done += 1
-                self._progress(self._done, self._total)
-                if asyncio.get_running_loop().time() >= self._saved_at + SAVE_EVERY_S:
-                    await self.save()
-
-    async def _missing(self, step: QueueStep, offsets: OffsetMap) -> AsyncGenerator[Record, None]:
-        """Yield the records that are not in the target queue yet."""
-        records = read_records(self._directory, step.file)
-        first = offsets.next_old
-        stored: AsyncIterator[Record] | None = self._stored(step, offsets.next_new) if self._is_resumed else None
+        place, begin = step.place, step.place.next_old
+        file = read_records(self.directory, step.file)
+        missing = (record for record in file if record.queue_offset >= begin)
+        stored: list[tuple[bytes, int]] | None = None if self.is_resumed else []
         try:
-            while part := await _take(records):
-                for record in part:
-                    if record.queue_offset < first or record.queue_offset in offsets.skipped:
-                        continue
-                    if stored is not None:
-                        found = await _find(stored, record)
-                        if found is not None:
-                            offsets.add(record.queue_offset, found)
-                            continue
-                        stored = None
-                    yield record
+            while batch := await _take(missing):
+                if stored is None:
+                    stored = await self._stored(step, set(map(message_key, batch)))
+                for record in batch:
+                    try:
+                        new = _take_stored(stored, message_key(record)) if stored else None
+                        place.add(record.queue_offset, await self._send(step, record) if new is None else new)
+                    except _MessageRefused as refused:
+                        if not self.skip_refused:
+                            raise
+                        place.skip(record.queue_offset, str(refused))
+                    self._done += 1
+                    self.progress(self._done, self._total)
+                stored = []
+                await self.save()
         finally:
-            await asyncio.to_thread(records.close)
+            await asyncio.to_thread(file.close)
 
-    async def _stored(self, step: QueueStep, begin: int) -> AsyncIterator[Record]:
-        """Yield what lies in the target queue from an offset on: a stopped restore may have sent more than it noted."""
-        address, topic, queue_id = self._addresses[step.broker], step.file.topic, step.file.queue_id
-        end = (await self._calls.bounds(address, topic, queue_id)).end
+    async def _stored(self, step: QueueStep, keys: Collection[bytes]) -> list[tuple[bytes, int]]:
+        """Return what lies in the target queue behind the known end and has one of these keys: key and offset, in order.
+
+        The restore may have been stopped between the broker's answers and the writing of its progress.
+        """
+        topic, broker, queue_id = step.queue
+        address, found = self.addresses[broker], []
+        begin, end = await self._reader.bounds(address, topic, queue_id)
+        begin = max(begin, step.place.next_new)
         while begin < end:
-            pulled = await self._calls.pull(address, topic, queue_id, begin)
+            pulled = await self._reader.pull(address, topic, queue_id, begin)
             view = memoryview(pulled.records)
             while view:
-                record = parse_message(view)
-                view = view[record.size :]
-                yield record
-            begin = max(begin + 1, pulled.next_offset)
+                record = parse_message(view, topic, queue_id, begin, 2**63)
+                view, begin = view[record.size :], record.queue_offset + 1
+                if (key := message_key(record)) in keys:
+                    found.append((key, record.queue_offset))
+            begin = max(begin if pulled.records else begin + 1, pulled.next_offset)
+        return found
 
-    async def _send_one(self, step: QueueStep, record: Record) -> int:
+    async def _send(self, step: QueueStep, record: Record) -> int:
         """Send a message; return its new queue offset.
 
         Raises:
@@ -178,14 +184,15 @@ class Sending:
             RemoteRefused: the broker refuses it now.
             ClientError: there is no answer: it may be stored.
         """
-        address = self._addresses[step.broker]
+        broker = step.queue.broker_name
+        address = self.addresses[broker]
         what = f"the message at offset {record.queue_offset} with {len(record.body)} bytes is refused: "
         try:
-            header = send_header(record, step.broker)
+            header = send_header(record, broker)
         except InvalidArgument as error:
             raise _MessageRefused(f"{what}{error}") from error
         for attempt in range(_BUSY_ATTEMPTS):
-            answer = await self._calls.send(address, header, bytes(record.body))
+            answer = await self.clients.request(address, header, bytes(record.body))
             if answer.code not in _BUSY:
                 break
             await asyncio.sleep(_BUSY_PAUSE_S * 2**attempt)
@@ -198,21 +205,19 @@ class Sending:
             raise ClientError(f"the broker put a message into queue {found.queue_id}, not into {record.queue_id}")
         return found.queue_offset
 
-    async def save(self) -> None:
-        """Write how far the restore is."""
-        async with self._saving:
-            self._saved_at = asyncio.get_running_loop().time()
-            await write_aside(save_progress, self._path, encode_progress(self._state))
 
-
-def queue_of(step: QueueStep) -> MessageQueue:
-    """Return the queue of the target that a step fills."""
-    return MessageQueue(step.file.topic, step.broker, step.file.queue_id)
+def _take_stored(stored: list[tuple[bytes, int]], key: bytes) -> int | None:
+    """Return the offset of the next stored message with this key; it and those before it are taken from the list."""
+    for at, (found, offset) in enumerate(stored):
+        if found == key:
+            del stored[: at + 1]
+            return offset
+    return None
 
 
 async def _take(records: Iterator[Record]) -> list[Record]:
-    """Return the next records, read by a thread; a cancelled caller goes on when that has ended: two cannot read."""
-    reading = asyncio.ensure_future(asyncio.to_thread(_read_part, records))
+    """Return the next batch, read by a thread; a cancelled caller goes on when that has ended: two cannot read."""
+    reading = asyncio.ensure_future(asyncio.to_thread(_read_batch, records))
     try:
         return await asyncio.shield(reading)
     except asyncio.CancelledError:
@@ -220,20 +225,79 @@ async def _take(records: Iterator[Record]) -> list[Record]:
         raise
 
 
-def _read_part(records: Iterator[Record]) -> list[Record]:
-    part: list[Record] = []
+def _read_batch(records: Iterator[Record]) -> list[Record]:
+    batch: list[Record] = []
     size = 0
     for record in records:
-        part.append(record)
+        batch.append(record)
         size += record.size
-        if len(part) == _RECORDS_AT_A_TIME or size >= _BYTES_AT_A_TIME:
+        if len(batch) == _BATCH_COUNT or size >= _BATCH_SIZE:
             break
-    return part
+    return batch
 
 
-async def _find(stored: AsyncIterator[Record], wanted: Record) -> int | None:
-    """Return the offset of the next message that is the wanted one; messages of others are passed over."""
-    async for record in stored:
-        if is_same_message(wanted, record):
-            return record.queue_offset
-    return None
+def encode_progress(progress: RestoreProgress) -> bytes:
+    """Encode a progress file."""
+    queues = [
+        {"topic": queue.topic, "broker": queue.broker_name, "queueId": queue.queue_id}
+        | {json_name: getattr(place, name) for name, json_name in _NUMBERS.items()}
+        | {"wasEmpty": place.was_empty, "moved": list(place.moved.items()), "skipped": list(place.skipped.items())}
+        for queue, place in progress.queues.items()
+    ]
+    document = {"format": _FORMAT, "backup": progress.backup, "brokers": progress.brokers, "queues": queues}
+    return orjson.dumps(document)
+
+
+def _parse(document: dict[str, Any]) -> RestoreProgress:
+    if document.get("format") != _FORMAT:
+        raise ValueError("written by another version; delete what was restored, and this file, and begin again")
+    queues = {}
+    for found in items(document["queues"]):
+        queue = MessageQueue(text(found["topic"]), text(found["broker"]), number(found["queueId"]))
+        base, next_old, next_new, sent = (number(found[name]) for name in _NUMBERS.values())
+        queues[queue] = QueueProgress(
+            base=base,
+            next_old=next_old,
+            next_new=next_new,
+            sent=sent,
+            was_empty=boolean(found["wasEmpty"]),
+            moved={number(committed): number(new) for committed, new in items(found["moved"])},
+            skipped={number(offset): text(reason) for offset, reason in items(found["skipped"])},
+        )
+    brokers = {text(old): text(new) for old, new in document["brokers"].items()}
+    return RestoreProgress(text(document["backup"]), brokers, queues)
+
+
+def load_progress(path: Path, *, is_resumed: bool) -> RestoreProgress | None:
+    """Return how far an interrupted restore is; None where a new one begins.
+
+    Raises:
+        ConfigError: there is one, and it is not to be resumed; or the other way round.
+        StoreError: the file cannot be used.
+    """
+    try:
+        content = read_bounded(path, _SIZE_MAX)
+    except FileNotFoundError:
+        if not is_resumed:
+            return None
+        allowed = "the file of an interrupted restore; without one, leave --resume out"
+        raise ConfigError("progress", str(path), allowed) from None
+    if not is_resumed:
+        allowed = "no such file: a restore was interrupted. Go on with --resume, or delete the file"
+        raise ConfigError("progress", str(path), allowed)
+    try:
+        return parse_body("progress of a restore", content, _parse)
+    except HeaderError as error:
+        raise StoreError(f"{path} cannot be used: {error.remark}") from error
+
+
+def save_progress(path: Path, content: bytes) -> None:
+    """Write an encoded progress file, durably."""
+    with named(path):
+        replace_file(path, content, mode=0o600)
+
+
+def forget_progress(path: Path) -> None:
+    """Remove the file of a restore that is done, its former generation as well."""
+    path.unlink(missing_ok=True)
+    path.with_name(path.name + ".bak").unlink(missing_ok=True)

@@ -1,18 +1,20 @@
-"""The tables of one broker as a backup keeps them: topics, groups, offsets; users and rules apart from them. Pure.
+"""The tables of one broker as a backup keeps them: topics, groups, offsets; users and rules apart from them; and which of
+its topics are chosen. Pure.
 
 Source: docs/formats/backup.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Container, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 import orjson
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.access import Acl, User
-from orbitmq.model.topic import GROUP_LENGTH_MAX, TopicConfig, check_name
+from orbitmq.model.topic import GROUP_LENGTH_MAX, TopicConfig, check_name, is_name, kind_of
 from orbitmq.wire.bodies.access import acl_document, parse_acl, parse_user, user_document
 from orbitmq.wire.bodies.document import int32, items, number, parse_body, text
 from orbitmq.wire.bodies.groups import GroupConfig, group_document, parse_group
@@ -41,6 +43,31 @@ class AccessTables(NamedTuple):
 
     users: tuple[User, ...]
     rules: tuple[Acl, ...]
+
+
+NO_ACCESS = AccessTables((), ())
+
+
+def is_selected(topic: str, patterns: Sequence[str]) -> bool:
+    """Return True if a topic fits one of the patterns, as `orders*`; without patterns every topic does."""
+    return not patterns or any(fnmatchcase(topic, pattern) for pattern in patterns)
+
+
+def check_patterns(patterns: Sequence[str], topics: Collection[str]) -> None:
+    """Raise InvalidArgument when a pattern fits none of the topics."""
+    for pattern in patterns:
+        if not any(fnmatchcase(topic, pattern) for topic in topics):
+            raise InvalidArgument("topic", pattern, "a pattern that fits a topic there")
+
+
+def is_saved(topic: str, own: Container[str], patterns: Sequence[str]) -> bool:
+    """Return True if a backup has a topic: those of users and groups, not those that brokers keep for themselves.
+
+    Args:
+        own: topics that are named after brokers and clusters.
+    """
+    is_legal = is_name(topic, GROUP_LENGTH_MAX)
+    return is_legal and kind_of(topic, own) != "system" and is_selected(topic, patterns)
 
 
 def parse_offset_key(key: str) -> GroupTopic | None:

@@ -244,7 +244,7 @@ def get_topic_stats(tables: TopicTables, call: Call[GetTopicStats]) -> Reply:
     config = tables.topics.get(call.header.topic)
     if config is None:
         raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{call.header.topic:.260}] not exist")
-    for queue in _queues(tables, config, max(config.read_queue_count, config.write_queue_count)):
+    for queue in _queues(tables, config, config.queue_count):
         end = tables.store.max_offset(queue.topic, queue.queue_id)
         stats[queue] = QueueStats(
             tables.store.min_offset(queue.topic, queue.queue_id), end, stored_at_ms(tables.store, queue, end - 1)

@@ -121,7 +121,7 @@ class BrokerMetrics:
         max_offset = store.max_offset
         work = SeriesWork()
         for topic, config in first_of(self._service.tables.topics.table.all, self._series_max):
-            queues = max(config.read_queue_count, config.write_queue_count)
+            queues = config.queue_count
             count = sum(max_offset(topic, queue_id) for queue_id in stored_queue_ids(store, topic, queues))
             yield (topic, truth(is_system_topic(topic))), count
             if work.is_a_part_done(queues):
@@ -134,7 +134,7 @@ class BrokerMetrics:
         for topic, config in first_of(self._service.tables.topics.table.all, self._series_max):
             if topic.startswith(DLQ_PREFIX):
                 group = topic.removeprefix(DLQ_PREFIX)
-                queues = max(config.read_queue_count, config.write_queue_count)
+                queues = config.queue_count
                 count = sum(max_offset(topic, queue_id) for queue_id in stored_queue_ids(store, topic, queues))
                 yield (group, topic, truth(is_system_group(group))), count
             if work.is_a_part_done(1):

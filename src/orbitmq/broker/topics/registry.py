@@ -171,7 +171,7 @@ class TopicRegistry:
         config = self.get(topic)
         if config is None:
             raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic:.260}] not exist, apply first please!")
-        count = max(config.read_queue_count, config.write_queue_count)
+        count = config.queue_count
         if not 0 <= queue_id < count:
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"queueId[{queue_id}] is illegal, topic[{topic}] has {count}")
 

@@ -13,6 +13,7 @@ from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, NameServersOption
 from orbitmq.cli.terminal.output import Format, say
 from orbitmq.cli.terminal.times import TIME_HELP, parse_time
 from orbitmq.errors import ClientError
+from orbitmq.model.group import TOOLS_GROUP
 
 if TYPE_CHECKING:
     from orbitmq.cli.messages.message_format import Formatter
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from orbitmq.model.message import StoredMessage
     from orbitmq.model.route import MessageQueue
 
-ANONYMOUS_GROUP = "TOOLS_CONSUMER"
-"""Every broker knows this group of Java's tools: reading leaves no other behind."""
 POLL_TIMEOUT_MS = 100
 POLL_COUNT_MAX = 1_000
 COMMIT_INTERVAL_S = 5.0
@@ -70,7 +69,7 @@ def consume(
 
     async def work() -> int:
         async with PullConsumer(
-            group or ANONYMOUS_GROUP, name_servers, tag=tag, **load_security(security)._asdict()
+            group or TOOLS_GROUP, name_servers, tag=tag, **load_security(security)._asdict()
         ) as consumer:
             ends = await _begin(consumer, topic, since_ms, is_group=group is not None)
             return await _copy(consumer, {} if follow else ends, formatter, count, is_group=group is not None)

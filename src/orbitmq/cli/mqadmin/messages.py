@@ -21,7 +21,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from orbitmq.admin.cluster_clients import READER_GROUP, ClusterClients
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.each_master import notices_of
 from orbitmq.admin.messages import FoundMessages, find_by_id, find_by_key
 from orbitmq.admin.traces import TRACES_MAX
@@ -34,7 +34,7 @@ from orbitmq.cli.mqadmin.targets import addresses_of, ask, route_topic
 from orbitmq.cli.mqadmin.topics import time_text
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, OrbitError, RemoteRefused
-from orbitmq.model.group import SUBSCRIBE_ALL, ConsumeType, MessageModel
+from orbitmq.model.group import SUBSCRIBE_ALL, TOOLS_GROUP, ConsumeType, MessageModel
 from orbitmq.model.message import PropertyName, StoredMessage
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.model.topic import Perm
@@ -345,7 +345,7 @@ class _QueueReader:
     clients: ClusterClients
     queue: MessageQueue
     address: str
-    group: str = READER_GROUP
+    group: str = TOOLS_GROUP
     expression: str = SUBSCRIBE_ALL
 
     async def bounds(self, begin: str = "", end: str = "") -> tuple[int, int]:
@@ -504,7 +504,7 @@ async def _readers(
     clients: ClusterClients,
     topic: str,
     parent: str = "",
-    group: str = READER_GROUP,
+    group: str = TOOLS_GROUP,
     *,
     silent: Collection[str],
 ) -> AsyncIterator[_QueueReader]:
@@ -583,7 +583,7 @@ async def print_msg_by_queue(clients: ClusterClients, given: Given) -> Result:
 
 async def consume_message(clients: ClusterClients, given: Given) -> Result:
     """Read up to -c messages of a topic, of one queue with -b and -i, and commit nothing."""
-    count, group = given.number("MessageNumber", 128), given.text("consumerGroup") or READER_GROUP
+    count, group = given.number("MessageNumber", 128), given.text("consumerGroup") or TOOLS_GROUP
     if count <= 0:
         raise InvalidArgument("--MessageNumber", str(count), "a number above 0")
     begin, end, now_ms = given.text("beginTimestamp"), given.text("endTimestamp"), time.time_ns() // 1_000_000

@@ -3,6 +3,8 @@
 from typing import Any
 
 from orbitmq.admin.backup.manifest import BackupFile, FileKind, Manifest, QueueFile
+from orbitmq.admin.backup.messages import parse_message
+from orbitmq.client.queue_reader import QueueReader
 from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.messages.record import format_record, parse_record
 
@@ -53,3 +55,16 @@ def encoded(queue_offset=0, body=b"body", topic="orders", queue_id=0, properties
 
 def record(*args, **fields):
     return parse_record(encoded(*args, **fields))
+
+
+async def stored(clients, address, topic, queue_id=0):
+    """The records of a broker's queue."""
+    reader, found = QueueReader(clients.request), []
+    begin, end = await reader.bounds(address, topic, queue_id)
+    while begin < end:
+        pulled = await reader.pull(address, topic, queue_id, begin)
+        view, begin = pulled.records, pulled.next_offset
+        while view:
+            found.append(parse_message(view, topic, queue_id, 0, 2**63))
+            view = view[found[-1].size :]
+    return found

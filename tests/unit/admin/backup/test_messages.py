@@ -1,9 +1,11 @@
 import pytest
 
-from orbitmq.admin.backup.messages import is_same_message, send_header, sent_properties
+from orbitmq.admin.backup.messages import message_key, parse_message, send_header, sent_properties
+from orbitmq.errors import CorruptRecord
 from orbitmq.model.message import Host, SysFlag
 from orbitmq.wire.messages.properties import format_properties
-from unit.admin.backup.support import record
+from orbitmq.wire.messages.record import PREFIX
+from unit.admin.backup.support import encoded, record
 
 SENDERS = {"KEYS": "k1 k2", "TAGS": "t", "UNIQ_KEY": "0A", "own": "välue", "WAIT": "true", "__SHARDINGKEY": "s"}
 OF_A_RETRY = {"RETRY_TOPIC": "orders", "ORIGIN_MESSAGE_ID": "0B", "RECONSUME_TIME": "2", "MAX_RECONSUME_TIMES": "3"}
@@ -44,15 +46,25 @@ def test_compression_stays_and_transactions_hosts_and_batches_do_not():
     assert send_header(saved, "b").sys_flag == SysFlag.COMPRESSED | SysFlag.COMPRESSION_ZSTD
 
 
-def test_a_stored_message_is_known_again():
+def test_a_message_is_known_by_its_unique_key_or_else_by_its_birth_and_body():
     saved = record(7, properties=SENDERS | OF_THE_BROKER, born_at_ms=9)
-    stored = record(0, properties=SENDERS | {"CLUSTER": "d"}, born_at_ms=9)
-    assert is_same_message(saved, stored)
+    assert message_key(saved) == message_key(record(0, b"other", properties=SENDERS, born_at_ms=8)) == b"0A"
+    plain = record(7, born_at_ms=9)
+    assert message_key(plain) == message_key(record(0, born_at_ms=9))
+    assert message_key(plain) not in (message_key(record(born_at_ms=8)), message_key(record(0, b"bodx", born_at_ms=9)))
 
 
 @pytest.mark.parametrize(
-    "change", [{"body": b"bodies"}, {"body": b"bodx"}, {"born_at_ms": 8}, {"properties": SENDERS | {"UNIQ_KEY": "0B"}}]
+    ("content", "reason"),
+    [
+        (encoded(0, topic="others"), "of queue 0 of 'others'"),
+        (encoded(0, queue_id=1), "of queue 1"),
+        (encoded(5), "queue offset 5, expected one from 6"),
+        (bytes(200), "magic"),
+        (PREFIX.pack(100, 0xCBD43194) + bytes(92), "filler"),
+        (encoded(0)[:-4].replace(b"body", b"bady") + encoded(0)[-4:], "checksum"),
+    ],
 )
-def test_another_message_is_not_taken_for_it(change):
-    same = {"properties": SENDERS, "born_at_ms": 9}
-    assert not is_same_message(record(**same), record(**(same | change)))
+def test_what_is_no_record_of_the_queue_is_refused(content, reason):
+    with pytest.raises(CorruptRecord, match=reason):
+        parse_message(content, "orders", 0, 6, 1_000)

@@ -4,32 +4,34 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import suppress
 
 import pytest
 
 from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
 from orbitmq.admin.access import AccessClient, acl_of
-from orbitmq.admin.backup.broker_calls import BrokerCalls
-from orbitmq.admin.backup.directory import locked
-from orbitmq.admin.backup.progress import PROGRESS_NAME, save_progress
-from orbitmq.admin.backup.records import parse_message
+from orbitmq.admin.backup.plan import RestoreOptions
 from orbitmq.admin.backup.restoring import Restoring
-from orbitmq.admin.backup.saving import BackupOptions, Saving
-from orbitmq.admin.backup.steps import RestoreOptions
+from orbitmq.admin.backup.saving import Saving
+from orbitmq.admin.backup.sending import PROGRESS_NAME, save_progress
+from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.groups import ResetTo
 from orbitmq.admin.topics import TopicChange
-from orbitmq.errors import ConfigError, ConnectionFailed, InvalidArgument, RemoteRefused, StoreError
+from orbitmq.client.queue_reader import QueueReader
+from orbitmq.errors import ConfigError, ConnectionFailed, InvalidArgument, JobFailed, RemoteRefused, StoreError
+from orbitmq.job_directory import locked
 from orbitmq.model.access import AccessDecision, AccessRule, Action, Resource, ResourceType, User
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
+from orbitmq.net.security.client_security import ClientSecurity
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.access import UserChange
 from orbitmq.wire.bodies.groups import GroupConfig
+from orbitmq.wire.command import Command
 from orbitmq.wire.headers import CreateTopic, SendMessageV2
 from orbitmq.wire.signature import Credentials
-from unit.admin.support import bury
+from unit.admin.backup.support import stored
+from waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -46,6 +48,11 @@ async def send(cluster, *bodies, broker="broker-a"):
             await producer.send(Message("orders", body), queue=MessageQueue("orders", broker, 0))
 
 
+async def save(cluster, directory, **security):
+    async with ClusterClients(cluster.name_servers, **security) as clients:
+        return await Saving(clients, directory, "1", 1).run()
+
+
 async def back_up(directory, count, committed=0):
     """Save a cluster with so many messages in one queue."""
     async with LocalCluster() as cluster:
@@ -54,30 +61,18 @@ async def back_up(directory, count, committed=0):
         async with AdminClient(cluster.name_servers) as admin:
             await admin.create_group(GroupConfig(group="billing"))
             await admin.reset_group("billing", "orders", ResetTo.offset(committed))
-        async with BrokerCalls(cluster.name_servers) as calls:
-            return await Saving(calls, BackupOptions(directory=directory), version="1", now_ms=1).run()
+        return await save(cluster, directory)
 
 
 async def restore(cluster, directory, *, options=None, **fields):
-    async with BrokerCalls(cluster.name_servers) as calls:
+    async with ClusterClients(cluster.name_servers) as clients:
         options = options or RestoreOptions()
-        return await Restoring(calls, directory, options, directory / PROGRESS_NAME, **fields).run()
+        return await Restoring(clients, directory, options, directory / PROGRESS_NAME, **fields).run()
 
 
 async def bodies(cluster, broker="broker-a"):
-    found = []
-    async with BrokerCalls(cluster.name_servers) as calls:
-        address = cluster.brokers[broker]
-        begin, end = await calls.bounds(address, "orders", 0)
-        while begin < end:
-            pulled = await calls.pull(address, "orders", 0, begin)
-            view = memoryview(pulled.records)
-            while view:
-                record = parse_message(view)
-                found.append(bytes(record.body))
-                view = view[record.size :]
-            begin = pulled.next_offset
-    return found
+    async with ClusterClients(cluster.name_servers) as clients:
+        return [bytes(record.body) for record in await stored(clients, cluster.brokers[broker], "orders")]
 
 
 async def lag(cluster):
@@ -131,12 +126,13 @@ async def test_a_killed_restore_goes_on_without_doubling_messages(tmp_path):
         words = ["-m", "orbitmq", "restore", str(tmp_path / "b"), "-n", cluster.name_servers]
         process = await asyncio.create_subprocess_exec(sys.executable, *words)
 
-        async with BrokerCalls(cluster.name_servers) as calls:
-            end = 0
-            while end <= 100 and process.returncode is None:
-                with suppress(RemoteRefused):  # the topic is not there yet
-                    end = (await calls.bounds(cluster.brokers["broker-a"], "orders", 0)).end
-                await asyncio.sleep(0.01)
+        async def is_under_way():
+            try:
+                return process.returncode is not None or len(await bodies(cluster)) > 100
+            except RemoteRefused:  # the topic is not there yet
+                return False
+
+        await until(is_under_way, 0.01)
         os.kill(process.pid, signal.SIGKILL)
         assert await process.wait() == -signal.SIGKILL
         assert 100 < len(await bodies(cluster)) < count
@@ -155,36 +151,16 @@ async def test_the_progress_of_another_backup_is_refused(tmp_path):
             await restore(cluster, tmp_path / "c", is_resumed=True)
 
 
-async def test_a_target_that_lost_what_was_restored_is_named_before_anything_is_sent(tmp_path):
-    await back_up(tmp_path / "b", 10)
-    async with LocalCluster() as cluster:
-        with pytest.raises(Stopped):
-            await restore(cluster, tmp_path / "b", progress=stop_at(5))
-    async with LocalCluster() as cluster:
-        await create_topic(cluster)
-        await send(cluster, b"x", b"y")
-        with pytest.raises(StoreError, match="queue 0 of orders on broker-a ends at 2, and was restored up to 5: "):
-            await restore(cluster, tmp_path / "b", is_resumed=True)
-        assert await bodies(cluster) == [b"x", b"y"]
-
-
 async def test_one_restore_of_a_directory_runs_at_a_time(tmp_path):
     await back_up(tmp_path / "b", 10)
     async with LocalCluster() as cluster:
         results = await asyncio.gather(*(restore(cluster, tmp_path / "b") for _ in range(2)), return_exceptions=True)
         (error,) = (result for result in results if isinstance(result, BaseException))
-        assert str(error) == f"another backup or restore is at work in {tmp_path / 'b'}"
+        assert str(error) == f"another run is under way in {tmp_path / 'b'}"
         assert len(await bodies(cluster)) == 10
-        async with BrokerCalls(cluster.name_servers) as calls:
-            with locked(tmp_path / "b"), pytest.raises(StoreError, match="another backup or restore is at work"):
-                await Restoring(calls, tmp_path / "b", RestoreOptions(), tmp_path / "p").plan()
-
-
-async def test_a_topic_that_brokers_keep_for_themselves_is_refused_before_anything_is_changed(tmp_path):
-    await back_up(tmp_path / "b", 10)
-    async with LocalCluster(settings={"broker_cluster_name": "orders"}) as cluster:
-        with pytest.raises(StoreError, match="the topics orders are kept by the target for itself"):
-            await restore(cluster, tmp_path / "b")
+        async with ClusterClients(cluster.name_servers) as clients:
+            with locked(tmp_path / "b", "b"), pytest.raises(JobFailed, match="another run is under way"):
+                await Restoring(clients, tmp_path / "b", RestoreOptions(), tmp_path / "p").run(dry_run=True)
 
 
 async def test_a_pattern_that_fits_nothing_is_refused(tmp_path):
@@ -194,37 +170,17 @@ async def test_a_pattern_that_fits_nothing_is_refused(tmp_path):
             await restore(cluster, tmp_path / "b", options=RestoreOptions(patterns=("orders", "ordres")))
 
 
-async def test_dead_letters_of_a_group_with_a_long_name_are_refused_before_anything_is_changed(tmp_path):
-    group = "g" * 130
-    async with LocalCluster() as cluster:
-        await create_topic(cluster)
-        async with AdminClient(cluster.name_servers) as admin:
-            await admin.create_group(GroupConfig(group=group))
-        await bury(cluster.name_servers, cluster.brokers, group, "orders", b"dead")
-        async with BrokerCalls(cluster.name_servers) as calls:
-            await Saving(calls, BackupOptions(directory=tmp_path / "b"), version="1", now_ms=1).run()
-    async with LocalCluster() as cluster:
-        with pytest.raises(
-            StoreError, match=r"the topic %DLQ%ggg.* has 135 characters, brokers make one of 127 at most"
-        ):
-            await restore(cluster, tmp_path / "b")
-        async with AdminClient(cluster.name_servers) as admin:
-            assert "orders" not in await admin.topic_list()
-        assert (await restore(cluster, tmp_path / "b", options=RestoreOptions(patterns=("[!%]*",)))).problems == ()
-        assert await bodies(cluster) == [b"dead"]
-
-
 async def test_a_topic_that_the_target_refuses_is_named(tmp_path):
-    class Refusing(BrokerCalls):
-        async def ask(self, address, header, body=b""):
+    class Refusing(ClusterClients):
+        async def request(self, address, header, body=b""):
             if isinstance(header, CreateTopic):
-                raise RemoteRefused(1, "no such attribute", address)
-            return await super().ask(address, header, body)
+                return Command(code=1, remark="no such attribute")
+            return await super().request(address, header, body)
 
     await back_up(tmp_path / "b", 10)
-    async with LocalCluster() as cluster, Refusing(cluster.name_servers) as calls:
+    async with LocalCluster() as cluster, Refusing(cluster.name_servers) as clients:
         with pytest.raises(StoreError, match=r"broker-a takes no topic orders: .* answered code 1: no such attribute"):
-            await Restoring(calls, tmp_path / "b", RestoreOptions(), tmp_path / "p").run()
+            await Restoring(clients, tmp_path / "b", RestoreOptions(), tmp_path / "p").run()
 
 
 async def test_a_resumed_restore_is_for_the_same_messages(tmp_path):
@@ -259,8 +215,7 @@ async def test_a_message_that_the_target_never_takes_is_named_and_left_out_when_
         async with AdminClient(cluster.name_servers) as admin:
             await admin.create_group(GroupConfig(group="billing"))
             await admin.reset_group("billing", "orders", ResetTo.offset(1))
-        async with BrokerCalls(cluster.name_servers) as calls:
-            await Saving(calls, BackupOptions(directory=tmp_path / "b"), version="1", now_ms=1).run()
+        await save(cluster, tmp_path / "b")
     async with LocalCluster(settings={"max_message_size": 1_000}) as cluster:
         refused = await restore(cluster, tmp_path / "b")
         assert "the message at offset 1 with 2000 bytes is refused: " in refused.problems[0]
@@ -291,20 +246,11 @@ async def test_a_damaged_file_is_named_before_anything_is_sent(tmp_path):
             assert "orders" not in await admin.topic_list()
 
 
-async def test_tables_alone_bring_no_message_and_no_offset(tmp_path):
-    await back_up(tmp_path / "b", 5, committed=2)
-    async with LocalCluster() as cluster:
-        report = await restore(cluster, tmp_path / "b", options=RestoreOptions(tables_only=True))
-        assert (await bodies(cluster), report.offset_count) == ([], 0)
-        assert "no messages are restored" in report.plan.remarks[0]
-        async with AdminClient(cluster.name_servers) as admin:
-            assert "billing" in await admin.group_names()
+async def test_a_group_goes_on_at_the_same_message_when_its_queue_had_been_cut(tmp_path, monkeypatch):
+    find_bounds = QueueReader.bounds
 
-
-async def test_a_group_goes_on_at_the_same_message_when_its_queue_had_been_cut(tmp_path):
-    class Cut(BrokerCalls):
-        async def bounds(self, address, topic, queue_id):
-            return (await super().bounds(address, topic, queue_id))._replace(begin=6)
+    async def cut(reader, *queue):
+        return (await find_bounds(reader, *queue))._replace(begin=6)
 
     async with LocalCluster() as cluster:
         await create_topic(cluster)
@@ -313,8 +259,9 @@ async def test_a_group_goes_on_at_the_same_message_when_its_queue_had_been_cut(t
             for group, committed in (("billing", 8), ("slow", 2)):
                 await admin.create_group(GroupConfig(group=group))
                 await admin.reset_group(group, "orders", ResetTo.offset(committed))
-        async with Cut(cluster.name_servers) as calls:
-            await Saving(calls, BackupOptions(directory=tmp_path / "b"), version="1", now_ms=1).run()
+        monkeypatch.setattr(QueueReader, "bounds", cut)
+        await save(cluster, tmp_path / "b")
+        monkeypatch.undo()
     async with LocalCluster() as cluster:
         await restore(cluster, tmp_path / "b")
         assert await bodies(cluster) == [b"6", b"7", b"8", b"9"]
@@ -337,14 +284,13 @@ async def test_users_and_rules_come_back_when_they_are_asked_for(tmp_path):
             await access.create_user("anna", UserChange("pw"))
             await access.add_rule(acl_of("anna", rule))
             expected = await access.users(), await access.rules()
-        async with BrokerCalls(cluster.name_servers, credentials=root) as calls:
-            await Saving(calls, BackupOptions(directory=tmp_path / "b"), version="1", now_ms=1).run()
+        await save(cluster, tmp_path / "b", security=ClientSecurity(root))
     async with LocalCluster(settings=on) as cluster:
-        async with BrokerCalls(cluster.name_servers, credentials=root) as calls:
+        async with ClusterClients(cluster.name_servers, security=ClientSecurity(root)) as clients:
             path = tmp_path / "progress"
-            plain = await Restoring(calls, tmp_path / "b", RestoreOptions(), path).run()
-            assert (plain.plan.users, plain.problems) == ((), ())
-            await Restoring(calls, tmp_path / "b", RestoreOptions(users=True), path).run()
+            plain = await Restoring(clients, tmp_path / "b", RestoreOptions(), path).run()
+            assert (plain.plan.tables, plain.problems) == ((), ())
+            await Restoring(clients, tmp_path / "b", RestoreOptions(users=True), path).run()
         async with AccessClient(cluster.name_servers, credentials=root) as access:
             assert (await access.users(), await access.rules()) == expected
             assert User("anna", "pw") in expected[0]["broker-a"]
@@ -357,8 +303,7 @@ async def test_a_topic_that_is_only_read_has_its_messages_and_is_only_read_again
         await send(cluster, b"0", b"1", b"2")
         async with AdminClient(cluster.name_servers) as admin:
             await admin.change_topic("orders", TopicChange(perm=4))
-        async with BrokerCalls(cluster.name_servers) as calls:
-            await Saving(calls, BackupOptions(directory=tmp_path / "b"), version="1", now_ms=1).run()
+        await save(cluster, tmp_path / "b")
     async with LocalCluster() as cluster:
         if is_interrupted:
             with pytest.raises(Stopped):
@@ -370,26 +315,26 @@ async def test_a_topic_that_is_only_read_has_its_messages_and_is_only_read_again
 
 
 async def test_a_broker_that_stops_answering_is_named_and_the_rest_is_sent_later(tmp_path):
-    class Tired(BrokerCalls):
+    class Tired(ClusterClients):
         count = 0
 
-        async def send(self, address, header, body=b""):
+        async def request(self, address, header, body=b""):
             if isinstance(header, SendMessageV2):
                 self.count += 1
                 if self.count > 5:
                     raise ConnectionFailed(f"cannot connect to {address}")
-            return await super().send(address, header, body)
+            return await super().request(address, header, body)
 
     await back_up(tmp_path / "b", 10, committed=7)
     async with LocalCluster() as cluster:
         path = tmp_path / "progress"
-        async with Tired(cluster.name_servers) as calls:
-            report = await Restoring(calls, tmp_path / "b", RestoreOptions(), path).run()
+        async with Tired(cluster.name_servers) as tired:
+            report = await Restoring(tired, tmp_path / "b", RestoreOptions(), path).run()
         assert report.problems == (
             f"queue 0 of orders on broker-a: cannot connect to {cluster.brokers['broker-a']}; go on with --resume",
             "queue 0 of orders on broker-a: 5 of 10 messages are sent",
         )
         assert (report.offset_count, report.queues[0].sent) == (0, 5)
-        async with BrokerCalls(cluster.name_servers) as awake:
-            report = await Restoring(awake, tmp_path / "b", RestoreOptions(), path, is_resumed=True).run()
+        async with ClusterClients(cluster.name_servers) as clients:
+            report = await Restoring(clients, tmp_path / "b", RestoreOptions(), path, is_resumed=True).run()
         assert (report.problems, await lag(cluster), len(await bodies(cluster))) == ((), 3, 10)

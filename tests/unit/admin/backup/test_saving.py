@@ -2,23 +2,26 @@
 
 import asyncio
 import errno
+from dataclasses import replace
 
 import pytest
 
 from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
 from orbitmq.admin.backup import saving
-from orbitmq.admin.backup.broker_calls import BrokerCalls, Pulled
 from orbitmq.admin.backup.directory import RecordsWriter, check_file, read_manifest
 from orbitmq.admin.backup.manifest import Manifest
-from orbitmq.admin.backup.saving import BackupOptions, Saving
+from orbitmq.admin.backup.saving import Saving, read_tables
+from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.client.queue_reader import Pulled, QueueReader
 from orbitmq.errors import ConfigError, ConnectionFailed, InvalidArgument, RequestTimeout
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
-from unit.admin.backup.support import encoded
 
 pytestmark = pytest.mark.real
+
+pull = QueueReader.pull
 
 
 async def fill(cluster, count=10):
@@ -30,79 +33,98 @@ async def fill(cluster, count=10):
                 await producer.send(Message("orders", b"%d" % number), queue=MessageQueue("orders", broker, 0))
 
 
-async def save(local, directory, *, calls=BrokerCalls, **options):
-    async with calls(local.name_servers, timeout_ms=1_000) as opened:
-        return await Saving(opened, BackupOptions(directory=directory, **options), version="1", now_ms=1).run()
+async def save(local, directory, **options):
+    async with ClusterClients(local.name_servers, timeout_ms=1_000) as clients:
+        return await Saving(clients, directory, "1", 1, **options).run()
 
 
-async def test_a_broker_that_does_not_answer_is_named_and_the_other_one_is_saved(tmp_path):
-    class Deaf(BrokerCalls):
-        async def tables(self, address, own, patterns=()):
-            if address == cluster.brokers["broker-b"]:
-                raise ConnectionFailed(f"cannot connect to {address}")
-            return await super().tables(address, own, patterns)
+@pytest.fixture
+def deaf(monkeypatch):
+    """Addresses of brokers that do not answer."""
+    addresses = set()
 
+    async def read(clients, address, *args):
+        if address in addresses:
+            raise ConnectionFailed(f"cannot connect to {address}")
+        return await read_tables(clients, address, *args)
+
+    monkeypatch.setattr(saving, "read_tables", read)
+    return addresses
+
+
+async def test_a_broker_that_does_not_answer_is_named_and_the_other_one_is_saved(tmp_path, deaf):
     async with LocalCluster(brokers=2) as cluster:
         await fill(cluster)
-        manifest = await save(cluster, tmp_path / "b", calls=Deaf)
+        deaf.add(cluster.brokers["broker-b"])
+        manifest = await save(cluster, tmp_path / "b")
     (problem,) = manifest.problems
     assert problem.startswith("broker broker-b: nothing of it is saved: cannot connect")
     assert (set(manifest.clusters), manifest.message_count) == ({"broker-a"}, 10)
 
 
-async def test_where_no_broker_answers_nothing_is_written(tmp_path):
-    class Deaf(BrokerCalls):
-        async def tables(self, address, own, patterns=()):
-            raise ConnectionFailed(f"cannot connect to {address}")
+async def test_a_broker_without_a_master_is_named(tmp_path, monkeypatch):
+    async with LocalCluster() as cluster, AdminClient(cluster.name_servers) as admin:
+        await fill(cluster)
+        found = await admin.cluster_info()
+        lost = replace(found.brokers["broker-a"], broker_name="broker-b", addresses={1: "b:1"})
+        info = replace(found, brokers={**found.brokers, "broker-b": lost})
 
+        async def cluster_info(_admin):
+            return info
+
+        monkeypatch.setattr(AdminClient, "cluster_info", cluster_info)
+        manifest = await save(cluster, tmp_path / "b")
+    assert manifest.problems == ("the broker broker-b has no master now: nothing of it is saved",)
+    assert manifest.message_count == 10
+
+
+async def test_where_no_broker_answers_nothing_is_written(tmp_path, deaf):
     async with LocalCluster() as cluster:
+        deaf.update(cluster.brokers.values())
         with pytest.raises(ConnectionFailed):
-            await save(cluster, tmp_path / "b", calls=Deaf)
+            await save(cluster, tmp_path / "b")
     assert not (tmp_path / "b").exists()
 
 
-async def test_a_broker_that_stops_answering_leaves_what_came_before(tmp_path):
-    class Tired(BrokerCalls):
-        async def pull(self, address, topic, queue_id, offset, count_max=1):
-            if offset >= 4:
-                raise RequestTimeout("no answer")
-            return await super().pull(address, topic, queue_id, offset, 2)
+async def test_a_broker_that_stops_answering_leaves_what_came_before(tmp_path, monkeypatch):
+    async def pull_until(reader, address, topic, queue_id, offset):
+        if offset >= 4:
+            raise RequestTimeout("no answer")
+        records, _ = await pull(reader, address, topic, queue_id, offset)
+        return Pulled(records[: len(records) * 4 // 10], 4)  # all ten have the same size
 
+    monkeypatch.setattr(QueueReader, "pull", pull_until)
     async with LocalCluster() as cluster:
         await fill(cluster)
-        manifest = await save(cluster, tmp_path / "b", calls=Tired)
+        manifest = await save(cluster, tmp_path / "b")
     assert "broker-a: it stopped answering at queue 0 of orders from offset 4 on" in manifest.problems[0]
     assert manifest.problems[1:] == ("broker broker-a: 4 of at least 10 messages are saved",)
     (file,) = manifest.queues
     assert (file.count, file.end) == (4, 10)
-    assert check_file(tmp_path / "b", file).damage is None
+    check_file(tmp_path / "b", file)
 
 
-async def test_messages_that_go_while_their_queue_is_saved_are_named(tmp_path):
-    class Cut(BrokerCalls):
-        async def pull(self, address, topic, queue_id, offset, count_max=1):
-            if offset < 6:
-                return Pulled(b"", 6)
-            return await super().pull(address, topic, queue_id, offset, count_max)
+async def test_messages_that_go_while_their_queue_is_saved_are_named(tmp_path, monkeypatch):
+    async def pull_cut(reader, address, topic, queue_id, offset):
+        return Pulled(b"", 6) if offset < 6 else await pull(reader, address, topic, queue_id, offset)
 
+    monkeypatch.setattr(QueueReader, "pull", pull_cut)
     async with LocalCluster() as cluster:
         await fill(cluster)
-        manifest = await save(cluster, tmp_path / "b", calls=Cut)
+        manifest = await save(cluster, tmp_path / "b")
     assert manifest.problems == ("broker broker-a, queue 0 of orders: no messages from offset 0 to 5: they are gone",)
     assert manifest.message_count == 4
 
 
-async def test_a_record_that_cannot_be_read_is_left_out_and_named(tmp_path):
-    class Damaging(BrokerCalls):
-        async def pull(self, address, topic, queue_id, offset, count_max=1):
-            found = await super().pull(address, topic, queue_id, offset, count_max)
-            return Pulled(
-                found.records.replace(encoded(0, b"5")[88:89] + b"\x06orders", b"x\x06orders"), found.next_offset
-            )
+async def test_a_record_that_cannot_be_read_is_left_out_and_named(tmp_path, monkeypatch):
+    async def pull_damaged(reader, *queue):
+        records, behind = await pull(reader, *queue)
+        return Pulled(records.replace(b"5\x06orders", b"x\x06orders"), behind)
 
+    monkeypatch.setattr(QueueReader, "pull", pull_damaged)
     async with LocalCluster() as cluster:
         await fill(cluster)
-        manifest = await save(cluster, tmp_path / "b", calls=Damaging)
+        manifest = await save(cluster, tmp_path / "b")
     (problem,) = manifest.problems
     assert "the message at offset 5 is left out: the body's checksum does not match" in problem
     assert manifest.message_count == 9
@@ -135,7 +157,7 @@ async def test_one_backup_of_two_into_the_same_directory_is_made(tmp_path):
         results = await asyncio.gather(*(save(cluster, tmp_path / "b") for _ in range(2)), return_exceptions=True)
         (error,) = (result for result in results if isinstance(result, BaseException))
         (made,) = (result for result in results if isinstance(result, Manifest))
-    assert str(error) == f"another backup or restore is at work in {tmp_path / 'b'}"
+    assert str(error) == f"another run is under way in {tmp_path / 'b'}"
     assert read_manifest(tmp_path / "b") == made
 
 

@@ -9,6 +9,8 @@ from orbitmq.admin.backup.tables import (
     decode_tables,
     encode_access,
     encode_tables,
+    is_saved,
+    is_selected,
     parse_offset_key,
 )
 from orbitmq.errors import HeaderError, OrbitError
@@ -83,3 +85,21 @@ def test_offsets_of_what_has_no_legal_name_are_left_out(key):
 
 def test_an_offset_key_names_topic_and_group():
     assert parse_offset_key("orders@billing") == GroupTopic("orders", "billing")
+
+
+@pytest.mark.parametrize(
+    ("topic", "patterns", "expected"),
+    [
+        ("orders", (), True),
+        ("orders-eu", ("orders*", "steps"), True),
+        ("Orders", ("orders",), False),
+        ("%RETRY%billing", ("orders*",), False),
+    ],
+)
+def test_a_topic_is_selected_by_a_pattern(topic, patterns, expected):
+    assert is_selected(topic, patterns) is expected
+
+
+def test_topics_of_users_and_groups_are_saved():
+    topics = ["orders", "%RETRY%billing", "%DLQ%billing", "TBW102", "rmq_sys_wheel_timer", "broker-a", "../orders"]
+    assert [topic for topic in topics if is_saved(topic, {"broker-a"}, ())] == topics[:3]
