@@ -3,6 +3,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from cases import each_case
 from orbitmq.client.producer import Producer
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import (
@@ -384,16 +385,13 @@ async def test_a_producer_that_is_not_open_says_what_to_do(cluster, use):
     await sender.close()
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"group": "a b"},
-        {"name_servers": []},
-        {"retries": -1},
-        {"sends_max": 0},
-        {"requests_max": 0},
-        {"batch_size_max": 5_000_000},
-    ],
+@each_case(
+    {"group": "a b"},
+    {"name_servers": []},
+    {"retries": -1},
+    {"sends_max": 0},
+    {"requests_max": 0},
+    {"batch_size_max": 5_000_000},
 )
 def test_bad_settings_are_named(settings):
     with pytest.raises(InvalidArgument):
@@ -437,9 +435,7 @@ async def test_a_broker_that_failed_is_avoided_unless_asked_otherwise(cluster, s
     assert (tried == 1) is is_avoided
 
 
-@pytest.mark.parametrize(
-    ("size", "is_legal"), [(1_023, False), (1_024, True), (BODY_SIZE_MAX, True), (BODY_SIZE_MAX + 1, False)]
-)
+@each_case((1_023, False), (1_024, True), (BODY_SIZE_MAX, True), (BODY_SIZE_MAX + 1, False))
 def test_a_batch_has_a_kib_at_least_and_a_message_at_most(size, is_legal):
     with nullcontext() if is_legal else pytest.raises(InvalidArgument, match="batch_size_max"):
         Producer("g", "a:1", batch_size_max=size)

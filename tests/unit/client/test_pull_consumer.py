@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+from cases import each_case
 from orbitmq.client.pull_consumer import PullConsumer
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, InvalidExpression, RemoteRefused, RouteNotFound
@@ -331,19 +332,16 @@ async def test_a_time_is_where_reading_begins(cluster):
     assert asked.timestamp_ms == 77
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("consume_from", "earliest"),
-        ("consume_from_ms", "x"),
-        ("tag", None),
-        ("tag", "a,b"),
-        ("sql", 5),
-        ("group", 5),
-        ("pull_count_max", 0),
-        ("window_size_max", "x"),
-        ("name_servers", None),
-    ],
+@each_case(
+    ("consume_from", "earliest"),
+    ("consume_from_ms", "x"),
+    ("tag", None),
+    ("tag", "a,b"),
+    ("sql", 5),
+    ("group", 5),
+    ("pull_count_max", 0),
+    ("window_size_max", "x"),
+    ("name_servers", None),
 )
 def test_a_bad_setting_is_named_immediately(setting, value):
     with pytest.raises(InvalidArgument, match=f"^{setting}: "):

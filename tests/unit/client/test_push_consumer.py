@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from cases import each_case
 from orbitmq.client.consume.offset_stores import decode_offsets
 from orbitmq.client.push_consumer import PushConsumer
 from orbitmq.codes import ResponseCode
@@ -762,30 +763,27 @@ async def test_a_consumer_that_is_not_open_says_what_to_do(cluster):
         await consumer(cluster).next_batch()
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"group": ""},
-        {"batch_count_max": 0},
-        {"concurrency": 0},
-        {"name_servers": ""},
-        {"max_attempts": 0},
-        {"consume_timeout_ms": 0},
-        {"handler": print, "message_handler": print},
-        {"key": print},
-        {"key": print, "handler": print},
-        {"retry_delay_ms": "x"},
-        {"max_attempts": 2.5},
-        {"name_servers": None},
-        {"consume_from": ConsumeFrom.TIMESTAMP},
-        {"consume_from": "earliest"},
-        {"consume_from_ms": "yesterday"},
-        {"message_model": "BROADCAST"},
-        {"handler": "print"},
-        {"message_handler": 5},
-        {"message_handler": print, "key": "sharding_key"},
-        {"strategy": "average"},
-    ],
+@each_case(
+    {"group": ""},
+    {"batch_count_max": 0},
+    {"concurrency": 0},
+    {"name_servers": ""},
+    {"max_attempts": 0},
+    {"consume_timeout_ms": 0},
+    {"handler": print, "message_handler": print},
+    {"key": print},
+    {"key": print, "handler": print},
+    {"retry_delay_ms": "x"},
+    {"max_attempts": 2.5},
+    {"name_servers": None},
+    {"consume_from": ConsumeFrom.TIMESTAMP},
+    {"consume_from": "earliest"},
+    {"consume_from_ms": "yesterday"},
+    {"message_model": "BROADCAST"},
+    {"handler": "print"},
+    {"message_handler": 5},
+    {"message_handler": print, "key": "sharding_key"},
+    {"strategy": "average"},
 )
 def test_bad_settings_are_named(settings):
     with pytest.raises(InvalidArgument):
@@ -885,7 +883,7 @@ async def test_a_consumer_with_a_handler_hands_out_no_batches(cluster):
             await reader.next_batch()
 
 
-@pytest.mark.parametrize("tag", ["a,b", "TAGS = 'x'", "a || b c", "||", None])
+@each_case("a,b", "TAGS = 'x'", "a || b c", "||", None)
 def test_a_tag_that_no_message_can_have_is_refused(tag):
     with pytest.raises(InvalidArgument, match="tag"):
         consumer_of_nothing().subscribe("orders", tag)

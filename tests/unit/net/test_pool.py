@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import ConnectionFailed, InvalidArgument, RemoteRefused, RequestTimeout
 from orbitmq.net.connection.connection import Connection
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Reply
@@ -320,7 +321,7 @@ class Clock:
             runner.run(main)
 
 
-@pytest.mark.parametrize(("seconds", "is_sent"), [(1.0, False), (0.9995, True)])
+@each_case((1.0, False), (0.9995, True))
 def test_a_request_that_connecting_left_no_time_for_is_not_sent(seconds: float, is_sent: bool):
     clock = Clock()
 
@@ -343,7 +344,7 @@ def test_a_request_that_connecting_left_no_time_for_is_not_sent(seconds: float, 
     clock.run(play())
 
 
-@pytest.mark.parametrize(("seconds", "code"), [(1.0, 1500), (0.999, 0)])
+@each_case((1.0, 1500), (0.999, 0))
 def test_a_request_that_was_sent_away_is_sent_again_while_there_is_time(seconds: float, code: int):
     clock, handlers, replies = Clock(), Handlers(), [Reply(1500), Reply(0)]
 

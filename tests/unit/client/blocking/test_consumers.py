@@ -2,11 +2,13 @@
 
 import threading
 from collections.abc import Sequence
+from itertools import product
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, assert_type
 
 import pytest
 
+from cases import each_case
 from orbitmq import Message, StoredMessage
 from orbitmq.blocking import Batch, Producer, PullConsumer, PushConsumer, SimpleConsumer
 from orbitmq.errors import ClientError, InvalidArgument, InvalidExpression
@@ -127,8 +129,7 @@ async def asynchronous(_messages):
     pass
 
 
-@pytest.mark.parametrize("name", ["handler", "message_handler"])
-@pytest.mark.parametrize("handler", [asynchronous, "print"])
+@each_case(*product(["handler", "message_handler"], [asynchronous, "print"]))
 def test_a_handler_that_is_no_plain_function_is_refused(name, handler):
     with pytest.raises(InvalidArgument, match=f"^{name}: "):
         PushConsumer("takers", "127.0.0.1:1", **{name: handler})

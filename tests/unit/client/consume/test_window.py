@@ -1,9 +1,9 @@
 from dataclasses import replace
 
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from cases import each_case
 from orbitmq.client.consume.window import ProcessQueue
 from orbitmq.model.message import StoredMessage
 
@@ -108,7 +108,7 @@ def test_a_body_counts_as_large_as_it_is_here_not_as_it_was_stored():
     assert window.size == 1_000
 
 
-@pytest.mark.parametrize("end", ["settle", "give_back"])
+@each_case("settle", "give_back")
 def test_a_message_is_settled_or_given_back_once(end):
     window = window_of(0, 1)
     batch = window.next_batch(1)

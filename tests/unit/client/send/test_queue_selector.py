@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from cases import each_case
 from orbitmq.client.send.attempts import FaultTolerance
 from orbitmq.client.send.queue_selector import QueueSelector, RoundRobin, Target, choose_by_key
 from orbitmq.errors import NoNameServer, RouteNotFound
@@ -19,7 +20,7 @@ def queue(name, number):
     return MessageQueue("t", name, number)
 
 
-@pytest.mark.parametrize(("key", "index"), [("order-1", 0), ("hello", 2), ("", 0), ("polygenelubricants", 3)])
+@each_case(("order-1", 0), ("hello", 2), ("", 0), ("polygenelubricants", 3))
 def test_a_key_chooses_the_queue_that_java_chooses(key, index):
     # Java: Math.abs(key.hashCode() % 5); "polygenelubricants" hashes to Integer.MIN_VALUE.
     assert choose_by_key([queue("a", number) for number in range(5)], key).queue_id == index

@@ -9,6 +9,7 @@ import weakref
 
 import pytest
 
+from cases import each_case
 from orbitmq.client.session.client_id import client_id, local_ip, unique_instance, unique_key_seed
 from orbitmq.client.session.owning_loop import BackgroundTasks, OwningLoop
 from orbitmq.client.session.session import ClientSession
@@ -310,7 +311,7 @@ def test_who_has_no_home_may_be_used_anywhere():
     check_in_a_loop(owning_loop)
 
 
-@pytest.mark.parametrize("check", [check_in_a_loop, lambda owning_loop: owning_loop.check()])
+@each_case(check_in_a_loop, lambda owning_loop: owning_loop.check())
 def test_another_loop_and_no_loop_are_refused_with_what_to_do(check):
     with pytest.raises(
         ClientError, match=r"^this Producer belongs to another event loop, which is closed: .*orbitmq\.blocking"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import ConnectionFailed, RequestTimeout
 from orbitmq.net.connection.connection import Connection
 from orbitmq.net.dispatch.reply import Reply
@@ -484,7 +485,7 @@ def test_a_request_has_its_time_by_the_loops_clock_and_equal_ones_share_a_timer(
     assert [timer.when for timer in side.loop.waiting] == [50.099]
 
 
-@pytest.mark.parametrize("is_listener", [True, False])
+@each_case(True, False)
 def test_only_a_client_takes_a_peer_for_dead_that_says_nothing(is_listener: bool):
     side = Side(is_listener=is_listener)
     side.ask()
@@ -600,15 +601,8 @@ def test_the_time_of_a_frame_stands_still_while_it_is_us_who_do_not_read():
     assert dict(side.counters.closed_by_us) == {"frame deadline": 1}
 
 
-@pytest.mark.parametrize(
-    ("is_paused", "unwritten_size", "size_max", "is_over"),
-    [
-        (True, 501, 500, True),
-        (True, 500, 500, False),
-        (True, 2, 1, True),
-        (True, 501, 0, False),
-        (False, 501, 500, False),
-    ],
+@each_case(
+    (True, 501, 500, True), (True, 500, 500, False), (True, 2, 1, True), (True, 501, 0, False), (False, 501, 500, False)
 )
 def test_what_waits_for_a_slow_peer_has_a_limit(is_paused: bool, unwritten_size: int, size_max: int, is_over: bool):
     side = Side(limits=Limits(write_buffer_max=size_max))

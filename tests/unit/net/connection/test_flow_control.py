@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from cases import each_case
 from orbitmq.net.connection.flow_control import FlowControl, RateLimit
 from orbitmq.net.counters import Counters
 from orbitmq.net.limits import Limits
@@ -72,7 +73,7 @@ class Side:
         )
 
 
-@pytest.mark.parametrize("is_listener", [True, False])
+@each_case(True, False)
 def test_a_server_stops_reading_from_who_does_not_read_and_a_client_goes_on(is_listener: bool):
     side = Side(is_listener=is_listener)
     side.flow.is_paused = True

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.codes import ResponseCode, Version
 from orbitmq.errors import Rejected
 from orbitmq.net.counters import Counters
@@ -102,7 +103,7 @@ def answer_code(dispatcher: Dispatcher, command: Command) -> int:
     return int(reply.code)
 
 
-@pytest.mark.parametrize(("version", "is_sent_away"), [(Version.V5_3_1, False), (Version.V5_3_1 + 1, True)])
+@each_case((Version.V5_3_1, False), (Version.V5_3_1 + 1, True))
 def test_only_clients_that_understand_it_are_sent_away(version: int, is_sent_away: bool):
     dispatcher = dispatcher_of(handlers)
     asked = Command(105, version=version, ext_fields={"topic": "t"})

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import ConfigError
 from orbitmq.net.security.client_security import UNSECURED, load_security
 from orbitmq.wire.signature import Credentials
@@ -20,7 +21,7 @@ def private_file(folder: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("path", [None, ""])
+@each_case(None, "")
 def test_without_a_file_nothing_is_signed_or_encrypted(path: str | None):
     assert load_security(path) == UNSECURED
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import ConfigError, Rejected
 from orbitmq.net.security.accounts import AccountRole, AccountsFile
 from orbitmq.net.security.server_security import RequestAuthorizer, ServerSecurity, ServerSecuritySettings
@@ -28,15 +30,14 @@ def guard(**settings: Any) -> ServerSecurity:
     )
 
 
-@pytest.mark.parametrize("mode", ["disabled", "permissive"])
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org"])
+@each_case(*product(["0.0.0.0", "::", "10.0.0.1", "example.org"], ["disabled", "permissive"]))
 def test_an_open_door_on_a_public_address_is_said(host: str, mode: str):
     (warning,) = guard(bind_address=host, tls_server_mode=mode).warnings
     assert host in warning
     assert "may dance" in warning
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+@each_case("127.0.0.1", "::1", "localhost")
 def test_nothing_is_said_of_loopback(host: str):
     assert guard(bind_address=host).warnings == ()
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from cases import each_case
 from golden import golden
 from orbitmq.errors import HeaderError
 from orbitmq.model.access import User, UserStatus, UserType
@@ -54,9 +55,7 @@ def test_no_users_are_no_body():
     assert decode_users(b"[]") == ()
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"[]", b'{"username":""}', b'{"username":5}', b"{}", b'{"username":"a","password":5}']
-)
+@each_case(b"", b"[]", b'{"username":""}', b'{"username":5}', b"{}", b'{"username":"a","password":5}')
 def test_what_is_no_user_is_refused(body: bytes):
     with pytest.raises(HeaderError):
         decode_user(body)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import HeaderError
 from orbitmq.model.access import AccessDecision, AccessRule, Action, PolicyType, parse_resource
 from orbitmq.wire.bodies.access import (
@@ -43,20 +44,17 @@ def test_what_a_request_says_badly_is_none_and_left_to_the_broker():
     assert draft == AclDraft(None, (PolicyDraft(PolicyType.CUSTOM, (RuleDraft(None, (Action.PUB,), (), None),)),))
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"", b"[]", b'{"subject":5}', b'{"policies":5}', b'{"policies":[5]}', b'{"policies":[{"entries":[5]}]}',
-        b'{"policies":[{"entries":[{"resource":5}]}]}', b'{"policies":[{"entries":[{"actions":[5]}]}]}',
-        b'{"policies":[{"entries":[{"sourceIps":[5]}]}]}', b'{"policies":[{"entries":[{"sourceIps":5}]}]}',
-    ],
+@each_case(
+    b"", b"[]", b'{"subject":5}', b'{"policies":5}', b'{"policies":[5]}', b'{"policies":[{"entries":[5]}]}',
+    b'{"policies":[{"entries":[{"resource":5}]}]}', b'{"policies":[{"entries":[{"actions":[5]}]}]}',
+    b'{"policies":[{"entries":[{"sourceIps":[5]}]}]}', b'{"policies":[{"entries":[{"sourceIps":5}]}]}',
 )  # fmt: skip
 def test_what_is_no_acl_is_refused(body: bytes):
     with pytest.raises(HeaderError):
         decode_acl_draft(body)
 
 
-@pytest.mark.parametrize("missing", ["resource", "actions", "decision"])
+@each_case("resource", "actions", "decision")
 def test_an_answer_with_a_rule_that_means_nothing_is_refused(missing: str):
     rule = {"resource": "*", "actions": ["All"], "decision": "Deny"}
     del rule[missing]

@@ -1,8 +1,11 @@
 """Bodies of controllers, as Java 5.3.3 writes them."""
 
+from itertools import product
+
 import orjson
 import pytest
 
+from cases import each_case
 from golden import golden
 from orbitmq.errors import HeaderError
 from orbitmq.wire.bodies import controller as controller
@@ -15,22 +18,19 @@ def body_of(name):
     return decode_command(frame).body
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "1001-controller-alter-sync-state-set-request",
-        "1001-controller-alter-sync-state-set-answer",
-        "1003-controller-register-broker-answer",
-        "1004-controller-get-replica-info-answer",
-        "1008-notify-broker-role-changed-request",
-    ],
+@each_case(
+    "1001-controller-alter-sync-state-set-request",
+    "1001-controller-alter-sync-state-set-answer",
+    "1003-controller-register-broker-answer",
+    "1004-controller-get-replica-info-answer",
+    "1008-notify-broker-role-changed-request",
 )
 def test_a_sync_set_is_written_as_java_writes_it(name):
     body = body_of(name)
     assert controller.encode_sync_set(controller.decode_sync_set(body)) == body
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b'{"syncStateSet":[1]}', b'{"syncStateSet":1,"syncStateSetEpoch":1}'])
+@each_case(b"", b"{}", b'{"syncStateSet":[1]}', b'{"syncStateSet":1,"syncStateSetEpoch":1}')
 def test_a_body_that_is_no_sync_set_is_told(body):
     with pytest.raises(HeaderError, match="SyncStateSet"):
         controller.decode_sync_set(body)
@@ -57,7 +57,7 @@ def test_names_are_read_as_java_writes_them():
     assert controller.decode_broker_names(b"") == []
 
 
-@pytest.mark.parametrize("body", [b"{", b"{}", b"[1]", orjson.dumps(["a"] * 10_001)], ids=["cut", "map", "1", "many"])
+@each_case(b"{", b"{}", b"[1]", orjson.dumps(["a"] * 10_001))
 def test_names_that_are_none_are_refused(body):
     with pytest.raises(HeaderError, match="broker names"):
         controller.decode_broker_names(body)
@@ -83,8 +83,12 @@ def test_epochs_are_written_as_java_writes_them():
     assert controller.encode_epochs(epochs) == body
 
 
-@pytest.mark.parametrize("decode", [controller.decode_sync_states, controller.decode_epochs])
-@pytest.mark.parametrize("body", [b"{}", b"[]", b'{"replicasInfoTable":{"b":5},"epochList":[5]}'])
+@each_case(
+    *product(
+        [controller.decode_sync_states, controller.decode_epochs],
+        [b"{}", b"[]", b'{"replicasInfoTable":{"b":5},"epochList":[5]}'],
+    )
+)
 def test_other_bodies_are_refused(decode, body):
     with pytest.raises(HeaderError):
         decode(body)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from cases import each_case
 from golden import golden
 from orbitmq.errors import HeaderError
 from orbitmq.model.static_topic import MappingItem, QueueMapping
@@ -53,14 +54,11 @@ def test_what_java_leaves_out_has_its_default() -> None:
     assert found == QueueMapping(topic="t", broker_name="a", queue_count=0, epoch=0, queues={0: items})
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"[]", b"{}", b'{"topic":1,"bname":"a"}', b'{"topic":"t","bname":"a","totalQueues":4294967296}',
-        b'{"topic":"t","bname":"a","hostedQueues":{"x":[]}}', b'{"topic":"t","bname":"a","hostedQueues":{"0":{}}}',
-        b'{"topic":"t","bname":"a","hostedQueues":{"0":[%s{}]}}' % (b"{}," * ITEMS_MAX),
-        b'{"topic":"t","bname":"a","hostedQueues":{"0":[{"bname":null}]}}',
-    ],
+@each_case(
+    b"[]", b"{}", b'{"topic":1,"bname":"a"}', b'{"topic":"t","bname":"a","totalQueues":4294967296}',
+    b'{"topic":"t","bname":"a","hostedQueues":{"x":[]}}', b'{"topic":"t","bname":"a","hostedQueues":{"0":{}}}',
+    b'{"topic":"t","bname":"a","hostedQueues":{"0":[%s{}]}}' % (b"{}," * ITEMS_MAX),
+    b'{"topic":"t","bname":"a","hostedQueues":{"0":[{"bname":null}]}}',
 )  # fmt: skip
 def test_what_is_no_mapping_is_refused(body: bytes) -> None:
     with pytest.raises(HeaderError, match="static topic mapping"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from cases import each_case
 from golden import golden
 from orbitmq.errors import HeaderError
 from orbitmq.model.route import MessageQueue
@@ -33,7 +34,7 @@ def test_they_have_the_form_of_javas() -> None:
     assert orjson.loads(encode_stats(statistics)) == orjson.loads(body)
 
 
-@pytest.mark.parametrize("body", [b"{}", b"[]", b'{"statsMinute":{},"statsHour":{},"statsDay":{}}'])
+@each_case(b"{}", b"[]", b'{"statsMinute":{},"statsHour":{},"statsDay":{}}')
 def test_anything_else_is_refused(body: bytes) -> None:
     with pytest.raises(HeaderError):
         decode_stats(body)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from cases import each_case
 from orbitmq.wire.headers import (
     CreateAcl,
     CreateUser,
@@ -21,7 +20,7 @@ from orbitmq.wire.headers import (
 from unit.wire.headers.support import travels_as
 
 
-@pytest.mark.parametrize("kind", [CreateUser, UpdateUser, DeleteUser, GetUser])
+@each_case(CreateUser, UpdateUser, DeleteUser, GetUser)
 def test_a_user_travels_by_name(kind: Any) -> None:
     assert travels_as(kind(username="anna"), {"username": "anna"})
     assert travels_as(kind(), {})
@@ -32,19 +31,16 @@ def test_a_list_may_be_filtered() -> None:
     assert travels_as(ListUsers(), {})
 
 
-@pytest.mark.parametrize(
-    ("header", "fields"),
-    [
-        (CreateAcl(subject="User:a"), {"subject": "User:a"}),
-        (UpdateAcl(subject="User:a"), {"subject": "User:a"}),
-        (GetAcl(subject="User:a"), {"subject": "User:a"}),
-        (
-            DeleteAcl(subject="User:a", policy_type="Custom", resource="*"),
-            {"subject": "User:a", "policyType": "Custom", "resource": "*"},
-        ),
-        (ListAcls(subject_filter="a", resource_filter="b"), {"subjectFilter": "a", "resourceFilter": "b"}),
-        (ListAcls(), {}),
-    ],
+@each_case(
+    (CreateAcl(subject="User:a"), {"subject": "User:a"}),
+    (UpdateAcl(subject="User:a"), {"subject": "User:a"}),
+    (GetAcl(subject="User:a"), {"subject": "User:a"}),
+    (
+        DeleteAcl(subject="User:a", policy_type="Custom", resource="*"),
+        {"subject": "User:a", "policyType": "Custom", "resource": "*"},
+    ),
+    (ListAcls(subject_filter="a", resource_filter="b"), {"subjectFilter": "a", "resourceFilter": "b"}),
+    (ListAcls(), {}),
 )
 def test_fields_travel_under_javas_names(header: Any, fields: dict[str, str]) -> None:
     assert travels_as(header, fields)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from cases import each_case
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
     AddWritePermResponse,
@@ -30,59 +29,55 @@ from unit.wire.headers.support import travels_as
 BROKER = {"brokerName": "a", "brokerAddr": "h:1", "clusterName": "c", "haServerAddr": "h:2", "brokerId": "0"}
 
 
-@pytest.mark.parametrize(
-    ("header", "fields"),
-    [
-        (RegisterBrokerResponse(), {}),
-        (RegisterBrokerResponse(ha_server_addr="h:2", master_addr="h:1"), {"haServerAddr": "h:2", "masterAddr": "h:1"}),
-        (GetRouteInfo(topic="t"), {"topic": "t"}),
-        (
-            GetRouteInfo(topic="t", accept_standard_json_only=True, zone_mode=False, zone_name="z"),
-            {"topic": "t", "acceptStandardJsonOnly": "true", "__ZONE_MODE": "false", "__ZONE_NAME": "z"},
+@each_case(
+    (RegisterBrokerResponse(), {}),
+    (RegisterBrokerResponse(ha_server_addr="h:2", master_addr="h:1"), {"haServerAddr": "h:2", "masterAddr": "h:1"}),
+    (GetRouteInfo(topic="t"), {"topic": "t"}),
+    (
+        GetRouteInfo(topic="t", accept_standard_json_only=True, zone_mode=False, zone_name="z"),
+        {"topic": "t", "acceptStandardJsonOnly": "true", "__ZONE_MODE": "false", "__ZONE_NAME": "z"},
+    ),
+    (WipeWritePermResponse(wipe_topic_count=3), {"wipeTopicCount": "3"}),
+    (AddWritePermResponse(add_topic_count=3), {"addTopicCount": "3"}),
+    (DeleteTopicInNameServer(topic="t"), {"topic": "t"}),
+    (DeleteTopicInNameServer(topic="t", cluster_name="c"), {"topic": "t", "clusterName": "c"}),
+    (QueryDataVersionResponse(changed=False), {"changed": "false"}),
+    (
+        BrokerHeartbeat(cluster_name="c", broker_addr="h:1", broker_name="a"),
+        {"clusterName": "c", "brokerAddr": "h:1", "brokerName": "a"},
+    ),
+    (
+        BrokerHeartbeat(
+            cluster_name="c", broker_addr="h:1", broker_name="a", broker_id=1, epoch=2, max_offset=3,
+            confirm_offset=4, heartbeat_timeout_mills=5, election_priority=6,
         ),
-        (WipeWritePermResponse(wipe_topic_count=3), {"wipeTopicCount": "3"}),
-        (AddWritePermResponse(add_topic_count=3), {"addTopicCount": "3"}),
-        (DeleteTopicInNameServer(topic="t"), {"topic": "t"}),
-        (DeleteTopicInNameServer(topic="t", cluster_name="c"), {"topic": "t", "clusterName": "c"}),
-        (QueryDataVersionResponse(changed=False), {"changed": "false"}),
-        (
-            BrokerHeartbeat(cluster_name="c", broker_addr="h:1", broker_name="a"),
-            {"clusterName": "c", "brokerAddr": "h:1", "brokerName": "a"},
+        {
+            "clusterName": "c", "brokerAddr": "h:1", "brokerName": "a", "brokerId": "1", "epoch": "2", "maxOffset": "3",
+            "confirmOffset": "4", "heartbeatTimeoutMills": "5", "electionPriority": "6",
+        },
+    ),
+    (NotifyMinBrokerIdChange(min_broker_id=0), {"minBrokerId": "0"}),
+    (
+        NotifyMinBrokerIdChange(
+            min_broker_id=1, broker_name="a", min_broker_addr="h:1", offline_broker_addr="h:0", ha_broker_addr="h:2"
         ),
-        (
-            BrokerHeartbeat(
-                cluster_name="c", broker_addr="h:1", broker_name="a", broker_id=1, epoch=2, max_offset=3,
-                confirm_offset=4, heartbeat_timeout_mills=5, election_priority=6,
-            ),
-            {
-                "clusterName": "c", "brokerAddr": "h:1", "brokerName": "a", "brokerId": "1", "epoch": "2", "maxOffset": "3",
-                "confirmOffset": "4", "heartbeatTimeoutMills": "5", "electionPriority": "6",
-            },
-        ),
-        (NotifyMinBrokerIdChange(min_broker_id=0), {"minBrokerId": "0"}),
-        (
-            NotifyMinBrokerIdChange(
-                min_broker_id=1, broker_name="a", min_broker_addr="h:1", offline_broker_addr="h:0", ha_broker_addr="h:2"
-            ),
-            {
-                "minBrokerId": "1", "brokerName": "a", "minBrokerAddr": "h:1", "offlineBrokerAddr": "h:0",
-                "haBrokerAddr": "h:2",
-            },
-        ),
-        (GetRouteDifference(at_ms=7), {"at": "7"}),
-        (
-            GetRouteHistory(topic="t", broker_name="a", since_ms=5, count_max=6),
-            {"topic": "t", "brokerName": "a", "since": "5", "maxNum": "6"},
-        ),
-        (PutKvConfig(), {}),
-        (PutKvConfig(namespace="n", key="k", value="v"), {"namespace": "n", "key": "k", "value": "v"}),
-        (GetKvConfig(namespace="n", key="k"), {"namespace": "n", "key": "k"}),
-        (GetKvConfigResponse(), {}),
-        (GetKvConfigResponse(value="v"), {"value": "v"}),
-        (DeleteKvConfig(namespace="n", key="k"), {"namespace": "n", "key": "k"}),
-        (GetKvListByNamespace(namespace="n"), {"namespace": "n"}),
-    ],
-    ids=repr,
+        {
+            "minBrokerId": "1", "brokerName": "a", "minBrokerAddr": "h:1", "offlineBrokerAddr": "h:0",
+            "haBrokerAddr": "h:2",
+        },
+    ),
+    (GetRouteDifference(at_ms=7), {"at": "7"}),
+    (
+        GetRouteHistory(topic="t", broker_name="a", since_ms=5, count_max=6),
+        {"topic": "t", "brokerName": "a", "since": "5", "maxNum": "6"},
+    ),
+    (PutKvConfig(), {}),
+    (PutKvConfig(namespace="n", key="k", value="v"), {"namespace": "n", "key": "k", "value": "v"}),
+    (GetKvConfig(namespace="n", key="k"), {"namespace": "n", "key": "k"}),
+    (GetKvConfigResponse(), {}),
+    (GetKvConfigResponse(value="v"), {"value": "v"}),
+    (DeleteKvConfig(namespace="n", key="k"), {"namespace": "n", "key": "k"}),
+    (GetKvListByNamespace(namespace="n"), {"namespace": "n"}),
 )  # fmt: skip
 def test_fields_travel_under_javas_names(header: Any, fields: dict[str, str]) -> None:
     assert travels_as(header, fields)

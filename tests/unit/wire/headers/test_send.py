@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import HeaderError
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
@@ -41,41 +42,37 @@ SHORT = dict(zip("abcdefgh", LONG.values(), strict=True))
 SHORT_OPTIONAL = dict(zip("ijklmn", LONG_OPTIONAL.values(), strict=True))
 
 
-@pytest.mark.parametrize(
-    ("header", "fields"),
-    [
-        (SendMessage(**SEND), LONG),
-        (SendMessage(**SEND, **OPTIONAL), LONG | LONG_OPTIONAL),
-        (SendMessageV2(**SEND), SHORT),
-        (SendMessageV2(**SEND, **OPTIONAL), SHORT | SHORT_OPTIONAL),
-        (SendBatch(**SEND, **OPTIONAL), SHORT | SHORT_OPTIONAL),
-        (SendResponse(message_id="m", queue_id=1, queue_offset=2), {"msgId": "m", "queueId": "1", "queueOffset": "2"}),
-        (
-            SendResponse(
-                message_id="m", queue_id=1, queue_offset=2, transaction_id="x", batch_uniq_id="u", region_id="r",
-                trace_on="true",
-            ),
-            {
-                "msgId": "m", "queueId": "1", "queueOffset": "2", "transactionId": "x", "batchUniqId": "u",
-                "MSG_REGION": "r", "TRACE_ON": "true",
-            },
+@each_case(
+    (SendMessage(**SEND), LONG),
+    (SendMessage(**SEND, **OPTIONAL), LONG | LONG_OPTIONAL),
+    (SendMessageV2(**SEND), SHORT),
+    (SendMessageV2(**SEND, **OPTIONAL), SHORT | SHORT_OPTIONAL),
+    (SendBatch(**SEND, **OPTIONAL), SHORT | SHORT_OPTIONAL),
+    (SendResponse(message_id="m", queue_id=1, queue_offset=2), {"msgId": "m", "queueId": "1", "queueOffset": "2"}),
+    (
+        SendResponse(
+            message_id="m", queue_id=1, queue_offset=2, transaction_id="x", batch_uniq_id="u", region_id="r",
+            trace_on="true",
         ),
-        (
-            ConsumerSendBack(physical_offset=1, group="g", delay_level=-1),
-            {"offset": "1", "group": "g", "delayLevel": "-1"},
+        {
+            "msgId": "m", "queueId": "1", "queueOffset": "2", "transactionId": "x", "batchUniqId": "u",
+            "MSG_REGION": "r", "TRACE_ON": "true",
+        },
+    ),
+    (
+        ConsumerSendBack(physical_offset=1, group="g", delay_level=-1),
+        {"offset": "1", "group": "g", "delayLevel": "-1"},
+    ),
+    (
+        ConsumerSendBack(
+            physical_offset=1, group="g", delay_level=0, origin_msg_id="m", origin_topic="t", unit_mode=False,
+            max_reconsume_times=16,
         ),
-        (
-            ConsumerSendBack(
-                physical_offset=1, group="g", delay_level=0, origin_msg_id="m", origin_topic="t", unit_mode=False,
-                max_reconsume_times=16,
-            ),
-            {
-                "offset": "1", "group": "g", "delayLevel": "0", "originMsgId": "m", "originTopic": "t",
-                "unitMode": "false", "maxReconsumeTimes": "16",
-            },
-        ),
-    ],
-    ids=repr,
+        {
+            "offset": "1", "group": "g", "delayLevel": "0", "originMsgId": "m", "originTopic": "t",
+            "unitMode": "false", "maxReconsumeTimes": "16",
+        },
+    ),
 )  # fmt: skip
 def test_fields_travel_under_javas_names(header: Any, fields: dict[str, str]) -> None:
     assert travels_as(header, fields)
@@ -86,39 +83,36 @@ END = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("header", "fields"),
-    [
-        (
-            EndTransaction(
-                topic="t", producer_group="p", tran_state_table_offset=1, commit_log_offset=2, commit_or_rollback=8,
-                from_transaction_check=True, message_id="m", transaction_id="x", broker_name="b",
-            ),
-            END | {"topic": "t", "fromTransactionCheck": "true", "transactionId": "x", "bname": "b"},
+@each_case(
+    (
+        EndTransaction(
+            topic="t", producer_group="p", tran_state_table_offset=1, commit_log_offset=2, commit_or_rollback=8,
+            from_transaction_check=True, message_id="m", transaction_id="x", broker_name="b",
         ),
-        (
-            EndTransaction(
-                producer_group="p", tran_state_table_offset=1, commit_log_offset=2, commit_or_rollback=8, message_id="m"
-            ),
-            END | {"fromTransactionCheck": "false"},
+        END | {"topic": "t", "fromTransactionCheck": "true", "transactionId": "x", "bname": "b"},
+    ),
+    (
+        EndTransaction(
+            producer_group="p", tran_state_table_offset=1, commit_log_offset=2, commit_or_rollback=8, message_id="m"
         ),
-        (
-            CheckTransactionState(tran_state_table_offset=1, commit_log_offset=2),
-            {"tranStateTableOffset": "1", "commitLogOffset": "2"},
+        END | {"fromTransactionCheck": "false"},
+    ),
+    (
+        CheckTransactionState(tran_state_table_offset=1, commit_log_offset=2),
+        {"tranStateTableOffset": "1", "commitLogOffset": "2"},
+    ),
+    (
+        CheckTransactionState(
+            topic="t", tran_state_table_offset=1, commit_log_offset=2, message_id="m", transaction_id="x",
+            offset_message_id="o", broker_name="b",
         ),
-        (
-            CheckTransactionState(
-                topic="t", tran_state_table_offset=1, commit_log_offset=2, message_id="m", transaction_id="x",
-                offset_message_id="o", broker_name="b",
-            ),
-            {
-                "topic": "t", "tranStateTableOffset": "1", "commitLogOffset": "2", "msgId": "m", "transactionId": "x",
-                "offsetMsgId": "o", "bname": "b",
-            },
-        ),
-        (ResumeCheckHalfMessage(), {}),
-        (ResumeCheckHalfMessage(topic="t", message_id="m"), {"topic": "t", "msgId": "m"}),
-    ],
+        {
+            "topic": "t", "tranStateTableOffset": "1", "commitLogOffset": "2", "msgId": "m", "transactionId": "x",
+            "offsetMsgId": "o", "bname": "b",
+        },
+    ),
+    (ResumeCheckHalfMessage(), {}),
+    (ResumeCheckHalfMessage(topic="t", message_id="m"), {"topic": "t", "msgId": "m"}),
 )  # fmt: skip
 def test_these_fields_travel(header: object, fields: dict[str, str]) -> None:
     assert travels_as(header, fields)
@@ -128,7 +122,7 @@ def test_who_says_nothing_was_not_asked() -> None:
     assert decode_header(EndTransaction, END).from_transaction_check is False
 
 
-@pytest.mark.parametrize("missing", END)
+@each_case(*END)
 def test_a_decision_needs_all_of_its_fields(missing: str) -> None:
     with pytest.raises(HeaderError, match=missing):
         decode_header(EndTransaction, {name: value for name, value in END.items() if name != missing})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.wire.messages.traces import (
     ConsumeReturnType,
     ConsumptionBegun,
@@ -66,7 +66,7 @@ JAVAS: list[tuple[str, Trace]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "trace"), JAVAS)
+@each_case(*JAVAS)
 def test_a_trace_of_javas_is_read_and_written_again_byte_for_byte(text: str, trace: Trace) -> None:
     assert decode_traces(text.encode()) == [trace]
     assert encode_trace(trace) == text
@@ -77,10 +77,7 @@ def test_a_body_holds_many() -> None:
     assert decode_traces(b"") == []
 
 
-@pytest.mark.parametrize(
-    ("rest", "offset_id", "is_success"),
-    [("true", "", True), ("OFF\x01false", "OFF", False), ("OFF\x01true\x0110.0.0.1@7", "OFF", True)],
-)
+@each_case(("true", "", True), ("OFF\x01false", "OFF", False), ("OFF\x01true\x0110.0.0.1@7", "OFF", True))
 def test_older_clients_tell_of_a_send_in_their_own_ways(rest: str, offset_id: str, is_success: bool) -> None:
     (found,) = decode_traces(
         f"Pub\x011\x01r\x01g\x01t\x01ID\x01null\x01null\x01b\x011\x012\x010\x01{rest}\x02".encode()
@@ -89,23 +86,17 @@ def test_older_clients_tell_of_a_send_in_their_own_ways(rest: str, offset_id: st
     assert (found.offset_message_id, found.is_success) == (offset_id, is_success)
 
 
-@pytest.mark.parametrize(
-    ("rest", "outcome"),
-    [("true\x01null", 0), ("false\x01null", 4), ("true\x01null\x011", 1), ("false\x01null\x012", 2)],
-)
+@each_case(("true\x01null", 0), ("false\x01null", 4), ("true\x01null\x011", 1), ("false\x01null\x012", 2))
 def test_older_clients_tell_less_of_a_consumptions_end(rest: str, outcome: int) -> None:
     (found,) = decode_traces(f"SubAfter\x01R\x01ID\x015\x01{rest}\x02".encode())
     assert isinstance(found, ConsumptionEnded)
     assert (found.outcome, found.at_ms, found.group) == (outcome, 0, "")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Pub", "Pub\x011", "Other\x011\x012", "Pub\x01x" + "\x01y" * 12, "SubAfter\x01R\x01I\x01" + "9" * 30 + "\x01true\x01k",
-        "Pub\x011\x01r\x01g\x01t\x01ID\x01null\x01null\x01b\x011\x012\x0177\x01OFF\x01true",
-        "Pub\x011\x01r\x01g\x01t\x01ID\x01null\x01null\x01b\x011\x012\x010", "Recall\x011",
-    ],
+@each_case(
+    "Pub", "Pub\x011", "Other\x011\x012", "Pub\x01x" + "\x01y" * 12, "SubAfter\x01R\x01I\x01" + "9" * 30 + "\x01true\x01k",
+    "Pub\x011\x01r\x01g\x01t\x01ID\x01null\x01null\x01b\x011\x012\x0177\x01OFF\x01true",
+    "Pub\x011\x01r\x01g\x01t\x01ID\x01null\x01null\x01b\x011\x012\x010", "Recall\x011",
 )  # fmt: skip
 def test_what_is_no_trace_is_left_out_and_its_neighbours_are_read(line: str) -> None:
     text, trace = JAVAS[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import HeaderError
 from orbitmq.model.group import MessageModel
 from orbitmq.model.route import MessageQueue
@@ -40,23 +41,19 @@ def test_modes_are_kept_as_java_keeps_them():
     assert parse_request_modes(b"{}") == []
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", JAVA_QUERY.replace(b"CLUSTERING", b"ALL"), b"x" * 100_000])
+@each_case(b"", b"[]", b"{}", JAVA_QUERY.replace(b"CLUSTERING", b"ALL"), b"x" * 100_000)
 def test_a_wrong_question_is_refused(body: bytes):
     with pytest.raises(HeaderError, match="assignment query"):
         decode_assignment_query(body)
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{}", JAVA_MODE.replace(b"POP", b"PUSH"), JAVA_MODE.replace(b":2", b":99999999999")]
-)
+@each_case(b"", b"{}", JAVA_MODE.replace(b"POP", b"PUSH"), JAVA_MODE.replace(b":2", b":99999999999"))
 def test_a_wrong_mode_is_refused(body: bytes):
     with pytest.raises(HeaderError, match="message request mode"):
         decode_request_mode(body)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b'{"messageRequestModeMap":[1]}', b'{"messageRequestModeMap":{"t":{"g":{}}}}']
-)
+@each_case(b"", b'{"messageRequestModeMap":[1]}', b'{"messageRequestModeMap":{"t":{"g":{}}}}')
 def test_a_damaged_file_is_told_of(content: bytes):
     with pytest.raises(HeaderError, match=r"messageRequestMode\.json"):
         parse_request_modes(content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument
 from orbitmq.wire.pop.handles import (
     HANDLE_LENGTH_MAX,
@@ -41,26 +42,23 @@ def test_the_messages_offset_and_the_queue_may_be_missing():
     assert format_handle(Handle(7, 5, 6, 1, NORMAL, "broker-a", 3)) == "7 5 6 1 0 broker-a 3"
 
 
-@pytest.mark.parametrize("more", ["123456", "", "whatever else"])
+@each_case("123456", "", "whatever else")
 def test_what_javas_proxy_appends_counts_for_nothing(more):
     assert parse_handle(f"{JAVA} {more}") == parse_handle(JAVA)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "6 fields or more"),
-        ("7 5 6 1 0", "6 fields or more"),
-        ("x 5 6 1 0 b", "checkpoint offset 'x'"),
-        ("-1 5 6 1 0 b", "checkpoint offset '-1'"),
-        ("9223372036854775808 5 6 1 0 b", "checkpoint offset"),
-        ("7 5 6 ١ 0 b", "revive queue"),
-        ("7 5 6 1 3 b", "retry '3'"),
-        ("7 5 6 1 0 b -3", "queue '-3'"),
-        ("7 5 6 1 0 b 3 1e9", "offset '1e9'"),
-        ("9" * 10_000_000, "10000000 characters"),
-        ("9" * (HANDLE_LENGTH_MAX + 1), f"at most {HANDLE_LENGTH_MAX}"),
-    ],
+@each_case(
+    ("", "6 fields or more"),
+    ("7 5 6 1 0", "6 fields or more"),
+    ("x 5 6 1 0 b", "checkpoint offset 'x'"),
+    ("-1 5 6 1 0 b", "checkpoint offset '-1'"),
+    ("9223372036854775808 5 6 1 0 b", "checkpoint offset"),
+    ("7 5 6 ١ 0 b", "revive queue"),
+    ("7 5 6 1 3 b", "retry '3'"),
+    ("7 5 6 1 0 b -3", "queue '-3'"),
+    ("7 5 6 1 0 b 3 1e9", "offset '1e9'"),
+    ("9" * 10_000_000, "10000000 characters"),
+    ("9" * (HANDLE_LENGTH_MAX + 1), f"at most {HANDLE_LENGTH_MAX}"),
 )
 def test_anything_else_is_refused_with_a_short_sentence(text: str, said: str):
     with pytest.raises(InvalidArgument, match="extraInfo") as refused:
@@ -69,7 +67,7 @@ def test_anything_else_is_refused_with_a_short_sentence(text: str, said: str):
     assert len(str(refused.value)) < 300
 
 
-@pytest.mark.parametrize(("kind", "topic"), [(NORMAL, "t_a"), (RETRY_V1, "%RETRY%g_t_a"), (RETRY_V2, "%RETRY%g+t_a")])
+@each_case((NORMAL, "t_a"), (RETRY_V1, "%RETRY%g_t_a"), (RETRY_V2, "%RETRY%g+t_a"))
 def test_each_kind_has_a_topic_of_its_own_that_leads_back(kind: str, topic: str):
     assert pop_retry_topic("t_a", "g", kind) == topic
     assert retry_kind(topic) == kind
@@ -101,15 +99,12 @@ def test_order_counts_name_queues_and_messages():
     assert format_order_counts("0", 3, {}, default=0) == "0 3 0"
 
 
-@pytest.mark.parametrize(
-    ("starts", "offsets", "said"),
-    [
-        ("0 3", "0 3 7", "startOffsetInfo"),
-        ("0 3 x", "0 3 7", "offset"),
-        ("0 3 7", "0 3 7,", "offset"),
-        ("0 3 7", "0 4 7", "queues that startOffsetInfo names"),
-        (None, "0 4 7", "queues that startOffsetInfo names"),
-    ],
+@each_case(
+    ("0 3", "0 3 7", "startOffsetInfo"),
+    ("0 3 x", "0 3 7", "offset"),
+    ("0 3 7", "0 3 7,", "offset"),
+    ("0 3 7", "0 4 7", "queues that startOffsetInfo names"),
+    (None, "0 4 7", "queues that startOffsetInfo names"),
 )
 def test_what_does_not_belong_together_is_refused(starts: str | None, offsets: str, said: str):
     with pytest.raises(InvalidArgument, match=said):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import HeaderError
 from orbitmq.wire.pop.revive_log import (
     Ack,
@@ -31,12 +32,9 @@ JAVA_ACK = b'{"ao":9,"bn":"broker-a","c":"g","pt":1700000000123,"q":3,"so":7,"t"
 JAVA_BATCH = b'{"ao":-1,"aol":[7,9],"bn":"broker-a","c":"g","pt":1700000000123,"q":3,"so":7,"t":"t"}'
 
 
-@pytest.mark.parametrize(
-    ("checkpoint", "body"),
-    [
-        (PopCheckpoint(KEY, (7, 9), 60_000), JAVA_CHECKPOINT),
-        (PopCheckpoint(KEY, (7, 9), 60_000, acked=0xFFFF_FFFF, rewritten=1), JAVA_REWRITTEN),
-    ],
+@each_case(
+    (PopCheckpoint(KEY, (7, 9), 60_000), JAVA_CHECKPOINT),
+    (PopCheckpoint(KEY, (7, 9), 60_000, acked=0xFFFF_FFFF, rewritten=1), JAVA_REWRITTEN),
 )
 def test_a_checkpoint_is_written_as_java_writes_it(checkpoint: PopCheckpoint, body: bytes):
     assert encode_checkpoint(checkpoint) == body
@@ -52,9 +50,7 @@ def test_an_old_brokers_checkpoint_counts_its_messages():
     assert decode_checkpoint(body).offsets == (7, 8)
 
 
-@pytest.mark.parametrize(
-    ("ack", "tag", "body"), [(Ack(KEY, (9,)), "ack", JAVA_ACK), (Ack(KEY, (7, 9)), "bAck", JAVA_BATCH)]
-)
+@each_case((Ack(KEY, (9,)), "ack", JAVA_ACK), (Ack(KEY, (7, 9)), "bAck", JAVA_BATCH))
 def test_acks_are_written_as_java_writes_them(ack: Ack, tag: str, body: bytes):
     assert encode_ack(ack) == (tag, body)
     assert decode_ack(body, "other") == ack
@@ -76,23 +72,18 @@ def test_records_have_unique_keys():
     assert ack_id(Ack(KEY, (7, 9))) == "t@3@-1@g@1700000000123@broker-a@ack"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"", b"[]", b"{", b'{"t":"t"}', JAVA_CHECKPOINT.replace(b'"q":3', b'"q":-3'),
-        JAVA_CHECKPOINT.replace(b'"so":7', b'"so":"7"'), JAVA_CHECKPOINT.replace(b"[0,2]", b"[0,-2]"),
-        JAVA_CHECKPOINT.replace(b"[0,2]", b"[" + b"0," * 4096 + b"0]"), JAVA_CHECKPOINT.replace(b'"c":"g"', b'"c":""'),
-        JAVA_CHECKPOINT.replace(b'"n":2', b'"n":100000'),
-    ],
+@each_case(
+    b"", b"[]", b"{", b'{"t":"t"}', JAVA_CHECKPOINT.replace(b'"q":3', b'"q":-3'),
+    JAVA_CHECKPOINT.replace(b'"so":7', b'"so":"7"'), JAVA_CHECKPOINT.replace(b"[0,2]", b"[0,-2]"),
+    JAVA_CHECKPOINT.replace(b"[0,2]", b"[" + b"0," * 4096 + b"0]"), JAVA_CHECKPOINT.replace(b'"c":"g"', b'"c":""'),
+    JAVA_CHECKPOINT.replace(b'"n":2', b'"n":100000'),
 )  # fmt: skip
 def test_a_damaged_checkpoint_is_refused(body: bytes):
     with pytest.raises(HeaderError):
         decode_checkpoint(body)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"7", JAVA_ACK.replace(b'"ao":9', b'"ao":-9'), JAVA_BATCH.replace(b"[7,9]", b'"7,9"'), JAVA_ACK.replace(b'"ao":9,', b"")],
+@each_case(b"7", JAVA_ACK.replace(b'"ao":9', b'"ao":-9'), JAVA_BATCH.replace(b"[7,9]", b'"7,9"'), JAVA_ACK.replace(b'"ao":9,', b"")
 )  # fmt: skip
 def test_a_damaged_ack_is_refused(body: bytes):
     with pytest.raises(HeaderError):
