@@ -140,15 +140,13 @@ def test_a_damaged_record_stops_no_other(bad, reason):
     assert found.next_offset == 20
 
 
-@pytest.mark.parametrize("bad", [flipped(record("orders", b"bad"), 0), record("orders", b"bad")[:3]])
-@pytest.mark.parametrize(
-    ("before", "pull_offset", "next_offset"), [([8, 9], 8, 11), ([9], 7, 11), ([], 8, 9), ([18], 8, 20)]
-)
-def test_behind_a_record_whose_end_is_unknown_the_next_pull_starts(bad, before, pull_offset, next_offset):
+@each_case(([8, 9], 8, 11), ([9], 7, 11), ([], 8, 9), ([18], 8, 20))
+def test_behind_a_record_whose_end_is_unknown_the_next_pull_starts(before, pull_offset, next_offset):
     records = [record("orders", b"1", queue_offset=offset) for offset in before]
-    found = pulled("orders", *records, bad, record("orders", b"2"), pull_offset=pull_offset)
-    assert ([message.queue_offset for message in found.messages], len(found.errors)) == (before, 1)
-    assert found.next_offset == next_offset
+    for bad in (flipped(record("orders", b"bad"), 0), record("orders", b"bad")[:3]):
+        found = pulled("orders", *records, bad, record("orders", b"2"), pull_offset=pull_offset)
+        assert ([message.queue_offset for message in found.messages], len(found.errors)) == (before, 1)
+        assert found.next_offset == next_offset
 
 
 def test_a_message_whose_queue_offset_cannot_be_right_gets_one_that_moves_no_other():

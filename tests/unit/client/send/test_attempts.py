@@ -114,10 +114,6 @@ def test_a_fast_answer_ends_the_avoidance_immediately():
     assert faults.avoided(1) == frozenset()
 
 
-def test_nothing_is_avoided_before_anything_happened():
-    assert FaultTolerance().avoided(0) == frozenset()
-
-
 def test_of_all_avoided_brokers_the_one_that_comes_back_first_is_taken():
     faults = FaultTolerance()
     faults.record_answer("a", 15_000, now_ms=0)

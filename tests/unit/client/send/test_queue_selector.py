@@ -9,7 +9,7 @@ import pytest
 from cases import each_case
 from orbitmq.client.send.attempts import FaultTolerance
 from orbitmq.client.send.queue_selector import QueueSelector, RoundRobin, Target, choose_by_key
-from orbitmq.errors import NoNameServer, RouteNotFound
+from orbitmq.errors import RouteNotFound
 from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
 from unit.client.support import open_session
 
@@ -208,13 +208,6 @@ async def test_a_topic_that_is_sent_to_is_kept_up_to_date(cluster):
         cluster.topic("orders", count=9)
         await routes.refresh_all()
         assert len(await selector.queues("orders")) == 9
-
-
-async def test_without_a_name_server_there_is_no_choice(cluster):
-    await cluster.name_server.stop()
-    async with selector_of(cluster) as (selector, _routes):
-        with pytest.raises(NoNameServer):
-            await selector.choose(ORDERS)
 
 
 def test_round_robin_visits_every_queue_in_turn():

@@ -119,17 +119,6 @@ async def test_a_refusal_is_tried_elsewhere_when_another_broker_may_not_share_it
     assert [len(sends(broker)) for broker in (cluster.a, cluster.b)].count(1) == (2 if code in RETRY_CODES else 1)
 
 
-@pytest.mark.parametrize("retries", [0, 1, 3])
-async def test_there_are_as_many_attempts_as_are_allowed(cluster, retries, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.attempts.FIRST_PAUSE_MS", 0)
-    cluster.topic("orders", count=1)
-    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR] * 9
-    async with sender_of(cluster, retries=retries) as parts:
-        with pytest.raises(SendFailed, match=f"{retries + 1} attempts? within 20000 ms") as caught:
-            await parts.sender.send(encoded(b"x"), ORDERS)
-    assert len(caught.value.causes) == len(sends(cluster.a)) == retries + 1
-
-
 async def test_the_pause_before_the_same_broker_is_tried_again_grows_up_to_a_second(cluster, monkeypatch):
     cluster.topic("orders", count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR] * 9
@@ -148,16 +137,6 @@ async def test_another_broker_is_tried_without_a_pause(cluster, monkeypatch):
         with noted_pauses(monkeypatch) as pauses, pytest.raises(SendFailed):
             await parts.sender.send(encoded(b"x"), ORDERS)
     assert pauses == []
-
-
-async def test_a_pause_is_no_longer_than_the_time_that_is_left(cluster, monkeypatch):
-    pause_for(monkeypatch, 10_000)
-    cluster.topic("orders", count=1)
-    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR] * 9
-    async with sender_of(cluster, retries=1) as parts:
-        with noted_pauses(monkeypatch) as pauses, pytest.raises(SendFailed):
-            await parts.sender.send(encoded(b"x"), ORDERS, 5_000)
-    assert [1_000 < pause <= 5_000 for pause in pauses] == [True]
 
 
 async def test_a_broker_that_is_away_is_tried_until_the_time_is_over(cluster, monkeypatch):
@@ -296,17 +275,6 @@ async def test_a_topic_whose_broker_has_no_master_yet_is_waited_for(cluster):
         cluster.routes["orders"] = whole
         ((result,),) = await asyncio.gather(sending)
     assert result.queue_offset == 0
-
-
-@pytest.mark.parametrize("code", [ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE])
-async def test_a_broker_that_is_busy_is_asked_until_it_is_not(cluster, monkeypatch, code):
-    cluster.topic("orders", count=1)
-    cluster.a.refusals[SendMessageV2] = [code] * 9
-    async with sender_of(cluster, retries=2) as parts:
-        await parts.selector.queues("orders")
-        with noted_pauses(monkeypatch) as pauses:
-            await parts.sender.send(encoded(b"x"), ORDERS)
-    assert pauses == [200, 800] + 7 * [1_000]
 
 
 async def test_an_answer_of_another_broker_is_no_news(cluster, monkeypatch):
@@ -523,18 +491,6 @@ async def test_after_a_failure_the_route_is_asked_for_again(cluster):
         asked = cluster.name_server.asked.count("orders")
         await parts.sender.send(encoded(b"x"), ORDERS)
         await until(lambda: cluster.name_server.asked.count("orders") > asked)
-
-
-async def test_a_broker_that_comes_back_in_time_is_waited_for(cluster):
-    cluster.topic("orders", count=1)
-    await cluster.a.stop()
-    faults = FaultTolerance()
-    async with sender_of(cluster, faults=faults) as parts:
-        sending = asyncio.create_task(parts.sender.send(encoded(b"x"), ORDERS))
-        await until(lambda: faults.avoided(now_ms()))
-        await cluster.a.start()
-        (sent,) = await sending
-    assert sent.queue_offset == 0
 
 
 async def test_a_send_to_a_slave_is_none(cluster):

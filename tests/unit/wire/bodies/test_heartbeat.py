@@ -17,16 +17,6 @@ from orbitmq.wire.bodies import heartbeat
 from orbitmq.wire.bodies.groups import decode_group_config
 
 
-def test_a_heartbeat_round_trips():
-    subscription = Subscription(
-        topic="t", expression="a||b", tags=frozenset("ab"), tag_codes=frozenset({97, 98}), version=5
-    )
-    beat = Heartbeat(
-        client_id="1@2", producer_groups=("p",), consumers=(ConsumerInfo(group="g", subscriptions=(subscription,)),)
-    )
-    assert heartbeat.decode_heartbeat(heartbeat.encode_heartbeat(beat)) == beat
-
-
 def test_a_heartbeat_with_a_deprecated_start_means_the_last_offset():
     body = b'{"clientID":"c","consumerDataSet":[{"groupName":"g","consumeFromWhere":"CONSUME_FROM_MIN_OFFSET"}]}'
     assert heartbeat.decode_heartbeat(body).consumers[0].consume_from == "CONSUME_FROM_LAST_OFFSET"

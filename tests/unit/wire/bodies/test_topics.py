@@ -106,11 +106,6 @@ def test_a_body_that_is_none_is_refused_by_name(decode, named):
         decode(b"[]")
 
 
-def test_times_are_unknown_unless_known():
-    assert topics.QueueStats(1, 2).updated_at_ms == 0
-    assert topics.QueueProgress(1, 2, 3).consumed_at_ms == 0
-
-
 @each_case(False, 0, [], {})
 def test_a_topics_filter_type_that_is_no_text_is_refused(filter_type: object) -> None:
     asked = {"topicConfigList": [{"topicName": "t", "topicFilterType": filter_type}]}

@@ -5,31 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from cases import each_case
-from orbitmq.wire.headers import (
-    ConsumeMessageDirectly,
-    GetClientOffsets,
-    GetClientsOffsets,
-    GetRunningInfo,
-    ResetClientOffset,
-)
+from orbitmq.wire import headers
 from unit.wire.headers.support import travels_as
 
 
 @each_case(
     (
-        ResetClientOffset(group="g", topic="t", timestamp_ms=7),
+        headers.ResetClientOffset(group="g", topic="t", timestamp_ms=7),
         {"group": "g", "topic": "t", "timestamp": "7", "isForce": "false", "queueId": "-1"},
     ),
-    (GetClientOffsets(group="g", topic="t"), {"group": "g", "topic": "t"}),
-    (GetClientsOffsets(group="g", topic="t"), {"group": "g", "topic": "t"}),
-    (GetClientsOffsets(group="g", topic="t", client_id="c"), {"group": "g", "topic": "t", "clientAddr": "c"}),
+    (headers.GetClientOffsets(group="g", topic="t"), {"group": "g", "topic": "t"}),
+    (headers.GetClientsOffsets(group="g", topic="t"), {"group": "g", "topic": "t"}),
+    (headers.GetClientsOffsets(group="g", topic="t", client_id="c"), {"group": "g", "topic": "t", "clientAddr": "c"}),
     (
-        GetRunningInfo(consumer_group="g", client_id="c", jstack_enable=True),
+        headers.GetRunningInfo(consumer_group="g", client_id="c", jstack_enable=True),
         {"consumerGroup": "g", "clientId": "c", "jstackEnable": "true"},
     ),
-    (ConsumeMessageDirectly(consumer_group="g"), {"consumerGroup": "g"}),
+    (headers.ConsumeMessageDirectly(consumer_group="g"), {"consumerGroup": "g"}),
     (
-        ConsumeMessageDirectly(
+        headers.ConsumeMessageDirectly(
             consumer_group="g", client_id="c", message_id="m", broker_name="b", topic="t", topic_sys_flag=1,
             group_sys_flag=2,
         ),

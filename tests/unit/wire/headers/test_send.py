@@ -8,17 +8,8 @@ import pytest
 
 from cases import each_case
 from orbitmq.errors import HeaderError
+from orbitmq.wire import headers
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import (
-    CheckTransactionState,
-    ConsumerSendBack,
-    EndTransaction,
-    ResumeCheckHalfMessage,
-    SendBatch,
-    SendMessage,
-    SendMessageV2,
-    SendResponse,
-)
 
 from .support import travels_as
 
@@ -43,14 +34,14 @@ SHORT_OPTIONAL = dict(zip("ijklmn", LONG_OPTIONAL.values(), strict=True))
 
 
 @each_case(
-    (SendMessage(**SEND), LONG),
-    (SendMessage(**SEND, **OPTIONAL), LONG | LONG_OPTIONAL),
-    (SendMessageV2(**SEND), SHORT),
-    (SendMessageV2(**SEND, **OPTIONAL), SHORT | SHORT_OPTIONAL),
-    (SendBatch(**SEND, **OPTIONAL), SHORT | SHORT_OPTIONAL),
-    (SendResponse(message_id="m", queue_id=1, queue_offset=2), {"msgId": "m", "queueId": "1", "queueOffset": "2"}),
+    (headers.SendMessage(**SEND), LONG),
+    (headers.SendMessage(**SEND, **OPTIONAL), LONG | LONG_OPTIONAL),
+    (headers.SendMessageV2(**SEND), SHORT),
+    (headers.SendMessageV2(**SEND, **OPTIONAL), SHORT | SHORT_OPTIONAL),
+    (headers.SendBatch(**SEND, **OPTIONAL), SHORT | SHORT_OPTIONAL),
+    (headers.SendResponse(message_id="m", queue_id=1, queue_offset=2), {"msgId": "m", "queueId": "1", "queueOffset": "2"}),
     (
-        SendResponse(
+        headers.SendResponse(
             message_id="m", queue_id=1, queue_offset=2, transaction_id="x", batch_uniq_id="u", region_id="r",
             trace_on="true",
         ),
@@ -60,11 +51,11 @@ SHORT_OPTIONAL = dict(zip("ijklmn", LONG_OPTIONAL.values(), strict=True))
         },
     ),
     (
-        ConsumerSendBack(physical_offset=1, group="g", delay_level=-1),
+        headers.ConsumerSendBack(physical_offset=1, group="g", delay_level=-1),
         {"offset": "1", "group": "g", "delayLevel": "-1"},
     ),
     (
-        ConsumerSendBack(
+        headers.ConsumerSendBack(
             physical_offset=1, group="g", delay_level=0, origin_msg_id="m", origin_topic="t", unit_mode=False,
             max_reconsume_times=16,
         ),
@@ -85,24 +76,24 @@ END = {
 
 @each_case(
     (
-        EndTransaction(
+        headers.EndTransaction(
             topic="t", producer_group="p", tran_state_table_offset=1, commit_log_offset=2, commit_or_rollback=8,
             from_transaction_check=True, message_id="m", transaction_id="x", broker_name="b",
         ),
         END | {"topic": "t", "fromTransactionCheck": "true", "transactionId": "x", "bname": "b"},
     ),
     (
-        EndTransaction(
+        headers.EndTransaction(
             producer_group="p", tran_state_table_offset=1, commit_log_offset=2, commit_or_rollback=8, message_id="m"
         ),
         END | {"fromTransactionCheck": "false"},
     ),
     (
-        CheckTransactionState(tran_state_table_offset=1, commit_log_offset=2),
+        headers.CheckTransactionState(tran_state_table_offset=1, commit_log_offset=2),
         {"tranStateTableOffset": "1", "commitLogOffset": "2"},
     ),
     (
-        CheckTransactionState(
+        headers.CheckTransactionState(
             topic="t", tran_state_table_offset=1, commit_log_offset=2, message_id="m", transaction_id="x",
             offset_message_id="o", broker_name="b",
         ),
@@ -111,18 +102,18 @@ END = {
             "offsetMsgId": "o", "bname": "b",
         },
     ),
-    (ResumeCheckHalfMessage(), {}),
-    (ResumeCheckHalfMessage(topic="t", message_id="m"), {"topic": "t", "msgId": "m"}),
+    (headers.ResumeCheckHalfMessage(), {}),
+    (headers.ResumeCheckHalfMessage(topic="t", message_id="m"), {"topic": "t", "msgId": "m"}),
 )  # fmt: skip
 def test_these_fields_travel(header: object, fields: dict[str, str]) -> None:
     assert travels_as(header, fields)
 
 
 def test_who_says_nothing_was_not_asked() -> None:
-    assert decode_header(EndTransaction, END).from_transaction_check is False
+    assert decode_header(headers.EndTransaction, END).from_transaction_check is False
 
 
 @each_case(*END)
 def test_a_decision_needs_all_of_its_fields(missing: str) -> None:
     with pytest.raises(HeaderError, match=missing):
-        decode_header(EndTransaction, {name: value for name, value in END.items() if name != missing})
+        decode_header(headers.EndTransaction, {name: value for name, value in END.items() if name != missing})

@@ -254,12 +254,12 @@ def test_the_checksum_of_a_record_is_a_property_of_ten_digits_lowest_first():
     assert len(crc_property(b"hello")) == CRC_PROPERTY_SIZE
 
 
-@pytest.mark.parametrize("topic", ["t", "t" * 127, "t" * 128, "t" * 300])
-@pytest.mark.parametrize(("born", "store"), [(V4, V4), (V6, V4), (V4, V6), (V6, V6)])
-@pytest.mark.parametrize(
-    ("body", "properties"), [(b"", b""), (b"x" * 300, b"TAGS\x01a\x02"), (b"\xff" * 70_000, b"p" * 300)]
-)
-def test_properties_are_found_without_parsing_the_rest(topic, born, store, body, properties):
+CONTENTS = [(b"", b""), (b"x" * 300, b"TAGS\x01a\x02"), (b"\xff" * 70_000, b"p" * 300)]
+
+
+@each_case(*product(["t", "t" * 127, "t" * 128, "t" * 300], [V4, V6], [V4, V6], CONTENTS))
+def test_properties_are_found_without_parsing_the_rest(topic, born, store, content):
+    body, properties = content
     record = format_record(topic=topic, body=body, properties=properties, born_host=born, store_host=store)
     assert properties_at(record, 0, len(record)) == properties
     assert properties_at(bytearray(b"??" + record + b"!!"), 2, len(record)) == properties
