@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from cases import each_case
@@ -19,9 +21,15 @@ def test_each_failing_case_is_reported_and_the_others_run() -> None:
     assert seen == ["a", "b", "c"]
 
 
-@each_case([], None)
+@each_case((), None)
 def test_a_test_with_one_parameter_takes_the_row_as_it_is(value: object) -> None:
     assert not value
+
+
+@each_case(("a", 1), ("b", 2))
+def test_arguments_behind_a_row_are_fixtures(name: str, size: int, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(bytes(size))
+    assert (tmp_path / name).stat().st_size == size
 
 
 def test_a_check_that_fails_outside_of_an_assert_is_reported_too() -> None:

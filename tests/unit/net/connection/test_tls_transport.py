@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import FrameError
 from orbitmq.net.connection.connection import Connection
 from orbitmq.net.connection.tls_transport import TlsTransport
@@ -193,7 +194,7 @@ def test_an_encrypted_layer_is_known_as_such_and_says_good_bye(tmp_path: Path):
     assert layer.below.calls == ["close"]
 
 
-@pytest.mark.parametrize("mode", list(TlsMode)[1:])
+@each_case(*list(TlsMode)[1:])
 def test_nothing_is_read_on_a_closed_connection(mode: TlsMode, tmp_path: Path):
     layer = Layer(tmp_path, mode)
     layer.connection.is_closed = True

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives import serialization
 
+from cases import each_case
 from orbitmq.errors import ConfigError, ConnectionFailed, FrameError
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.net.pool import ConnectionPool
@@ -142,7 +143,7 @@ def test_half_a_pair_or_nothing_at_all_changes_nothing(tmp_path: Path):
     assert tls._context is context
 
 
-@pytest.mark.parametrize("mode", [TlsMode.PERMISSIVE, TlsMode.ENFORCING])
+@each_case(TlsMode.PERMISSIVE, TlsMode.ENFORCING)
 def test_a_mode_needs_its_files(mode: TlsMode, tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     for half in (TlsFiles(certificate=files.certificate), TlsFiles(key=files.key)):
