@@ -624,20 +624,14 @@ async def test_a_program_may_wait_for_the_end_of_its_consumer(cluster):
     await running
 
 
-@pytest.mark.parametrize(
-    ("wait", "handler"), [(PushConsumer.next_batch, None), (PushConsumer.assigned, None), (PushConsumer.run, print)]
-)
-async def test_waiting_without_a_subscription_is_an_error(cluster, wait, handler):
-    async with PushConsumer("takers", cluster.name_servers, handler=handler) as reader:
-        with pytest.raises(ClientError, match="subscribe"):
-            await wait(reader)
-
-
-@pytest.mark.parametrize("wait", [PushConsumer.next_batch, PushConsumer.assigned, PushConsumer.run])
-async def test_waiting_without_having_opened_is_an_error(cluster, wait):
-    reader = consumer(cluster, handler=print)
-    with pytest.raises(ClientError, match="not open"):
-        await wait(reader)
+async def test_waiting_without_having_opened_or_without_a_subscription_is_an_error(cluster):
+    waits = ((PushConsumer.next_batch, None), (PushConsumer.assigned, None), (PushConsumer.run, print))
+    for wait, handler in waits:
+        with pytest.raises(ClientError, match="not open"):
+            await wait(consumer(cluster, handler=handler))
+        async with PushConsumer("takers", cluster.name_servers, handler=handler) as reader:
+            with pytest.raises(ClientError, match="subscribe"):
+                await wait(reader)
 
 
 @pytest.mark.parametrize(
