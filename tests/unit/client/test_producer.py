@@ -316,3 +316,12 @@ async def test_a_broker_that_failed_is_avoided_unless_asked_otherwise(cluster, s
 def test_a_batch_has_a_kib_at_least_and_a_message_at_most(size, is_legal):
     with nullcontext() if is_legal else pytest.raises(InvalidArgument, match="batch_size_max"):
         Producer("g", "a:1", batch_size_max=size)
+
+
+async def test_what_is_no_message_is_refused_at_every_door(cluster):
+    async with producer(cluster) as sender:
+        for send in (sender.send, sender.send_soon, sender.send_oneway, sender.request):
+            with pytest.raises(InvalidArgument, match="a Message, not str"):
+                await send("x")
+        with pytest.raises(InvalidArgument, match="a Message, not str"):
+            await sender.send_batch(["x"])

@@ -264,6 +264,7 @@ async def test_it_is_no_member_of_the_group(cluster):
         lambda reader: reader.offset_at(queue(0), 0),
         lambda reader: reader.committed(queue(0)),
         lambda reader: reader.commit({queue(0): 1}),
+        lambda reader: reader.poll(),
     ],
 )
 async def test_nothing_is_asked_before_the_consumer_is_open(cluster, use):

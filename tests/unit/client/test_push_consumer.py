@@ -377,6 +377,16 @@ async def test_topics_may_come_and_go_while_consuming(cluster):
         await until(lambda: subscribed_topics(cluster.a.heartbeats[-1]) == {"bills", "%RETRY%takers"})
 
 
+async def test_a_changed_subscription_counts_from_the_next_pull(cluster):
+    cluster.topic("orders", count=1)
+    async with consumer(cluster, tag="A") as reader:
+        await until(lambda: cluster.a.held)
+        reader.subscribe("orders", "B")
+        cluster.a.put("orders", 0, b"1", tag="A")
+        cluster.a.put("orders", 0, b"2", tag="B")
+        assert await take(reader, 1) == [b"2"]
+
+
 async def test_an_expression_goes_to_the_broker_with_pulls_and_heartbeats(cluster):
     cluster.topic("orders", count=1)
     async with PushConsumer("takers", cluster.name_servers) as reader:
