@@ -12,6 +12,7 @@ from orbitmq.model.route import BrokerData, QueueData, TopicRoute
 from orbitmq.net.dispatch.handlers import LATER, Handlers, Reply
 from orbitmq.net.server import Server
 from orbitmq.net.session import make_request
+from orbitmq.wire import headers
 from orbitmq.wire.bodies.heartbeat import (
     decode_heartbeat,
     decode_queue_lock,
@@ -19,31 +20,6 @@ from orbitmq.wire.bodies.heartbeat import (
     encode_locked_queues,
 )
 from orbitmq.wire.bodies.route import encode_route
-from orbitmq.wire.headers import (
-    ConsumerSendBack,
-    EndTransaction,
-    GetConsumerList,
-    GetMaxOffset,
-    GetMinOffset,
-    GetRouteInfo,
-    HeartbeatRequest,
-    LockQueues,
-    NotifyConsumerIdsChanged,
-    OffsetResponse,
-    PullMessage,
-    PullResponse,
-    PullSysFlag,
-    PushReply,
-    QueryConsumerOffset,
-    SearchOffset,
-    SendBatch,
-    SendMessageV2,
-    SendReplyV2,
-    SendResponse,
-    UnlockQueues,
-    UnregisterClient,
-    UpdateConsumerOffset,
-)
 from orbitmq.wire.messages.batch import parse_batch
 from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.messages.properties import parse_properties, tag_code
@@ -163,7 +139,7 @@ class FakeBroker(FakeServer):
         first, end = self.min_offsets[key], len(queue)
 
         def reply(code, next_offset, body=b""):
-            found = PullResponse(
+            found = headers.PullResponse(
                 suggest_which_broker_id=self.suggested_broker_id,
                 next_begin_offset=next_offset,
                 min_offset=first,
@@ -188,7 +164,7 @@ class FakeBroker(FakeServer):
 
     def notify(self, group):
         for connection in self.connections:
-            connection.send_oneway(NotifyConsumerIdsChanged(consumer_group=group))
+            connection.send_oneway(headers.NotifyConsumerIdsChanged(consumer_group=group))
 
     def check(self, call):
         """Note a request; refuse it, or keep it unanswered, when the test wants that."""
@@ -267,7 +243,7 @@ class FakeCluster:
         self.routes[topic] = replace(self.routes[topic], queue_mappings=mappings)
 
 
-@name_server_handlers.on(GetRouteInfo)
+@name_server_handlers.on(headers.GetRouteInfo)
 def _route(server, call):
     server.asked.append(call.header.topic)
     server.commands.append(call.command)
@@ -281,7 +257,7 @@ def _route(server, call):
     return Reply(body=encode_route(route, standard=False))
 
 
-@broker_handlers.on(SendMessageV2)
+@broker_handlers.on(headers.SendMessageV2)
 def _send(broker, call):
     if broker.check(call):
         return LATER
@@ -293,19 +269,19 @@ def _send(broker, call):
         header.topic, header.queue_id, call.command.body, properties, flag=header.flag, sys_flag=header.sys_flag
     )
     message_id = broker.last_id()
-    reply = Reply(header=SendResponse(message_id=message_id, queue_id=header.queue_id, queue_offset=offset))
-    if SendMessageV2 in broker.delays:
-        asyncio.get_running_loop().call_later(broker.delays[SendMessageV2], call.answer, reply)
+    reply = Reply(header=headers.SendResponse(message_id=message_id, queue_id=header.queue_id, queue_offset=offset))
+    if headers.SendMessageV2 in broker.delays:
+        asyncio.get_running_loop().call_later(broker.delays[headers.SendMessageV2], call.answer, reply)
         return LATER
     return reply
 
 
-@broker_handlers.on(EndTransaction)
+@broker_handlers.on(headers.EndTransaction)
 def _end_transaction(broker, call):
     return LATER if broker.check(call) else Reply()
 
 
-@broker_handlers.on(SendReplyV2)
+@broker_handlers.on(headers.SendReplyV2)
 def _send_reply(broker, call):
     if broker.check(call):
         return LATER
@@ -315,7 +291,7 @@ def _send_reply(broker, call):
 
     def answered(answer):
         code = ResponseCode.SYSTEM_ERROR if isinstance(answer, ClientError) else answer.code
-        call.answer(Reply(code, header=SendResponse(message_id="0", queue_id=0, queue_offset=0)))
+        call.answer(Reply(code, header=headers.SendResponse(message_id="0", queue_id=0, queue_offset=0)))
 
     client.send_request(make_request(pushed(call.header), call.command.body), answered, timeout_ms=20_000)
     return LATER
@@ -323,7 +299,7 @@ def _send_reply(broker, call):
 
 def pushed(header):
     """Return the header with which a broker pushes the reply that came with `header`."""
-    return PushReply(
+    return headers.PushReply(
         producer_group=header.producer_group, topic=header.topic, default_topic=header.default_topic,
         default_topic_queue_nums=4, queue_id=header.queue_id, sys_flag=header.sys_flag, born_at_ms=header.born_at_ms,
         flag=header.flag, properties=header.properties, born_host="127.0.0.1:1", store_host="127.0.0.1:2",
@@ -331,7 +307,7 @@ def pushed(header):
     )  # fmt: skip
 
 
-@broker_handlers.on(SendBatch)
+@broker_handlers.on(headers.SendBatch)
 def _send_batch(broker, call):
     if broker.check(call):
         return LATER
@@ -341,13 +317,15 @@ def _send_batch(broker, call):
         properties = parse_properties(item.properties)
         offsets.append(broker.append(header.topic, header.queue_id, item.body, properties, flag=item.flag))
         ids.append(broker.last_id())
-    return Reply(header=SendResponse(message_id=",".join(ids), queue_id=header.queue_id, queue_offset=offsets[0]))
+    return Reply(
+        header=headers.SendResponse(message_id=",".join(ids), queue_id=header.queue_id, queue_offset=offsets[0])
+    )
 
 
-@broker_handlers.on(PullMessage)
+@broker_handlers.on(headers.PullMessage)
 def _pull(broker, call):
     header = call.header
-    if header.sys_flag & PullSysFlag.COMMIT_OFFSET:
+    if header.sys_flag & headers.PullSysFlag.COMMIT_OFFSET:
         broker.offsets[header.consumer_group, header.topic, header.queue_id] = header.commit_offset
     if not broker.check(call):
         # The handler's own return value says LATER; what can be answered is answered on the next turn of the loop.
@@ -355,7 +333,7 @@ def _pull(broker, call):
     return LATER
 
 
-@broker_handlers.on(ConsumerSendBack)
+@broker_handlers.on(headers.ConsumerSendBack)
 def _send_back(broker, call):
     """What a real broker does, but without the delay."""
     if broker.check(call):
@@ -369,7 +347,7 @@ def _send_back(broker, call):
     return Reply()
 
 
-@broker_handlers.on(LockQueues)
+@broker_handlers.on(headers.LockQueues)
 def _lock(broker, call):
     if broker.check(call):
         return LATER
@@ -377,7 +355,7 @@ def _lock(broker, call):
     return Reply(body=encode_locked_queues(broker.locks.lock(asked.group, asked.client_id, asked.queues, 0)))
 
 
-@broker_handlers.on(UnlockQueues)
+@broker_handlers.on(headers.UnlockQueues)
 def _unlock(broker, call):
     if broker.check(call):
         return LATER
@@ -386,7 +364,7 @@ def _unlock(broker, call):
     return Reply()
 
 
-@broker_handlers.on(HeartbeatRequest)
+@broker_handlers.on(headers.HeartbeatRequest)
 def _heartbeat(broker, call):
     if broker.check(call):
         return LATER
@@ -402,7 +380,7 @@ def _heartbeat(broker, call):
     return Reply()
 
 
-@broker_handlers.on(UnregisterClient)
+@broker_handlers.on(headers.UnregisterClient)
 def _unregister(broker, call):
     broker.unregistered.append(call.header)
     members = broker.members.get(call.header.consumer_group or "", {})
@@ -411,7 +389,7 @@ def _unregister(broker, call):
     return Reply()
 
 
-@broker_handlers.on(GetConsumerList)
+@broker_handlers.on(headers.GetConsumerList)
 def _members(broker, call):
     if broker.check(call):
         return LATER
@@ -421,7 +399,7 @@ def _members(broker, call):
     return Reply(body=encode_consumer_list(members))
 
 
-@broker_handlers.on(QueryConsumerOffset)
+@broker_handlers.on(headers.QueryConsumerOffset)
 def _committed(broker, call):
     broker.check(call)
     header = call.header
@@ -430,10 +408,10 @@ def _committed(broker, call):
         offset = 0
     if offset is None:
         raise Rejected(ResponseCode.QUERY_NOT_FOUND, "not found")
-    return Reply(header=OffsetResponse(offset=offset))
+    return Reply(header=headers.OffsetResponse(offset=offset))
 
 
-@broker_handlers.on(UpdateConsumerOffset)
+@broker_handlers.on(headers.UpdateConsumerOffset)
 def _commit(broker, call):
     broker.check(call)
     header = call.header
@@ -441,24 +419,24 @@ def _commit(broker, call):
     return Reply()
 
 
-@broker_handlers.on(GetMaxOffset)
+@broker_handlers.on(headers.GetMaxOffset)
 def _max(broker, call):
     broker.check(call)
-    return Reply(header=OffsetResponse(offset=len(broker.queues[_key(call.header)])))
+    return Reply(header=headers.OffsetResponse(offset=len(broker.queues[_key(call.header)])))
 
 
-@broker_handlers.on(GetMinOffset)
+@broker_handlers.on(headers.GetMinOffset)
 def _min(broker, call):
     broker.check(call)
-    return Reply(header=OffsetResponse(offset=broker.min_offsets[_key(call.header)]))
+    return Reply(header=headers.OffsetResponse(offset=broker.min_offsets[_key(call.header)]))
 
 
-@broker_handlers.on(SearchOffset)
+@broker_handlers.on(headers.SearchOffset)
 def _search(broker, call):
     broker.check(call)
     stored = [stored_at_ms for _, _, (_, stored_at_ms) in broker.queues[_key(call.header)]]
     offset = sum(1 for stored_at_ms in stored if stored_at_ms < call.header.timestamp_ms)
-    return Reply(header=OffsetResponse(offset=offset))
+    return Reply(header=headers.OffsetResponse(offset=offset))
 
 
 def _key(header):

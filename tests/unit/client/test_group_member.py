@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq import ConsumeFrom, MessageModel, PushConsumer
 from orbitmq.client.consume.handler_pools import HandlerPool, MessagePool
 from orbitmq.client.consume.send_backs import Drops, SendBacks
@@ -16,10 +17,7 @@ def member_of(**arguments):
     return GroupMember(PushConsumer("g", "127.0.0.1:1", **arguments)._settings)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "pool"),
-    [({}, type(None)), ({"handler": print}, HandlerPool), ({"message_handler": print}, MessagePool)],
-)
+@each_case(({}, type(None)), ({"handler": print}, HandlerPool), ({"message_handler": print}, MessagePool))
 def test_the_handler_decides_what_calls_it(arguments, pool):
     assert type(member_of(**arguments).pool) is pool
 

@@ -31,17 +31,13 @@ def test_an_error_is_raised_where_the_caller_is(loop_thread):
         loop_thread.apply(lambda: 1 / 0)
 
 
-def test_a_stopped_loop_takes_no_work_and_stopping_it_again_does_nothing(loop_thread):
-    loop_thread.stop()
-    loop_thread.stop()
-    with pytest.raises(ClientError, match="the client is closed"):
-        loop_thread.call(where())
-
-
-def test_a_stopped_loop_is_closed(loop_thread):
+def test_a_stopped_loop_is_closed_takes_no_work_and_stopping_it_again_does_nothing(loop_thread):
     loop = loop_thread.apply(asyncio.get_running_loop)
     loop_thread.stop()
+    loop_thread.stop()
     assert loop.is_closed()
+    with pytest.raises(ClientError, match="the client is closed"):
+        loop_thread.call(where())
 
 
 def test_stopping_cancels_what_runs_and_ends_the_thread(loop_thread):

@@ -3,6 +3,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from cases import each_case
 from orbitmq.client.producer import Producer
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import (
@@ -12,7 +13,6 @@ from orbitmq.errors import (
     NoNameServer,
     RemoteRefused,
     RequestTimeout,
-    RouteNotFound,
     SendFailed,
 )
 from orbitmq.model.message import BODY_SIZE_MAX, Message
@@ -61,49 +61,11 @@ async def test_a_key_always_goes_to_the_same_queue(cluster):
     assert len(others) > 1
 
 
-async def test_a_queue_may_be_named(cluster):
-    cluster.topic("orders", count=4)
-    async with producer(cluster) as sender:
-        queue = (await sender.queues("orders"))[2]
-        assert (await sender.send(Message("orders", b"x"), queue=queue)).queue == queue
-
-
 async def test_a_named_queue_needs_no_route_asked_before(cluster):
     cluster.topic("orders", count=4)
     async with producer(cluster) as sender:
         queue = MessageQueue("orders", "broker-a", 3)
         assert (await sender.send(Message("orders", b"x"), queue=queue)).queue == queue
-
-
-async def test_a_refusal_that_another_broker_may_not_share_is_retried_there(cluster):
-    cluster.topic("orders", cluster.a, cluster.b, count=1)
-    cluster.a.refusals[SendMessageV2] = cluster.b.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
-    async with producer(cluster) as sender:
-        sent = [await sender.send(message) for message in messages(2)]
-    assert len(cluster.a.bodies("orders") + cluster.b.bodies("orders")) == len(sent) == 2
-
-
-async def test_no_permission_sends_the_message_elsewhere(cluster):
-    cluster.topic("orders", cluster.a, cluster.b, count=1)
-    cluster.a.refusals[SendMessageV2] = [ResponseCode.NO_PERMISSION] * 10
-    async with producer(cluster) as sender:
-        assert {(await sender.send(message)).queue.broker_name for message in messages(4)} == {"broker-b"}
-
-
-async def test_a_dead_broker_costs_one_attempt_and_is_avoided_then(cluster):
-    cluster.topic("orders", cluster.a, cluster.b, count=1)
-    await cluster.a.stop()
-    async with producer(cluster) as sender:
-        sent = [await sender.send(message) for message in messages(6)]
-    assert {result.queue.broker_name for result in sent} == {"broker-b"}
-
-
-async def test_a_silent_broker_leaves_time_for_another_when_attempts_are_limited(cluster):
-    cluster.topic("orders", cluster.a, cluster.b, count=1)
-    cluster.a.silent.add(SendMessageV2)
-    async with producer(cluster, attempt_timeout_ms=50, send_timeout_ms=20_000) as sender:
-        sent = [await sender.send(message) for message in messages(3)]
-    assert {result.queue.broker_name for result in sent} == {"broker-b"}
 
 
 async def test_a_broker_that_stands_still_costs_no_send_and_no_other_brokers_reputation(cluster):
@@ -138,16 +100,6 @@ async def test_when_all_attempts_fail_each_cause_is_told(cluster):
         assert part in str(caught.value)
 
 
-async def test_a_refusal_for_good_is_raised_immediately(cluster):
-    cluster.topic("orders", cluster.a, cluster.b)
-    cluster.a.refusals[SendMessageV2] = cluster.b.refusals[SendMessageV2] = [ResponseCode.MESSAGE_ILLEGAL] * 5
-    async with producer(cluster) as sender:
-        with pytest.raises(RemoteRefused, match="as the test wants") as caught:
-            await sender.send(Message("orders", b"x"))
-    assert caught.value.code == ResponseCode.MESSAGE_ILLEGAL
-    assert len([1 for broker in (cluster.a, cluster.b) for r in broker.requests if isinstance(r, SendMessageV2)]) == 1
-
-
 async def test_a_new_topic_is_made_from_the_template_and_its_true_route_found(cluster):
     cluster.topic("TBW102", count=8)
     async with producer(cluster) as sender:
@@ -157,36 +109,6 @@ async def test_a_new_topic_is_made_from_the_template_and_its_true_route_found(cl
         cluster.topic("orders", cluster.a, count=2)
         while len(await sender.queues("orders")) != 2:
             await asyncio.sleep(0)
-
-
-async def test_a_new_topic_where_no_broker_makes_topics_is_an_error(cluster):
-    async with producer(cluster) as sender:
-        with pytest.raises(RouteNotFound, match="topic orders"):
-            await sender.send(Message("orders", b"x"))
-
-
-async def test_a_read_only_topic_says_why(cluster):
-    cluster.topic("orders", perm=4)
-    async with producer(cluster) as sender:
-        with pytest.raises(RouteNotFound, match="broker-a perm 4"):
-            await sender.send(Message("orders", b"x"))
-
-
-async def test_write_permission_taken_away_is_noticed(cluster):
-    cluster.topic("orders")
-    async with producer(cluster, poll_interval_ms=1) as sender:
-        await sender.send(Message("orders", b"x"))
-        cluster.topic("orders", perm=4)
-        await until(lambda: sender._session.routes.known.routes["orders"] == cluster.routes["orders"])
-        with pytest.raises(RouteNotFound):
-            await sender.send(Message("orders", b"x"))
-
-
-async def test_without_name_server_the_first_send_says_so(cluster):
-    await cluster.name_server.stop()
-    async with producer(cluster) as sender:
-        with pytest.raises(NoNameServer, match=cluster.name_server.address):
-            await sender.send(Message("orders", b"x"))
 
 
 async def test_a_route_once_known_outlives_the_name_server(cluster):
@@ -278,15 +200,6 @@ async def test_who_sends_too_much_too_soon_waits(cluster):
             await sender.flush()
 
 
-async def test_one_way_messages_arrive_and_now_and_then_one_is_waited_for(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.producer.ONEWAY_RUN", 4)
-    cluster.topic("orders", count=1)
-    async with producer(cluster) as sender:
-        for message in messages(8):
-            await sender.send_oneway(message)
-        assert cluster.a.bodies("orders") == [message.body for message in messages(8)]
-
-
 async def test_one_of_256_one_way_messages_is_answered_so_that_a_slow_broker_slows_its_senders(cluster):
     cluster.topic("orders", count=1)
     async with producer(cluster) as sender:
@@ -295,14 +208,6 @@ async def test_one_of_256_one_way_messages_is_answered_so_that_a_slow_broker_slo
         await until(lambda: len(cluster.a.bodies("orders")) == 257)
     sends = [command for command in cluster.a.commands if command.code == RequestCode.SEND_MESSAGE_V2]
     assert [number for number, command in enumerate(sends, 1) if not command.is_oneway] == [256]
-
-
-async def test_a_one_way_message_without_a_connection_is_an_error_that_helps(cluster):
-    cluster.topic("orders", count=1)
-    async with producer(cluster) as sender:
-        await cluster.a.stop()
-        with pytest.raises(ConnectionFailed, match="brokerIP1"):
-            await sender.send_oneway(Message("orders", b"x"))
 
 
 async def test_flush_tells_what_failed_and_forgets_it(cluster):
@@ -345,20 +250,6 @@ async def test_a_broker_learns_of_the_group_and_of_its_end(cluster):
     assert (farewell.client_id, farewell.producer_group) == (heartbeat.client_id, "makers")
 
 
-async def test_a_restarted_broker_gets_a_heartbeat_with_the_first_send(cluster):
-    cluster.topic("orders")
-    async with producer(cluster) as sender:
-        await sender.send(Message("orders", b"x"))
-        await until(lambda: cluster.a.heartbeats)
-        await cluster.a.stop()
-        with pytest.raises(SendFailed):
-            await sender.send(Message("orders", b"x"), timeout_ms=50)
-        await cluster.a.start()
-        count = len(cluster.a.heartbeats)
-        await sender.send(Message("orders", b"x"))
-        await until(lambda: len(cluster.a.heartbeats) != count)
-
-
 async def test_heartbeats_go_on(cluster):
     cluster.topic("orders")
     async with producer(cluster, heartbeat_interval_ms=1) as sender:
@@ -382,22 +273,6 @@ async def test_a_producer_that_is_not_open_says_what_to_do(cluster, use):
     with pytest.raises(ClientError, match="async with"):
         await use(sender, Message("orders", b"x"))
     await sender.close()
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"group": "a b"},
-        {"name_servers": []},
-        {"retries": -1},
-        {"sends_max": 0},
-        {"requests_max": 0},
-        {"batch_size_max": 5_000_000},
-    ],
-)
-def test_bad_settings_are_named(settings):
-    with pytest.raises(InvalidArgument):
-        Producer(**{"group": "g", "name_servers": "a:1", **settings})
 
 
 async def test_many_sends_together_share_everything(cluster):
@@ -437,9 +312,7 @@ async def test_a_broker_that_failed_is_avoided_unless_asked_otherwise(cluster, s
     assert (tried == 1) is is_avoided
 
 
-@pytest.mark.parametrize(
-    ("size", "is_legal"), [(1_023, False), (1_024, True), (BODY_SIZE_MAX, True), (BODY_SIZE_MAX + 1, False)]
-)
+@each_case((1_023, False), (1_024, True), (BODY_SIZE_MAX, True), (BODY_SIZE_MAX + 1, False))
 def test_a_batch_has_a_kib_at_least_and_a_message_at_most(size, is_legal):
     with nullcontext() if is_legal else pytest.raises(InvalidArgument, match="batch_size_max"):
         Producer("g", "a:1", batch_size_max=size)

@@ -84,16 +84,6 @@ async def test_a_queue_begins_where_it_was_sought(cluster):
         assert await poll(reader, 1) == [b"5"]
 
 
-async def test_a_seek_counts_immediately_while_a_pull_is_held(cluster):
-    cluster.fill(b"1")
-    async with consumer(cluster) as reader:
-        reader.assign([queue(0)])
-        assert await poll(reader, 1) == [b"1"]
-        await until(lambda: cluster.a.held)
-        reader.seek(queue(0), 0)
-        assert await poll(reader, 1) == [b"1"]
-
-
 async def test_offsets_of_queues_are_told(cluster):
     cluster.fill(b"1", b"2", stored_at_ms=7)
     cluster.a.min_offsets["orders", 0] = 1
@@ -274,6 +264,7 @@ async def test_it_is_no_member_of_the_group(cluster):
         lambda reader: reader.offset_at(queue(0), 0),
         lambda reader: reader.committed(queue(0)),
         lambda reader: reader.commit({queue(0): 1}),
+        lambda reader: reader.poll(),
     ],
 )
 async def test_nothing_is_asked_before_the_consumer_is_open(cluster, use):
@@ -291,22 +282,6 @@ async def test_after_its_end_a_consumer_says_that_it_is_not_open_rather_than_tha
     for use in (lambda: reader.seek(queue(0), 1), lambda: reader.position(queue(0))):
         with pytest.raises(ClientError, match="not open"):
             use()
-
-
-async def test_a_consumer_that_is_not_open_says_what_to_do(cluster):
-    reader = consumer(cluster)
-    with pytest.raises(ClientError, match="async with"):
-        await reader.poll()
-    await reader.close()
-
-
-async def test_a_window_that_was_full_is_filled_again(cluster):
-    cluster.topic("orders", count=1)
-    bodies = [str(number).encode() for number in range(30)]
-    cluster.a.put("orders", 0, *bodies)
-    async with consumer(cluster, window_count_max=10, pull_count_max=5) as reader:
-        reader.assign([queue(0)])
-        assert await poll(reader, 30) == bodies
 
 
 async def test_what_the_caller_did_not_commit_is_stored_nowhere(cluster):
@@ -329,46 +304,6 @@ async def test_a_time_is_where_reading_begins(cluster):
         assert await poll(reader, 1) == [b"2"]
     (asked,) = [request for request in cluster.a.requests if isinstance(request, SearchOffset)]
     assert asked.timestamp_ms == 77
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("consume_from", "earliest"),
-        ("consume_from_ms", "x"),
-        ("tag", None),
-        ("tag", "a,b"),
-        ("sql", 5),
-        ("group", 5),
-        ("pull_count_max", 0),
-        ("window_size_max", "x"),
-        ("name_servers", None),
-    ],
-)
-def test_a_bad_setting_is_named_immediately(setting, value):
-    with pytest.raises(InvalidArgument, match=f"^{setting}: "):
-        PullConsumer(**{"group": "g", "name_servers": "a:1", setting: value})
-
-
-async def test_what_is_no_queue_no_offset_and_no_topic_is_named(cluster):
-    cluster.topic("orders", count=1)
-    async with consumer(cluster) as reader:
-        reader.assign([("orders", "broker-a", 0)])
-        for strange in ("orders", None, ("orders", 0), ("orders", "broker-a", "0")):
-            with pytest.raises(InvalidArgument, match=r"^queues: "):
-                reader.assign([strange])
-            with pytest.raises(InvalidArgument, match=r"^queue: "):
-                reader.seek(strange, 0)
-            with pytest.raises(InvalidArgument, match=r"^queue: "):
-                await reader.end_offset(strange)
-        with pytest.raises(InvalidArgument, match=r"^queue_offset: "):
-            reader.seek(queue(0), "first")
-        with pytest.raises(InvalidArgument, match=r"^offsets: "):
-            await reader.commit({queue(0): None})
-        with pytest.raises(InvalidArgument, match=r"^timestamp_ms: "):
-            await reader.seek_to_timestamp(queue(0), "yesterday")
-        with pytest.raises(InvalidArgument, match=r"^topic: "):
-            await reader.queues(None)
 
 
 def test_a_time_to_begin_at_has_to_be_told():

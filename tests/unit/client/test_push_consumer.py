@@ -7,10 +7,10 @@ import pytest
 from orbitmq.client.consume.offset_stores import decode_offsets
 from orbitmq.client.push_consumer import PushConsumer
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, InvalidArgument, InvalidExpression, NoNameServer, RemoteRefused
+from orbitmq.errors import ClientError, InvalidExpression, NoNameServer, RemoteRefused
 from orbitmq.model.group import ConsumeFrom, MessageModel
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.headers import ConsumerSendBack, PullMessage, UpdateConsumerOffset
+from orbitmq.wire.headers import PullMessage, UpdateConsumerOffset
 from waiting import until
 
 
@@ -158,21 +158,6 @@ async def test_in_order_a_poison_message_holds_its_queue_only_for_its_attempts(c
     assert cluster.a.bodies("%DLQ%takers") == [b"0"]
 
 
-async def test_a_broker_that_takes_nothing_back_loses_nothing(cluster):
-    cluster.fill(b"0", b"1")
-    cluster.a.refusals[ConsumerSendBack] = [ResponseCode.SYSTEM_ERROR]
-    seen = []
-
-    def handle(batch):
-        seen.append((batch[0].body, batch.attempt))
-        if (batch[0].body, batch.attempt) == (b"0", 1):
-            raise ValueError("not yet")
-
-    async with consumer(cluster, batch_count_max=1, handler=handle, commit_interval_ms=1):
-        await until(lambda: cluster.a.offsets.get(("takers", "orders", 0)) == 2)
-    assert sorted(seen) == [(b"0", 1), (b"0", 2), (b"1", 1)]
-
-
 async def test_handlers_of_messages_keep_each_keys_order(cluster):
     cluster.topic("orders", count=1)
     for number in range(12):
@@ -193,23 +178,6 @@ async def test_handlers_of_messages_keep_each_keys_order(cluster):
         await until(lambda: cluster.a.offsets.get(("takers", "orders", 0)) == 12)
     assert seen == {"a": [0, 3, 6, 9], "b": [1, 4, 7, 10], "c": [2, 5, 8, 11]}
     assert most == 3
-
-
-async def test_the_offset_waits_for_the_slowest_message(cluster):
-    cluster.fill(b"slow", b"1", b"2")
-    done, may_end = [], asyncio.Event()
-
-    async def handle(message):
-        if message.body == b"slow":
-            await may_end.wait()
-        done.append(message.body)
-
-    async with consumer(cluster, message_handler=handle, commit_interval_ms=1) as reader:
-        await until(lambda: done == [b"1", b"2"])
-        await reader.commit_offsets()
-        assert not cluster.a.offsets.get(("takers", "orders", 0))
-        may_end.set()
-        await until(lambda: cluster.a.offsets.get(("takers", "orders", 0)) == 3)
 
 
 async def test_members_that_consume_in_order_hand_queues_over_when_their_work_is_done(cluster):
@@ -262,51 +230,6 @@ async def test_a_deferred_batch_stays_open_and_holds_its_queue_only(cluster):
         assert (await anext(batches))[0].body == b"2"
 
 
-async def test_a_handler_that_returns_has_done_its_batch_and_one_that_raises_gets_it_again(cluster, caplog):
-    cluster.fill(b"1", b"2", b"3")
-    calls = asyncio.Queue()
-
-    async def handle(batch):
-        calls.put_nowait((batch[0].body, batch.attempt))
-        if batch[0].body == b"2" and batch.attempt < 3:
-            raise ValueError("not yet")
-
-    async with consumer(cluster, batch_count_max=1, handler=handle, ordered=True):
-        found = [await calls.get() for _ in range(5)]
-    assert found == [(b"1", 1), (b"2", 1), (b"2", 2), (b"2", 3), (b"3", 1)]
-    assert cluster.a.offsets["takers", "orders", 0] == 3
-    assert len([record for record in caplog.records if record.levelno == logging.ERROR]) == 2
-
-
-async def test_handlers_work_on_several_queues_at_the_same_time(cluster):
-    cluster.topic("orders", count=3)
-    for queue_id in range(3):
-        cluster.a.put("orders", queue_id, b"x")
-    meeting = asyncio.Barrier(3)
-
-    async with consumer(cluster, handler=lambda _batch: meeting.wait(), commit_interval_ms=1):
-        await until(lambda: [cluster.a.offsets.get(("takers", "orders", queue)) for queue in range(3)] == [1, 1, 1])
-
-
-async def test_concurrency_bounds_the_handlers(cluster):
-    cluster.topic("orders", count=4)
-    for queue_id in range(4):
-        cluster.a.put("orders", queue_id, *(b"x" for _ in range(5)))
-    running, most, done = 0, 0, 0
-
-    async def handle(batch):
-        nonlocal running, most, done
-        running += 1
-        most = max(most, running)
-        await asyncio.sleep(0)
-        running -= 1
-        done += len(batch)
-
-    async with consumer(cluster, concurrency=2, batch_count_max=1, handler=handle):
-        await until(lambda: done == 20)
-    assert most == 2
-
-
 async def test_offsets_are_stored_by_and_by_and_at_the_end(cluster):
     cluster.fill(b"1", b"2")
     async with consumer(cluster, batch_count_max=1, commit_interval_ms=1) as reader:
@@ -355,20 +278,6 @@ async def test_a_group_without_an_offset_begins_where_it_is_told(cluster, consum
         assert await take(reader, 1) == [first]
 
 
-async def test_last_means_the_beginning_while_a_queue_holds_its_first_message(cluster):
-    cluster.fill(b"0", b"1")
-    async with consumer(cluster) as reader:
-        assert await take(reader, 2) == [b"0", b"1"]
-
-
-async def test_a_first_offset_is_stored_immediately_for_the_next_owner_of_the_queue(cluster):
-    cluster.fill(b"0", b"1")
-    cluster.a.min_offsets["orders", 0] = 1
-    async with consumer(cluster) as reader:
-        await reader.assigned()
-        await until(lambda: cluster.a.offsets.get(("takers", "orders", 0)) == 2)
-
-
 async def test_two_consumers_share_the_queues_and_the_one_that_stays_takes_over(cluster):
     cluster.topic("orders", cluster.a, count=4)
     async with consumer(cluster) as first:
@@ -389,21 +298,6 @@ async def test_a_queue_that_moves_leaves_its_offset_behind(cluster):
             await until(lambda: len(first.assignment) == len(second.assignment) == 1)
             rest = await asyncio.gather(take(first, 1), take(second, 1))
     assert sorted(taken + [body for part in rest for body in part]) == [b"1", b"2", b"3", b"4"]
-
-
-async def test_a_batch_of_a_queue_that_moved_is_not_ours_to_commit(cluster):
-    cluster.topic("orders", cluster.a, count=2)
-    cluster.a.put("orders", 1, b"1")
-    async with consumer(cluster) as first:
-        batch = await first.next_batch()
-        async with consumer(cluster) as second:
-            await until(lambda: len(second.assignment) == 1)
-            (moved,) = second.assignment
-            if moved == batch.queue:
-                assert not batch.commit()
-                assert (await second.next_batch())[0].body == b"1"
-            else:
-                assert batch.commit()
 
 
 async def test_every_broadcasting_consumer_gets_everything_and_keeps_its_own_place(cluster, tmp_path):
@@ -450,14 +344,6 @@ async def test_a_route_that_grows_brings_its_queues(cluster):
         assert await take(reader, 1) == [b"1"]
 
 
-async def test_queues_that_a_known_broker_adds_are_taken_up(cluster):
-    cluster.topic("orders", cluster.a, count=1)
-    async with consumer(cluster, poll_interval_ms=1) as reader:
-        assert len(await reader.assigned()) == 1
-        cluster.topic("orders", cluster.a, count=2)
-        await until(lambda: len(reader.assignment) == 2)
-
-
 async def test_a_broker_that_forgot_its_groups_is_told_again_and_nothing_is_given_up(cluster):
     cluster.topic("orders", count=1)
     async with consumer(cluster) as reader:
@@ -466,14 +352,6 @@ async def test_a_broker_that_forgot_its_groups_is_told_again_and_nothing_is_give
         cluster.a.notify("takers")
         await until(lambda: reader.client_id in cluster.a.members.get("takers", {}))
         assert reader.assignment == queues
-
-
-async def test_an_offset_of_minus_one_is_none(cluster):
-    cluster.fill(b"1", b"2")
-    cluster.a.min_offsets["orders", 0] = 1
-    cluster.a.offsets["takers", "orders", 0] = -1
-    async with consumer(cluster, consume_from=ConsumeFrom.FIRST) as reader:
-        assert await take(reader, 1) == [b"2"]
 
 
 async def test_a_topic_that_does_not_exist_yet_is_waited_for(cluster, caplog):
@@ -568,15 +446,6 @@ async def test_pulling_pauses_while_the_window_is_full(cluster):
         assert await take(reader, 30) == [b"x"] * 30
 
 
-async def test_an_offset_that_the_broker_no_longer_has_is_moved(cluster, caplog):
-    cluster.fill(b"1", b"2", b"3")
-    cluster.a.min_offsets["orders", 0] = 2
-    cluster.a.offsets["takers", "orders", 0] = 0
-    async with consumer(cluster) as reader:
-        assert await take(reader, 1) == [b"3"]
-    assert any("has no offset 0" in message for message in caplog.messages)
-
-
 async def test_an_offset_beyond_the_end_is_moved_back(cluster):
     cluster.fill(b"1")
     cluster.a.offsets["takers", "orders", 0] = 100
@@ -584,30 +453,6 @@ async def test_an_offset_beyond_the_end_is_moved_back(cluster):
         await until(lambda: cluster.a.held)
         cluster.a.put("orders", 0, b"2")
         assert await take(reader, 1) == [b"2"]
-
-
-async def test_a_broker_that_answers_immediately_that_there_is_nothing_is_not_hammered(cluster):
-    cluster.topic("orders", count=1)
-    cluster.a.holds_pulls = False
-    async with consumer(cluster) as reader:
-        await until(lambda: any(isinstance(request, PullMessage) for request in cluster.a.requests))
-        began = asyncio.get_running_loop().time()
-        await asyncio.sleep(0.05)
-        elapsed_ms = (asyncio.get_running_loop().time() - began) * 1000
-        pulls = len([1 for request in cluster.a.requests if isinstance(request, PullMessage)])
-        assert pulls <= elapsed_ms / 20 + 3
-        cluster.a.put("orders", 0, b"1")
-        assert await take(reader, 1) == [b"1"]
-
-
-@pytest.mark.parametrize(
-    "code", [ResponseCode.SYSTEM_BUSY, ResponseCode.SUBSCRIPTION_NOT_EXIST, ResponseCode.FLOW_CONTROL]
-)
-async def test_a_refused_pull_is_made_again(cluster, code):
-    cluster.fill(b"1")
-    cluster.a.refusals[PullMessage] = [code] * 2
-    async with consumer(cluster) as reader:
-        assert await take(reader, 1) == [b"1"]
 
 
 async def test_a_broker_that_restarts_is_read_again_and_gets_a_heartbeat(cluster):
@@ -700,24 +545,6 @@ async def test_a_second_close_returns_when_all_is_done(cluster):
     await first
 
 
-async def test_closing_lets_a_running_handler_end(cluster):
-    cluster.fill(b"1", b"2")
-    begun, may_end = asyncio.Event(), asyncio.Event()
-
-    async def handle(_batch):
-        begun.set()
-        await may_end.wait()
-
-    reader = consumer(cluster, batch_count_max=1, handler=handle)
-    await reader.open()
-    await begun.wait()
-    closing = asyncio.create_task(reader.close())
-    await asyncio.sleep(0)
-    may_end.set()
-    await closing
-    assert cluster.a.offsets["takers", "orders", 0] == 1
-
-
 async def test_closing_cuts_a_handler_off_after_the_time_that_is_given_and_says_so(cluster, caplog):
     cluster.fill(b"1")
     begun, is_cut = asyncio.Event(), asyncio.Event()
@@ -755,41 +582,6 @@ async def test_next_batch_gives_up_after_its_time(cluster):
         cluster.a.put("orders", 0, b"1")
         batch = await reader.next_batch(timeout_ms=60_000)
         assert [message.body for message in batch] == [b"1"]
-
-
-async def test_a_consumer_that_is_not_open_says_what_to_do(cluster):
-    with pytest.raises(ClientError, match="async with"):
-        await consumer(cluster).next_batch()
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"group": ""},
-        {"batch_count_max": 0},
-        {"concurrency": 0},
-        {"name_servers": ""},
-        {"max_attempts": 0},
-        {"consume_timeout_ms": 0},
-        {"handler": print, "message_handler": print},
-        {"key": print},
-        {"key": print, "handler": print},
-        {"retry_delay_ms": "x"},
-        {"max_attempts": 2.5},
-        {"name_servers": None},
-        {"consume_from": ConsumeFrom.TIMESTAMP},
-        {"consume_from": "earliest"},
-        {"consume_from_ms": "yesterday"},
-        {"message_model": "BROADCAST"},
-        {"handler": "print"},
-        {"message_handler": 5},
-        {"message_handler": print, "key": "sharding_key"},
-        {"strategy": "average"},
-    ],
-)
-def test_bad_settings_are_named(settings):
-    with pytest.raises(InvalidArgument):
-        PushConsumer(**{"group": "g", "name_servers": "a:1", **settings})
 
 
 async def test_changed_subscriptions_are_told_to_the_brokers_immediately(cluster):
@@ -842,20 +634,14 @@ async def test_a_program_may_wait_for_the_end_of_its_consumer(cluster):
     await running
 
 
-@pytest.mark.parametrize(
-    ("wait", "handler"), [(PushConsumer.next_batch, None), (PushConsumer.assigned, None), (PushConsumer.run, print)]
-)
-async def test_waiting_without_a_subscription_is_an_error(cluster, wait, handler):
-    async with PushConsumer("takers", cluster.name_servers, handler=handler) as reader:
-        with pytest.raises(ClientError, match="subscribe"):
-            await wait(reader)
-
-
-@pytest.mark.parametrize("wait", [PushConsumer.next_batch, PushConsumer.assigned, PushConsumer.run])
-async def test_waiting_without_having_opened_is_an_error(cluster, wait):
-    reader = consumer(cluster, handler=print)
-    with pytest.raises(ClientError, match="not open"):
-        await wait(reader)
+async def test_waiting_without_having_opened_or_without_a_subscription_is_an_error(cluster):
+    waits = ((PushConsumer.next_batch, None), (PushConsumer.assigned, None), (PushConsumer.run, print))
+    for wait, handler in waits:
+        with pytest.raises(ClientError, match="not open"):
+            await wait(consumer(cluster, handler=handler))
+        async with PushConsumer("takers", cluster.name_servers, handler=handler) as reader:
+            with pytest.raises(ClientError, match="subscribe"):
+                await wait(reader)
 
 
 @pytest.mark.parametrize(
@@ -872,44 +658,11 @@ async def test_waiting_in_silence_is_told_of(cluster, caplog, monkeypatch, topic
         await until(lambda: warned in caplog.text, 0.001)
 
 
-async def test_a_wrong_time_to_wait_is_named(cluster):
-    async with consumer(cluster) as reader:
-        with pytest.raises(InvalidArgument, match="timeout_ms"):
-            await reader.next_batch(timeout_ms="x")
-
-
 async def test_a_consumer_with_a_handler_hands_out_no_batches(cluster):
     cluster.topic("orders", count=1)
     async with consumer(cluster, handler=print) as reader:
         with pytest.raises(ClientError, match="handler"):
             await reader.next_batch()
-
-
-@pytest.mark.parametrize("tag", ["a,b", "TAGS = 'x'", "a || b c", "||", None])
-def test_a_tag_that_no_message_can_have_is_refused(tag):
-    with pytest.raises(InvalidArgument, match="tag"):
-        consumer_of_nothing().subscribe("orders", tag)
-
-
-def consumer_of_nothing():
-    return PushConsumer("takers", "127.0.0.1:1")
-
-
-async def test_a_handler_may_defer_its_batch(cluster):
-    cluster.fill(b"1")
-    held = []
-
-    def handle(batch):
-        batch.defer()
-        held.append(batch)
-
-    async with PushConsumer("g", cluster.name_servers, consume_from=ConsumeFrom.FIRST, handler=handle) as consumer:
-        consumer.subscribe("orders")
-        await until(lambda: held)
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert not held[0].is_settled
-        assert held[0].commit()
 
 
 async def test_a_batch_is_not_settled_from_a_thread(cluster):

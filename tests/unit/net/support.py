@@ -11,7 +11,7 @@ from orbitmq.errors import Rejected
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Reply
 from orbitmq.net.limits import Limits
 from orbitmq.net.server import Server
-from orbitmq.wire.command import FLAG_ONEWAY, Command, decode_command, encode_command
+from orbitmq.wire.command import Command, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.headers import (
     BrokerHeartbeat,
@@ -130,7 +130,3 @@ def request_frame(topic: str, opaque: int = 1, *, flag: int = 0, serialize_type:
     return encode_command(
         Command(ECHO, opaque, flag, ext_fields={"topic": topic}, body=body, serialize_type=serialize_type)
     )
-
-
-def oneway_frame(topic: str) -> bytes:
-    return request_frame(topic, flag=FLAG_ONEWAY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.net.address_map import VARIABLE, parse_map, reachable
 from orbitmq.net.blocking import BlockingConnection
@@ -23,7 +24,7 @@ def test_an_address_is_its_own_where_nothing_is_said(monkeypatch: pytest.MonkeyP
     assert reachable("[::1]:4") == ("c", 5)
 
 
-@pytest.mark.parametrize("text", ["a:1", "a=b", "a:1=b", "a=b:1", "=", "a:1=b:99999"])
+@each_case("a:1", "a=b", "a:1=b", "a=b:1", "=", "a:1=b:99999")
 def test_a_map_that_is_none_is_refused_by_its_name(text: str) -> None:
     with pytest.raises(ConfigError, match=VARIABLE):
         parse_map(text)

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import ConnectionFailed, RequestTimeout
 from orbitmq.net import blocking
 from orbitmq.net.blocking import BlockingConnection
@@ -66,7 +67,7 @@ async def test_requests_are_answered_one_by_one_or_pipelined():
         assert await asyncio.to_thread(use, server.address) == [b"one", b"p2", b"p0", b"p1"]
 
 
-@pytest.mark.parametrize("slice_size", [1, 3000, 65_536, 1 << 22])
+@each_case(1, 3000, 65_536, 1 << 22)
 def test_small_and_large_answers_are_read_whole_however_they_arrive(slice_size):
     sizes = [5, 70_000, 65_500, 0, 1 << 20, 3, 1_200_000, 66_000, 7, 150_001] if slice_size > 1 else [5, 70_000, 3]
     # What stands within a body may look like the size of a large frame.
@@ -85,7 +86,7 @@ def test_small_and_large_answers_are_read_whole_however_they_arrive(slice_size):
         assert [connection.receive().body for _ in bodies] == bodies
 
 
-@pytest.mark.parametrize("slice_size", [1000, 65_536, 1 << 22])
+@each_case(1000, 65_536, 1 << 22)
 def test_large_answers_are_read_into_the_memory_that_is_given_for_them(slice_size):
     sizes = [5, 70_000, 65_500, 0, 1 << 20, 3, 1_200_000, 66_000, 7, 150_001]
     bodies = [bytes([number + 1]) * size for number, size in enumerate(sizes)]

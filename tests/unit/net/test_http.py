@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument
 from orbitmq.net.http import JSON, TEXT, HttpResponse, Page
 
@@ -19,9 +20,7 @@ def test_a_page_is_given_the_parameters_that_it_has() -> None:
     assert page({}) == HttpResponse(b"[]")
 
 
-@pytest.mark.parametrize(
-    ("parameters", "expected"), [((), "no parameter: this page has none"), (("count", "since"), "one of count, since")]
-)
+@each_case(((), "no parameter: this page has none"), (("count", "since"), "one of count, since"))
 def test_an_unknown_parameter_is_refused_by_its_name(parameters: tuple[str, ...], expected: str) -> None:
     page = Page(lambda _query: HttpResponse(b"not what was meant"), parameters)
     with pytest.raises(InvalidArgument) as caught:

@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument
 from orbitmq.net import http as module
 from orbitmq.net.http import HttpResponse, HttpServer, _HttpConnection
@@ -78,19 +79,16 @@ def test_a_query_reaches_its_page():
     assert b"{'topic': 'a b'}" in get("/echo?topic=a%20b")
 
 
-@pytest.mark.parametrize(
-    ("request_bytes", "status"),
-    [
-        (b"GET /nope HTTP/1.1\r\n\r\n", 404),
-        (b"POST /healthz HTTP/1.1\r\n\r\n", 405),
-        (b"GET /healthz SPDY/3\r\n\r\n", 400),
-        (b"\xff\xfe\r\n\r\n", 400),
-        (b"GET /bad?limit=99 HTTP/1.1\r\n\r\n", 400),
-        (b"GET /down HTTP/1.0\r\n\r\n", 503),
-        (b"GET /echo?" + b"&".join(b"a=%d" % n for n in range(33)) + b" HTTP/1.1\r\n\r\n", 400),
-        (b"GET /" + b"a" * module.REQUEST_SIZE_MAX, 400),
-        (b"GET /fail HTTP/1.1\r\n\r\n", 500),
-    ],
+@each_case(
+    (b"GET /nope HTTP/1.1\r\n\r\n", 404),
+    (b"POST /healthz HTTP/1.1\r\n\r\n", 405),
+    (b"GET /healthz SPDY/3\r\n\r\n", 400),
+    (b"\xff\xfe\r\n\r\n", 400),
+    (b"GET /bad?limit=99 HTTP/1.1\r\n\r\n", 400),
+    (b"GET /down HTTP/1.0\r\n\r\n", 503),
+    (b"GET /echo?" + b"&".join(b"a=%d" % n for n in range(33)) + b" HTTP/1.1\r\n\r\n", 400),
+    (b"GET /" + b"a" * module.REQUEST_SIZE_MAX, 400),
+    (b"GET /fail HTTP/1.1\r\n\r\n", 500),
 )
 def test_a_bad_request_is_refused(request_bytes, status):
     answer = ask(request_bytes)
@@ -225,5 +223,5 @@ async def test_closing_drops_every_connection_and_accepts_no_new_connection():
     assert await until_the_end(silent_reader) == b""
     with pytest.raises(OSError):
         await asyncio.open_connection("127.0.0.1", port)
-    for each in (writer, silent, other):
-        each.close()
+    for one in (writer, silent, other):
+        one.close()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.net.loop import loop_factory, run, start_together, stopped_on_failure
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.headers import GetRouteInfo, GetTopicsByCluster
@@ -82,7 +83,7 @@ def test_a_loop_that_closes_leaves_the_warnings_of_other_threads_alone():
         assert (warnings.filters, warnings._showwarnmsg_impl) == (before, shown)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("action", "count"), [("ignore", 0), ("always", 1)])
+@each_case(("ignore", 0), ("always", 1))
 def test_an_open_server_is_told_of_once_as_the_filters_of_warnings_say(action: Any, count: int):
     loop = (loop_factory() or asyncio.new_event_loop)()
     loop.run_until_complete(loop.create_server(asyncio.Protocol, "127.0.0.1", 0))

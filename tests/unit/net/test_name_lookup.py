@@ -6,11 +6,12 @@ import socket
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import ConfigError
 from orbitmq.net.name_lookup import looked_up, resolve
 
 
-@pytest.mark.parametrize("error", [socket.gaierror(-2, "not known"), UnicodeError("label too long")])
+@each_case(socket.gaierror(-2, "not known"), UnicodeError("label too long"))
 def test_an_unknown_name_names_its_setting(error: Exception):
     with pytest.raises(ConfigError, match=r"brokerIP1: 'nowhere' .* looked up"), looked_up("brokerIP1", "nowhere"):
         raise error

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import ConnectionFailed, InvalidArgument, RemoteRefused, RequestTimeout
 from orbitmq.net.connection.connection import Connection
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Reply
-from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.net.security.tls import client_context
 from orbitmq.net.server import Server
@@ -79,25 +79,6 @@ async def test_a_request_without_an_answer_ends_with_its_time(server: Server, po
         await pool.request(server.address, GetClusterInfo(), timeout_ms=20)
 
 
-async def test_a_shorter_time_out_is_kept_behind_a_longer_one(server: Server, pool: ConnectionPool):
-    connection = await pool.connect(server.address)
-    long = asyncio.ensure_future(connection.request(GetClusterInfo(), timeout_ms=60_000))
-    await server.service.arrived.wait()
-    with pytest.raises(RequestTimeout):
-        await connection.request(GetClusterInfo(), timeout_ms=20)
-    with pytest.raises(ConnectionFailed):  # nothing came at all meanwhile: the connection counts as dead
-        await long
-
-
-async def test_a_peer_that_answers_others_is_not_taken_for_dead(server: Server, pool: ConnectionPool):
-    connection = await pool.connect(server.address)
-    silent = asyncio.ensure_future(connection.request(GetClusterInfo(), timeout_ms=50))
-    while not silent.done():
-        await connection.request(GetRouteInfo(topic="t"), timeout_ms=5000)
-    assert isinstance(silent.exception(), RequestTimeout)
-    assert not connection.is_closed
-
-
 async def test_a_broken_connection_fails_who_waits_and_the_next_request_connects_again(
     server: Server, pool: ConnectionPool
 ):
@@ -148,18 +129,6 @@ async def test_the_server_may_ask_its_client():
         await pool.close()
 
 
-async def test_a_server_does_not_cut_off_a_client_that_answers_late(server: Server):
-    handlers: Handlers[None] = Handlers()
-    handlers.on(GetClusterInfo)(lambda service, call: LATER)
-    pool = ConnectionPool(handlers)
-    await pool.request(server.address, GetRouteInfo(topic="t"))
-    (connection,) = server.connections
-    with pytest.raises(RequestTimeout):
-        await connection.request(GetClusterInfo(), timeout_ms=20)
-    assert not connection.is_closed
-    await pool.close()
-
-
 async def test_oneway_needs_no_answer(server: Server, pool: ConnectionPool):
     await pool.oneway(server.address, GetRouteInfo(topic="quiet"))
     await server.service.arrived.wait()
@@ -194,17 +163,6 @@ async def test_a_cancelled_caller_does_not_take_the_connection_from_the_others(s
     await asyncio.sleep(0)
     first.cancel()
     assert (await second).body == b"two"
-
-
-async def test_a_connection_that_waits_for_an_answer_is_not_idle(server: Server):
-    pool = ConnectionPool(limits=Limits(idle_ms=40))
-    waiting = asyncio.ensure_future(pool.request(server.address, GetClusterInfo(), timeout_ms=60_000))
-    await server.service.arrived.wait()
-    await asyncio.sleep(0.15)
-    server.service.held[0].answer(Reply(body=b"patience"))
-    assert (await waiting).body == b"patience"
-    await until(lambda: pool.counters.closed_by_us["idle"] == 1, pause_s=0.005)
-    await pool.close()
 
 
 async def test_a_request_that_a_draining_server_sends_away_is_sent_again_once_through_a_new_connection():
@@ -320,7 +278,7 @@ class Clock:
             runner.run(main)
 
 
-@pytest.mark.parametrize(("seconds", "is_sent"), [(1.0, False), (0.9995, True)])
+@each_case((1.0, False), (0.9995, True))
 def test_a_request_that_connecting_left_no_time_for_is_not_sent(seconds: float, is_sent: bool):
     clock = Clock()
 
@@ -343,7 +301,7 @@ def test_a_request_that_connecting_left_no_time_for_is_not_sent(seconds: float, 
     clock.run(play())
 
 
-@pytest.mark.parametrize(("seconds", "code"), [(1.0, 1500), (0.999, 0)])
+@each_case((1.0, 1500), (0.999, 0))
 def test_a_request_that_was_sent_away_is_sent_again_while_there_is_time(seconds: float, code: int):
     clock, handlers, replies = Clock(), Handlers(), [Reply(1500), Reply(0)]
 

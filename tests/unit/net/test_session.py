@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from orbitmq.errors import ClientError
 from orbitmq.net.session import OPAQUE_MAX, Session, make_request
-from orbitmq.wire.command import FLAG_RESPONSE, Command, decode_command, encode_command
+from orbitmq.wire.command import FLAG_RESPONSE, Command, decode_command
 from orbitmq.wire.headers import GetClusterInfo, GetRouteInfo
 
 
@@ -81,18 +81,6 @@ def test_opaques_start_again_without_meeting_one_that_still_waits():
 def test_a_header_under_a_second_code_travels_under_that():
     assert make_request(GetClusterInfo()).code == 106
     assert make_request(GetClusterInfo(), b"x", code=7)[:6] == (7, 0, 0, None, {}, b"x")
-
-
-@given(st.lists(st.binary(max_size=40), max_size=8), st.data())
-def test_frames_survive_any_slicing(bodies: list[bytes], data: st.DataObject):
-    stream = b"".join(encode_command(Command(105, number, body=body)) for number, body in enumerate(bodies))
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
-    session, found = Session(), []
-    for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
-        found += [decode_command(frame) for frame in session.feed(stream[start:end])]
-
-    assert [(command.opaque, command.body) for command in found] == list(enumerate(bodies))
-    assert not session.partial
 
 
 @given(st.lists(st.sampled_from(["ask", "answer", "expire"]), max_size=40))

@@ -51,13 +51,6 @@ async def get(host: str, port: int, request: bytes = GET) -> bytes:
     return answer
 
 
-async def test_the_answer_is_what_the_slices_end_with():
-    work = Work(3)
-    answer = await asked(work, get)
-    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
-    assert answer.endswith(b"\r\n\r\nmade 3")
-
-
 async def test_others_have_their_turns_between_two_slices():
     work, turns = Work(50), []
 

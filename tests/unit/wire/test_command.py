@@ -1,10 +1,12 @@
 from contextlib import suppress
+from itertools import product
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.errors import FrameError
 from orbitmq.wire.command import FLAG_RESPONSE, Command, SerializeType, decode_command, encode_command, encode_response
 from orbitmq.wire.frame import Frame, FrameDecoder
@@ -56,18 +58,15 @@ def test_unusual_types_in_a_json_header_are_coerced_as_fastjson_does():
     assert (command.ext_fields, command.remark, command.language) == ({"a": "text"}, "why", "GO")
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        b"",
-        b"[]",
-        b"{}",
-        b'{"code":null}',
-        b'{"code":1,"extFields":[1]}',
-        b'{"code":1,"opaque":4294967296}',
-        b"\xff\xfe",
-        b"{" * 100_000,
-    ],
+@each_case(
+    b"",
+    b"[]",
+    b"{}",
+    b'{"code":null}',
+    b'{"code":1,"extFields":[1]}',
+    b'{"code":1,"opaque":4294967296}',
+    b"\xff\xfe",
+    b"{" * 100_000,
 )
 def test_a_header_that_is_no_json_command_is_refused(header):
     with pytest.raises(FrameError):
@@ -97,7 +96,7 @@ def test_any_bytes_as_header_give_a_command_or_a_frame_error(header, serialize_t
         assert all(isinstance(value, str) for value in (command.ext_fields or {}).values())
 
 
-@pytest.mark.parametrize("number", [2**31 - 1, -(2**31)])
+@each_case(2**31 - 1, -(2**31))
 def test_the_ends_of_32_bits_are_codes_and_opaques(number):
     command = decode_command(json_frame(code=number, opaque=number))
     assert (command.code, command.opaque) == (number, number)
@@ -105,8 +104,7 @@ def test_the_ends_of_32_bits_are_codes_and_opaques(number):
     assert (command.code, command.opaque, command.flag, command.version) == (number, number, 1, 2)
 
 
-@pytest.mark.parametrize("number", [2**31, -(2**31) - 1])
-@pytest.mark.parametrize("name", ["code", "opaque"])
+@each_case(*product(["code", "opaque"], [2**31, -(2**31) - 1]))
 def test_more_than_32_bits_are_no_code_and_no_opaque(name, number):
     for written in (number, str(number)):
         with pytest.raises(FrameError, match="32-bit range"):
@@ -125,16 +123,13 @@ def test_true_is_no_number():
     assert type(decode_command(json_frame(flag=True)).flag) is int
 
 
-@pytest.mark.parametrize("serialize_type", SerializeType)
-@pytest.mark.parametrize("remark", [None, "why"])
-@pytest.mark.parametrize("fields", [None, {"a": "b"}])
-@pytest.mark.parametrize("body", [b"", b"body"])
+@each_case(*product(SerializeType, [None, "why"], [None, {"a": "b"}], [b"", b"body"]))
 def test_a_response_is_the_command_with_the_response_flag(serialize_type, remark, fields, body):
     whole = encode_command(Command(17, 7, FLAG_RESPONSE, remark, fields, body, serialize_type=serialize_type))
     assert encode_response(17, 7, remark, fields, body, serialize_type) == whole
 
 
-@pytest.mark.parametrize(("flag", "is_response", "is_oneway"), [(0, False, False), (1, True, False), (2, False, True)])
+@each_case((0, False, False), (1, True, False), (2, False, True))
 def test_the_flag_tells_requests_responses_and_one_way_requests_apart(flag, is_response, is_oneway):
     command = Command(1, flag=flag)
     assert (command.is_response, command.is_oneway) == (is_response, is_oneway)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.wire import fastjson
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -27,24 +28,8 @@ def test_object_keys_round_trip(table):
     assert fastjson.loads(fastjson.dumps_loose({"offsetTable": table})) == {"offsetTable": table}
 
 
-def test_text_that_looks_like_a_bare_key_stays_as_it_is():
-    assert fastjson.loads(b'{"a":"{0:1,2:3}",7:"x"}') == {"a": "{0:1,2:3}", "7": "x"}
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"{",
-        b"{{",
-        b'{{"a":1}',
-        b'{{"a":1}:2',
-        b'{{"a":1}:}',
-        b"nope",
-        b'{{"a":{}}:1}',
-        b'{"a":1}x',
-        b"{{" * 100_000,
-    ],
+@each_case(
+    b"", b"{", b"{{", b'{{"a":1}', b'{{"a":1}:2', b'{{"a":1}:}', b"nope", b'{{"a":{}}:1}', b'{"a":1}x', b"{{" * 100_000
 )
 def test_what_is_no_json_is_refused(data):
     with pytest.raises(ValueError, match=r"."):
@@ -57,15 +42,11 @@ def test_any_bytes_give_a_value_or_a_value_error(data):
         fastjson.loads(data)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"[" + b"[]," * fastjson.CONTAINERS_MAX + b"[]]",
-        b"{" + b",".join(b"%d:0" % number for number in range(fastjson.TEXTS_MAX)) + b"}",
-        b"{" + b'"a":"b",' * fastjson.TEXTS_MAX + b"1:0}",
-        b'{{"a":1}:2}',
-    ],
-    ids=["containers", "bare keys", "texts next to bare keys", "an object as key"],
+@each_case(
+    b"[" + b"[]," * fastjson.CONTAINERS_MAX + b"[]]",
+    b"{" + b",".join(b"%d:0" % number for number in range(fastjson.TEXTS_MAX)) + b"}",
+    b"{" + b'"a":"b",' * fastjson.TEXTS_MAX + b"1:0}",
+    b'{{"a":1}:2}',
 )
 def test_what_takes_long_is_refused_where_documents_are_bounded(data):
     fastjson.loads(data)
@@ -82,7 +63,7 @@ def nested(opening: bytes, closing: bytes, depth: int) -> bytes:
     return b'{{"k":1}:' + opening * depth + b"0" + closing * depth + b"}"
 
 
-@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
+@each_case((b"[", b"]"), (b'{"a":', b"}"))
 def test_nesting_is_bounded(opening, closing):
     fastjson.loads(nested(opening, closing, fastjson.DEPTH_MAX - 1))
     with pytest.raises(ValueError, match="nested deeper than 64"):
@@ -94,32 +75,32 @@ def test_nesting_of_keys_is_bounded():
         fastjson.loads(b"{" * (fastjson.DEPTH_MAX + 2) + b'"a":1' + b"}:1" * fastjson.DEPTH_MAX + b"}")
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (b'{{"k":1}:1}x', "text after the end, at 11"),
-        (b'{{"k":1} 1}', "no colon at 9"),
-        (b'{{"k":1}:1;}', "neither comma nor } at 10"),
-        (b'{{"k":1}:[1;]}', "neither comma nor ] at 11"),
-        (b'{{"k":1}:x}', "no JSON value at 9"),
-        (b'{{"k":1}:', "ends too early"),
-        (b'{{"k":1}:1,[]:1}', "a list as key"),
-        (b'{{"k":{}}:1}', "an object key holds another object"),
-        (b'{{"k":1}:"\\ud800"}', "surrogates"),
-    ],
+@each_case(
+    (b'{{"k":1}:1}x', "text after the end, at 11"),
+    (b'{{"k":1} 1}', "no colon at 9"),
+    (b'{{"k":1}:1;}', "neither comma nor } at 10"),
+    (b'{{"k":1}:[1;]}', "neither comma nor ] at 11"),
+    (b'{{"k":1}:x}', "no JSON value at 9"),
+    (b'{{"k":1}:', "ends too early"),
+    (b'{{"k":1}:1,[]:1}', "a list as key"),
+    (b'{{"k":{}}:1}', "an object key holds another object"),
+    (b'{{"k":1}:"\\ud800"}', "surrogates"),
 )
 def test_what_is_wrong_in_a_dialect_is_said_with_its_position(data, words):
     with pytest.raises(ValueError, match=words):
         fastjson.loads(data)
 
 
-def test_white_space_may_stand_everywhere_in_a_dialect():
-    data = b' {{ "k" : 1 } : [ 1 , true , null , -1.5e3 , { } , [ ] ] , "a" : "b" } '
-    assert fastjson.loads(data) == {(("k", 1),): [1, True, None, -1500.0, {}, []], "a": "b"}
-
-
-def test_bare_and_odd_keys_of_a_dialect_come_back_as_text():
-    assert fastjson.loads(b'{{"k":1}:{1:2,true:3}}') == {(("k", 1),): {"1": 2, "true": 3}}
+@each_case(
+    (b'{"a":"{0:1,2:3}",7:"x"}', {"a": "{0:1,2:3}", "7": "x"}),
+    (b'{{"k":1}:{1:2,true:3}}', {(("k", 1),): {"1": 2, "true": 3}}),
+    (
+        b' {{ "k" : 1 } : [ 1 , true , null , -1.5e3 , { } , [ ] ] , "a" : "b" } ',
+        {(("k", 1),): [1, True, None, -1500.0, {}, []], "a": "b"},
+    ),
+)
+def test_a_dialect_has_bare_and_odd_keys_white_space_everywhere_and_texts_that_look_like_keys(data, value):
+    assert fastjson.loads(data) == value
 
 
 def test_a_document_of_just_the_bounds_passes():

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.errors import FrameError
 from orbitmq.wire.frame import FRAME_SIZE_MAX, HEADER_SIZE_MAX, Frame, FrameDecoder, count_frames, sniff_foreign
 
@@ -34,18 +35,15 @@ def test_bytes_after_a_frame_wait_for_the_rest_of_theirs(frame, trailing):
     assert bytes(decoder.partial) == trailing
 
 
-@pytest.mark.parametrize(
-    ("prefix", "word"),
-    [
-        (struct.pack(">iI", 0, 0), "frame of 0 bytes"),
-        (struct.pack(">iI", 3, 0), "frame of 3 bytes"),
-        (struct.pack(">iI", -1, 0), "frame of -1 bytes"),
-        (struct.pack(">iI", 2**31 - 1, 0), "frame of 2147483647 bytes"),
-        (struct.pack(">iI", FRAME_SIZE_MAX + 1, 0), "frame of"),
-        (struct.pack(">iI", 10, 7), "header of 7 bytes in a frame of 10"),
-        (struct.pack(">iI", HEADER_SIZE_MAX + 5, HEADER_SIZE_MAX + 1), "limit"),
-        (struct.pack(">iI", 10, 2 << 24), "header type 2"),
-    ],
+@each_case(
+    (struct.pack(">iI", 0, 0), "frame of 0 bytes"),
+    (struct.pack(">iI", 3, 0), "frame of 3 bytes"),
+    (struct.pack(">iI", -1, 0), "frame of -1 bytes"),
+    (struct.pack(">iI", 2**31 - 1, 0), "frame of 2147483647 bytes"),
+    (struct.pack(">iI", FRAME_SIZE_MAX + 1, 0), "frame of"),
+    (struct.pack(">iI", 10, 7), "header of 7 bytes in a frame of 10"),
+    (struct.pack(">iI", HEADER_SIZE_MAX + 5, HEADER_SIZE_MAX + 1), "limit"),
+    (struct.pack(">iI", 10, 2 << 24), "header type 2"),
 )
 def test_a_declared_length_that_no_frame_has_is_refused_before_its_bytes_come(prefix, word):
     with pytest.raises(FrameError, match=word):
@@ -69,15 +67,12 @@ def test_the_largest_frame_passes():
     assert len(got[0].body) == len(body)
 
 
-@pytest.mark.parametrize(
-    ("first", "name"),
-    [
-        (b"PRI * HTTP/2.0\r\n", "HTTP/2"),
-        (b"GET / HTTP/1.1\r\n", "HTTP"),
-        (b"SSH-2.0-OpenSSH", "SSH"),
-        (b"\x16\x03\x01\x02\x00", "TLS"),
-        (b"\x03\x00\x00\x2f", "RDP"),
-    ],
+@each_case(
+    (b"PRI * HTTP/2.0\r\n", "HTTP/2"),
+    (b"GET / HTTP/1.1\r\n", "HTTP"),
+    (b"SSH-2.0-OpenSSH", "SSH"),
+    (b"\x16\x03\x01\x02\x00", "TLS"),
+    (b"\x03\x00\x00\x2f", "RDP"),
 )
 def test_bytes_of_another_protocol_are_named(first, name):
     assert sniff_foreign(first) == name
@@ -95,7 +90,7 @@ def test_whole_frames_are_counted_by_their_lengths(sent, trailing):
     assert count_frames(stream + trailing, len(stream)) == len(sent)
 
 
-@pytest.mark.parametrize("size", [1, 7, 64, 1000])
+@each_case(1, 7, 64, 1000)
 def test_a_buffer_that_is_used_again_changes_no_frame(size):
     sent = [Frame(0, b"{}", bytes([number]) * number) for number in range(100)]
     stream = b"".join(frame_bytes(frame.header, frame.body, frame.serialize_type) for frame in sent)

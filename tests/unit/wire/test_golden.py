@@ -7,9 +7,9 @@ from struct import iter_unpack
 from typing import Any
 
 import orjson
-import pytest
 
 import orbitmq.wire.headers as headers
+from cases import each_case
 from golden import STORE, Golden, golden, golden_frames, store_records
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies import consumer_info, controller, document, groups, heartbeat, registration, route, topics
@@ -120,7 +120,7 @@ ANSWERS_WITH_TYPE = [
 BODIES_WITH_TYPE = [frame for frame in FRAMES if kind_of(frame) in BODIES and frame.expected["header"]["body_size"]]
 
 
-@pytest.mark.parametrize("frame", FRAMES, ids=str)
+@each_case(*FRAMES)
 def test_a_java_frame_reads_as_java_reads_it(frame):
     expected = frame.expected["header"]
     command = command_of(frame.data)
@@ -134,12 +134,12 @@ def test_a_java_frame_reads_as_java_reads_it(frame):
     assert len(command.body) == expected["body_size"]
 
 
-@pytest.mark.parametrize("frame", [frame for frame in FRAMES if written_by_java(frame)], ids=str)
+@each_case(*[frame for frame in FRAMES if written_by_java(frame)])
 def test_a_java_frame_is_written_again_byte_by_byte(frame):
     assert encode_command(command_of(frame.data)) == frame.data
 
 
-@pytest.mark.parametrize("frame", REQUESTS_WITH_TYPE, ids=str)
+@each_case(*REQUESTS_WITH_TYPE)
 def test_a_java_request_fits_its_typed_header(frame):
     command = command_of(frame.data)
     header_type = request_type(command.code)
@@ -149,26 +149,24 @@ def test_a_java_request_fits_its_typed_header(frame):
     assert {name: sent.get(name) for name in encoded} | {"compressed": "false"} == encoded | {"compressed": "false"}
 
 
-@pytest.mark.parametrize("frame", ANSWERS_WITH_TYPE, ids=str)
+@each_case(*ANSWERS_WITH_TYPE)
 def test_a_java_answer_fits_its_typed_header(frame):
     command = command_of(frame.data)
     encoded = encode_header(decode_header(ANSWERS[code_of(frame)], command.ext_fields))
     assert encoded.items() <= dict(command.ext_fields or {}).items()
 
 
-@pytest.mark.parametrize("frame", BODIES_WITH_TYPE, ids=str)
+@each_case(*BODIES_WITH_TYPE)
 def test_a_java_body_has_a_typed_decoder_that_reads_it(frame):
     assert BODIES[kind_of(frame)](command_of(frame.data).body) is not None
 
 
-@pytest.mark.parametrize(
-    ("frames", "count_min"), [(REQUESTS_WITH_TYPE, 70), (ANSWERS_WITH_TYPE, 40), (BODIES_WITH_TYPE, 35)]
-)
+@each_case((REQUESTS_WITH_TYPE, 70), (ANSWERS_WITH_TYPE, 40), (BODIES_WITH_TYPE, 35))
 def test_there_are_frames_of_each_kind(frames, count_min):
     assert len(frames) >= count_min
 
 
-@pytest.mark.parametrize("standard", [True, False])
+@each_case(True, False)
 def test_a_route_is_written_as_java_writes_it_in_both_dialects(standard):
     middle = "" if standard else "-asked-by-4.5.1"
     body = command_of(golden(f"105-get-routeinfo-by-topic{middle}-answer").data).body
@@ -223,7 +221,7 @@ def assert_reads_as_java(record, expected):
     assert bytes(message.body) == base64.b64decode(expected["body"])
 
 
-@pytest.mark.parametrize("frame", [frame for frame in FRAMES if "records" in frame.expected], ids=str)
+@each_case(*[frame for frame in FRAMES if "records" in frame.expected])
 def test_pulled_records_read_as_java_reads_them(frame):
     records = list(iter_records(command_of(frame.data).body))
     assert len(records) == len(frame.expected["records"]) > 0
@@ -231,13 +229,10 @@ def test_pulled_records_read_as_java_reads_them(frame):
         assert_reads_as_java(record, expected)
 
 
-@pytest.mark.parametrize(
-    ("kind", "hosts"),
-    [
-        ("born-v6-stored-v6", ("::1", "::1")),
-        ("born-v6-stored-v4", ("::1", "127.0.0.2")),
-        ("born-v4-stored-v6", ("127.0.0.1", "::1")),
-    ],
+@each_case(
+    ("born-v6-stored-v6", ("::1", "::1")),
+    ("born-v6-stored-v4", ("::1", "127.0.0.2")),
+    ("born-v4-stored-v6", ("127.0.0.1", "::1")),
 )
 def test_a_record_with_ipv6_hosts_reads_as_java_reads_it(kind, hosts):
     data, expected = golden(f"record-{kind}").data, golden(f"record-{kind}").expected["records"][0]

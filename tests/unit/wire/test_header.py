@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib import import_module
+from itertools import product
 
 import pytest
 
+from cases import each_case
 from orbitmq.codes import RequestCode
 from orbitmq.errors import HeaderError
 from orbitmq.wire import headers
@@ -59,15 +61,12 @@ def test_camel_case_is_derived():
     assert fields == {"topic": "t", "acceptStandardJsonOnly": "true"}
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"b": None}, "the field b is missing"),
-        ({"e": "x"}, "the field e is 'x', expected a 32-bit integer"),
-        ({"e": "2147483648"}, "32-bit"),
-        ({"g": "9223372036854775808"}, "64-bit"),
-        ({"e": "9" * 5000}, "32-bit"),
-    ],
+@each_case(
+    ({"b": None}, "the field b is missing"),
+    ({"e": "x"}, "the field e is 'x', expected a 32-bit integer"),
+    ({"e": "2147483648"}, "32-bit"),
+    ({"g": "9223372036854775808"}, "64-bit"),
+    ({"e": "9" * 5000}, "32-bit"),
 )
 def test_a_bad_field_is_named_with_its_value_and_what_was_expected(change, words):
     fields = {name: value for name, value in (encode_header(SEND) | change).items() if value is not None}
@@ -79,16 +78,6 @@ def test_missing_ext_fields_count_as_none():
     assert decode_header(headers.GetClusterInfo, None) == headers.GetClusterInfo()
     with pytest.raises(HeaderError):
         decode_header(headers.GetRouteInfo, None)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"), [("true", True), ("TRUE", True), ("false", False), ("1", False), ("", False)]
-)
-def test_booleans_read_as_java_reads_them(text, value):
-    assert (
-        decode_header(headers.GetRouteInfo, {"topic": "t", "acceptStandardJsonOnly": text}).accept_standard_json_only
-        is value
-    )
 
 
 def test_binding_a_code_twice_fails():
@@ -124,7 +113,7 @@ def test_a_derived_header_is_equal_when_all_its_fields_are():
     assert "broker_name='b'" in repr(other)
 
 
-@pytest.mark.parametrize(("parse", "bits", "end"), [(parse_int32, 32, 2**31), (parse_int64, 64, 2**63)])
+@each_case((parse_int32, 32, 2**31), (parse_int64, 64, 2**63))
 def test_a_number_has_javas_range(parse, bits, end):
     assert [parse("7"), parse(str(end - 1)), parse(str(-end))] == [7, end - 1, -end]
     for number in (end, -end - 1):
@@ -132,13 +121,13 @@ def test_a_number_has_javas_range(parse, bits, end):
             parse(str(number))
 
 
-@pytest.mark.parametrize(("text", "value"), [("true", True), ("True", True), ("false", False), ("yes", False)])
+@each_case(("true", True), ("True", True), ("false", False), ("yes", False))
 def test_a_boolean_is_parsed_as_java_does(text, value):
     assert parse_bool(text) is value
     assert [format_bool(True), format_bool(False)] == ["true", "false"]
 
 
-@pytest.mark.parametrize(("name", "number"), [("e", 2**31 - 1), ("e", -(2**31)), ("g", 2**63 - 1), ("g", -(2**63))])
+@each_case(("e", 2**31 - 1), ("e", -(2**31)), ("g", 2**63 - 1), ("g", -(2**63)))
 def test_the_ends_of_a_fields_range_are_in_it(name, number):
     fields = {**encode_header(SEND), name: str(number)}
     decoded = decode_header(headers.SendMessageV2, fields)
@@ -159,7 +148,7 @@ def test_a_code_without_a_header_has_no_type():
 FAMILIES = ("access", "admin", "controller", "groups", "nameserver", "offsets", "pop", "pull", "send", "topics")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each_case(*FAMILIES)
 def test_each_header_of_a_family_is_found_in_the_package(family: str) -> None:
     module = import_module(f"orbitmq.wire.headers.{family}")
     assert module.__all__
@@ -167,7 +156,7 @@ def test_each_header_of_a_family_is_found_in_the_package(family: str) -> None:
         assert getattr(headers, name) is getattr(module, name)
 
 
-@pytest.mark.parametrize("name", ["NoSuchHeader", "no_such_function", ""])
+@each_case("NoSuchHeader", "no_such_function", "")
 def test_a_name_of_no_family_is_no_attribute(name: str) -> None:
     with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
         getattr(headers, name)
@@ -192,14 +181,9 @@ def split(header: bytes) -> tuple[bytes, bytes] | None:
     return split_header(frame, decode_command(frame))
 
 
-@pytest.mark.parametrize("digits", [b"0", b"7", b"10", b"999999999"])
-def test_a_natural_number_of_nine_digits_is_taken_from_its_text(digits: bytes) -> None:
-    assert is_plain_opaque(digits)
-
-
-@pytest.mark.parametrize("digits", [b"", b"-1", b"01", b"00", b"1.0", b" 1", b"1234567890"])
-def test_any_other_number_is_not(digits: bytes) -> None:
-    assert not is_plain_opaque(digits)
+def test_only_a_natural_number_of_nine_digits_is_taken_from_its_text() -> None:
+    digits = (b"0", b"7", b"10", b"999999999", b"", b"-1", b"01", b"00", b"1.0", b" 1", b"1234567890")
+    assert [is_plain_opaque(each) for each in digits] == [True] * 4 + [False] * 7
 
 
 def test_a_header_is_what_stands_before_and_behind_its_opaque() -> None:
@@ -209,18 +193,14 @@ def test_a_header_is_what_stands_before_and_behind_its_opaque() -> None:
     assert before + b'"opaque":42' + after == whole.header
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        b'{"code":105,"version":1}',
-        b'{"code":105,"opaque":7,"opaque":7,"version":1}',
-        b'{"code":105,"opaque":7}',
-        b'{"code":105,"opaque":"7","version":1}',
-        b'{"code":105,"opaque": 7,"version":1}',
-        b'{"code":105,"extFields":{"opaque":"x","a":"b"},"version":1}',
-        b'{"code":105,"opaque":7,"flag":2,"version":1}',
-    ],
-    ids=["none", "two", "at the end", "a text", "a blank", "an ext field", "one-way"],
+@each_case(
+    b'{"code":105,"version":1}',
+    b'{"code":105,"opaque":7,"opaque":7,"version":1}',
+    b'{"code":105,"opaque":7}',
+    b'{"code":105,"opaque":"7","version":1}',
+    b'{"code":105,"opaque": 7,"version":1}',
+    b'{"code":105,"extFields":{"opaque":"x","a":"b"},"version":1}',
+    b'{"code":105,"opaque":7,"flag":2,"version":1}',
 )
 def test_a_header_that_could_mean_something_else_is_not_remembered(header: bytes) -> None:
     assert split(header) is None
@@ -236,15 +216,14 @@ def test_a_binary_header_and_a_one_way_request_are_not_remembered() -> None:
         assert split_header(frame_of(encode_command(command)), command) is None
 
 
-@pytest.mark.parametrize("opaque", [0, 7, 42, 123_456_789])
-@pytest.mark.parametrize("body", [b"", b"route"])
+@each_case(*product([0, 7, 42, 123_456_789], [b"", b"route"]))
 def test_a_cut_answer_with_an_opaque_is_the_answer(opaque: int, body: bytes) -> None:
     cut = cut_answer(encode_response(0, PROBE, "fine", {"a": "b"}, body), len(body))
     digits = b"%d" % opaque
     assert cut.prefixes[len(digits)] + digits + cut.rest + body == encode_response(0, opaque, "fine", {"a": "b"}, body)
 
 
-@pytest.mark.parametrize(("size", "is_kept"), [(TEXT_SIZE_MAX, True), (TEXT_SIZE_MAX + 1, False)])
+@each_case((TEXT_SIZE_MAX, True), (TEXT_SIZE_MAX + 1, False))
 def test_a_header_that_no_honest_peer_writes_is_too_long_to_be_kept(size: int, is_kept: bool) -> None:
     empty = b'{"code":105,"opaque":7,"remark":"","version":1}'
     header = empty.replace(b'""', b'"%b"' % (b"x" * (size - len(empty))))

@@ -2,14 +2,16 @@
 
 import threading
 from collections.abc import Sequence
+from itertools import product
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, assert_type
 
 import pytest
 
+from cases import each_case
 from orbitmq import Message, StoredMessage
 from orbitmq.blocking import Batch, Producer, PullConsumer, PushConsumer, SimpleConsumer
-from orbitmq.errors import ClientError, InvalidArgument, InvalidExpression
+from orbitmq.errors import ClientError, InvalidArgument
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.route import MessageQueue
 from orbitmq.testing import LocalCluster
@@ -127,18 +129,10 @@ async def asynchronous(_messages):
     pass
 
 
-@pytest.mark.parametrize("name", ["handler", "message_handler"])
-@pytest.mark.parametrize("handler", [asynchronous, "print"])
+@each_case(*product(["handler", "message_handler"], [asynchronous, "print"]))
 def test_a_handler_that_is_no_plain_function_is_refused(name, handler):
     with pytest.raises(InvalidArgument, match=f"^{name}: "):
         PushConsumer("takers", "127.0.0.1:1", **{name: handler})
-
-
-def test_a_wrong_expression_is_an_error_of_the_script(served):
-    with PushConsumer("takers", served.name_servers) as consumer:
-        with pytest.raises(InvalidExpression, match="line 1, column 8"):
-            consumer.subscribe("orders", sql="price >")
-        consumer.subscribe("orders", sql="price > 10")
 
 
 pytestmark = pytest.mark.real
@@ -211,12 +205,6 @@ def test_a_batch_and_its_messages_have_types(batch: Batch):
     assert_type(next(iter(batch)), StoredMessage)
     if TYPE_CHECKING:
         assert_type(PushConsumer("takers", "127.0.0.1:1").next_batch(), Batch | None)
-
-
-def test_a_batch_is_settled_once(batch):
-    assert batch.commit()
-    assert not batch.commit()
-    assert not batch.retry()
 
 
 def test_a_batch_that_is_left_is_settled_unless_it_was_deferred(batch):

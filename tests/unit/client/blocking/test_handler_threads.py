@@ -3,6 +3,7 @@ import threading
 
 import pytest
 
+from cases import each_case
 from orbitmq.client.blocking.handler_threads import HandlerThreads
 from orbitmq.errors import InvalidArgument
 from waiting import until
@@ -116,7 +117,7 @@ def test_a_handler_that_outlives_its_loop_ends_in_peace():
     thread.join()
 
 
-@pytest.mark.parametrize("handler", [wait, "print", 7])
+@each_case(wait, "print", 7)
 def test_what_is_no_plain_function_is_refused(handler):
     with pytest.raises(InvalidArgument, match=r"^handler: .* function"):
         HandlerThreads("handler", handler)

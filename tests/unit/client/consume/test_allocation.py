@@ -1,7 +1,7 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.client.consume.allocation import allocate, allocate_average, assignment_change
 from orbitmq.model.route import MessageQueue
 
@@ -10,15 +10,12 @@ def queues(count):
     return [MessageQueue("t", "a", number) for number in range(count)]
 
 
-@pytest.mark.parametrize(
-    ("queue_count", "member_count", "shares"),
-    [
-        (8, 3, [[0, 1, 2], [3, 4, 5], [6, 7]]),
-        (2, 3, [[0], [1], []]),
-        (3, 3, [[0], [1], [2]]),
-        (6, 2, [[0, 1, 2], [3, 4, 5]]),
-        (0, 2, [[], []]),
-    ],
+@each_case(
+    (8, 3, [[0, 1, 2], [3, 4, 5], [6, 7]]),
+    (2, 3, [[0], [1], []]),
+    (3, 3, [[0], [1], [2]]),
+    (6, 2, [[0, 1, 2], [3, 4, 5]]),
+    (0, 2, [[], []]),
 )
 def test_shares_are_those_of_javas_average_strategy(queue_count, member_count, shares):
     members = [f"m{number}" for number in range(member_count)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.client.consume.batch import Batch
 from orbitmq.client.consume.statistics import ConsumeStatistics, TopicStatistics
 from orbitmq.errors import ClientError, InvalidArgument
@@ -65,14 +66,11 @@ def test_a_batch_behaves_like_a_sequence():
     assert repr(found) == "<Batch t a 0 @7: 3 messages>"
 
 
-@pytest.mark.parametrize(
-    ("end", "told"),
-    [
-        (Batch.commit, ("done", [7, 8, 9])),
-        (Batch.retry, ("failed", [7, 8, 9], 0)),
-        (Batch.suspend, ("suspended", [7, 8, 9], None)),
-        (Batch.reject, ("rejected", [7, 8, 9])),
-    ],
+@each_case(
+    (Batch.commit, ("done", [7, 8, 9])),
+    (Batch.retry, ("failed", [7, 8, 9], 0)),
+    (Batch.suspend, ("suspended", [7, 8, 9], None)),
+    (Batch.reject, ("rejected", [7, 8, 9])),
 )
 def test_a_batch_is_settled_once(end, told):
     found, settler = batch()
@@ -115,7 +113,7 @@ def test_a_message_is_settled_once():
     assert settler.settled == [("done", [7])]
 
 
-@pytest.mark.parametrize("stranger", [stored(7), stored(70), "a", 7])
+@each_case(stored(7), stored(70), "a", 7)
 def test_a_message_of_another_batch_is_refused(stranger):
     found, settler = batch()
     for settle in (found.ack, found.retry, found.reject, found.commit):
@@ -124,7 +122,7 @@ def test_a_message_of_another_batch_is_refused(stranger):
     assert settler.settled == []
 
 
-@pytest.mark.parametrize("delay_level", [-1, 1_001, "3", None])
+@each_case(-1, 1_001, "3", None)
 def test_a_delay_level_that_brokers_do_not_have_is_refused(delay_level):
     found, _ = batch()
     with pytest.raises(InvalidArgument, match="delay_level"):
@@ -198,7 +196,7 @@ def test_a_handler_that_has_returned_has_done_what_it_has_not_deferred():
     assert settler.settled[2:] == [("done", [8, 9])]
 
 
-@pytest.mark.parametrize("settle", [Batch.commit, Batch.retry, Batch.suspend, Batch.reject, lambda b: b.ack(b[0])])
+@each_case(Batch.commit, Batch.retry, Batch.suspend, Batch.reject, lambda b: b.ack(b[0]))
 def test_where_a_batch_cannot_be_settled_nothing_of_it_is(settle):
     def refuse():
         raise ClientError("another loop")

@@ -64,13 +64,20 @@ async def harness(*, handles=True, settings=None, **options):
     await pool.close()
 
 
-async def test_a_consumer_tells_its_settings_queues_and_figures():
+async def test_a_consumer_tells_its_state_and_consumes_a_message_on_request():
     async with harness(max_attempts=5) as found:
+        client_id = found.consumer.client_id
         await until(lambda: found.consumer._member.assignment[QUEUE].describe().commit_offset == 3)
-        answer = await found.ask(
-            GetRunningInfo(consumer_group="g", client_id=found.consumer.client_id, jstack_enable=True)
-        )
+        answer = await found.ask(GetRunningInfo(consumer_group="g", client_id=client_id, jstack_enable=True))
         info = decode_running_info(answer.body)
+        answer = await found.ask(GetClientsOffsets(group="g", topic="t"))
+        assert decode_clients_offsets(answer.body) == {client_id: {QUEUE: 3}}
+        for empty in (GetRunningInfo(consumer_group="h", client_id="c"), GetClientsOffsets(group="h", topic="t")):
+            assert (await found.ask(empty)).code == 1
+        message_id = found.sent[1].offset_message_id
+        asked = ConsumeMessageDirectly(consumer_group="g", client_id=client_id, message_id=message_id)
+        result = decode_direct_result((await found.ask(asked)).body)
+        assert (result.outcome, found.got[3:]) == (ConsumeResult.SUCCESS, [b"1"])
     assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
     assert info.properties["maxReconsumeTimes"] == "4"
     assert info.properties["PROP_NAMESERVER_ADDR"].endswith(";")
@@ -96,22 +103,6 @@ def test_settings_have_the_names_and_units_of_javas():
     assert found["pullThresholdSizeForQueue"] == "3"
 
 
-async def test_a_consumer_tells_where_it_is():
-    async with harness() as found:
-        await until(lambda: found.consumer._member.assignment[QUEUE].describe().commit_offset == 3)
-        answer = await found.ask(GetClientsOffsets(group="g", topic="t"))
-        assert decode_clients_offsets(answer.body) == {found.consumer.client_id: {QUEUE: 3}}
-
-
-async def test_a_message_is_consumed_on_request():
-    async with harness() as found:
-        asked = ConsumeMessageDirectly(
-            consumer_group="g", client_id=found.consumer.client_id, message_id=found.sent[1].offset_message_id
-        )
-        result = decode_direct_result((await found.ask(asked)).body)
-        assert (result.outcome, found.got[3:]) == (ConsumeResult.SUCCESS, [b"1"])
-
-
 async def test_a_consumer_without_a_handler_refuses_a_message_on_request():
     async with harness(handles=False) as found:
         asked = ConsumeMessageDirectly(
@@ -132,14 +123,6 @@ async def test_clients_that_are_told_of_a_reset_go_back_and_commit_it():
         await found.consumer.commit_offsets()
         committed = await found.ask(QueryConsumerOffset(consumer_group="g", topic="t", queue_id=0))
         assert (committed.ext_fields or {})["offset"] == "3"
-
-
-@pytest.mark.parametrize(
-    "header", [GetRunningInfo(consumer_group="h", client_id="c"), GetClientsOffsets(group="h", topic="t")]
-)
-async def test_an_empty_group_is_refused_by_the_broker(header):
-    async with harness() as found:
-        assert (await found.ask(header)).code == 1
 
 
 MESSAGE = stored(7)

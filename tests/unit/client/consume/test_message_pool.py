@@ -243,20 +243,6 @@ async def test_in_place_the_last_attempt_ends_with_the_dead_letters_and_the_key_
         assert found.send_backs.sent == [(0, 3, -1), (0, 4, -1)]  # the first one was refused
 
 
-async def test_a_handler_that_takes_too_long_is_cancelled_and_has_failed():
-    async with pool(lambda _message: asyncio.Event().wait(), timeout_ms=1) as found:
-        found.put("a")
-        await until(lambda: found.settled == [("failed", 0)])
-
-
-async def test_a_handler_need_not_be_async():
-    seen = []
-    async with pool(lambda message: seen.append(message.queue_offset)) as found:
-        found.put("a", "b")
-        await until(lambda: found.settled == [("done", 0), ("done", 1)])
-    assert seen == [0, 1]
-
-
 @pytest.mark.parametrize("key", [lambda message: message.properties["no such"], lambda _message: []])
 async def test_a_key_that_cannot_be_told_is_none(key, caplog):
     async with pool(lambda _message: None, key=key) as found:

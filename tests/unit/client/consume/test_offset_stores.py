@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.client.consume.offset_stores import (
     BrokerOffsets,
     LocalOffsets,
@@ -165,7 +166,7 @@ def test_the_file_has_the_form_of_javas():
     assert decode_offsets(b'{"offsetTable":null}') == {}
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"offsetTable":{"a":1}}', b'{"offsetTable":[1]}'])
+@each_case(b"", b"{", b"[]", b"{}", b'{"offsetTable":{"a":1}}', b'{"offsetTable":[1]}')
 def test_what_is_no_table_of_offsets_is_said(content):
     with pytest.raises(HeaderError):
         decode_offsets(content)

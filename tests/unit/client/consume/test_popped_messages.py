@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.client.consume.popped_messages import decode_popped, handle_of, with_new_time
 from orbitmq.errors import HeaderError, InvalidArgument
 from orbitmq.model.message import StoredMessage
@@ -38,9 +39,7 @@ def test_a_message_gets_its_handle_from_the_answers_texts():
     assert handle_of(message) == Handle(4, 5, 60_000, 3, "0", "a", 2, 6)
 
 
-@pytest.mark.parametrize(
-    ("counts", "times"), [(None, 1), ("0 2 3", 3), ("0 qo2%6 2;0 2 0", 2), ("0 qo2%4 2;0 2 0", 1), ("0 9 5", 1)]
-)
+@each_case((None, 1), ("0 2 3", 3), ("0 qo2%6 2;0 2 0", 2), ("0 qo2%4 2;0 2 0", 1), ("0 9 5", 1))
 def test_the_answer_says_how_often_messages_in_order_were_tried(counts: str | None, times: int):
     ((message,), _) = decode_popped(answer(record(reconsume_times=1), counts=counts), "t", "a")
     assert message.reconsume_times == times
@@ -63,12 +62,9 @@ def test_an_answer_whose_texts_are_damaged_is_refused():
         decode_popped(answer(record(), starts="nonsense", offsets=""), "t", "a")
 
 
-@pytest.mark.parametrize(
-    ("bad", "reason"),
-    [
-        (record(queue_id=9), "startOffsetInfo does not name queue 9 of t"),
-        (record()[:-2] + b"\0\1", "properties do not end with the record"),
-    ],
+@each_case(
+    (record(queue_id=9), "startOffsetInfo does not name queue 9 of t"),
+    (record()[:-2] + b"\0\1", "properties do not end with the record"),
 )
 def test_a_record_that_cannot_be_handed_out_stops_no_other(bad: bytes, reason: str):
     messages, (error,) = decode_popped(answer(record(body=b"1"), bad, record(body=b"2")), "t", "a")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cases import each_case
 from orbitmq.client.consume.pull_request import PullSettings, PullStatus, parse_pull_answer, pull_header
 from orbitmq.client.consume.pulled_messages import decode_messages, logical_records
 from orbitmq.client.consume.subscriptions import parse_subscription
@@ -34,7 +35,7 @@ def test_a_pull_names_queue_offset_and_subscription_and_may_be_held():
     assert found.sys_flag == PullSysFlag.SUSPEND | PullSysFlag.SUBSCRIPTION == 6
 
 
-@pytest.mark.parametrize(("commit_offset", "sys_flag"), [(0, 6), (1, 7), (38, 7)])
+@each_case((0, 6), (1, 7), (38, 7))
 def test_a_pull_carries_an_offset_to_commit_when_there_is_one(commit_offset, sys_flag):
     found = header(commit_offset)
     assert (found.commit_offset, found.sys_flag) == (commit_offset, sys_flag)
@@ -46,20 +47,17 @@ def test_the_settings_are_those_of_javas_consumer_or_wider():
     assert (found.suspend_ms, found.timeout_ms) == (15_000, 30_000)
 
 
-@pytest.mark.parametrize(
-    ("code", "status", "records"),
-    [
-        (ResponseCode.SUCCESS, PullStatus.FOUND, b"records"),
-        (ResponseCode.PULL_NOT_FOUND, PullStatus.NO_NEW_MESSAGE, b""),
-        (ResponseCode.PULL_RETRY_IMMEDIATELY, PullStatus.NO_MATCHED_MESSAGE, b""),
-        (ResponseCode.PULL_OFFSET_MOVED, PullStatus.OFFSET_ILLEGAL, b""),
-    ],
+@each_case(
+    (ResponseCode.SUCCESS, PullStatus.FOUND, b"records"),
+    (ResponseCode.PULL_NOT_FOUND, PullStatus.NO_NEW_MESSAGE, b""),
+    (ResponseCode.PULL_RETRY_IMMEDIATELY, PullStatus.NO_MATCHED_MESSAGE, b""),
+    (ResponseCode.PULL_OFFSET_MOVED, PullStatus.OFFSET_ILLEGAL, b""),
 )
 def test_an_outcome_says_where_to_go_on_and_only_found_brings_records(code, status, records):
     assert parse_pull_answer(Command(int(code), ext_fields=ANSWER_FIELDS, body=b"records")) == (status, ANSWER, records)
 
 
-@pytest.mark.parametrize("code", [ResponseCode.SYSTEM_BUSY, ResponseCode.NO_PERMISSION, 9999])
+@each_case(ResponseCode.SYSTEM_BUSY, ResponseCode.NO_PERMISSION, 9999)
 def test_any_other_code_is_a_refusal(code):
     assert parse_pull_answer(Command(int(code), ext_fields=ANSWER_FIELDS, body=b"records")) is None
 
@@ -129,14 +127,11 @@ def flipped(encoded, at):
     return encoded[:at] + bytes([encoded[at] ^ 0xFF]) + encoded[at + 1 :]
 
 
-@pytest.mark.parametrize(
-    ("bad", "reason"),
-    [
-        (flipped(record("orders", b"bad"), 7), "magic"),
-        (flipped(record("orders", b"bad"), 84), "body of"),
-        (flipped(record("orders", b"bad"), 91), "topic of"),
-        (flipped(record("orders", b"bad"), 92), "topic is not UTF-8"),
-    ],
+@each_case(
+    (flipped(record("orders", b"bad"), 7), "magic"),
+    (flipped(record("orders", b"bad"), 84), "body of"),
+    (flipped(record("orders", b"bad"), 91), "topic of"),
+    (flipped(record("orders", b"bad"), 92), "topic is not UTF-8"),
 )
 def test_a_damaged_record_stops_no_other(bad, reason):
     found = pulled("orders", record("orders", b"1"), bad, record("orders", b"2"))
@@ -145,15 +140,13 @@ def test_a_damaged_record_stops_no_other(bad, reason):
     assert found.next_offset == 20
 
 
-@pytest.mark.parametrize("bad", [flipped(record("orders", b"bad"), 0), record("orders", b"bad")[:3]])
-@pytest.mark.parametrize(
-    ("before", "pull_offset", "next_offset"), [([8, 9], 8, 11), ([9], 7, 11), ([], 8, 9), ([18], 8, 20)]
-)
-def test_behind_a_record_whose_end_is_unknown_the_next_pull_starts(bad, before, pull_offset, next_offset):
+@each_case(([8, 9], 8, 11), ([9], 7, 11), ([], 8, 9), ([18], 8, 20))
+def test_behind_a_record_whose_end_is_unknown_the_next_pull_starts(before, pull_offset, next_offset):
     records = [record("orders", b"1", queue_offset=offset) for offset in before]
-    found = pulled("orders", *records, bad, record("orders", b"2"), pull_offset=pull_offset)
-    assert ([message.queue_offset for message in found.messages], len(found.errors)) == (before, 1)
-    assert found.next_offset == next_offset
+    for bad in (flipped(record("orders", b"bad"), 0), record("orders", b"bad")[:3]):
+        found = pulled("orders", *records, bad, record("orders", b"2"), pull_offset=pull_offset)
+        assert ([message.queue_offset for message in found.messages], len(found.errors)) == (before, 1)
+        assert found.next_offset == next_offset
 
 
 def test_a_message_whose_queue_offset_cannot_be_right_gets_one_that_moves_no_other():
@@ -185,6 +178,6 @@ def test_those_of_a_plain_queue_stay_as_they_are():
     assert logical_records(RECORDS, LOGICAL._replace(broker_name="broker-a"), 10_000) is RECORDS
 
 
-@pytest.mark.parametrize("damaged", [RECORDS[:30], b"\0" * 100, b"\xff" * 100, RECORDS[:1]])
+@each_case(RECORDS[:30], b"\0" * 100, b"\xff" * 100, RECORDS[:1])
 def test_what_is_damaged_is_left_to_the_decoder(damaged):
     assert len(logical_records(damaged, LOGICAL, 1)) == len(damaged)

@@ -88,27 +88,12 @@ async def idle():
         await asyncio.sleep(0)
 
 
-async def test_subscribed_topics_are_assigned_immediately(cluster):
-    async with rebalancer_of(cluster, "orders", RETRY) as parts:
-        parts.start()
-        await parts.rebalancer.first_assignment()
-        assert parts.assignment.queues == {"orders": queues("orders"), RETRY: queues(RETRY)}
-
-
 async def test_nothing_happens_without_a_reason(cluster):
     async with rebalancer_of(cluster, "orders") as parts:
         parts.start()
         await parts.rounds(1)
         await idle()
         assert len(parts.allocator.asked) == 1
-
-
-async def test_a_request_rebalances_immediately(cluster):
-    async with rebalancer_of(cluster, "orders") as parts:
-        parts.start()
-        await parts.rounds(1)
-        parts.requests.add()
-        await parts.rounds(2)
 
 
 async def test_a_changed_route_of_a_subscribed_topic_rebalances_and_another_does_not(cluster):
@@ -123,12 +108,6 @@ async def test_a_changed_route_of_a_subscribed_topic_rebalances_and_another_does
         cluster.topic("orders", count=3)
         await parts.session.routes.refresh("orders")
         await parts.rounds(3)
-
-
-async def test_time_rebalances(cluster):
-    async with rebalancer_of(cluster, "orders", interval_ms=1) as parts:
-        parts.start()
-        await parts.rounds(4)
 
 
 async def test_changed_subscriptions_are_told_to_brokers_and_assigned(cluster):

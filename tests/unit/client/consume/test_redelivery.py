@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-import pytest
-
+from cases import each_case
 from orbitmq.client.consume.redelivery import RedeliveryPolicy, one_queue_each, plain_send
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.messages.properties import parse_properties
@@ -53,9 +52,7 @@ def test_three_brokers_are_tried_with_a_queue_each_and_another_first_for_each_me
     assert one_queue_each([], stored(7)) == []
 
 
-@pytest.mark.parametrize(
-    ("attempt", "delay_ms"), [(1, 1_000), (2, 2_000), (5, 16_000), (6, 30_000), (99, 30_000), (10**9, 30_000)]
-)
+@each_case((1, 1_000), (2, 2_000), (5, 16_000), (6, 30_000), (99, 30_000), (10**9, 30_000))
 def test_the_pause_between_deliveries_doubles_up_to_half_a_minute(attempt, delay_ms):
     assert RedeliveryPolicy().delay_ms(tried(attempt - 1)) == delay_ms
 
@@ -64,7 +61,7 @@ def test_a_longer_first_pause_is_not_shortened():
     assert RedeliveryPolicy(retry_delay_ms=60_000).delay_ms(tried(2)) == 60_000
 
 
-@pytest.mark.parametrize(("attempt", "is_last"), [(1, False), (15, False), (16, True), (17, True)])
+@each_case((1, False), (15, False), (16, True), (17, True))
 def test_the_sixteenth_attempt_is_the_last_one(attempt, is_last):
     assert RedeliveryPolicy().is_last(tried(attempt - 1)) is is_last
 

@@ -1,5 +1,6 @@
 import pytest
 
+from cases import each_case
 from orbitmq import ConsumeFrom, MessageModel, PushConsumer
 from orbitmq.client.consume.redelivery import RedeliveryPolicy
 from orbitmq.client.consume.window import SPAN_MAX
@@ -10,14 +11,11 @@ def settings_of(**arguments):
     return PushConsumer("g", "127.0.0.1:1", **arguments)._settings
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"handler": print, "message_handler": print}, "message_handler: .*none next to handler"),
-        ({"key": len}, "key: .*none without message_handler"),
-        ({"key": len, "handler": print}, "key: .*none without message_handler"),
-        ({"consume_from": ConsumeFrom.TIMESTAMP}, "consume_from_ms: .*a time, in ms since 1970"),
-    ],
+@each_case(
+    ({"handler": print, "message_handler": print}, "message_handler: .*none next to handler"),
+    ({"key": len}, "key: .*none without message_handler"),
+    ({"key": len, "handler": print}, "key: .*none without message_handler"),
+    ({"consume_from": ConsumeFrom.TIMESTAMP}, "consume_from_ms: .*a time, in ms since 1970"),
 )
 def test_arguments_that_do_not_go_together_are_refused(arguments, error):
     with pytest.raises(InvalidArgument, match=error):
@@ -30,14 +28,11 @@ def test_words_of_the_wire_become_members_of_their_enumerations():
     assert found.consume_from is ConsumeFrom.FIRST
 
 
-@pytest.mark.parametrize(
-    ("arguments", "is_broadcasting", "is_in_place", "locks_queues"),
-    [
-        ({}, False, False, False),
-        ({"ordered": True}, False, True, True),
-        ({"message_model": MessageModel.BROADCASTING}, True, True, False),
-        ({"message_model": MessageModel.BROADCASTING, "ordered": True}, True, True, False),
-    ],
+@each_case(
+    ({}, False, False, False),
+    ({"ordered": True}, False, True, True),
+    ({"message_model": MessageModel.BROADCASTING}, True, True, False),
+    ({"message_model": MessageModel.BROADCASTING, "ordered": True}, True, True, False),
 )
 def test_the_model_and_the_order_decide_where_messages_come_again(
     arguments, is_broadcasting, is_in_place, locks_queues
@@ -48,14 +43,11 @@ def test_the_model_and_the_order_decide_where_messages_come_again(
     assert found.retry_topic == "%RETRY%g"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "has_handler", "span_max"),
-    [
-        ({}, False, None),
-        ({"handler": print}, True, None),
-        ({"message_handler": print}, True, SPAN_MAX),
-        ({"message_handler": print, "window_span_max": 9}, True, 9),
-    ],
+@each_case(
+    ({}, False, None),
+    ({"handler": print}, True, None),
+    ({"message_handler": print}, True, SPAN_MAX),
+    ({"message_handler": print, "window_span_max": 9}, True, 9),
 )
 def test_only_messages_that_overtake_one_another_have_a_span(arguments, has_handler, span_max):
     found = settings_of(pull_count_max=5, window_count_max=6, window_size_max=7, **arguments)

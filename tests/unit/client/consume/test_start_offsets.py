@@ -1,5 +1,6 @@
 import pytest
 
+from cases import each_case
 from orbitmq.client.consume.start_offsets import QueueOffsets, StartOffsets, check_start
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, RemoteRefused
@@ -53,21 +54,18 @@ async def test_without_one_the_settings_say_where_to_begin(consume_from_ms):
     assert queue.asked == [(QUEUE, ConsumeFrom.TIMESTAMP, consume_from_ms)]
 
 
-@pytest.mark.parametrize("value", ["CONSUME_FROM_LAST_OFFSET", ConsumeFrom.FIRST])
+@each_case("CONSUME_FROM_LAST_OFFSET", ConsumeFrom.FIRST)
 def test_a_start_is_given_by_itself_or_by_its_text(value):
     assert check_start(value, None) is ConsumeFrom(value)
     assert check_start(ConsumeFrom.TIMESTAMP, 0) is ConsumeFrom.TIMESTAMP
 
 
-@pytest.mark.parametrize(
-    ("consume_from", "consume_from_ms", "field"),
-    [
-        (ConsumeFrom.TIMESTAMP, None, "consume_from_ms"),
-        (ConsumeFrom.TIMESTAMP, -1, "consume_from_ms"),
-        (ConsumeFrom.FIRST, "yesterday", "consume_from_ms"),
-        ("earliest", None, "consume_from"),
-        (None, None, "consume_from"),
-    ],
+@each_case(
+    (ConsumeFrom.TIMESTAMP, None, "consume_from_ms"),
+    (ConsumeFrom.TIMESTAMP, -1, "consume_from_ms"),
+    (ConsumeFrom.FIRST, "yesterday", "consume_from_ms"),
+    ("earliest", None, "consume_from"),
+    (None, None, "consume_from"),
 )
 def test_a_start_that_is_none_is_refused(consume_from, consume_from_ms, field):
     with pytest.raises(InvalidArgument, match=f"^{field}: "):

@@ -1,11 +1,12 @@
 import pytest
 
+from cases import each_case
 from orbitmq.client.consume.subscriptions import parse_subscription, subscribe, wants
 from orbitmq.errors import InvalidArgument, InvalidExpression
 from orbitmq.wire.messages.properties import tag_code
 
 
-@pytest.mark.parametrize("expression", ["*", " * ", "", " "])
+@each_case("*", " * ", "", " ")
 def test_a_star_or_nothing_subscribes_to_everything(expression):
     subscription = parse_subscription("t", expression, 7)
     assert (subscription.expression, subscription.tags, subscription.version) == ("*", frozenset(), 7)
@@ -28,13 +29,10 @@ def test_two_tags_with_one_hash_are_told_apart():
     assert not wants(subscription, None)
 
 
-@pytest.mark.parametrize(
-    ("topic", "tags", "told"),
-    [
-        ("t", " || ", "tags joined by"),
-        *(("t", other, r"^tag: .* is not allowed, expected text") for other in (None, 5, b"A", ["A", "B"])),
-        ("../etc", "*", "topic"),
-    ],
+@each_case(
+    ("t", " || ", "tags joined by"),
+    *(("t", other, r"^tag: .* is not allowed, expected text") for other in (None, 5, b"A", ["A", "B"])),
+    ("../etc", "*", "topic"),
 )
 def test_what_is_no_subscription_is_refused(topic, tags, told):
     with pytest.raises(InvalidArgument, match=told):
@@ -52,20 +50,17 @@ def test_without_an_expression_tags_count():
     assert subscribe("t", "A", None, 7) == parse_subscription("t", "A", 7)
 
 
-@pytest.mark.parametrize(
-    ("topic", "tag", "sql", "told"),
-    [
-        *(("t", tag, "price > 10", "nothing next to the tag") for tag in ("A", "A || B", 5)),
-        ("t", "*", 5, r"^sql: 5 is not allowed, expected text"),
-        ("../etc", "*", "price > 10", "topic"),
-    ],
+@each_case(
+    *(("t", tag, "price > 10", "nothing next to the tag") for tag in ("A", "A || B", 5)),
+    ("t", "*", 5, r"^sql: 5 is not allowed, expected text"),
+    ("../etc", "*", "price > 10", "topic"),
 )
 def test_an_expression_is_text_for_a_topic_and_without_tags(topic, tag, sql, told):
     with pytest.raises(InvalidArgument, match=told):
         subscribe(topic, tag, sql, 7)
 
 
-@pytest.mark.parametrize("sql", ["", "price >", "price > 10 LIMIT 5", "price > 10 && region = 'eu'"])
+@each_case("", "price >", "price > 10 LIMIT 5", "price > 10 && region = 'eu'")
 def test_a_wrong_expression_is_refused_at_the_door(sql):
     with pytest.raises(InvalidExpression, match="line 1, column"):
         subscribe("t", None, sql, 7)

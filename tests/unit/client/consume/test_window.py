@@ -1,9 +1,9 @@
 from dataclasses import replace
 
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from cases import each_case
 from orbitmq.client.consume.window import ProcessQueue
 from orbitmq.model.message import StoredMessage
 
@@ -37,42 +37,12 @@ def test_messages_leave_in_order():
     assert window.next_batch(2) == ()
 
 
-def test_the_offset_to_commit_is_that_of_the_first_message_that_is_not_settled():
-    window = ProcessQueue(5)
-    assert window.consumed_offset == 5
-    window.add(messages(6, 9), 12)
-    assert window.consumed_offset == 6
-    batch = window.next_batch(1)
-    assert window.consumed_offset == 6
-    window.settle(batch)
-    assert window.consumed_offset == 9
-    window.settle(window.next_batch(1))
-    assert window.consumed_offset == 12  # what the filter left out behind the last message is done as well
-
-
-def test_the_offset_waits_for_a_message_in_the_middle():
-    window = window_of(0, 1, 2, 3)
-    first, second, third = window.next_batch(3)
-    window.settle((second, third))
-    assert window.consumed_offset == 0
-    window.settle((first,))
-    assert window.consumed_offset == 3
-
-
 def test_messages_given_back_come_again_in_front_one_by_one_and_count_it():
     window = window_of(0, 1, 2)
     assert window.give_back(window.next_batch(2))
     found = [window.next_batch(3) for _ in range(3)]
     assert list(map(offsets, found)) == [[0], [1], [2]]
     assert [batch[0].reconsume_times for batch in found] == [1, 1, 0]
-
-
-def test_what_is_given_back_later_comes_where_its_offset_belongs():
-    window = window_of(0, 1, 2, 3)
-    first, second, third = window.next_batch(3)
-    window.give_back((third, first))
-    window.give_back((second,))
-    assert [offsets(window.next_batch(1)) for _ in range(4)] == [[0], [1], [2], [3]]
 
 
 def test_a_batch_ends_in_front_of_a_message_that_was_tried_before():
@@ -108,7 +78,7 @@ def test_a_body_counts_as_large_as_it_is_here_not_as_it_was_stored():
     assert window.size == 1_000
 
 
-@pytest.mark.parametrize("end", ["settle", "give_back"])
+@each_case("settle", "give_back")
 def test_a_message_is_settled_or_given_back_once(end):
     window = window_of(0, 1)
     batch = window.next_batch(1)

@@ -171,11 +171,6 @@ async def test_a_host_name_is_resolved_before_all_are_asked(names):
     assert asked == ["ns.example"]
 
 
-async def test_an_answer_comes_with_the_name_server_that_gave_it():
-    async with name_servers(1, {"orders": TopicRoute()}) as (server,), client_of(server) as client:
-        assert await query_route(client, "orders") == (TopicRoute(), server.address)
-
-
 async def test_an_unknown_topic_is_named_with_who_was_asked():
     async with name_servers(2, {}) as servers, client_of(*servers) as client:
         first, second = client.addresses

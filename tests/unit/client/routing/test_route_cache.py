@@ -1,7 +1,7 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.client.routing import route_cache
 from orbitmq.client.routing.route_cache import RouteCache, address_of, is_same_route
 from orbitmq.model.route import BrokerData, MessageQueue, TopicRoute
@@ -53,16 +53,13 @@ def test_the_order_of_lists_makes_no_other_route():
     assert is_same_route(one, other)
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        route(queue_data("a")),
-        route(queue_data("a"), queue_data("b", perm=4)),
-        route(queue_data("a"), queue_data("b"), order_topic_conf="a:1"),
-        route(queue_data("a"), queue_data("b"), brokers=(broker("a"), broker("b", {0: "other:1"}))),
-        route(queue_data("a"), queue_data("b"), filter_servers={"a:10911": ("f:1",)}),
-        None,
-    ],
+@each_case(
+    route(queue_data("a")),
+    route(queue_data("a"), queue_data("b", perm=4)),
+    route(queue_data("a"), queue_data("b"), order_topic_conf="a:1"),
+    route(queue_data("a"), queue_data("b"), brokers=(broker("a"), broker("b", {0: "other:1"}))),
+    route(queue_data("a"), queue_data("b"), filter_servers={"a:10911": ("f:1",)}),
+    None,
 )
 def test_every_other_difference_makes_another_route(changed):
     one = route(queue_data("a"), queue_data("b"))

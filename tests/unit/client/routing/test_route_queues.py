@@ -1,5 +1,6 @@
 import pytest
 
+from cases import each_case
 from orbitmq.client.routing.route_queues import NO_LEADER, is_logical, leaders, readable_queues, writable_queues
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import MessageQueue
@@ -35,7 +36,7 @@ def test_an_order_configuration_fixes_the_queues_whatever_brokers_are_there():
     assert found == (queue("b", 0), queue("a", 0), queue("a", 1))
 
 
-@pytest.mark.parametrize("conf", ["b", "b:x", ":4"])
+@each_case("b", "b:x", ":4")
 def test_an_order_configuration_that_does_not_parse_is_named(conf):
     with pytest.raises(InvalidArgument, match="order configuration of topic t"):
         writable_queues("t", route(queue_data("a"), order_topic_conf=conf))

@@ -130,15 +130,6 @@ async def test_a_watched_topic_that_does_not_exist_yet_is_asked_for_often_but_no
         assert asked.count("bills") == asked.count("%RETRY%group") == 1
 
 
-async def test_every_watched_topic_is_refreshed(cluster):
-    async with routes_of(cluster.name_server) as routes:
-        for topic in ("orders", "bills", "parcels"):
-            cluster.topic(topic)
-            routes.watch(topic)
-        await routes.refresh_all()
-        assert sorted(routes.known.routes) == ["bills", "orders", "parcels"]
-
-
 async def test_a_topic_that_is_unknown_keeps_no_other_from_being_refreshed(cluster):
     cluster.topic("orders")
     async with routes_of(cluster.name_server) as routes:
@@ -210,16 +201,6 @@ async def test_a_refresh_tells_whether_the_route_is_another_one(cluster):
         assert [await routes.refresh("orders") for _ in range(2)] == [True, False]
         cluster.topic("orders", count=7)
         assert [await routes.refresh("orders") for _ in range(2)] == [True, False]
-
-
-async def test_a_topic_is_watched_until_it_is_not(cluster):
-    cluster.topic("orders")
-    async with routes_of(cluster.name_server) as routes:
-        assert not routes.is_watched("orders")
-        routes.watch("orders")
-        assert routes.is_watched("orders")
-        routes.unwatch("orders")
-        assert not routes.is_watched("orders")
 
 
 async def test_a_topic_that_is_watched_while_it_is_known_is_forgotten_when_it_is_gone(cluster, monkeypatch):

@@ -1,9 +1,10 @@
 """Attempts of a send, and brokers that are avoided after failures."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 
+from cases import each_case
 from orbitmq.client.send.attempts import AVOID_MS, LATENCY_MS, PAUSE_MAX_MS, Attempts, FaultTolerance, avoidance_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionBroken, ConnectionFailed, RemoteRefused, RequestTimeout, RouteNotFound
@@ -34,8 +35,7 @@ def attempts_until(back_ms, *, error=AWAY, retries=2, timeout_ms=25_000):
     return tried, False
 
 
-@pytest.mark.parametrize("error", [AWAY, BUSY, STARTING, LEAVING, MOVED, NO_ROUTE])
-@pytest.mark.parametrize("back_ms", [1, 201, 6_000, 17_345, 24_000])
+@each_case(*product([AWAY, BUSY, STARTING, LEAVING, MOVED, NO_ROUTE], [1, 201, 6_000, 17_345, 24_000]))
 def test_a_broker_that_was_away_however_long_is_tried_within_a_second_of_its_return(error, back_ms):
     tried, is_back = attempts_until(back_ms, error=error)
     assert is_back
@@ -48,14 +48,13 @@ def test_pauses_grow_up_to_a_second_and_the_time_is_used_up():
     assert [later - earlier for earlier, later in pairwise(tried)] == [200, 800, 1_000, 1_000, 1_000, 1_000]
 
 
-@pytest.mark.parametrize("error", [BROKEN, SILENT, CUT])
-@pytest.mark.parametrize("retries", [0, 1, 2, 5])
+@each_case(*product([BROKEN, SILENT, CUT], [0, 1, 2, 5]))
 def test_what_another_attempt_may_double_or_not_mend_is_tried_as_often_as_is_allowed(error, retries):
     tried, _ = attempts_until(10**9, error=error, retries=retries)
     assert len(tried) == retries + 1
 
 
-@pytest.mark.parametrize("error", [AWAY, BUSY, STARTING, NO_ROUTE])
+@each_case(AWAY, BUSY, STARTING, NO_ROUTE)
 def test_without_retries_there_is_one_attempt(error):
     assert attempts_until(10**9, error=error, retries=0) == ([0], False)
 
@@ -70,7 +69,7 @@ def test_only_brokers_that_failed_are_paused_for():
     assert attempts.pause_s("a", 0.0) == attempts.next_pause_s(0.0) == 0.8
 
 
-@pytest.mark.parametrize(("now_s", "pause_s"), [(9.9, 0.1), (10.0, 0.0), (11.0, 0.0)])
+@each_case((9.9, 0.1), (10.0, 0.0), (11.0, 0.0))
 def test_no_pause_is_longer_than_what_is_left(now_s, pause_s):
     attempts = Attempts(2, 10.0)
     attempts.record(AWAY, "a")
@@ -86,7 +85,7 @@ def test_brokers_whose_connection_broke_behind_the_message_are_known():
     assert attempts.cut == {"b"}
 
 
-@pytest.mark.parametrize(("latency_ms", "avoid_ms"), list(zip(LATENCY_MS, AVOID_MS, strict=True)))
+@each_case(*list(zip(LATENCY_MS, AVOID_MS, strict=True)))
 def test_each_step_of_the_table_begins_at_its_latency(latency_ms, avoid_ms):
     assert avoidance_ms(latency_ms) == avoid_ms
     assert avoidance_ms(latency_ms - 1) <= avoid_ms
@@ -113,10 +112,6 @@ def test_a_fast_answer_ends_the_avoidance_immediately():
     faults.record_answer("a", 3, now_ms=1)
 
     assert faults.avoided(1) == frozenset()
-
-
-def test_nothing_is_avoided_before_anything_happened():
-    assert FaultTolerance().avoided(0) == frozenset()
 
 
 def test_of_all_avoided_brokers_the_one_that_comes_back_first_is_taken():

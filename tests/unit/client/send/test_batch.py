@@ -1,5 +1,6 @@
 import pytest
 
+from cases import each_case
 from orbitmq.client.send.batch import EncodedBatch, batch_body, batch_header, check_batch, first_of, fits_batch, split
 from orbitmq.client.send.request import SendKind, encode_message
 from orbitmq.errors import InvalidArgument
@@ -34,10 +35,7 @@ def test_a_list_is_cut_where_it_grows_too_large():
     )
 
 
-@pytest.mark.parametrize(
-    "messages",
-    [[], [Message("t", b""), Message("u", b"")], [Message("t", b"", delay_level=1)], [Message("%RETRY%g", b"")]],
-)
+@each_case([], [Message("t", b""), Message("u", b"")], [Message("t", b"", delay_level=1)], [Message("%RETRY%g", b"")])
 def test_what_cannot_travel_in_one_batch_is_refused(messages):
     with pytest.raises(InvalidArgument):
         check_batch(messages)

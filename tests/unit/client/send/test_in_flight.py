@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+from cases import each_case
 from orbitmq.client.send.accumulator import CAUSES_MAX, InFlight
 from orbitmq.errors import RequestTimeout, SendFailed
 
@@ -13,9 +14,9 @@ def filled(count, *, count_max=4, size_max=100, size=1):
     return found
 
 
-@pytest.mark.parametrize(("count", "has_room"), [(0, True), (3, True), (4, False), (5, False)])
-async def test_the_number_of_messages_is_bounded(count, has_room):
-    assert filled(count).has_room is has_room
+@each_case((0, 1, True), (3, 1, True), (4, 1, False), (5, 1, False), (1, 99, True), (1, 100, False), (1, 101, False))
+def test_the_number_of_messages_and_their_size_are_bounded(count, size, has_room):
+    assert filled(count, size=size).has_room is has_room
 
 
 async def test_messages_that_travel_together_count_as_many():
@@ -24,11 +25,6 @@ async def test_messages_that_travel_together_count_as_many():
     assert found.has_room
     found.add(1)
     assert not found.has_room
-
-
-@pytest.mark.parametrize(("size", "has_room"), [(99, True), (100, False), (101, False)])
-async def test_their_size_is_bounded(size, has_room):
-    assert filled(1, size=size).has_room is has_room
 
 
 @pytest.mark.parametrize(
@@ -42,31 +38,24 @@ async def test_there_is_room_again_when_half_is_free(count, size, removed):
     assert found.has_room
 
 
-async def test_callers_wait_for_room_and_only_while_there_is_none():
+async def test_callers_wait_for_room_also_when_others_took_it_before():
     found = filled(4)
-    waiting = [asyncio.create_task(found.wait_for_room()) for _ in range(2)]
+    first = asyncio.create_task(found.wait_for_room())
     await asyncio.sleep(0)
-    assert not any(task.done() for task in waiting)
     found.remove(2, 2)
-    await asyncio.gather(*waiting)
+    found.add(1)
+    found.add(1)
+    second = asyncio.create_task(found.wait_for_room())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not first.done()
+    assert not second.done()
+    found.remove(2, 2)
+    await asyncio.gather(first, second)
     await found.wait_for_room()
 
 
-async def test_who_waited_for_room_waits_on_when_others_took_it():
-    found = filled(4)
-    waiting = asyncio.create_task(found.wait_for_room())
-    await asyncio.sleep(0)
-    found.remove(2, 2)
-    found.add(1)
-    found.add(1)
-    for _ in range(3):
-        await asyncio.sleep(0)
-    assert not waiting.done()
-    found.remove(2, 2)
-    await waiting
-
-
-async def test_a_flush_waits_until_nothing_is_in_flight():
+async def test_a_flush_waits_until_nothing_is_in_flight_also_for_what_came_meanwhile():
     found = filled(2)
     flushing = asyncio.create_task(found.flush())
     await asyncio.sleep(0)
@@ -74,21 +63,13 @@ async def test_a_flush_waits_until_nothing_is_in_flight():
     await asyncio.sleep(0)
     assert not flushing.done()
     found.remove(1, 1)
-    await flushing
-    await found.flush()
-
-
-async def test_a_flush_waits_on_for_what_came_meanwhile():
-    found = filled(1)
-    flushing = asyncio.create_task(found.flush())
-    await asyncio.sleep(0)
-    found.remove(1, 1)
     found.add(1)
     for _ in range(3):
         await asyncio.sleep(0)
     assert not flushing.done()
     found.remove(1, 1)
     await flushing
+    await found.flush()
 
 
 async def test_a_flush_tells_what_failed_since_the_last_one():

@@ -6,9 +6,10 @@ from random import Random
 
 import pytest
 
+from cases import each_case
 from orbitmq.client.send.attempts import FaultTolerance
 from orbitmq.client.send.queue_selector import QueueSelector, RoundRobin, Target, choose_by_key
-from orbitmq.errors import NoNameServer, RouteNotFound
+from orbitmq.errors import RouteNotFound
 from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
 from unit.client.support import open_session
 
@@ -19,7 +20,7 @@ def queue(name, number):
     return MessageQueue("t", name, number)
 
 
-@pytest.mark.parametrize(("key", "index"), [("order-1", 0), ("hello", 2), ("", 0), ("polygenelubricants", 3)])
+@each_case(("order-1", 0), ("hello", 2), ("", 0), ("polygenelubricants", 3))
 def test_a_key_chooses_the_queue_that_java_chooses(key, index):
     # Java: Math.abs(key.hashCode() % 5); "polygenelubricants" hashes to Integer.MIN_VALUE.
     assert choose_by_key([queue("a", number) for number in range(5)], key).queue_id == index
@@ -207,13 +208,6 @@ async def test_a_topic_that_is_sent_to_is_kept_up_to_date(cluster):
         cluster.topic("orders", count=9)
         await routes.refresh_all()
         assert len(await selector.queues("orders")) == 9
-
-
-async def test_without_a_name_server_there_is_no_choice(cluster):
-    await cluster.name_server.stop()
-    async with selector_of(cluster) as (selector, _routes):
-        with pytest.raises(NoNameServer):
-            await selector.choose(ORDERS)
 
 
 def test_round_robin_visits_every_queue_in_turn():

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from cases import each_case
 from orbitmq.client.send.permits import Permits
 from orbitmq.client.send.request import SendKind, encode_message, request_properties, send_header
 from orbitmq.errors import InvalidArgument
@@ -30,9 +31,7 @@ def test_a_messages_fields_become_properties():
     assert (found.flag, found.sys_flag, found.body) == (9, 0, b"x")
 
 
-@pytest.mark.parametrize(
-    ("microseconds", "deliver_ms"), [(5_123_000, "5123"), (5_123_001, "5124"), (-1, "0"), (-1_001, "-1")]
-)
+@each_case((5_123_000, "5123"), (5_123_001, "5124"), (-1, "0"), (-1_001, "-1"))
 def test_a_message_asks_for_no_time_before_the_one_that_its_sender_named(microseconds, deliver_ms):
     deliver_at = datetime.fromtimestamp(0, UTC) + timedelta(days=20_000, microseconds=microseconds)
     found = parse_properties(encoded(deliver_at=deliver_at).properties)
@@ -52,7 +51,7 @@ def test_a_body_over_the_limit_is_compressed_and_marked():
     assert encoded(b"y" * 100).sys_flag == 0
 
 
-@pytest.mark.parametrize("name", ["KEYS", "UNIQ_KEY", "TRAN_MSG"])
+@each_case("KEYS", "UNIQ_KEY", "TRAN_MSG")
 def test_a_property_that_rocketmq_uses_itself_is_refused(name):
     with pytest.raises(InvalidArgument, match=name):
         encoded(properties={name: "x"})
@@ -90,7 +89,7 @@ def test_a_reply_names_its_request_and_travels_under_its_own_code() -> None:
         assert type(send_header(found, "g", MessageQueue("t", "b", 0), 0, 4)) is SendReplyV2
 
 
-@pytest.mark.parametrize("name", ["CORRELATION_ID", "REPLY_TO_CLIENT", "TTL", "MSG_TYPE"])
+@each_case("CORRELATION_ID", "REPLY_TO_CLIENT", "TTL", "MSG_TYPE")
 def test_what_makes_a_request_is_not_for_users_to_set(name: str) -> None:
     with pytest.raises(InvalidArgument):
         encoded(b"", properties={name: "x"})

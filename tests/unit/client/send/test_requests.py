@@ -209,15 +209,6 @@ async def test_closing_ends_requests_that_wait(cluster):
         await asking
 
 
-async def test_what_is_no_request_is_refused(cluster):
-    reply = Message("c_REPLY_TOPIC", b"")
-    async with producer(cluster) as asker:
-        with pytest.raises(InvalidArgument, match="timeout_ms"):
-            await asker.request(reply, timeout_ms=0)
-    with pytest.raises(InvalidArgument, match="requests_max"):
-        producer(cluster, requests_max=0)
-
-
 async def test_each_request_gets_the_reply_that_names_it():
     pending = PendingRequests(10)
     async with pending.open(20_000) as first, pending.open(20_000) as second:

@@ -1,5 +1,6 @@
 import pytest
 
+from cases import each_case
 from orbitmq.client.send.batch import EncodedBatch
 from orbitmq.client.send.result import SendResult, SendStatus, decode_results, is_stored
 from orbitmq.errors import HeaderError
@@ -24,9 +25,7 @@ def test_a_result_says_where_the_message_is():
     assert handled[0].recall_handle == "H"
 
 
-@pytest.mark.parametrize(
-    ("code", "status"), [(10, "FLUSH_DISK_TIMEOUT"), (11, "SLAVE_NOT_AVAILABLE"), (12, "FLUSH_SLAVE_TIMEOUT")]
-)
+@each_case((10, "FLUSH_DISK_TIMEOUT"), (11, "SLAVE_NOT_AVAILABLE"), (12, "FLUSH_SLAVE_TIMEOUT"))
 def test_a_stored_message_whose_safety_is_in_doubt_says_so(code, status):
     results = decode_results([encoded()], QUEUE, answer(code))
     assert results is not None

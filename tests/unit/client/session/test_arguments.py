@@ -4,6 +4,7 @@ from typing import Any
 import numpy
 import pytest
 
+from cases import each_case
 from orbitmq.client.session.arguments import (
     COUNT_MAX,
     choice,
@@ -62,7 +63,7 @@ CASES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
+@each_case(*CASES)
 def test_a_rule_lets_good_values_pass_and_names_a_bad_one_with_what_is_expected(case):
     rule, good, bad, allowed = case
     for value in good:

@@ -9,6 +9,7 @@ import weakref
 
 import pytest
 
+from cases import each_case
 from orbitmq.client.session.client_id import client_id, local_ip, unique_instance, unique_key_seed
 from orbitmq.client.session.owning_loop import BackgroundTasks, OwningLoop
 from orbitmq.client.session.session import ClientSession
@@ -38,58 +39,25 @@ async def test_its_name_is_address_and_instance(cluster):
 
 async def test_a_call_goes_to_the_broker_that_the_route_names(cluster):
     cluster.topic("orders")
-    found = session(cluster)
-    found.open()
-    await found.routes.find("orders")
-    assert (await found.call("broker-a", GetMaxOffset(topic="orders", queue_id=0))).ext_fields == {"offset": "0"}
-    with pytest.raises(RouteNotFound, match="broker-b"):
-        await found.call("broker-b", GetMaxOffset(topic="orders", queue_id=0))
-    await found.close()
+    async with open_session(cluster, "orders") as found:
+        assert (await found.call("broker-a", GetMaxOffset(topic="orders", queue_id=0))).ext_fields == {"offset": "0"}
+        with pytest.raises(RouteNotFound, match="broker-b"):
+            await found.call("broker-b", GetMaxOffset(topic="orders", queue_id=0))
 
 
 async def test_errors_of_calls_say_where_the_address_was_learnt_and_what_to_try(cluster):
     cluster.topic("orders")
     cluster.a.silent.add(SendMessageV2)
-    found = session(cluster)
-    found.open()
-    await found.routes.find("orders")
-    with pytest.raises(RequestTimeout, match="did not answer") as slow:
-        await found.call("broker-a", A_SEND, timeout_ms=20)
-    await cluster.a.stop()
-    with pytest.raises(ConnectionFailed) as gone:
-        await found.call("broker-a", GetMaxOffset(topic="orders", queue_id=0))
-    for error, hint in ((slow.value, "timeout_ms"), (gone.value, "brokerIP1")):
-        assert all(part in str(error) for part in (cluster.a.address, cluster.name_server.address, "broker-a", hint))
-    await found.close()
-
-
-async def test_every_broker_gets_a_heartbeat_and_a_farewell(cluster):
-    cluster.topic("orders", cluster.a, cluster.b)
-    found = session(cluster, describe=describe)
-    found.open()
-    await found.routes.find("orders")
-    await found.send_heartbeats()
-    for broker in (cluster.a, cluster.b):
-        assert list(broker.members["g"]) == [found.id]
-    await found.close()
-    for broker in (cluster.a, cluster.b):
-        assert broker.members["g"] == {}
-
-
-async def test_a_broker_that_does_not_take_heartbeats_does_no_harm(cluster, caplog):
-    cluster.topic("orders", cluster.a, cluster.b)
-    found = session(cluster, describe=describe)
-    found.open()
-    await found.routes.find("orders")
-    await found.send_heartbeats()
-    await cluster.a.stop()
-    cluster.b.members.clear()
-    with caplog.at_level(logging.WARNING):
-        await found.send_heartbeats()
-        await found.send_heartbeats()
-    assert list(cluster.b.members["g"]) == [found.id]
-    assert len([line for line in caplog.messages if "heartbeat to" in line]) == 1
-    await found.close()
+    async with open_session(cluster, "orders") as found:
+        with pytest.raises(RequestTimeout, match="did not answer") as slow:
+            await found.call("broker-a", A_SEND, timeout_ms=20)
+        await cluster.a.stop()
+        with pytest.raises(ConnectionFailed) as gone:
+            await found.call("broker-a", GetMaxOffset(topic="orders", queue_id=0))
+        for error, hint in ((slow.value, "timeout_ms"), (gone.value, "brokerIP1")):
+            assert all(
+                part in str(error) for part in (cluster.a.address, cluster.name_server.address, "broker-a", hint)
+            )
 
 
 async def test_a_session_is_opened_once(cluster):
@@ -98,20 +66,6 @@ async def test_a_session_is_opened_once(cluster):
     with pytest.raises(ClientError, match="once"):
         found.open()
     await found.close()
-
-
-async def test_background_work_ends_with_the_session_and_its_errors_are_logged(cluster, caplog):
-    found = session(cluster)
-    found.open()
-    endless = found.tasks.spawn(asyncio.Event().wait(), "waiting")
-
-    async def fail():
-        raise ValueError("a mistake of ours")
-
-    await asyncio.wait([found.tasks.spawn(fail(), "failing")])
-    await found.close()
-    assert endless.cancelled()
-    assert "orbitmq failing ended with an error" in caplog.text
 
 
 @pytest.mark.real
@@ -129,48 +83,31 @@ async def test_a_closed_session_leaves_no_task_behind(monkeypatch):
     assert [name for task in asyncio.all_tasks() if (name := task.get_name()).startswith("orbitmq")] == []
 
 
-async def test_without_heartbeats_there_is_no_client_to_announce(cluster):
-    cluster.topic("orders")
-    found = session(cluster)
-    found.open()
-    await found.routes.find("orders")
-    await found.send_heartbeats()
-    found.note_answer("broker-a")
-    await found.close()
-    assert cluster.a.heartbeats == cluster.a.unregistered == []
-
-
 async def test_a_broker_that_does_not_answer_is_told_once_until_it_answers_again(cluster, caplog):
     cluster.topic("orders")
-    found = session(cluster, describe=describe)
-    found.open()
-    await found.routes.find("orders")
-    with caplog.at_level(logging.INFO, "orbitmq.client.session"):
-        for _ in range(2):
-            found.note_failure("broker-a", RequestTimeout("slow"))
-            found.note_failure("broker-a", RequestTimeout("slow"))
-            found.note_answer("broker-a")
-            found.note_answer("broker-a")
-    await found.close()
+    async with open_session(cluster, "orders", describe=describe) as found:
+        with caplog.at_level(logging.INFO, "orbitmq.client.session"):
+            for _ in range(2):
+                found.note_failure("broker-a", RequestTimeout("slow"))
+                found.note_failure("broker-a", RequestTimeout("slow"))
+                found.note_answer("broker-a")
+                found.note_answer("broker-a")
     lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.INFO]
     assert lines == ["slow", "broker broker-a answers again"] * 2
 
 
 async def test_a_failed_call_makes_the_next_answer_announce_the_client(cluster):
     cluster.topic("orders")
-    found = session(cluster, describe=describe)
-    found.open()
-    await found.routes.find("orders")
-    await until(lambda: cluster.a.heartbeats)
-    found.note_answer("broker-a")
-    await asyncio.sleep(0)
-    cluster.a.silent.add(SendMessageV2)
-    with pytest.raises(RequestTimeout):
-        await found.call("broker-a", A_SEND, timeout_ms=20)
-    count = len(cluster.a.heartbeats)
-    found.note_answer("broker-a")
-    await until(lambda: len(cluster.a.heartbeats) == count + 1)
-    await found.close()
+    async with open_session(cluster, "orders", describe=describe) as found:
+        await until(lambda: cluster.a.heartbeats)
+        found.note_answer("broker-a")
+        await asyncio.sleep(0)
+        cluster.a.silent.add(SendMessageV2)
+        with pytest.raises(RequestTimeout):
+            await found.call("broker-a", A_SEND, timeout_ms=20)
+        count = len(cluster.a.heartbeats)
+        found.note_answer("broker-a")
+        await until(lambda: len(cluster.a.heartbeats) == count + 1)
     found.note_answer("broker-a")  # closed: nothing to announce
     assert len(cluster.a.heartbeats) == count + 1
 
@@ -192,32 +129,23 @@ async def test_a_client_without_heartbeats_announces_nothing(cluster):
     async with open_session(cluster, "orders") as session:
         await session.announce("broker-a")
         assert await session.announce_again()
-        assert cluster.a.heartbeats == []
+        await session.check_broker("broker-a")
+        assert cluster.a.requests == []
 
 
 async def test_an_unanswered_greeting_is_a_connection_that_failed(cluster, monkeypatch):
     cluster.topic("orders")
-    found = session(cluster, describe=describe)
-    found.open()
-    await found.routes.find("orders")
-    await until(lambda: cluster.a.heartbeats)
-    await found.check_broker("broker-a")
-    cluster.a.silent.add(HeartbeatRequest)
-    found.pool.close_address(cluster.a.address)
-    with pytest.raises(ConnectionFailed, match=f"{cluster.a.address}.*brokerIP1") as silent:
-        await found.check_broker("broker-a", timeout_ms=20)
-    assert not isinstance(silent.value, ConnectionBroken)  # which counts against the retries of a send
-    await cluster.a.stop()
-    with pytest.raises(ConnectionFailed):
+    async with open_session(cluster, "orders", describe=describe) as found:
+        await until(lambda: cluster.a.heartbeats)
         await found.check_broker("broker-a")
-    await found.close()
-
-
-async def test_who_sends_no_heartbeats_greets_no_broker(cluster):
-    cluster.topic("orders")
-    async with open_session(cluster, "orders") as found:
-        await found.check_broker("broker-a")
-    assert cluster.a.requests == []
+        cluster.a.silent.add(HeartbeatRequest)
+        found.pool.close_address(cluster.a.address)
+        with pytest.raises(ConnectionFailed, match=f"{cluster.a.address}.*brokerIP1") as silent:
+            await found.check_broker("broker-a", timeout_ms=20)
+        assert not isinstance(silent.value, ConnectionBroken)  # which counts against the retries of a send
+        await cluster.a.stop()
+        with pytest.raises(ConnectionFailed):
+            await found.check_broker("broker-a")
 
 
 async def test_a_logical_queues_leader_is_asked_and_after_it_has_moved_the_next_one(cluster):
@@ -310,7 +238,7 @@ def test_who_has_no_home_may_be_used_anywhere():
     check_in_a_loop(owning_loop)
 
 
-@pytest.mark.parametrize("check", [check_in_a_loop, lambda owning_loop: owning_loop.check()])
+@each_case(check_in_a_loop, lambda owning_loop: owning_loop.check())
 def test_another_loop_and_no_loop_are_refused_with_what_to_do(check):
     with pytest.raises(
         ClientError, match=r"^this Producer belongs to another event loop, which is closed: .*orbitmq\.blocking"
@@ -406,13 +334,10 @@ async def test_a_task_that_has_ended_is_forgotten():
 async def test_what_waits_for_a_broker_is_given_up_when_another_one_is_master(cluster):
     cluster.topic("orders")
     cluster.a.silent.add(SendMessageV2)
-    found = session(cluster)
-    found.open()
-    await found.routes.find("orders")
-    waiting = asyncio.create_task(found.call("broker-a", A_SEND, timeout_ms=60_000))
-    await until(lambda: any(isinstance(request, SendMessageV2) for request in cluster.a.requests))
-    cluster.fail_over("orders")
-    assert await found.routes.refresh("orders")
-    with pytest.raises(ConnectionFailed):
-        await waiting
-    await found.close()
+    async with open_session(cluster, "orders") as found:
+        waiting = asyncio.create_task(found.call("broker-a", A_SEND, timeout_ms=60_000))
+        await until(lambda: any(isinstance(request, SendMessageV2) for request in cluster.a.requests))
+        cluster.fail_over("orders")
+        assert await found.routes.refresh("orders")
+        with pytest.raises(ConnectionFailed):
+            await waiting

@@ -5,6 +5,7 @@ from typing import Any
 import numpy
 import pytest
 
+from cases import each_case
 from orbitmq.client.session.arguments import whole
 from orbitmq.client.session.validation import RULES, check_send, checked
 from orbitmq.errors import InvalidArgument
@@ -58,18 +59,15 @@ class House(Home):
         """Wait."""
 
 
-@pytest.mark.parametrize(
-    ("call", "field"),
-    [
-        (lambda shop: Shop(""), "topic"),
-        (lambda shop: Shop(topic=5), "topic"),
-        (lambda shop: Shop("t", count_max=4), "count_max"),
-        (lambda shop: shop.choose(6), "key"),
-        (lambda shop: shop.choose(7, -1), "timeout_ms"),
-        (lambda shop: shop.choose(7, timeout_ms="x"), "timeout_ms"),
-        (lambda shop: asyncio.run(shop.wait(None)), "timeout_ms"),
-        (lambda shop: asyncio.run(shop.wait(ordered=1)), "ordered"),
-    ],
+@each_case(
+    (lambda shop: Shop(""), "topic"),
+    (lambda shop: Shop(topic=5), "topic"),
+    (lambda shop: Shop("t", count_max=4), "count_max"),
+    (lambda shop: shop.choose(6), "key"),
+    (lambda shop: shop.choose(7, -1), "timeout_ms"),
+    (lambda shop: shop.choose(7, timeout_ms="x"), "timeout_ms"),
+    (lambda shop: asyncio.run(shop.wait(None)), "timeout_ms"),
+    (lambda shop: asyncio.run(shop.wait(ordered=1)), "ordered"),
 )
 def test_a_bad_argument_is_refused_however_it_is_given(call, field):
     shop = Shop("t")
@@ -146,15 +144,12 @@ QUEUE = MessageQueue("orders", "broker-a", 0)
 ORDER = Message("orders", b"")
 
 
-@pytest.mark.parametrize(
-    ("values", "field"),
-    [
-        ({"message": "x"}, "message"),
-        ({"key": 5}, "key"),
-        ({"queue": "orders"}, "queue"),
-        ({"queue": tuple(QUEUE)}, "queue"),
-        ({"queue": QUEUE._replace(topic="others")}, "queue"),
-    ],
+@each_case(
+    ({"message": "x"}, "message"),
+    ({"key": 5}, "key"),
+    ({"queue": "orders"}, "queue"),
+    ({"queue": tuple(QUEUE)}, "queue"),
+    ({"queue": QUEUE._replace(topic="others")}, "queue"),
 )
 def test_a_sends_arguments_are_checked_without_a_layer(values, field):
     good: dict[str, Any] = {"message": ORDER, "queue": None, "key": None}

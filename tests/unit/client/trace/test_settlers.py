@@ -2,8 +2,7 @@
 
 from typing import Any, cast
 
-import pytest
-
+from cases import each_case
 from orbitmq.client.consume.batch import Batch
 from orbitmq.client.trace.settlers import TracedSettler
 from orbitmq.model.route import MessageQueue
@@ -66,7 +65,7 @@ def test_every_message_is_told_as_it_ended():
     assert [name for name, *_ in queue.calls] == ["begun", "done", "failed", "done", "batch_ended"]
 
 
-@pytest.mark.parametrize("how", ["suspend", "reject"])
+@each_case("suspend", "reject")
 def test_what_is_suspended_or_given_up_has_failed(how):
     batch, _, queue, tracer = traced()
     assert getattr(batch, how)()

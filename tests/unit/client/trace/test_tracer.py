@@ -5,6 +5,7 @@ import zlib
 
 import pytest
 
+from cases import each_case
 from orbitmq import Decision, TransactionProducer
 from orbitmq.client.producer import Producer
 from orbitmq.client.pull_consumer import PullConsumer
@@ -197,10 +198,7 @@ async def test_many_traces_are_sent_immediately(cluster):
         await until(lambda: len(told(cluster)) == PACK_COUNT_MAX, pause_s=0.001)
 
 
-@pytest.mark.parametrize(
-    ("fields", "half_of", "kind"),
-    [({"delay_level": 3}, None, MessageKind.DELAYED), ({}, "g", MessageKind.HALF), ({}, None, MessageKind.NORMAL)],
-)
+@each_case(({"delay_level": 3}, None, MessageKind.DELAYED), ({}, "g", MessageKind.HALF), ({}, None, MessageKind.NORMAL))
 def test_the_kind_of_a_message_is_told(fields, half_of, kind):
     encoded = encode_message(Message("t", b"", **fields), "ID", 100, half_of=half_of)
     assert tracer._kind_of(encoded) is kind

@@ -1,5 +1,6 @@
 import pytest
 
+from cases import each_case
 from orbitmq.client.send.result import SendResult, SendStatus
 from orbitmq.client.transactions.decision import Decision, answer_header, end_header
 from orbitmq.errors import InvalidArgument
@@ -11,7 +12,7 @@ from orbitmq.wire.messages.message_id import offset_message_id
 QUEUE = MessageQueue("t", "a", 2)
 
 
-@pytest.mark.parametrize(("decision", "value"), [(Decision.COMMIT, 8), (Decision.ROLLBACK, 12), (Decision.UNKNOWN, 0)])
+@each_case((Decision.COMMIT, 8), (Decision.ROLLBACK, 12), (Decision.UNKNOWN, 0))
 def test_a_decision_names_the_half_message_by_both_of_its_places(decision, value):
     sent = SendResult("K1", offset_message_id(Host("10.0.0.1", 5), 77), QUEUE, 3, SendStatus.SEND_OK)
     assert end_header("g", "t", sent, decision) == EndTransaction(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import ConnectionFailed, RequestTimeout
 from orbitmq.net.connection.connection import Connection
 from orbitmq.net.dispatch.reply import Reply
@@ -20,7 +21,7 @@ from orbitmq.wire.headers import GetClusterInfo, NotifyConsumerIdsChanged
 from orbitmq.wire.signature import Credentials, is_signed_by
 from waiting import until
 
-from ..support import oneway_frame, peer_of, request_frame, serving
+from ..support import peer_of, request_frame, serving
 from .fakes import FakeTransport, Side
 
 
@@ -29,43 +30,11 @@ def side() -> Side:
     return Side()
 
 
-@pytest.mark.real
-async def test_frames_that_come_together_are_answered_in_order():
-    async with serving() as server, peer_of(server) as peer:
-        await peer.send(b"".join(request_frame(f"t{number}", number) for number in range(20)))
-        answers = [await peer.receive() for _ in range(20)]
-        assert [(answer.opaque, answer.body) for answer in answers] == [(n, b"t%d" % n) for n in range(20)]
-
-
 def test_all_answers_of_one_read_leave_in_one_write(side: Side):
     # No socket: the kernel may cut what was sent together into several reads.
     side.connection.data_received(b"".join(request_frame(f"t{number}", number) for number in range(20)))
     assert [(answer.opaque, answer.body) for answer in side.written] == [(n, b"t%d" % n) for n in range(20)]
     assert len(side.transport.writes) == 1
-
-
-@pytest.mark.real
-async def test_a_frame_may_arrive_byte_by_byte():
-    async with serving() as server, peer_of(server) as peer:
-        for byte in request_frame("sliced", body=b"x" * 10):
-            await peer.send(bytes([byte]))
-        assert (await peer.receive()).body == b"sliced" + b"x" * 10
-
-
-@pytest.mark.real
-async def test_a_binary_request_gets_a_binary_answer():
-    async with serving() as server, peer_of(server) as peer:
-        await peer.send(request_frame("binary", 9, serialize_type=1))
-        answer = await peer.receive()
-        assert (answer.serialize_type, answer.opaque, answer.body) == (1, 9, b"binary")
-
-
-@pytest.mark.real
-async def test_a_oneway_request_is_served_and_not_answered():
-    async with serving() as server, peer_of(server) as peer:
-        await peer.send(oneway_frame("quiet") + request_frame("loud", 5))
-        assert (await peer.receive()).opaque == 5
-        assert server.service.seen == ["quiet", "loud"]
 
 
 @pytest.mark.real
@@ -80,28 +49,6 @@ async def test_a_late_answer_arrives_and_others_do_not_wait_for_it():
 
 def _reply(body: bytes) -> Reply:
     return Reply(body=body)
-
-
-@pytest.mark.real
-async def test_late_answers_of_one_turn_leave_in_one_write():
-    async with serving() as server, peer_of(server) as peer:
-        await peer.send(b"".join(encode_command(Command(106, number)) for number in range(5)))
-        await until(lambda: len(server.service.held) == 5)
-        (connection,) = server.connections
-        for call in server.service.held:
-            call.answer(_reply(b""))
-        assert [(await peer.receive()).opaque for _ in range(5)] == [0, 1, 2, 3, 4]
-        assert connection._writes == 1
-
-
-@pytest.mark.real
-async def test_a_late_answer_to_a_peer_that_left_does_nothing():
-    async with serving() as server:
-        async with peer_of(server) as peer:
-            await peer.send(encode_command(Command(106, 1)))
-            await server.service.arrived.wait()
-        await until(lambda: not server.connections)
-        server.service.held[0].answer(_reply(b"late"))
 
 
 @pytest.mark.real
@@ -139,36 +86,6 @@ async def test_a_foreign_protocol_is_known_from_its_first_bytes_even_when_sliced
 
 
 @pytest.mark.real
-@pytest.mark.parametrize(
-    "lengths",
-    [(0, 0), (-1, 0), (2**31 - 1, 0), (3, 0), (16 * 1024 * 1024 + 1, 0), (100, 97), (100, 0x02000000)],
-    ids=str,
-)
-async def test_a_bogus_length_cuts_the_line_3474(lengths: tuple[int, int]):
-    async with serving() as server, peer_of(server) as peer:
-        await peer.send(request_frame("good", 1) + struct.pack(">iI", *lengths) + b"x" * 16)
-        assert await peer.is_cut_off()
-        assert server.counters.closed_by_us["bad frame"] == 1
-
-
-@pytest.mark.real
-async def test_what_was_answered_before_garbage_still_arrives():
-    async with serving() as server, peer_of(server) as peer:
-        await peer.send(request_frame("good", 1))
-        assert (await peer.receive()).body == b"good"
-        await peer.send(request_frame("again", 2) + b"\xff" * 8)
-        assert await peer.is_cut_off()
-        assert server.service.seen == ["good"]
-
-
-@pytest.mark.real
-async def test_a_header_that_is_none_cuts_the_line():
-    async with serving() as server, peer_of(server) as peer:
-        await peer.send(struct.pack(">II", 4 + 2, 2) + b"[]")
-        assert await peer.is_cut_off()
-
-
-@pytest.mark.real
 async def test_an_idle_connection_is_closed_and_a_busy_one_is_not():
     async with serving(Limits(idle_ms=80)) as server, peer_of(server) as idle, peer_of(server) as busy:
         cut_off = asyncio.ensure_future(idle.is_cut_off())
@@ -176,14 +93,6 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not():
             await busy.send(request_frame("t"))
             await busy.receive()
         assert (server.counters.closed_by_us["idle"], len(server.connections)) == (1, 1)
-
-
-@pytest.mark.real
-async def test_a_frame_that_never_gets_whole_ends_the_connection():
-    async with serving(Limits(frame_ms=80)) as server, peer_of(server) as peer:
-        await peer.send(request_frame("t")[:-1])
-        assert await peer.is_cut_off()
-        assert server.counters.closed_by_us["frame deadline"] == 1
 
 
 @pytest.mark.real
@@ -201,21 +110,6 @@ async def test_slow_bytes_do_not_extend_the_frame_deadline():
             await asyncio.sleep(0.001)
         await cut_off
         assert server.counters.closed_by_us["frame deadline"] == 1
-
-
-@pytest.mark.real
-async def test_nothing_more_is_read_from_a_peer_that_does_not_read():
-    limits = Limits(write_pause_size=64 * 1024, write_stall_ms=0)
-    async with serving(limits) as server, peer_of(server) as peer:
-        peer.writer.write(encode_command(Command(224, 1, ext_fields={"cluster": str(8 * 1024 * 1024)})) * 2)
-        await until(lambda: len(server.connections) == 1)
-        (connection,) = server.connections
-        await until(lambda: connection._flow.is_paused)
-        assert len((await peer.receive()).body) == 8 * 1024 * 1024
-        assert len((await peer.receive()).body) == 8 * 1024 * 1024
-        await until(lambda: not connection._flow.is_paused)
-        await peer.send(request_frame("t", 9))
-        assert (await peer.receive()).opaque == 9
 
 
 @pytest.mark.real
@@ -248,20 +142,6 @@ async def test_garbage_behind_a_held_pipeline_cuts_the_line_all_the_same():
 
 
 @pytest.mark.real
-async def test_a_peer_that_asks_too_often_is_read_more_slowly():
-    async with serving(Limits(requests_per_second_max=100)) as server, peer_of(server) as peer:
-        began = asyncio.get_running_loop().time()
-        for _ in range(3):
-            await peer.send(b"".join(request_frame("t", n) for n in range(50)))
-            for _ in range(50):
-                await peer.receive()
-        await peer.send(request_frame("t", 999))
-        assert (await peer.receive()).opaque == 999
-        assert server.counters.throttled >= 1
-        assert asyncio.get_running_loop().time() - began >= 0.4  # a rate is a time: 151 requests, 100 of them together
-
-
-@pytest.mark.real
 async def test_a_throttled_peer_may_leave():
     async with serving(Limits(requests_per_second_max=1)) as server:
         async with peer_of(server) as peer:
@@ -270,26 +150,6 @@ async def test_a_throttled_peer_may_leave():
                 await peer.receive()
         server.close_connection(1)
         await until(lambda: not server.connections)
-
-
-@pytest.mark.real
-async def test_a_peer_that_never_reads_is_cut_off():
-    limits = Limits(write_pause_size=64 * 1024, write_stall_ms=80)
-    async with serving(limits) as server, peer_of(server) as peer:
-        await peer.send(encode_command(Command(224, 1, ext_fields={"cluster": str(12 * 1024 * 1024)})))
-        await until(lambda: server.counters.closed_by_us["write stall"] == 1, pause_s=0.005)
-
-
-@pytest.mark.real
-async def test_late_answers_to_a_peer_that_does_not_read_stop_at_the_cap():
-    limits = Limits(write_pause_size=64 * 1024, write_buffer_max=4 * 1024 * 1024, write_stall_ms=0)
-    async with serving(limits) as server, peer_of(server) as peer:
-        await peer.send(b"".join(encode_command(Command(106, number)) for number in range(40)))
-        await until(lambda: len(server.service.held) == 40)
-        for call in server.service.held:
-            call.answer(_reply(bytes(1024 * 1024)))
-            await asyncio.sleep(0)
-        assert server.counters.closed_by_us["write buffer"] == 1
 
 
 @pytest.mark.real
@@ -346,16 +206,6 @@ async def test_a_request_that_is_not_answered_in_time_fails_and_the_next_one_doe
         await peer.send(b"".join(map(encode_command, answers)))
         assert (await asked).body == b"1"
         assert server.counters.unmatched_answers == 1
-
-
-@pytest.mark.real
-async def test_a_server_counts_the_bytes_that_it_reads_and_writes():
-    async with serving() as server, peer_of(server) as peer:
-        ask = request_frame("t", 1)
-        await peer.send(ask)
-        answer = await peer.receive()
-        assert server.counters.bytes_received == len(ask)
-        assert server.counters.bytes_sent == len(encode_command(answer._replace(language="PYTHON")))
 
 
 @pytest.mark.real
@@ -484,7 +334,7 @@ def test_a_request_has_its_time_by_the_loops_clock_and_equal_ones_share_a_timer(
     assert [timer.when for timer in side.loop.waiting] == [50.099]
 
 
-@pytest.mark.parametrize("is_listener", [True, False])
+@each_case(True, False)
 def test_only_a_client_takes_a_peer_for_dead_that_says_nothing(is_listener: bool):
     side = Side(is_listener=is_listener)
     side.ask()
@@ -600,15 +450,8 @@ def test_the_time_of_a_frame_stands_still_while_it_is_us_who_do_not_read():
     assert dict(side.counters.closed_by_us) == {"frame deadline": 1}
 
 
-@pytest.mark.parametrize(
-    ("is_paused", "unwritten_size", "size_max", "is_over"),
-    [
-        (True, 501, 500, True),
-        (True, 500, 500, False),
-        (True, 2, 1, True),
-        (True, 501, 0, False),
-        (False, 501, 500, False),
-    ],
+@each_case(
+    (True, 501, 500, True), (True, 500, 500, False), (True, 2, 1, True), (True, 501, 0, False), (False, 501, 500, False)
 )
 def test_what_waits_for_a_slow_peer_has_a_limit(is_paused: bool, unwritten_size: int, size_max: int, is_over: bool):
     side = Side(limits=Limits(write_buffer_max=size_max))

@@ -7,55 +7,17 @@ from typing import cast
 
 import pytest
 
+from cases import each_case
 from orbitmq.net.connection.flow_control import FlowControl, RateLimit
 from orbitmq.net.counters import Counters
 from orbitmq.net.limits import Limits
 from orbitmq.net.time_slices import TURN_COUNT
 from orbitmq.wire.frame import Frame
 
+from .fakes import FakeLoop, FakeTransport
+
 LIMITS = Limits(write_pause_size=100, requests_per_second_max=10)
 FRAMES = [Frame(0, b"{}", b"%d" % number) for number in range(3)]
-
-
-class FakeTransport:
-    """Says what a transport would, and remembers whether it reads."""
-
-    def __init__(self) -> None:
-        self.is_reading = True
-        self.is_closed = False
-        self.unwritten_size = 0
-
-    def pause_reading(self) -> None:
-        self.is_reading = False
-
-    def resume_reading(self) -> None:
-        self.is_reading = True
-
-    def is_closing(self) -> bool:
-        return self.is_closed
-
-    def get_write_buffer_size(self) -> int:
-        return self.unwritten_size
-
-
-class FakeLoop:
-    """A clock, and the one call that waits for it."""
-
-    def __init__(self) -> None:
-        self.now = 50.0
-        self.calls: list[tuple[float, object]] = []
-
-    def time(self) -> float:
-        return self.now
-
-    def call_later(self, delay: float, callback: object) -> None:
-        self.calls.append((delay, callback))
-
-    def run(self) -> None:
-        ((delay, callback),) = self.calls
-        self.calls.clear()
-        self.now += delay
-        cast("object", callback)()  # type: ignore[operator]
 
 
 class Side:
@@ -72,7 +34,7 @@ class Side:
         )
 
 
-@pytest.mark.parametrize("is_listener", [True, False])
+@each_case(True, False)
 def test_a_server_stops_reading_from_who_does_not_read_and_a_client_goes_on(is_listener: bool):
     side = Side(is_listener=is_listener)
     side.flow.is_paused = True
@@ -85,7 +47,7 @@ def test_a_server_stops_reading_from_who_does_not_read_and_a_client_goes_on(is_l
 
 def test_a_transport_that_closes_is_left_alone():
     side = Side()
-    side.transport.is_closed = True
+    side.transport.close()
     side.flow.is_paused = True
     side.flow.choose_reading()
     assert side.transport.is_reading
@@ -132,8 +94,8 @@ def test_who_asks_too_often_is_not_read_for_as_long_as_its_debt_takes():
     side.flow.throttle(5)
     assert not side.transport.is_reading
     assert side.counters.throttled == 1
-    assert [delay for delay, _ in side.loop.calls] == [pytest.approx(0.5)]
-    side.loop.run()
+    assert [timer.when for timer in side.loop.waiting] == [pytest.approx(50.5)]
+    side.loop.fire()
     assert side.transport.is_reading
 
 
@@ -141,7 +103,7 @@ def test_the_end_of_a_pause_does_not_read_from_who_does_not_read():
     side = Side()
     side.flow.throttle(20)
     side.flow.is_paused = True
-    side.loop.run()
+    side.loop.fire()
     assert not side.transport.is_reading
 
 

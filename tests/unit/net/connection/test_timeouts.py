@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-import pytest
-
+from cases import each_case
 from orbitmq.errors import ClientError
 from orbitmq.net.connection.request_timers import RequestTimers
 from orbitmq.net.connection.timeouts import Timeouts
@@ -35,14 +34,11 @@ def first_reason(
     return None
 
 
-@pytest.mark.parametrize(
-    ("look", "expected"),
-    [
-        ({}, (11, "idle")),  # the first look sees the activity before it
-        ({"waits_for_frame": True}, (6, "frame deadline")),
-        ({"is_stalled": True}, (8, "write stall")),
-        ({"awaits_answer": True}, None),
-    ],
+@each_case(
+    ({}, (11, "idle")),  # the first look sees the activity before it
+    ({"waits_for_frame": True}, (6, "frame deadline")),
+    ({"is_stalled": True}, (8, "write stall")),
+    ({"awaits_answer": True}, None),
 )
 def test_each_limit_ends_the_connection_in_its_time(look: dict[str, Any], expected: tuple[int, str] | None):
     assert first_reason(Timeouts(), look) == expected
@@ -64,13 +60,10 @@ def test_activity_and_whole_frames_and_reading_begin_again():
         timeouts.end_stall()
 
 
-@pytest.mark.parametrize(
-    ("look", "limits"),
-    [
-        ({}, Limits(idle_ms=31, frame_ms=0, write_stall_ms=0)),
-        ({"waits_for_frame": True}, Limits(idle_ms=0, frame_ms=31, write_stall_ms=0)),
-        ({"is_stalled": True}, Limits(idle_ms=0, frame_ms=0, write_stall_ms=31)),
-    ],
+@each_case(
+    ({}, Limits(idle_ms=31, frame_ms=0, write_stall_ms=0)),
+    ({"waits_for_frame": True}, Limits(idle_ms=0, frame_ms=31, write_stall_ms=0)),
+    ({"is_stalled": True}, Limits(idle_ms=0, frame_ms=0, write_stall_ms=31)),
 )
 def test_each_time_begins_at_nothing(look: dict[str, Any], limits: Limits):
     timeouts = Timeouts()
@@ -82,7 +75,7 @@ def test_each_time_begins_at_nothing(look: dict[str, Any], limits: Limits):
     assert number == (4 if began_before else 5), "31 ms lie between five looks 10 ms apart, not between four"
 
 
-@pytest.mark.parametrize(("look", "limit_ms"), [({"waits_for_frame": True}, 50), ({"is_stalled": True}, 70)])
+@each_case(({"waits_for_frame": True}, 50), ({"is_stalled": True}, 70))
 def test_no_connection_is_ended_before_the_time_that_the_limit_says(look: dict[str, Any], limit_ms: int):
     timeouts = Timeouts()
     ticks(timeouts, {})

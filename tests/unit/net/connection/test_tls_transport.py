@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import FrameError
 from orbitmq.net.connection.connection import Connection
 from orbitmq.net.connection.tls_transport import TlsTransport
@@ -49,20 +50,6 @@ async def test_bytes_are_counted_as_the_network_carries_them(tmp_path: Path):
 
 
 @pytest.mark.real
-async def test_a_plain_connection_is_read_and_written_past_the_layer(tmp_path: Path):
-    files = Authority(tmp_path).issue("server")
-    async with serving(tls=ServerTls(TlsMode.PERMISSIVE, files)) as server, peer_of(server) as peer:
-        await peer.send(request_frame("t", 1))
-        await peer.receive()
-        (connection,) = server.connections
-        assert not isinstance(connection._transport, TlsTransport)
-        assert connection._transport.get_protocol() is connection
-        assert connection._flow._transport is connection._transport
-        await peer.send(request_frame("t", 2))
-        assert (await peer.receive()).opaque == 2
-
-
-@pytest.mark.real
 async def test_an_encrypted_peer_that_does_not_read_is_not_read(tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     limits = Limits(write_pause_size=64 * 1024, write_stall_ms=0)
@@ -79,28 +66,6 @@ async def test_an_encrypted_peer_that_does_not_read_is_not_read(tmp_path: Path):
         await until(lambda: not connection._flow.is_paused, pause_s=0.001)
         writer.close()
         await until(lambda: not server.connections, pause_s=0.001)
-
-
-@pytest.mark.real
-async def test_a_good_bye_closes_the_connection_and_is_returned(tmp_path: Path):
-    files = Authority(tmp_path).issue("server")
-    async with serving(tls=ServerTls(TlsMode.ENFORCING, files)) as server:
-        pool = ConnectionPool(tls=client_context(files))
-        connection = await pool.connect(server.address)
-        await pool.request(server.address, GetRouteInfo(topic="t"))
-        await server.close()
-        await until(lambda: connection.is_closed)
-        assert pool.counters.connections_closed == 1
-        await pool.close()
-
-
-@pytest.mark.real
-async def test_a_long_answer_to_a_plain_peer_goes_through_the_layer_unchanged(tmp_path: Path):
-    files, size = Authority(tmp_path).issue("server"), 8 * 1024 * 1024
-    async with serving(tls=ServerTls(TlsMode.PERMISSIVE, files)) as server, peer_of(server) as peer:
-        for _ in range(2):
-            await peer.send(encode_command(make_request(GetTopicsByCluster(cluster=str(size)))))
-        assert [len((await peer.receive()).body) for _ in range(2)] == [size, size]
 
 
 class FakeConnection:
@@ -229,7 +194,7 @@ def test_an_encrypted_layer_is_known_as_such_and_says_good_bye(tmp_path: Path):
     assert layer.below.calls == ["close"]
 
 
-@pytest.mark.parametrize("mode", list(TlsMode)[1:])
+@each_case(*list(TlsMode)[1:])
 def test_nothing_is_read_on_a_closed_connection(mode: TlsMode, tmp_path: Path):
     layer = Layer(tmp_path, mode)
     layer.connection.is_closed = True

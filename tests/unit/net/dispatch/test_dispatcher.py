@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.codes import ResponseCode, Version
 from orbitmq.errors import Rejected
 from orbitmq.net.counters import Counters
@@ -16,7 +17,6 @@ from orbitmq.net.dispatch.dispatcher import Dispatcher
 from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply
-from orbitmq.net.limits import Limits
 from orbitmq.wire.command import FLAG_RESPONSE, Command, encode_command
 from orbitmq.wire.frame import Frame
 from waiting import until
@@ -51,15 +51,6 @@ async def test_a_refusal_and_a_bad_header_keep_the_line():
         assert incomplete.code == 1
         assert "brokerName" in incomplete.remark
         assert dict(server.counters.refusals) == {(205, 16): 1, (205, 1): 1}
-
-
-async def test_a_handler_may_answer_before_it_says_later():
-    async with serving() as server, peer_of(server) as peer:
-        fields = {"clusterName": "c", "brokerAddr": "a", "brokerName": "b"}
-        await peer.send(encode_command(Command(904, 3, ext_fields=fields)))
-        assert (await peer.receive()).remark == "before returning"
-        (connection,) = server.connections
-        assert connection.pending_count == 0
 
 
 async def test_an_admission_may_refuse_before_the_handler():
@@ -102,7 +93,7 @@ def answer_code(dispatcher: Dispatcher, command: Command) -> int:
     return int(reply.code)
 
 
-@pytest.mark.parametrize(("version", "is_sent_away"), [(Version.V5_3_1, False), (Version.V5_3_1 + 1, True)])
+@each_case((Version.V5_3_1, False), (Version.V5_3_1 + 1, True))
 def test_only_clients_that_understand_it_are_sent_away(version: int, is_sent_away: bool):
     dispatcher = dispatcher_of(handlers)
     asked = Command(105, version=version, ext_fields={"topic": "t"})
@@ -156,16 +147,6 @@ async def test_a_fast_path_answers_what_it_knows_and_the_handlers_the_rest():
         assert (await peer.receive()).body == b"short"
         assert await _answered(peer, 7)
         assert fast_path.learnt == [2, 7]
-
-
-async def test_questions_answered_from_memory_count_for_the_rate_as_well():
-    frame = request_frame("t", 1)
-    limits = Limits(requests_per_second_max=20)
-    async with serving(limits, fast_path=OneAnswer(frame)) as server, peer_of(server) as peer:
-        for _ in range(30):
-            await peer.send(frame)
-            assert (await peer.receive()).body == b"short"
-        assert server.counters.throttled > 0
 
 
 class HeldAnswer(OneAnswer):

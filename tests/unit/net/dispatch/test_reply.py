@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from cases import each_case
 from orbitmq.net.dispatch.reply import LARGE_BODY_SIZE, Reply, encode_reply, encode_reply_parts
 from orbitmq.wire.command import Command, decode_command
 from orbitmq.wire.frame import FrameDecoder
@@ -15,7 +14,7 @@ def decoded(frame: bytes) -> Command:
     return decode_command(found)
 
 
-@pytest.mark.parametrize("serialize_type", [0, 1])
+@each_case(0, 1)
 def test_an_answer_has_the_header_form_of_its_request(serialize_type: int):
     asked = Command(101, 7, serialize_type=serialize_type)
     reply = Reply(header=GetKvConfigResponse(value="v"), ext_fields={"MSG_REGION": "r"}, body=b"b", remark="m")
@@ -27,7 +26,7 @@ def test_an_answer_has_the_header_form_of_its_request(serialize_type: int):
     assert (answer.body, answer.remark, answer.code) == (b"b", "m", 0)
 
 
-@pytest.mark.parametrize("serialize_type", [0, 1])
+@each_case(0, 1)
 def test_a_large_body_is_a_part_of_its_own_and_not_a_copy(serialize_type: int):
     asked = Command(101, 7, serialize_type=serialize_type)
     for size, count in ((LARGE_BODY_SIZE - 1, 1), (LARGE_BODY_SIZE, 2)):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.net.dispatch.handlers import LATER
 from orbitmq.net.dispatch.reply import Reply
@@ -29,15 +30,12 @@ def test_work_of_one_step_is_refused_as_any_request_is() -> None:
         in_turns(call(None), work(0, Rejected(13, "no")))
 
 
-@pytest.mark.parametrize(
-    ("end", "replies"),
-    [
-        (Reply(7), [Reply(7)]),
-        (None, []),
-        (Rejected(13, "no"), [Reply(13, "no")]),
-        (InvalidArgument("x", 1, "2"), [Reply(1, str(InvalidArgument("x", 1, "2")))]),
-        (KeyError("x"), [Reply(1, "KeyError: 'x'")]),
-    ],
+@each_case(
+    (Reply(7), [Reply(7)]),
+    (None, []),
+    (Rejected(13, "no"), [Reply(13, "no")]),
+    (InvalidArgument("x", 1, "2"), [Reply(1, str(InvalidArgument("x", 1, "2")))]),
+    (KeyError("x"), [Reply(1, "KeyError: 'x'")]),
 )
 def test_work_of_many_steps_is_answered_when_it_is_done_whatever_comes_of_it(
     end: Reply | Exception | None, replies: list[Reply]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import ConfigError
 from orbitmq.net.security.accounts import AccountRole, AccountsFile
 from orbitmq.wire.signature import Credentials
@@ -14,17 +15,14 @@ from orbitmq.wire.signature import Credentials
 from ..accounts import ADMIN, READER, WRITER, write_accounts
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        "[]",
-        "{}",
-        '{"accounts":[{}]}',
-        '{"accounts":[{"accessKey":"short","secretKey":"secret-1"}]}',
-        '{"accounts":[{"accessKey":"access","secretKey":"secret-1","role":"root"}]}',
-        '{"accounts":["x"]}',
-    ],
+@each_case(
+    "",
+    "[]",
+    "{}",
+    '{"accounts":[{}]}',
+    '{"accounts":[{"accessKey":"short","secretKey":"secret-1"}]}',
+    '{"accounts":[{"accessKey":"access","secretKey":"secret-1","role":"root"}]}',
+    '{"accounts":["x"]}',
 )
 def test_a_file_that_holds_something_else_is_an_error_without_its_secrets(content: str, tmp_path: Path):
     path = tmp_path / "accounts.json"
@@ -59,10 +57,7 @@ def test_accounts_are_known_by_their_access_keys_and_read_only_unless_they_say_m
     assert list(accounts) == [ADMIN.access_key, WRITER.access_key, READER.access_key]
 
 
-@pytest.mark.parametrize(
-    ("access_key", "secret_key", "is_enough"),
-    [("sixsix", "sixsix", True), ("fives", "sixsix", False), ("sixsix", "fives", False)],
-)
+@each_case(("sixsix", "sixsix", True), ("fives", "sixsix", False), ("sixsix", "fives", False))
 def test_keys_have_at_least_six_characters(access_key: str, secret_key: str, is_enough: bool, tmp_path: Path):
     file = AccountsFile(write_accounts(tmp_path, admin=Credentials(access_key, secret_key)))
     if is_enough:
@@ -90,7 +85,7 @@ def test_a_file_is_read_again_when_it_has_changed_and_can_be_used(tmp_path: Path
     assert file.read_if_changed() is None
 
 
-@pytest.mark.parametrize(("mode", "is_open"), [(0o600, False), (0o640, True), (0o604, True)])
+@each_case((0o600, False), (0o640, True), (0o604, True))
 def test_secrets_that_others_may_read_are_noticed(mode: int, is_open: bool, tmp_path: Path):
     path = write_accounts(tmp_path)
     path.chmod(mode)

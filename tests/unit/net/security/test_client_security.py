@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import ConfigError
 from orbitmq.net.security.client_security import UNSECURED, load_security
 from orbitmq.wire.signature import Credentials
@@ -20,32 +21,26 @@ def private_file(folder: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("path", [None, ""])
+@each_case(None, "")
 def test_without_a_file_nothing_is_signed_or_encrypted(path: str | None):
     assert load_security(path) == UNSECURED
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("accessKey=a\nsecretKey=b\n", Credentials("a", "b")),
-        ("accessKey=a\nsecretKey=b\nsecurityToken=t\n", Credentials("a", "b", "t")),
-        ("accessKey=\nsecretKey=\n", None),
-    ],
+@each_case(
+    ("accessKey=a\nsecretKey=b\n", Credentials("a", "b")),
+    ("accessKey=a\nsecretKey=b\nsecurityToken=t\n", Credentials("a", "b", "t")),
+    ("accessKey=\nsecretKey=\n", None),
 )
 def test_a_pair_of_keys_signs(text: str, expected: Credentials | None, tmp_path: Path):
     assert load_security(private_file(tmp_path, text)) == (expected, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("accessKey=a\n", "secretKey"),
-        ("secretKey=hidden\n", "accessKey"),
-        ("accesskey=a\n", "accesskey"),
-        ("tlsEnable=maybe\n", "tlsEnable"),
-        ("tlsEnable=true\ntlsClientTrustCertPath=/nowhere\n", "/nowhere"),
-    ],
+@each_case(
+    ("accessKey=a\n", "secretKey"),
+    ("secretKey=hidden\n", "accessKey"),
+    ("accesskey=a\n", "accesskey"),
+    ("tlsEnable=maybe\n", "tlsEnable"),
+    ("tlsEnable=true\ntlsClientTrustCertPath=/nowhere\n", "/nowhere"),
 )
 def test_half_a_setting_is_refused_without_showing_a_secret(text: str, words: str, tmp_path: Path):
     with pytest.raises(ConfigError, match=words) as caught:
@@ -53,7 +48,7 @@ def test_half_a_setting_is_refused_without_showing_a_secret(text: str, words: st
     assert "hidden" not in str(caught.value)
 
 
-@pytest.mark.parametrize("word", ["true", "True", " TRUE "])
+@each_case("true", "True", " TRUE ")
 def test_tls_trusts_the_certificate_next_to_the_file(word: str, tmp_path: Path):
     trust = Authority(tmp_path).trust
     path = private_file(tmp_path, f"tlsEnable={word}\ntlsClientTrustCertPath={trust.name}\n")
@@ -64,7 +59,7 @@ def test_tls_trusts_the_certificate_next_to_the_file(word: str, tmp_path: Path):
     ]
 
 
-@pytest.mark.parametrize("word", ["false", "False"])
+@each_case("false", "False")
 def test_tls_may_be_switched_off_in_words(word: str, tmp_path: Path):
     assert load_security(private_file(tmp_path, f"tlsEnable={word}\n")).tls is None
 

@@ -13,6 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from cases import each_case
 from orbitmq.errors import FrameError
 from orbitmq.net.security import self_made
 from orbitmq.net.security.self_made import make_certificate
@@ -44,9 +45,7 @@ def test_every_certificate_has_a_key_and_a_number_of_its_own():
     assert len({x509.load_pem_x509_certificate(one.certificate.encode()).serial_number for one in made}) == 3
 
 
-@pytest.mark.parametrize(
-    "secret", [1, 2, 3, 7, self_made._N - 1, self_made._N - 2, 2**255, int(sha256(b"x").hexdigest(), 16)]
-)
+@each_case(1, 2, 3, 7, self_made._N - 1, self_made._N - 2, 2**255, int(sha256(b"x").hexdigest(), 16))
 def test_points_of_the_curve_are_those_of_openssl(secret: int):
     expected = ec.derive_private_key(secret, ec.SECP256R1()).public_key().public_numbers()
     assert self_made._multiply(secret, self_made._G) == (expected.x, expected.y)
@@ -59,14 +58,12 @@ def test_signatures_are_those_that_openssl_accepts(once: int, monkeypatch: pytes
     key.public_key().verify(self_made._sign(b"data", 12345), b"data", ec.ECDSA(hashes.SHA256()))
 
 
-@pytest.mark.parametrize(
-    ("value", "encoded"), [(0, "020100"), (127, "02017f"), (128, "02020080"), (255, "020200ff"), (256, "02020100")]
-)
+@each_case((0, "020100"), (127, "02017f"), (128, "02020080"), (255, "020200ff"), (256, "02020100"))
 def test_numbers_are_never_negative(value: int, encoded: str):
     assert self_made._integer(value).hex() == encoded
 
 
-@pytest.mark.parametrize(("size", "head"), [(127, "047f"), (128, "048180"), (255, "0481ff"), (256, "04820100")])
+@each_case((127, "047f"), (128, "048180"), (255, "0481ff"), (256, "04820100"))
 def test_lengths_take_as_many_bytes_as_they_need(size: int, head: str):
     assert self_made._der(self_made._OCTETS, b"x" * size).hex().startswith(head + "78")
 

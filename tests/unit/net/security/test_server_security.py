@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import ConfigError, Rejected
 from orbitmq.net.security.accounts import AccountRole, AccountsFile
 from orbitmq.net.security.server_security import RequestAuthorizer, ServerSecurity, ServerSecuritySettings
@@ -28,15 +30,14 @@ def guard(**settings: Any) -> ServerSecurity:
     )
 
 
-@pytest.mark.parametrize("mode", ["disabled", "permissive"])
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org"])
+@each_case(*product(["0.0.0.0", "::", "10.0.0.1", "example.org"], ["disabled", "permissive"]))
 def test_an_open_door_on_a_public_address_is_said(host: str, mode: str):
     (warning,) = guard(bind_address=host, tls_server_mode=mode).warnings
     assert host in warning
     assert "may dance" in warning
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+@each_case("127.0.0.1", "::1", "localhost")
 def test_nothing_is_said_of_loopback(host: str):
     assert guard(bind_address=host).warnings == ()
 
@@ -137,26 +138,21 @@ def access(folder: Path) -> RequestAuthorizer:
     return RequestAuthorizer(AccountsFile(write_accounts(folder)).read(), NEEDED.get)
 
 
-@pytest.mark.parametrize("code", [0, *NEEDED])
-@pytest.mark.parametrize(
-    ("credentials", "role"),
-    [
-        (None, 0),
-        (STRANGER, 0),
-        (FORGER, 0),
-        (READER, AccountRole.READER),
-        (WRITER, AccountRole.WRITER),
-        (ADMIN, AccountRole.ADMIN),
-    ],
-)
-def test_a_role_may_do_what_lower_ones_may(credentials: Credentials | None, role: int, code: int, tmp_path: Path):
-    control, needed = access(tmp_path), NEEDED.get(code)
-    if needed is None or role >= needed:
-        control.admit(*request(code, credentials))
-    else:
-        with pytest.raises(Rejected, match=f"with the role {needed.name.lower()}$") as refused:
+ROLES = {
+    None: 0, STRANGER: 0, FORGER: 0, READER: AccountRole.READER, WRITER: AccountRole.WRITER, ADMIN: AccountRole.ADMIN,
+}  # fmt: skip
+
+
+def test_a_role_may_do_what_lower_ones_may(tmp_path: Path):
+    control = access(tmp_path)
+    for (credentials, role), code in product(ROLES.items(), [0, *NEEDED]):
+        needed = NEEDED.get(code)
+        if needed is None or role >= needed:
             control.admit(*request(code, credentials))
-        assert refused.value.code == 16
+        else:
+            with pytest.raises(Rejected, match=f"with the role {needed.name.lower()}$") as refused:
+                control.admit(*request(code, credentials))
+            assert refused.value.code == 16
 
 
 @pytest.mark.parametrize(

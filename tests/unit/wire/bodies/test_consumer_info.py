@@ -10,29 +10,16 @@ from orbitmq.errors import HeaderError
 from orbitmq.model.group import Subscription
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire import fastjson
-from orbitmq.wire.bodies.consumer_info import (
-    ConsumeResult,
-    ConsumeStatus,
-    DirectResult,
-    QueueInfo,
-    RunningInfo,
-    decode_direct_result,
-    decode_running_info,
-    encode_direct_result,
-    encode_running_info,
-)
-from orbitmq.wire.command import decode_command
-from orbitmq.wire.frame import FrameDecoder
+from orbitmq.wire.bodies import consumer_info
 
 
 def test_javas_own_answer_is_read_whole_and_written_again() -> None:
-    (frame,) = FrameDecoder().feed(golden("307-get-consumer-running-info-answer").data)
-    body = decode_command(frame).body
-    info = decode_running_info(body)
+    body = golden("307-get-consumer-running-info-answer").body
+    info = consumer_info.decode_running_info(body)
     assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
     assert info.queues[MessageQueue("golden", "broker-a", 0)].commit_offset == 4
     assert info.statistics["golden"].consume_ms > 7
-    written, wanted = fastjson.loads(encode_running_info(info)), fastjson.loads(body)
+    written, wanted = fastjson.loads(consumer_info.encode_running_info(info)), fastjson.loads(body)
     for document in (written, wanted):
         for subscription in document["subscriptionSet"]:
             subscription["tagsSet"].sort()
@@ -40,34 +27,39 @@ def test_javas_own_answer_is_read_whole_and_written_again() -> None:
 
 
 def test_all_of_it_comes_back_with_the_stacks() -> None:
-    info = RunningInfo(
+    info = consumer_info.RunningInfo(
         properties={"a": "b"},
         subscriptions=(Subscription(topic="t"),),
-        queues={MessageQueue("t", "b", 0): QueueInfo(commit_offset=3, is_locked=True, pulled_at_ms=5)},
-        statistics={"t": ConsumeStatus(pull_rate=1.5, failed_count=2)},
+        queues={MessageQueue("t", "b", 0): consumer_info.QueueInfo(commit_offset=3, is_locked=True, pulled_at_ms=5)},
+        statistics={"t": consumer_info.ConsumeStatus(pull_rate=1.5, failed_count=2)},
         stacks="here",
     )
-    assert decode_running_info(encode_running_info(info)) == info
+    assert consumer_info.decode_running_info(consumer_info.encode_running_info(info)) == info
 
 
 def test_what_a_consumer_leaves_out_counts_as_nothing() -> None:
     body = orjson.dumps({"properties": {"number": 7}, "statusTable": {"t": {}}})
-    assert decode_running_info(body) == RunningInfo(properties={"number": "7"}, statistics={"t": ConsumeStatus()})
+    assert consumer_info.decode_running_info(body) == consumer_info.RunningInfo(
+        properties={"number": "7"}, statistics={"t": consumer_info.ConsumeStatus()}
+    )
     queues = b'{"mqTable":{{"brokerName":"b","queueId":0,"topic":"t"}:{"commitOffset":4}}}'
-    assert decode_running_info(queues).queues == {MessageQueue("t", "b", 0): QueueInfo(commit_offset=4)}
+    assert consumer_info.decode_running_info(queues).queues == {
+        MessageQueue("t", "b", 0): consumer_info.QueueInfo(commit_offset=4)
+    }
 
 
 def test_javas_own_answer_is_read_and_written_again() -> None:
-    (frame,) = FrameDecoder().feed(golden("309-consume-message-directly-answer").data)
-    body = decode_command(frame).body
-    assert encode_direct_result(decode_direct_result(body)) == body
+    body = golden("309-consume-message-directly-answer").body
+    assert consumer_info.encode_direct_result(consumer_info.decode_direct_result(body)) == body
 
 
 def test_a_failure_comes_with_what_the_handler_raised() -> None:
-    result = DirectResult(outcome=ConsumeResult.THROW_EXCEPTION, is_ordered=True, remark="ValueError: no", spent_ms=3)
-    assert decode_direct_result(encode_direct_result(result)) == result
+    result = consumer_info.DirectResult(
+        outcome=consumer_info.ConsumeResult.THROW_EXCEPTION, is_ordered=True, remark="ValueError: no", spent_ms=3
+    )
+    assert consumer_info.decode_direct_result(consumer_info.encode_direct_result(result)) == result
 
 
 def test_an_outcome_that_is_none_is_refused() -> None:
     with pytest.raises(HeaderError, match="CR_MAYBE"):
-        decode_direct_result(b'{"consumeResult":"CR_MAYBE"}')
+        consumer_info.decode_direct_result(b'{"consumeResult":"CR_MAYBE"}')

@@ -1,43 +1,36 @@
 """Bodies of controllers, as Java 5.3.3 writes them."""
 
+from itertools import product
+
 import orjson
 import pytest
 
+from cases import each_case
 from golden import golden
 from orbitmq.errors import HeaderError
 from orbitmq.wire.bodies import controller as controller
-from orbitmq.wire.command import decode_command
-from orbitmq.wire.frame import FrameDecoder
 
 
-def body_of(name):
-    (frame,) = FrameDecoder().feed(golden(name).data)
-    return decode_command(frame).body
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "1001-controller-alter-sync-state-set-request",
-        "1001-controller-alter-sync-state-set-answer",
-        "1003-controller-register-broker-answer",
-        "1004-controller-get-replica-info-answer",
-        "1008-notify-broker-role-changed-request",
-    ],
+@each_case(
+    "1001-controller-alter-sync-state-set-request",
+    "1001-controller-alter-sync-state-set-answer",
+    "1003-controller-register-broker-answer",
+    "1004-controller-get-replica-info-answer",
+    "1008-notify-broker-role-changed-request",
 )
 def test_a_sync_set_is_written_as_java_writes_it(name):
-    body = body_of(name)
+    body = golden(name).body
     assert controller.encode_sync_set(controller.decode_sync_set(body)) == body
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b'{"syncStateSet":[1]}', b'{"syncStateSet":1,"syncStateSetEpoch":1}'])
+@each_case(b"", b"{}", b'{"syncStateSet":[1]}', b'{"syncStateSet":1,"syncStateSetEpoch":1}')
 def test_a_body_that_is_no_sync_set_is_told(body):
     with pytest.raises(HeaderError, match="SyncStateSet"):
         controller.decode_sync_set(body)
 
 
 def test_an_election_is_written_as_java_writes_it():
-    body = body_of("1002-controller-elect-master-answer")
+    body = golden("1002-controller-elect-master-answer").body
     members = orjson.loads(body.replace(b"{1:", b'{"1":').replace(b",2:", b',"2":'))
     group = members["brokerMemberGroup"]
     addresses = {int(key): value for key, value in group["brokerAddrs"].items()}
@@ -46,25 +39,25 @@ def test_an_election_is_written_as_java_writes_it():
 
 
 def test_an_election_that_changed_nothing_is_written_as_java_writes_it():
-    body = body_of("1002-controller-elect-master-answer-2011")
+    body = golden("1002-controller-elect-master-answer-2011").body
     assert controller.encode_election(orjson.loads(body)["syncStateSet"], None) == body
 
 
 def test_names_are_read_as_java_writes_them():
-    body = body_of("1006-controller-get-sync-state-data-request")
+    body = golden("1006-controller-get-sync-state-data-request").body
     assert controller.decode_broker_names(body) == ["broker-c"]
     assert controller.encode_broker_names(["broker-c"]) == body
     assert controller.decode_broker_names(b"") == []
 
 
-@pytest.mark.parametrize("body", [b"{", b"{}", b"[1]", orjson.dumps(["a"] * 10_001)], ids=["cut", "map", "1", "many"])
+@each_case(b"{", b"{}", b"[1]", orjson.dumps(["a"] * 10_001))
 def test_names_that_are_none_are_refused(body):
     with pytest.raises(HeaderError, match="broker names"):
         controller.decode_broker_names(body)
 
 
 def test_members_are_written_as_java_writes_them():
-    body = body_of("1006-controller-get-sync-state-data-answer")
+    body = golden("1006-controller-get-sync-state-data-answer").body
     assert controller.encode_sync_states(controller.decode_sync_states(body)) == body
 
 
@@ -77,14 +70,18 @@ def test_without_a_master_its_fields_are_left_out():
 
 
 def test_epochs_are_written_as_java_writes_them():
-    body = body_of("1007-get-broker-epoch-cache-answer")
+    body = golden("1007-get-broker-epoch-cache-answer").body
     epochs = controller.decode_epochs(body)
     assert epochs.epochs[-1].end_offset == 2**63 - 1
     assert controller.encode_epochs(epochs) == body
 
 
-@pytest.mark.parametrize("decode", [controller.decode_sync_states, controller.decode_epochs])
-@pytest.mark.parametrize("body", [b"{}", b"[]", b'{"replicasInfoTable":{"b":5},"epochList":[5]}'])
+@each_case(
+    *product(
+        [controller.decode_sync_states, controller.decode_epochs],
+        [b"{}", b"[]", b'{"replicasInfoTable":{"b":5},"epochList":[5]}'],
+    )
+)
 def test_other_bodies_are_refused(decode, body):
     with pytest.raises(HeaderError):
         decode(body)

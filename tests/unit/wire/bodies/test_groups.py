@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from cases import each_case
 from orbitmq.errors import HeaderError
 from orbitmq.model.group import ConsumerInfo, Subscription
 from orbitmq.model.topic import DataVersion
@@ -91,20 +92,16 @@ def test_a_body_that_is_none_is_refused_by_name() -> None:
         groups.decode_group_list(b'{"groupList":[1]}')
 
 
-@pytest.mark.parametrize(
-    ("asked", "kept"),
-    [
-        ({"brokerId": 2**63 - 1, "retryMaxTimes": 2**31 - 1}, {}),
-        ({"attributes": None}, {}),
-        ({"attributes": {}}, {"attributes": {}}),
-        ({"attributes": {"a": "1"}}, {"attributes": {"a": "1"}}),
-        ({"groupRetryPolicy": {}}, {"groupRetryPolicy": {"type": "CUSTOMIZED"}}),
-        ({"groupRetryPolicy": {"type": "EXPONENTIAL", "a": 1}}, {"groupRetryPolicy": {"type": "EXPONENTIAL"}}),
-        ({"groupRetryPolicy": None}, {"groupRetryPolicy": None}),
-        ({"subscriptionDataSet": [{"topic": "t"}]}, {"subscriptionDataSet": [{"topic": "t"}]}),
-        ({"subscriptionDataSet": None}, {"subscriptionDataSet": None}),
-    ],
-    ids=str,
+@each_case(
+    ({"brokerId": 2**63 - 1, "retryMaxTimes": 2**31 - 1}, {}),
+    ({"attributes": None}, {}),
+    ({"attributes": {}}, {"attributes": {}}),
+    ({"attributes": {"a": "1"}}, {"attributes": {"a": "1"}}),
+    ({"groupRetryPolicy": {}}, {"groupRetryPolicy": {"type": "CUSTOMIZED"}}),
+    ({"groupRetryPolicy": {"type": "EXPONENTIAL", "a": 1}}, {"groupRetryPolicy": {"type": "EXPONENTIAL"}}),
+    ({"groupRetryPolicy": None}, {"groupRetryPolicy": None}),
+    ({"subscriptionDataSet": [{"topic": "t"}]}, {"subscriptionDataSet": [{"topic": "t"}]}),
+    ({"subscriptionDataSet": None}, {"subscriptionDataSet": None}),
 )
 def test_what_is_asked_for_a_group_is_kept_as_java_reads_it(asked: dict[str, Any], kept: dict[str, Any]) -> None:
     body = orjson.dumps({"groupName": "g", **asked})
@@ -112,20 +109,16 @@ def test_what_is_asked_for_a_group_is_kept_as_java_reads_it(asked: dict[str, Any
     assert groups.decode_group_configs(b'{"groupConfigList":[%b]}' % body)[0].extra == kept
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"groupSysFlag": 2**31},
-        {"retryMaxTimes": -(2**31) - 1},
-        {"brokerId": 2**63},
-        {"attributes": 0},
-        {"attributes": []},
-        {"groupRetryPolicy": 0},
-        {"groupRetryPolicy": {"type": "x"}},
-        {"subscriptionDataSet": {}},
-        {"subscriptionDataSet": [1]},
-    ],
-    ids=str,
+@each_case(
+    {"groupSysFlag": 2**31},
+    {"retryMaxTimes": -(2**31) - 1},
+    {"brokerId": 2**63},
+    {"attributes": 0},
+    {"attributes": []},
+    {"groupRetryPolicy": 0},
+    {"groupRetryPolicy": {"type": "x"}},
+    {"subscriptionDataSet": {}},
+    {"subscriptionDataSet": [1]},
 )
 def test_what_java_cannot_read_of_a_groups_settings_is_refused(asked: dict[str, Any]) -> None:
     with pytest.raises(HeaderError, match="group configuration: "):

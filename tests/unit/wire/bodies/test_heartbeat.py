@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import orjson
 import pytest
 
+from cases import each_case
 from orbitmq.errors import HeaderError
 from orbitmq.model.group import ConsumeFrom, ConsumerInfo, ConsumeType, Heartbeat, MessageModel, Subscription
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.bodies import heartbeat
 from orbitmq.wire.bodies.groups import decode_group_config
-
-
-def test_a_heartbeat_round_trips():
-    subscription = Subscription(
-        topic="t", expression="a||b", tags=frozenset("ab"), tag_codes=frozenset({97, 98}), version=5
-    )
-    beat = Heartbeat(
-        client_id="1@2", producer_groups=("p",), consumers=(ConsumerInfo(group="g", subscriptions=(subscription,)),)
-    )
-    assert heartbeat.decode_heartbeat(heartbeat.encode_heartbeat(beat)) == beat
 
 
 def test_a_heartbeat_with_a_deprecated_start_means_the_last_offset():
@@ -89,7 +81,7 @@ def test_a_list_of_consumers_round_trips_and_may_be_left_out():
     assert heartbeat.decode_consumer_list(b"{}") == ()
 
 
-@pytest.mark.parametrize("only_this_broker", [True, False])
+@each_case(True, False)
 def test_a_lock_round_trips(only_this_broker):
     queues = (MessageQueue("t", "b", 0), MessageQueue("t", "b", 1))
     lock = heartbeat.QueueLock(group="g", client_id="c", queues=queues, only_this_broker=only_this_broker)
@@ -123,8 +115,7 @@ def test_a_subscription_to_be_checked_names_client_and_group_where_it_can():
     assert (unnamed.client_id, unnamed.group) == ("", "")
 
 
-@pytest.mark.parametrize("field", ["subString", "expressionType"])
-@pytest.mark.parametrize("value", [b"1", b"true", b'["A"]'])
+@each_case(*product(["subString", "expressionType"], [b"1", b"true", b'["A"]']))
 def test_an_expression_that_is_no_text_is_refused(field, value):
     body = b'{"subscriptionData":{"topic":"t","%s":%s}}' % (field.encode(), value)
     with pytest.raises(HeaderError, match="text is expected"):
@@ -139,24 +130,20 @@ def test_an_empty_expression_stands_for_all_tags_and_for_no_sql():
     assert (by_tags.subscription.expression, by_sql.subscription.expression) == ("*", "")
 
 
-@pytest.mark.parametrize(
-    ("decode", "named"),
-    [
-        (heartbeat.decode_heartbeat, "heartbeat"),
-        (heartbeat.decode_consumer_list, "consumer list"),
-        (heartbeat.decode_subscription_check, "client config"),
-        (heartbeat.decode_queue_lock, "queue lock"),
-        (heartbeat.decode_locked_queues, "locked queues"),
-    ],
+@each_case(
+    (heartbeat.decode_heartbeat, "heartbeat"),
+    (heartbeat.decode_consumer_list, "consumer list"),
+    (heartbeat.decode_subscription_check, "client config"),
+    (heartbeat.decode_queue_lock, "queue lock"),
+    (heartbeat.decode_locked_queues, "locked queues"),
 )
 def test_a_body_that_is_none_is_refused_by_name(decode, named):
     with pytest.raises(HeaderError, match=named):
         decode(b"[]")
 
 
-@pytest.mark.parametrize(
-    "decode",
-    [heartbeat.decode_heartbeat, heartbeat.decode_queue_lock, heartbeat.decode_subscription_check, decode_group_config],
+@each_case(
+    heartbeat.decode_heartbeat, heartbeat.decode_queue_lock, heartbeat.decode_subscription_check, decode_group_config
 )
 def test_what_takes_a_broker_long_to_parse_is_not_parsed(decode: Callable[[bytes], object]):
     with pytest.raises(HeaderError, match="not JSON"):
@@ -173,7 +160,7 @@ def test_a_client_may_have_thousands_of_subscriptions():
     assert heartbeat.decode_heartbeat(heartbeat.encode_heartbeat(beat)) == beat
 
 
-@pytest.mark.parametrize("value", [b"[]", b'"x"', b"{}"])
+@each_case(b"[]", b'"x"', b"{}")
 def test_a_lock_whose_reach_is_no_boolean_is_refused(value: bytes) -> None:
     body = b'{"consumerGroup":"g","clientId":"c","mqSet":[],"onlyThisBroker":%b}'
     assert heartbeat.decode_queue_lock(body % b'"true"').only_this_broker is True
@@ -181,7 +168,7 @@ def test_a_lock_whose_reach_is_no_boolean_is_refused(value: bytes) -> None:
         heartbeat.decode_queue_lock(body % value)
 
 
-@pytest.mark.parametrize("queues", [b"{}", b'""', b"0", b"false", b"null"])
+@each_case(b"{}", b'""', b"0", b"false", b"null")
 def test_a_lock_of_queues_that_are_no_list_is_refused(queues: bytes) -> None:
     body = b'{"consumerGroup":"g","clientId":"c","mqSet":%b}'
     assert heartbeat.decode_queue_lock(b'{"consumerGroup":"g","clientId":"c"}').queues == ()

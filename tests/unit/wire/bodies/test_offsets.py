@@ -9,15 +9,8 @@ from orbitmq.errors import HeaderError
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.bodies import offsets as offsets_module
 from orbitmq.wire.bodies.offsets import QueueTimeSpan, decode_time_spans, encode_time_spans
-from orbitmq.wire.command import decode_command
-from orbitmq.wire.frame import FrameDecoder
 
 OFFSETS = {MessageQueue("t", "b", 0): 7, MessageQueue("t", "b", 1): 2**40}
-
-
-def body_of(stem: str) -> bytes:
-    (frame,) = FrameDecoder().feed(golden(stem).data)
-    return decode_command(frame).body
 
 
 def test_a_groups_new_offsets_travel_in_javas_form_and_in_that_for_cpp() -> None:
@@ -29,14 +22,14 @@ def test_a_groups_new_offsets_travel_in_javas_form_and_in_that_for_cpp() -> None
 
 
 def test_javas_own_table_is_read_and_written_again() -> None:
-    body = body_of("222-invoke-broker-to-reset-offset-answer")
+    body = golden("222-invoke-broker-to-reset-offset-answer").body
     offsets = offsets_module.decode_offset_table(body)
     assert offsets[MessageQueue("golden", "broker-a", 0)] == 4
     assert offsets_module.encode_offset_table(offsets) == body
 
 
 def test_clients_say_where_they_are_and_the_broker_says_it_of_all() -> None:
-    body = body_of("221-get-consumer-status-from-client-answer")
+    body = golden("221-get-consumer-status-from-client-answer").body
     offsets = offsets_module.decode_client_offsets(body)
     assert offsets_module.encode_client_offsets(offsets) == body
     table = {"c1": OFFSETS, "c2": {}}
@@ -53,8 +46,7 @@ def test_a_body_that_is_no_table_is_refused_by_name() -> None:
 
 
 def test_javas_own_answer_is_read_and_written_again() -> None:
-    (frame,) = FrameDecoder().feed(golden("303-query-consume-time-span-answer").data)
-    body = decode_command(frame).body
+    body = golden("303-query-consume-time-span-answer").body
     assert encode_time_spans(decode_time_spans(body)) == body
 
 

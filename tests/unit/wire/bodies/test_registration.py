@@ -8,6 +8,7 @@ from struct import pack
 import orjson
 import pytest
 
+from cases import each_case
 from orbitmq.errors import HeaderError
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.wire.bodies import registration
@@ -23,7 +24,7 @@ def test_a_registration_round_trips():
     assert decoded.filter_servers == ("f:1",)
 
 
-@pytest.mark.parametrize(("form", "expected"), [(b"{}", ()), (b'{"filterServerList":null}', None)])
+@each_case((b"{}", ()), (b'{"filterServerList":null}', None))
 def test_filter_servers_that_are_left_out_are_none_and_only_a_null_leaves_them_as_they_are(form, expected):
     assert registration.decode_registration(form).filter_servers == expected
 
@@ -39,7 +40,7 @@ def compressed_body(*, mappings: bool) -> bytes:
     return zlib.compress(b"".join(parts), 9)
 
 
-@pytest.mark.parametrize("mappings", [True, False])
+@each_case(True, False)
 def test_the_compressed_registration_of_4x_brokers_is_understood(mappings):
     decoded = registration.decode_registration(
         compressed_body(mappings=mappings), compressed=True, version=413 if mappings else 401
@@ -77,7 +78,7 @@ def test_an_empty_body_registers_a_broker_without_topics_and_leaves_its_filter_s
     assert found.queue_mappings == {}
 
 
-@pytest.mark.parametrize(("version", "is_wrapped"), [(36, False), (37, True)])
+@each_case((36, False), (37, True))
 def test_brokers_before_3_0_11_send_the_table_alone(version, is_wrapped):
     table = {"dataVersion": {"counter": 3}, "topicConfigTable": {"t": {"perm": 4}}}
     body = orjson.dumps({"topicConfigSerializeWrapper": table} if is_wrapped else table)
@@ -88,7 +89,7 @@ def test_brokers_before_3_0_11_send_the_table_alone(version, is_wrapped):
     assert registration.decode_registration(body, version=37 if version == 36 else 36).topics == {}
 
 
-@pytest.mark.parametrize(("version", "has_mappings"), [(412, False), (413, True)])
+@each_case((412, False), (413, True))
 def test_compressed_mappings_come_from_5_0_on(version, has_mappings):
     found = registration.decode_registration(compressed_body(mappings=True), compressed=True, version=version)
     assert bool(found.queue_mappings) is has_mappings
@@ -117,7 +118,7 @@ def test_a_registration_says_that_its_mappings_are_as_old_as_its_topics():
     assert wrapper["mappingDataVersion"] == wrapper["dataVersion"] == {"counter": 3, "stateVersion": 1, "timestamp": 2}
 
 
-@pytest.mark.parametrize("damage", [b"", b"\0", b"\0\0\0\x7f"])
+@each_case(b"", b"\0", b"\0\0\0\x7f")
 def test_a_compressed_registration_that_ends_too_early_says_so(damage):
     with pytest.raises(HeaderError, match="compressed registration"):
         registration.decode_registration(zlib.compress(damage), compressed=True)
@@ -137,7 +138,7 @@ def test_a_compressed_body_may_be_as_large_as_the_limit_once_inflated(monkeypatc
         registration.decode_registration(compressed_body(mappings=True), compressed=True)
 
 
-@pytest.mark.parametrize("end", [b"", pack(">i", 0)])
+@each_case(b"", pack(">i", 0))
 def test_a_compressed_body_without_topics_may_end_behind_its_filter_servers(end):
     pieces = [pack(">i", 2), b"{}", pack(">i", 0), pack(">i", 7), b'["f:1"]', end]
     found = registration.decode_registration(zlib.compress(b"".join(pieces)), compressed=True)
@@ -158,7 +159,7 @@ def test_a_piece_of_a_compressed_body_is_bounded(monkeypatch):
         registration.decode_registration(compressed_body(mappings=True), compressed=True)
 
 
-@pytest.mark.parametrize("length", [-1, 4, 7])
+@each_case(-1, 4, 7)
 def test_a_length_that_reaches_past_the_end_is_refused(length):
     """The body has three bytes behind the length of its first piece; nothing of it may be taken for a whole one."""
     body = zlib.compress(pack(">i", length) + b"{} ")

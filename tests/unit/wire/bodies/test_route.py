@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.errors import HeaderError
 from orbitmq.model.route import BrokerData, ClusterInfo, QueueData, TopicRoute
 from orbitmq.wire import fastjson
@@ -103,7 +104,7 @@ ROUTE = TopicRoute(
 )
 
 
-@pytest.mark.parametrize("standard", [True, False])
+@each_case(True, False)
 def test_a_route_round_trips_in_both_dialects(standard):
     body = codec.encode_route(ROUTE, standard=standard)
     assert codec.decode_route(body) == ROUTE
@@ -122,7 +123,7 @@ def test_cluster_info_and_member_group_round_trip():
     assert codec.decode_member_group(codec.encode_member_group("c", "a", BROKER.addresses)) == BROKER
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"brokerDatas":[1]}', b'{"queueDatas":[{"brokerName":1}]}'])
+@each_case(b"", b"[]", b"{", b'{"brokerDatas":[1]}', b'{"queueDatas":[{"brokerName":1}]}')
 def test_a_body_that_is_no_route_is_refused_by_name(body):
     with pytest.raises(HeaderError, match="route"):
         codec.decode_route(body)
@@ -174,7 +175,7 @@ class Addresses(dict[int, str]):
     """A broker's addresses whose end can be noticed."""
 
 
-@pytest.mark.parametrize("standard", [True, False])
+@each_case(True, False)
 def test_an_encoder_keeps_no_former_state_of_a_broker(standard: bool):
     encoder = RouteEncoder()
     states = []

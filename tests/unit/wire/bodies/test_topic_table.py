@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from fuzz.mutation import mutate
 from orbitmq.errors import HeaderError
 from orbitmq.model.topic import DataVersion, TopicConfig
@@ -195,14 +196,10 @@ def test_a_count_of_more_compressed_topics_than_any_broker_has_is_refused(monkey
         decode_registration(body, compressed=True)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b'{"a":"' + bytes(DOCUMENT_SIZE_MAX) + b'"}',
-        make_body("5.x", {"t": {"x": "y" * DOCUMENT_SIZE_MAX}}, False),
-        make_body("5.x", {"t": {}}, False).replace(b'"counter"', b'"x":"%b","counter"' % bytes(10**6)),
-    ],
-    ids=["no table", "one entry", "around the table"],
+@each_case(
+    b'{"a":"' + bytes(DOCUMENT_SIZE_MAX) + b'"}',
+    make_body("5.x", {"t": {"x": "y" * DOCUMENT_SIZE_MAX}}, False),
+    make_body("5.x", {"t": {}}, False).replace(b'"counter"', b'"x":"%b","counter"' % bytes(10**6)),
 )
 def test_what_would_be_parsed_in_one_pass_is_bounded(body: bytes):
     with pytest.raises(HeaderError, match="limit 1048576"):

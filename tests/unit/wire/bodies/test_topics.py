@@ -5,6 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from cases import each_case
 from orbitmq.errors import HeaderError
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DataVersion, TopicConfig
@@ -53,7 +54,7 @@ def test_a_table_without_version_and_topics_is_empty():
     assert topics.decode_topic_table(b"{}") == (DataVersion(0, 0, 0), {})
 
 
-@pytest.mark.parametrize("address", ["h:1", None])
+@each_case("h:1", None)
 def test_a_list_names_a_broker_or_none(address):
     body = topics.encode_topic_list(["x"], address)
     assert ("brokerAddr" in orjson.loads(body)) is (address is not None)
@@ -91,43 +92,28 @@ def test_rates_are_zero_where_they_are_not_measured():
     assert topics.decode_consume_rate(b"{}") == 0.0
 
 
-@pytest.mark.parametrize(
-    ("decode", "named"),
-    [
-        (topics.decode_topic_list, "topic list"),
-        (topics.decode_topic_table, "topic table"),
-        (topics.decode_topic_config, "topic configuration"),
-        (topics.decode_topic_stats, "topic stats"),
-        (topics.decode_consume_stats, "consume stats"),
-    ],
+@each_case(
+    (topics.decode_topic_list, "topic list"),
+    (topics.decode_topic_table, "topic table"),
+    (topics.decode_topic_config, "topic configuration"),
+    (topics.decode_topic_stats, "topic stats"),
+    (topics.decode_consume_stats, "consume stats"),
 )
 def test_a_body_that_is_none_is_refused_by_name(decode, named):
     with pytest.raises(HeaderError, match=named):
         decode(b"[]")
 
 
-def test_times_are_unknown_unless_known():
-    assert topics.QueueStats(1, 2).updated_at_ms == 0
-    assert topics.QueueProgress(1, 2, 3).consumed_at_ms == 0
-
-
-@pytest.mark.parametrize("filter_type", [False, 0, [], {}])
-def test_a_topics_filter_type_that_is_no_text_is_refused(filter_type: object) -> None:
-    asked = {"topicConfigList": [{"topicName": "t", "topicFilterType": filter_type}]}
-    with pytest.raises(HeaderError, match="text is expected"):
-        topics.decode_topic_configs(orjson.dumps(asked))
-
-
-@pytest.mark.parametrize("attributes", [False, 0, [], ""])
-def test_attributes_of_a_topic_that_are_no_object_are_refused(attributes: object) -> None:
-    asked = {"topicConfigList": [{"topicName": "t", "attributes": attributes}]}
-    with pytest.raises(HeaderError, match="an object is expected"):
-        topics.decode_topic_configs(orjson.dumps(asked))
-
-
-@pytest.mark.parametrize("name", ["readQueueNums", "writeQueueNums", "perm", "topicSysFlag"])
-@pytest.mark.parametrize("number", [2**31, -(2**31) - 1, str(2**31)])
-def test_a_topics_numbers_have_32_bits(name: str, number: object) -> None:
-    asked = {"topicConfigList": [{"topicName": "t", name: number}]}
-    with pytest.raises(HeaderError, match="32-bit"):
+@each_case(
+    *(("topicFilterType", value, "text is expected") for value in (False, 0, [], {})),
+    *(("attributes", value, "an object is expected") for value in (False, 0, [], "")),
+    *(
+        (name, value, "32-bit")
+        for name in ("readQueueNums", "writeQueueNums", "perm", "topicSysFlag")
+        for value in (2**31, -(2**31) - 1, str(2**31))
+    ),
+)
+def test_a_topics_field_that_java_could_not_read_is_refused(name: str, value: object, told: str) -> None:
+    asked = {"topicConfigList": [{"topicName": "t", name: value}]}
+    with pytest.raises(HeaderError, match=told):
         topics.decode_topic_configs(orjson.dumps(asked))

@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from cases import each_case
+from orbitmq.wire import headers
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import (
-    AckMessage,
-    BatchAckMessages,
-    ChangeInvisibleTime,
-    ChangeInvisibleTimeResponse,
-    GetPollingCount,
-    PollingCountResponse,
-    PopMessage,
-    PopNotification,
-    PopNotificationResponse,
-    PopResponse,
-)
 from unit.wire.headers.support import travels_as
 
 PLACE: dict[str, Any] = {"consumer_group": "g", "topic": "t", "queue_id": 3}
@@ -29,41 +17,38 @@ POP_FIELDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("header", "fields"),
-    [
-        (PopMessage(**POP), POP_FIELDS),
-        (
-            PopMessage(
-                **POP, expression_type="TAG", expression="a", order=True, attempt_id="x", broker_name="b"
-            ),
-            POP_FIELDS | {"expType": "TAG", "exp": "a", "order": "true", "attemptId": "x", "bname": "b"},
+@each_case(
+    (headers.PopMessage(**POP), POP_FIELDS),
+    (
+        headers.PopMessage(
+            **POP, expression_type="TAG", expression="a", order=True, attempt_id="x", broker_name="b"
         ),
-        (
-            PopResponse(
-                pop_time_ms=1, invisible_ms=2, revive_queue_id=3, rest_count=4, start_offset_info="0 1 2",
-                message_offset_info="0 1 2", order_count_info="0 1 0",
-            ),
-            {
-                "popTime": "1", "invisibleTime": "2", "reviveQid": "3", "restNum": "4", "startOffsetInfo": "0 1 2",
-                "msgOffsetInfo": "0 1 2", "orderCountInfo": "0 1 0",
-            },
+        POP_FIELDS | {"expType": "TAG", "exp": "a", "order": "true", "attemptId": "x", "bname": "b"},
+    ),
+    (
+        headers.PopResponse(
+            pop_time_ms=1, invisible_ms=2, revive_queue_id=3, rest_count=4, start_offset_info="0 1 2",
+            message_offset_info="0 1 2", order_count_info="0 1 0",
         ),
-        (AckMessage(**PLACE, handle="h", queue_offset=9), PLACE_FIELDS | {"extraInfo": "h", "offset": "9"}),
-        (BatchAckMessages(), {}),
-        (
-            ChangeInvisibleTime(**PLACE, handle="h", queue_offset=9, invisible_ms=6, broker_name="b"),
-            PLACE_FIELDS | {"extraInfo": "h", "offset": "9", "invisibleTime": "6", "bname": "b"},
-        ),
-        (
-            ChangeInvisibleTimeResponse(pop_time_ms=1, invisible_ms=2, revive_queue_id=3),
-            {"popTime": "1", "invisibleTime": "2", "reviveQid": "3"},
-        ),
-        (PopNotification(**PLACE, poll_ms=7, born_at_ms=8), PLACE_FIELDS | {"pollTime": "7", "bornTime": "8"}),
-        (PopNotificationResponse(has_message=True), {"hasMsg": "true", "pollingFull": "false"}),
-        (GetPollingCount(**PLACE), PLACE_FIELDS),
-        (PollingCountResponse(polling_count=2), {"pollingNum": "2"}),
-    ],
+        {
+            "popTime": "1", "invisibleTime": "2", "reviveQid": "3", "restNum": "4", "startOffsetInfo": "0 1 2",
+            "msgOffsetInfo": "0 1 2", "orderCountInfo": "0 1 0",
+        },
+    ),
+    (headers.AckMessage(**PLACE, handle="h", queue_offset=9), PLACE_FIELDS | {"extraInfo": "h", "offset": "9"}),
+    (headers.BatchAckMessages(), {}),
+    (
+        headers.ChangeInvisibleTime(**PLACE, handle="h", queue_offset=9, invisible_ms=6, broker_name="b"),
+        PLACE_FIELDS | {"extraInfo": "h", "offset": "9", "invisibleTime": "6", "bname": "b"},
+    ),
+    (
+        headers.ChangeInvisibleTimeResponse(pop_time_ms=1, invisible_ms=2, revive_queue_id=3),
+        {"popTime": "1", "invisibleTime": "2", "reviveQid": "3"},
+    ),
+    (headers.PopNotification(**PLACE, poll_ms=7, born_at_ms=8), PLACE_FIELDS | {"pollTime": "7", "bornTime": "8"}),
+    (headers.PopNotificationResponse(has_message=True), {"hasMsg": "true", "pollingFull": "false"}),
+    (headers.GetPollingCount(**PLACE), PLACE_FIELDS),
+    (headers.PollingCountResponse(polling_count=2), {"pollingNum": "2"}),
 )  # fmt: skip
 def test_the_fields_travel_under_javas_names(header: object, fields: dict[str, str]):
     assert travels_as(header, fields)
@@ -71,4 +56,4 @@ def test_the_fields_travel_under_javas_names(header: object, fields: dict[str, s
 
 def test_a_pop_without_a_birth_is_born_when_it_comes():
     fields = {name: value for name, value in POP_FIELDS.items() if name != "bornTime"}
-    assert decode_header(PopMessage, fields).born_at_ms == 0
+    assert decode_header(headers.PopMessage, fields).born_at_ms == 0

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from orbitmq.wire.headers import (
-    LitePullMessage,
-    PullMessage,
-    PullResponse,
-    PullSysFlag,
-    QueryConsumeQueue,
-    QueryMessage,
-    QueryMessageResponse,
-    ViewMessage,
-)
+from cases import each_case
+from orbitmq.wire import headers
 from unit.wire.headers.support import travels_as
 
 REQUIRED = {
@@ -29,54 +19,50 @@ PULL: dict[str, Any] = {
 OPTIONAL = {"subscription": "a", "expressionType": "TAG", "maxMsgBytes": "10", "requestSource": "2", "bname": "b"}
 
 
-@pytest.mark.parametrize(
-    ("header", "fields"),
-    [
-        (PullMessage(**PULL), REQUIRED),
-        (LitePullMessage(**PULL), REQUIRED),
-        (
-            PullMessage(
-                **PULL, subscription="a", expression_type="TAG", size_max=10, request_source=2, broker_name="b"
-            ),
-            REQUIRED | OPTIONAL,
+@each_case(
+    (headers.PullMessage(**PULL), REQUIRED),
+    (headers.LitePullMessage(**PULL), REQUIRED),
+    (
+        headers.PullMessage(
+            **PULL, subscription="a", expression_type="TAG", size_max=10, request_source=2, broker_name="b"
         ),
-        (
-            PullResponse(suggest_which_broker_id=0, next_begin_offset=1, min_offset=2, max_offset=3),
-            {"suggestWhichBrokerId": "0", "nextBeginOffset": "1", "minOffset": "2", "maxOffset": "3"},
+        REQUIRED | OPTIONAL,
+    ),
+    (
+        headers.PullResponse(suggest_which_broker_id=0, next_begin_offset=1, min_offset=2, max_offset=3),
+        {"suggestWhichBrokerId": "0", "nextBeginOffset": "1", "minOffset": "2", "maxOffset": "3"},
+    ),
+    (
+        headers.PullResponse(
+            suggest_which_broker_id=0, next_begin_offset=1, min_offset=2, max_offset=3, offset_delta=4,
+            topic_sys_flag=5, group_sys_flag=6, forbidden_type=7,
         ),
-        (
-            PullResponse(
-                suggest_which_broker_id=0, next_begin_offset=1, min_offset=2, max_offset=3, offset_delta=4,
-                topic_sys_flag=5, group_sys_flag=6, forbidden_type=7,
-            ),
-            {
-                "suggestWhichBrokerId": "0", "nextBeginOffset": "1", "minOffset": "2", "maxOffset": "3",
-                "offsetDelta": "4", "topicSysFlag": "5", "groupSysFlag": "6", "forbiddenType": "7",
-            },
-        ),
-        (
-            QueryMessage(topic="t", key="k", count_max=3, begin_ms=4, end_ms=5),
-            {"topic": "t", "key": "k", "maxNum": "3", "beginTimestamp": "4", "endTimestamp": "5"},
-        ),
-        (
-            QueryMessage(topic="t", key="k", count_max=3, begin_ms=4, end_ms=5, is_unique_key=True, broker_name="b"),
-            {
-                "topic": "t", "key": "k", "maxNum": "3", "beginTimestamp": "4", "endTimestamp": "5",
-                "_UNIQUE_KEY_QUERY": "true", "bname": "b",
-            },
-        ),
-        (
-            QueryMessageResponse(index_end_ms=1, index_end_offset=2),
-            {"indexLastUpdateTimestamp": "1", "indexLastUpdatePhyoffset": "2"},
-        ),
-        (
-            QueryConsumeQueue(topic="t", queue_id=1, index=2, count=3, consumer_group="g", broker_name="b"),
-            {"topic": "t", "queueId": "1", "index": "2", "count": "3", "consumerGroup": "g", "bname": "b"},
-        ),
-        (ViewMessage(physical_offset=1), {"offset": "1"}),
-        (ViewMessage(physical_offset=1, topic="t"), {"offset": "1", "topic": "t"}),
-    ],
-    ids=repr,
+        {
+            "suggestWhichBrokerId": "0", "nextBeginOffset": "1", "minOffset": "2", "maxOffset": "3",
+            "offsetDelta": "4", "topicSysFlag": "5", "groupSysFlag": "6", "forbiddenType": "7",
+        },
+    ),
+    (
+        headers.QueryMessage(topic="t", key="k", count_max=3, begin_ms=4, end_ms=5),
+        {"topic": "t", "key": "k", "maxNum": "3", "beginTimestamp": "4", "endTimestamp": "5"},
+    ),
+    (
+        headers.QueryMessage(topic="t", key="k", count_max=3, begin_ms=4, end_ms=5, is_unique_key=True, broker_name="b"),
+        {
+            "topic": "t", "key": "k", "maxNum": "3", "beginTimestamp": "4", "endTimestamp": "5",
+            "_UNIQUE_KEY_QUERY": "true", "bname": "b",
+        },
+    ),
+    (
+        headers.QueryMessageResponse(index_end_ms=1, index_end_offset=2),
+        {"indexLastUpdateTimestamp": "1", "indexLastUpdatePhyoffset": "2"},
+    ),
+    (
+        headers.QueryConsumeQueue(topic="t", queue_id=1, index=2, count=3, consumer_group="g", broker_name="b"),
+        {"topic": "t", "queueId": "1", "index": "2", "count": "3", "consumerGroup": "g", "bname": "b"},
+    ),
+    (headers.ViewMessage(physical_offset=1), {"offset": "1"}),
+    (headers.ViewMessage(physical_offset=1, topic="t"), {"offset": "1", "topic": "t"}),
 )  # fmt: skip
 def test_fields_travel_under_javas_names(header: Any, fields: dict[str, str]) -> None:
     assert travels_as(header, fields)
@@ -84,7 +70,7 @@ def test_fields_travel_under_javas_names(header: Any, fields: dict[str, str]) ->
 
 def test_the_bits_of_a_pull_are_javas() -> None:
     flags = (
-        PullSysFlag.COMMIT_OFFSET, PullSysFlag.SUSPEND, PullSysFlag.SUBSCRIPTION, PullSysFlag.CLASS_FILTER,
-        PullSysFlag.LITE_PULL,
+        headers.PullSysFlag.COMMIT_OFFSET, headers.PullSysFlag.SUSPEND, headers.PullSysFlag.SUBSCRIPTION, headers.PullSysFlag.CLASS_FILTER,
+        headers.PullSysFlag.LITE_PULL,
     )  # fmt: skip
     assert flags == (1, 2, 4, 8, 16)

@@ -6,18 +6,10 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import HeaderError
+from orbitmq.wire import headers
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import (
-    CheckTransactionState,
-    ConsumerSendBack,
-    EndTransaction,
-    ResumeCheckHalfMessage,
-    SendBatch,
-    SendMessage,
-    SendMessageV2,
-    SendResponse,
-)
 
 from .support import travels_as
 
@@ -41,41 +33,37 @@ SHORT = dict(zip("abcdefgh", LONG.values(), strict=True))
 SHORT_OPTIONAL = dict(zip("ijklmn", LONG_OPTIONAL.values(), strict=True))
 
 
-@pytest.mark.parametrize(
-    ("header", "fields"),
-    [
-        (SendMessage(**SEND), LONG),
-        (SendMessage(**SEND, **OPTIONAL), LONG | LONG_OPTIONAL),
-        (SendMessageV2(**SEND), SHORT),
-        (SendMessageV2(**SEND, **OPTIONAL), SHORT | SHORT_OPTIONAL),
-        (SendBatch(**SEND, **OPTIONAL), SHORT | SHORT_OPTIONAL),
-        (SendResponse(message_id="m", queue_id=1, queue_offset=2), {"msgId": "m", "queueId": "1", "queueOffset": "2"}),
-        (
-            SendResponse(
-                message_id="m", queue_id=1, queue_offset=2, transaction_id="x", batch_uniq_id="u", region_id="r",
-                trace_on="true",
-            ),
-            {
-                "msgId": "m", "queueId": "1", "queueOffset": "2", "transactionId": "x", "batchUniqId": "u",
-                "MSG_REGION": "r", "TRACE_ON": "true",
-            },
+@each_case(
+    (headers.SendMessage(**SEND), LONG),
+    (headers.SendMessage(**SEND, **OPTIONAL), LONG | LONG_OPTIONAL),
+    (headers.SendMessageV2(**SEND), SHORT),
+    (headers.SendMessageV2(**SEND, **OPTIONAL), SHORT | SHORT_OPTIONAL),
+    (headers.SendBatch(**SEND, **OPTIONAL), SHORT | SHORT_OPTIONAL),
+    (headers.SendResponse(message_id="m", queue_id=1, queue_offset=2), {"msgId": "m", "queueId": "1", "queueOffset": "2"}),
+    (
+        headers.SendResponse(
+            message_id="m", queue_id=1, queue_offset=2, transaction_id="x", batch_uniq_id="u", region_id="r",
+            trace_on="true",
         ),
-        (
-            ConsumerSendBack(physical_offset=1, group="g", delay_level=-1),
-            {"offset": "1", "group": "g", "delayLevel": "-1"},
+        {
+            "msgId": "m", "queueId": "1", "queueOffset": "2", "transactionId": "x", "batchUniqId": "u",
+            "MSG_REGION": "r", "TRACE_ON": "true",
+        },
+    ),
+    (
+        headers.ConsumerSendBack(physical_offset=1, group="g", delay_level=-1),
+        {"offset": "1", "group": "g", "delayLevel": "-1"},
+    ),
+    (
+        headers.ConsumerSendBack(
+            physical_offset=1, group="g", delay_level=0, origin_msg_id="m", origin_topic="t", unit_mode=False,
+            max_reconsume_times=16,
         ),
-        (
-            ConsumerSendBack(
-                physical_offset=1, group="g", delay_level=0, origin_msg_id="m", origin_topic="t", unit_mode=False,
-                max_reconsume_times=16,
-            ),
-            {
-                "offset": "1", "group": "g", "delayLevel": "0", "originMsgId": "m", "originTopic": "t",
-                "unitMode": "false", "maxReconsumeTimes": "16",
-            },
-        ),
-    ],
-    ids=repr,
+        {
+            "offset": "1", "group": "g", "delayLevel": "0", "originMsgId": "m", "originTopic": "t",
+            "unitMode": "false", "maxReconsumeTimes": "16",
+        },
+    ),
 )  # fmt: skip
 def test_fields_travel_under_javas_names(header: Any, fields: dict[str, str]) -> None:
     assert travels_as(header, fields)
@@ -86,49 +74,46 @@ END = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("header", "fields"),
-    [
-        (
-            EndTransaction(
-                topic="t", producer_group="p", tran_state_table_offset=1, commit_log_offset=2, commit_or_rollback=8,
-                from_transaction_check=True, message_id="m", transaction_id="x", broker_name="b",
-            ),
-            END | {"topic": "t", "fromTransactionCheck": "true", "transactionId": "x", "bname": "b"},
+@each_case(
+    (
+        headers.EndTransaction(
+            topic="t", producer_group="p", tran_state_table_offset=1, commit_log_offset=2, commit_or_rollback=8,
+            from_transaction_check=True, message_id="m", transaction_id="x", broker_name="b",
         ),
-        (
-            EndTransaction(
-                producer_group="p", tran_state_table_offset=1, commit_log_offset=2, commit_or_rollback=8, message_id="m"
-            ),
-            END | {"fromTransactionCheck": "false"},
+        END | {"topic": "t", "fromTransactionCheck": "true", "transactionId": "x", "bname": "b"},
+    ),
+    (
+        headers.EndTransaction(
+            producer_group="p", tran_state_table_offset=1, commit_log_offset=2, commit_or_rollback=8, message_id="m"
         ),
-        (
-            CheckTransactionState(tran_state_table_offset=1, commit_log_offset=2),
-            {"tranStateTableOffset": "1", "commitLogOffset": "2"},
+        END | {"fromTransactionCheck": "false"},
+    ),
+    (
+        headers.CheckTransactionState(tran_state_table_offset=1, commit_log_offset=2),
+        {"tranStateTableOffset": "1", "commitLogOffset": "2"},
+    ),
+    (
+        headers.CheckTransactionState(
+            topic="t", tran_state_table_offset=1, commit_log_offset=2, message_id="m", transaction_id="x",
+            offset_message_id="o", broker_name="b",
         ),
-        (
-            CheckTransactionState(
-                topic="t", tran_state_table_offset=1, commit_log_offset=2, message_id="m", transaction_id="x",
-                offset_message_id="o", broker_name="b",
-            ),
-            {
-                "topic": "t", "tranStateTableOffset": "1", "commitLogOffset": "2", "msgId": "m", "transactionId": "x",
-                "offsetMsgId": "o", "bname": "b",
-            },
-        ),
-        (ResumeCheckHalfMessage(), {}),
-        (ResumeCheckHalfMessage(topic="t", message_id="m"), {"topic": "t", "msgId": "m"}),
-    ],
+        {
+            "topic": "t", "tranStateTableOffset": "1", "commitLogOffset": "2", "msgId": "m", "transactionId": "x",
+            "offsetMsgId": "o", "bname": "b",
+        },
+    ),
+    (headers.ResumeCheckHalfMessage(), {}),
+    (headers.ResumeCheckHalfMessage(topic="t", message_id="m"), {"topic": "t", "msgId": "m"}),
 )  # fmt: skip
 def test_these_fields_travel(header: object, fields: dict[str, str]) -> None:
     assert travels_as(header, fields)
 
 
 def test_who_says_nothing_was_not_asked() -> None:
-    assert decode_header(EndTransaction, END).from_transaction_check is False
+    assert decode_header(headers.EndTransaction, END).from_transaction_check is False
 
 
-@pytest.mark.parametrize("missing", END)
+@each_case(*END)
 def test_a_decision_needs_all_of_its_fields(missing: str) -> None:
     with pytest.raises(HeaderError, match=missing):
-        decode_header(EndTransaction, {name: value for name, value in END.items() if name != missing})
+        decode_header(headers.EndTransaction, {name: value for name, value in END.items() if name != missing})

@@ -4,6 +4,7 @@ from struct import pack
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import HeaderError, InvalidArgument
 from orbitmq.wire.messages.batch import BatchItem, encode_batch, parse_batch
 
@@ -30,18 +31,15 @@ def test_every_cut_is_refused():
             parse_batch(encoded[:size])
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        (2**31 - 1, 0, 0, 0, 4),
-        (-1, 0, 0, 0, 4),
-        (0, 0, 0, 0, 0),
-        (26, 0, 0, 0, 2**31 - 1),
-        (26, 0, 0, 0, -1),
-        (26, 0, 0, 0, 3),
-        (26, 0, 0, 0, 5),
-        (21, 0, 0, 0, 0),
-    ],
+@each_case(
+    (2**31 - 1, 0, 0, 0, 4),
+    (-1, 0, 0, 0, 4),
+    (0, 0, 0, 0, 0),
+    (26, 0, 0, 0, 2**31 - 1),
+    (26, 0, 0, 0, -1),
+    (26, 0, 0, 0, 3),
+    (26, 0, 0, 0, 5),
+    (21, 0, 0, 0, 0),
 )
 def test_lengths_that_lie_are_refused_before_anything_is_allocated(head):
     with pytest.raises(HeaderError, match="declares"):

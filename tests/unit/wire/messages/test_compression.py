@@ -6,6 +6,7 @@ import lz4.frame
 import pytest
 from backports import zstd
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import SysFlag
 from orbitmq.wire.messages.compression import CompressionType, compress, compression_of, decompress
@@ -13,7 +14,7 @@ from orbitmq.wire.messages.compression import CompressionType, compress, compres
 ALL = list(CompressionType)
 
 
-@pytest.mark.parametrize("compression", ALL)
+@each_case(*ALL)
 def test_a_body_survives_compression(compression):
     body = b"a body that repeats itself, " * 100
     packed = compress(body, compression)
@@ -36,7 +37,7 @@ def test_an_unknown_type_is_refused():
         decompress(b"", SysFlag.COMPRESSED | 0x400)
 
 
-@pytest.mark.parametrize("compression", ALL)
+@each_case(*ALL)
 def test_a_body_of_just_the_limit_passes_and_one_more_byte_does_not(compression):
     assert decompress(compress(bytes(1000), compression), compression.sys_flag, 1000) == bytes(1000)
     with pytest.raises(InvalidArgument, match="at most 999"):
@@ -50,13 +51,13 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("compression", ALL)
+@each_case(*ALL)
 def test_a_decompression_bomb_is_refused(compression):
     with pytest.raises(InvalidArgument, match="at most"):
         decompress(BOMBS[compression], compression.sys_flag)
 
 
-@pytest.mark.parametrize("compression", ALL)
+@each_case(*ALL)
 def test_a_cut_body_is_refused_at_every_byte(compression):
     packed = compress(b"some text" * 20, compression)
     for size in range(len(packed)):
@@ -64,7 +65,7 @@ def test_a_cut_body_is_refused_at_every_byte(compression):
             decompress(packed[:size], compression.sys_flag)
 
 
-@pytest.mark.parametrize("compression", ALL)
+@each_case(*ALL)
 def test_garbage_is_refused(compression):
     with pytest.raises(InvalidArgument, match="data"):
         decompress(b"this was never compressed by anybody", compression.sys_flag)

@@ -5,6 +5,7 @@ from datetime import datetime
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Host
 from orbitmq.wire.messages.message_id import UniqueKeys, offset_message_id, parse_offset_message_id
@@ -21,14 +22,14 @@ def test_an_offset_id_is_address_and_offset_in_hex():
     assert offset_message_id(Host("127.0.0.1", 10911), 1024) == "7F00000100002A9F0000000000000400"
 
 
-@pytest.mark.parametrize("host", [Host("10.1.2.3", 10911), Host("2001:db8::1", 65535)])
+@each_case(Host("10.1.2.3", 10911), Host("2001:db8::1", 65535))
 def test_an_offset_id_comes_apart_again(host):
     message_id = offset_message_id(host, 2**40 + 5)
     assert len(message_id) == (56 if ":" in host.ip else 32)
     assert parse_offset_message_id(message_id) == (host, 2**40 + 5)
 
 
-@pytest.mark.parametrize("bad", ["", "7F", "G" * 32, "0" * 33, "0" * 54, "é" * 32, " " * 32, "00 " * 16 + "0" * 8])
+@each_case("", "7F", "G" * 32, "0" * 33, "0" * 54, "é" * 32, " " * 32, "00 " * 16 + "0" * 8)
 def test_anything_else_is_refused(bad):
     with pytest.raises(InvalidArgument, match="32 or 56"):
         parse_offset_message_id(bad)
@@ -78,9 +79,7 @@ def test_more_words_are_ignored_as_in_java():
     assert parse_recall_handle(encoded("v1 orders broker-a 1700000000001 7F0000010001 more")) == HANDLE
 
 
-@pytest.mark.parametrize(
-    "text", ["", "=", "x", "%%%%", "ü", "a b", encoded("v2 a b 1 c"), encoded("v1 a b 1"), "A" * 1025, "_w==", "a+/b"]
-)
+@each_case("", "=", "x", "%%%%", "ü", "a b", encoded("v2 a b 1 c"), encoded("v1 a b 1"), "A" * 1025, "_w==", "a+/b")
 def test_what_is_no_handle_is_refused(text):
     with pytest.raises(InvalidArgument, match="recall_handle"):
         parse_recall_handle(text)

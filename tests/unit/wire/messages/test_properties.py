@@ -2,6 +2,7 @@
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument
 from orbitmq.wire.messages.properties import find_property, format_properties, parse_properties, tag_code
 
@@ -18,7 +19,7 @@ def test_text_parses_like_bytes():
     assert parse_properties("TAGS\x01ä") == parse_properties("TAGS\x01ä".encode()) == {"TAGS": "ä"}
 
 
-@pytest.mark.parametrize("pair", [b"", b"\x01", b"a\x01", b"\x01b", b"ab", b"abcdef", b"\x01bcdef"])
+@each_case(b"", b"\x01", b"a\x01", b"\x01b", b"ab", b"abcdef", b"\x01bcdef")
 def test_pairs_without_a_name_or_a_value_are_left_out(pair):
     assert parse_properties(pair + b"\x02TAGS\x01a\x02") == {"TAGS": "a"}
 
@@ -42,7 +43,7 @@ def test_half_a_character_is_refused():
         format_properties({"a": "\udcff"})
 
 
-@pytest.mark.parametrize("bad", [{"a\x01": "b"}, {"a": "b\x02"}, {"a\x02": "b"}])
+@each_case({"a\x01": "b"}, {"a": "b\x02"}, {"a\x02": "b"})
 def test_separators_inside_names_and_values_are_refused(bad):
     with pytest.raises(InvalidArgument, match="0x01 or 0x02"):
         format_properties(bad)
@@ -54,36 +55,30 @@ def test_the_encoded_size_fits_a_signed_short():
         format_properties({"a": "b" * 32765})
 
 
-@pytest.mark.parametrize(
-    ("encoded", "found"),
-    [
-        (b"", None),
-        (b"TAGS\x01a\x02", b"a"),
-        (b"TAGS\x01a", b"a"),
-        (b"KEYS\x01k\x02TAGS\x01a\x02X\x01y\x02", b"a"),
-        (b"MYTAGS\x01a\x02", None),
-        (b"k\x01TAGS\x01a\x02", None),
-        (b"TAGS\x01a\x02MYTAGS\x01b\x02", b"a"),
-        (b"TAGS\x01\x02", None),
-        (b"TAGS\x01a\x02TAGS\x01\x02", b"a"),
-        (b"TAGS\x01a\x02TAGS\x01b\x02", b"b"),
-    ],
+@each_case(
+    (b"", None),
+    (b"TAGS\x01a\x02", b"a"),
+    (b"TAGS\x01a", b"a"),
+    (b"KEYS\x01k\x02TAGS\x01a\x02X\x01y\x02", b"a"),
+    (b"MYTAGS\x01a\x02", None),
+    (b"k\x01TAGS\x01a\x02", None),
+    (b"TAGS\x01a\x02MYTAGS\x01b\x02", b"a"),
+    (b"TAGS\x01\x02", None),
+    (b"TAGS\x01a\x02TAGS\x01\x02", b"a"),
+    (b"TAGS\x01a\x02TAGS\x01b\x02", b"b"),
 )
 def test_one_property_is_found_without_parsing_the_others(encoded, found):
     assert find_property(encoded, b"TAGS") == found
 
 
-@pytest.mark.parametrize(
-    ("tag", "code"),
-    [
-        ("", 0),
-        ("a", 97),
-        ("TagA", 2598919),
-        ("hello", 99162322),
-        ("polygenelubricants", -2147483648),  # the famous hash of Integer.MIN_VALUE
-        ("标签", 857175),
-        ("\U0001f600", 1772899),  # two UTF-16 units
-    ],
+@each_case(
+    ("", 0),
+    ("a", 97),
+    ("TagA", 2598919),
+    ("hello", 99162322),
+    ("polygenelubricants", -2147483648),  # the famous hash of Integer.MIN_VALUE
+    ("标签", 857175),
+    ("\U0001f600", 1772899),  # two UTF-16 units
 )
 def test_a_tag_code_is_javas_string_hash(tag, code):
     assert tag_code(tag) == code

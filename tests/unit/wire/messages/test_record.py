@@ -1,10 +1,12 @@
 """The message record: layout, checks, conversions."""
 
+from itertools import product
 from struct import calcsize, pack_into
 from zlib import crc32
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import CorruptRecord, InvalidArgument
 from orbitmq.model.message import Host, SysFlag
 from orbitmq.wire.messages.record import (
@@ -79,7 +81,7 @@ def test_every_field_survives():
     assert parsed.body_crc == crc32(b"hello") & 0x7FFFFFFF
 
 
-@pytest.mark.parametrize(("born", "store"), [(V4, V6), (V6, V4), (V6, V6)])
+@each_case((V4, V6), (V6, V4), (V6, V6))
 def test_ipv6_hosts_survive_and_are_flagged(born, store):
     parsed = parse_record(record(born_host=born, store_host=store))
     assert (parsed.born_host, parsed.store_host) == (born, store)
@@ -111,13 +113,13 @@ def test_filler_is_blank():
     assert parse_record(bytes.fromhex("00000010 cbd43194 0000000000000000")) == Blank(16)
 
 
-@pytest.mark.parametrize("size", [7, 17, 2**32 - 1])
+@each_case(7, 17, 2**32 - 1)
 def test_filler_must_fit(size):
     with pytest.raises(CorruptRecord, match="filler"):
         parse_record(size.to_bytes(4, "big") + bytes.fromhex("cbd43194 0000000000000000"))
 
 
-@pytest.mark.parametrize("with_crc", [False, True])
+@each_case(False, True)
 def test_upstream_7437_every_cut_is_refused(with_crc):
     encoded = record(with_crc=with_crc)
     for size in range(len(encoded)):
@@ -150,22 +152,19 @@ def test_upstream_10017_a_record_that_lay_elsewhere_is_refused():
     assert caught.value.physical_offset == 2**33 + 1
 
 
-@pytest.mark.parametrize(
-    ("at", "layout", "value", "reason"),
-    [
-        (4, ">I", 0, "magic"),
-        (0, ">I", 0, "size 0"),
-        (0, ">I", 91, "body of"),
-        (0, ">I", 2**32 - 1, "size"),
-        (0, ">I", 119, "properties do not end"),
-        (84, ">i", -1, "body of -1"),
-        (84, ">i", 2**31 - 1, "body of"),
-        (93, ">B", 255, "topic of 255"),
-        (93, ">B", 24, "properties do not end"),
-        (100, ">H", 17, "properties do not end"),
-        (94, ">B", 255, "topic is not UTF-8"),
-        (88, ">B", 0, "checksum"),
-    ],
+@each_case(
+    (4, ">I", 0, "magic"),
+    (0, ">I", 0, "size 0"),
+    (0, ">I", 91, "body of"),
+    (0, ">I", 2**32 - 1, "size"),
+    (0, ">I", 119, "properties do not end"),
+    (84, ">i", -1, "body of -1"),
+    (84, ">i", 2**31 - 1, "body of"),
+    (93, ">B", 255, "topic of 255"),
+    (93, ">B", 24, "properties do not end"),
+    (100, ">H", 17, "properties do not end"),
+    (94, ">B", 255, "topic is not UTF-8"),
+    (88, ">B", 0, "checksum"),
 )
 def test_a_damaged_field_is_named(at, layout, value, reason):
     with pytest.raises(CorruptRecord, match=reason):
@@ -215,7 +214,7 @@ def test_an_answers_records_come_in_order():
     assert list(iter_records(b"")) == []
 
 
-@pytest.mark.parametrize("tail", [b"\x00", bytes.fromhex("00000008cbd43194")])
+@each_case(b"\x00", bytes.fromhex("00000008cbd43194"))
 def test_an_answer_that_ends_in_something_else_is_damaged(tail):
     records = iter_records(record() + tail)
     assert next(records).topic == "orders"
@@ -223,15 +222,12 @@ def test_an_answer_that_ends_in_something_else_is_damaged(tail):
         next(records)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"properties": b"x" * 32768},
-        {"properties": b"x" * 32767, "with_crc": True},
-        {"topic": "t" * 32768},
-        {"born_host": Host("localhost", 1)},
-        {"store_host": Host("1.2.3.4", -1)},
-    ],
+@each_case(
+    {"properties": b"x" * 32768},
+    {"properties": b"x" * 32767, "with_crc": True},
+    {"topic": "t" * 32768},
+    {"born_host": Host("localhost", 1)},
+    {"store_host": Host("1.2.3.4", -1)},
 )
 def test_what_the_format_cannot_hold_is_refused(changes):
     with pytest.raises(InvalidArgument):
@@ -258,12 +254,12 @@ def test_the_checksum_of_a_record_is_a_property_of_ten_digits_lowest_first():
     assert len(crc_property(b"hello")) == CRC_PROPERTY_SIZE
 
 
-@pytest.mark.parametrize("topic", ["t", "t" * 127, "t" * 128, "t" * 300])
-@pytest.mark.parametrize(("born", "store"), [(V4, V4), (V6, V4), (V4, V6), (V6, V6)])
-@pytest.mark.parametrize(
-    ("body", "properties"), [(b"", b""), (b"x" * 300, b"TAGS\x01a\x02"), (b"\xff" * 70_000, b"p" * 300)]
-)
-def test_properties_are_found_without_parsing_the_rest(topic, born, store, body, properties):
+CONTENTS = [(b"", b""), (b"x" * 300, b"TAGS\x01a\x02"), (b"\xff" * 70_000, b"p" * 300)]
+
+
+@each_case(*product(["t", "t" * 127, "t" * 128, "t" * 300], [V4, V6], [V4, V6], CONTENTS))
+def test_properties_are_found_without_parsing_the_rest(topic, born, store, content):
+    body, properties = content
     record = format_record(topic=topic, body=body, properties=properties, born_host=born, store_host=store)
     assert properties_at(record, 0, len(record)) == properties
     assert properties_at(bytearray(b"??" + record + b"!!"), 2, len(record)) == properties
@@ -282,9 +278,7 @@ def number_in(encoded: bytes, topic: str = "orders", queue_id: int = 3) -> int |
     return found
 
 
-@pytest.mark.parametrize("topic", ["orders", "t" * 127, "t" * 128])
-@pytest.mark.parametrize("properties", [b"", b"a\x01b", b"p" * 512])
-@pytest.mark.parametrize("body", [b"", b"hello"])
+@each_case(*product(["orders", "t" * 127, "t" * 128], [b"", b"a\x01b", b"p" * 512], [b"", b"hello"]))
 def test_the_queue_offset_is_told_of_a_whole_record_of_the_queue(topic, properties, body):
     encoded = record(topic=topic, properties=properties, body=body)
     assert number_in(encoded, topic) == 11
@@ -292,7 +286,7 @@ def test_the_queue_offset_is_told_of_a_whole_record_of_the_queue(topic, properti
     assert number_in(encoded, topic, 4) is None
 
 
-@pytest.mark.parametrize("changes", [{"born_host": V6}, {"store_host": V6}, {"properties": b"p" * 513}])
+@each_case({"born_host": V6}, {"store_host": V6}, {"properties": b"p" * 513})
 def test_what_only_the_parser_can_tell_of_is_left_to_it(changes):
     assert number_in(record(**changes)) is None
 
@@ -311,7 +305,7 @@ def test_no_damage_gives_a_queue_offset_that_the_parser_would_not():
                 )  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [-1, 0, RECORD_SIZE_MIN - 1])
+@each_case(-1, 0, RECORD_SIZE_MIN - 1)
 def test_a_size_that_no_record_has_leads_to_none(size):
     assert queue_offset_in(record(), 0, size, FIELDS["physical_offset"], 3, *format_topic("orders")) is None
 

@@ -1,7 +1,6 @@
 """Messages as consumers see them: decoded, decompressed, or with the reason why not."""
 
-import pytest
-
+from cases import each_case
 from orbitmq.model.message import SysFlag
 from orbitmq.wire.messages.compression import DECOMPRESSED_SIZE_MAX, CompressionType, compress
 from orbitmq.wire.messages.record import Record, parse_record
@@ -34,15 +33,12 @@ ROTTEN = record()[:89] + b"E" + record()[90:]
 BOMB = compress(bytes(DECOMPRESSED_SIZE_MAX + 1))
 
 
-@pytest.mark.parametrize(
-    ("encoded", "body", "reason"),
-    [
-        (record(sys_flag=SysFlag.COMPRESSED), b"hello", "ZLIB data"),
-        (record(sys_flag=SysFlag.COMPRESSED | 0x700), b"hello", "compression type 0 to 3"),
-        (record(body=BOMB, sys_flag=SysFlag.COMPRESSED), BOMB, f"at most {DECOMPRESSED_SIZE_MAX} decompressed"),
-        (ROTTEN, b"hEllo", "checksum"),
-        (record(properties=b"DECODE_ERROR\x01checksum\x02"), b"hello", "checksum"),
-    ],
+@each_case(
+    (record(sys_flag=SysFlag.COMPRESSED), b"hello", "ZLIB data"),
+    (record(sys_flag=SysFlag.COMPRESSED | 0x700), b"hello", "compression type 0 to 3"),
+    (record(body=BOMB, sys_flag=SysFlag.COMPRESSED), BOMB, f"at most {DECOMPRESSED_SIZE_MAX} decompressed"),
+    (ROTTEN, b"hEllo", "checksum"),
+    (record(properties=b"DECODE_ERROR\x01checksum\x02"), b"hello", "checksum"),
 )
 def test_a_body_that_cannot_be_decoded_stays_as_it_is_stored_and_says_why(encoded, body, reason):
     parsed = parse_record(encoded, check_crc=False)

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import HeaderError
 from orbitmq.model.group import MessageModel
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.pop.assignments import (
-    AssignmentQuery,
-    RequestMode,
-    decode_assignment_query,
-    decode_request_mode,
-    encode_assignments,
-    encode_request_mode,
-    format_request_modes,
-    parse_request_modes,
-)
+from orbitmq.wire.pop import assignments
 
 # Printed by the encode() of Java's classes, release 5.3.3.
 JAVA_QUERY = b'{"clientId":"c","consumerGroup":"g","messageModel":"CLUSTERING","strategyName":"AVG","topic":"t"}'
@@ -25,38 +17,42 @@ JAVA_MODE = b'{"consumerGroup":"g","mode":"POP","popShareQueueNum":2,"topic":"t"
 
 
 def test_bodies_travel_as_java_writes_them():
-    assert decode_assignment_query(JAVA_QUERY) == AssignmentQuery("t", "g", "c", "AVG", MessageModel.CLUSTERING)
-    assert encode_assignments([MessageQueue("t", "b", -1)], "POP") == JAVA_ANSWER
-    assert encode_assignments(None, "POP") == b"{}"
-    assert decode_request_mode(JAVA_MODE) == RequestMode("t", "g", "POP", 2)
-    assert decode_request_mode(encode_request_mode(RequestMode("t", "g", "POP", 2))) == RequestMode("t", "g", "POP", 2)
+    assert assignments.decode_assignment_query(JAVA_QUERY) == assignments.AssignmentQuery(
+        "t", "g", "c", "AVG", MessageModel.CLUSTERING
+    )
+    assert assignments.encode_assignments([MessageQueue("t", "b", -1)], "POP") == JAVA_ANSWER
+    assert assignments.encode_assignments(None, "POP") == b"{}"
+    assert assignments.decode_request_mode(JAVA_MODE) == assignments.RequestMode("t", "g", "POP", 2)
+    assert assignments.decode_request_mode(
+        assignments.encode_request_mode(assignments.RequestMode("t", "g", "POP", 2))
+    ) == assignments.RequestMode("t", "g", "POP", 2)
 
 
 def test_modes_are_kept_as_java_keeps_them():
-    modes = [RequestMode("t", "g", "POP", 2), RequestMode("t", "h"), RequestMode("u", "g")]
-    content = format_request_modes(modes)
+    modes = [
+        assignments.RequestMode("t", "g", "POP", 2),
+        assignments.RequestMode("t", "h"),
+        assignments.RequestMode("u", "g"),
+    ]
+    content = assignments.format_request_modes(modes)
     assert content.startswith(b'{"messageRequestModeMap":{"t":{"g":' + JAVA_MODE)
-    assert parse_request_modes(content) == modes
-    assert parse_request_modes(b"{}") == []
+    assert assignments.parse_request_modes(content) == modes
+    assert assignments.parse_request_modes(b"{}") == []
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", JAVA_QUERY.replace(b"CLUSTERING", b"ALL"), b"x" * 100_000])
+@each_case(b"", b"[]", b"{}", JAVA_QUERY.replace(b"CLUSTERING", b"ALL"), b"x" * 100_000)
 def test_a_wrong_question_is_refused(body: bytes):
     with pytest.raises(HeaderError, match="assignment query"):
-        decode_assignment_query(body)
+        assignments.decode_assignment_query(body)
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{}", JAVA_MODE.replace(b"POP", b"PUSH"), JAVA_MODE.replace(b":2", b":99999999999")]
-)
+@each_case(b"", b"{}", JAVA_MODE.replace(b"POP", b"PUSH"), JAVA_MODE.replace(b":2", b":99999999999"))
 def test_a_wrong_mode_is_refused(body: bytes):
     with pytest.raises(HeaderError, match="message request mode"):
-        decode_request_mode(body)
+        assignments.decode_request_mode(body)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b'{"messageRequestModeMap":[1]}', b'{"messageRequestModeMap":{"t":{"g":{}}}}']
-)
+@each_case(b"", b'{"messageRequestModeMap":[1]}', b'{"messageRequestModeMap":{"t":{"g":{}}}}')
 def test_a_damaged_file_is_told_of(content: bytes):
     with pytest.raises(HeaderError, match=r"messageRequestMode\.json"):
-        parse_request_modes(content)
+        assignments.parse_request_modes(content)

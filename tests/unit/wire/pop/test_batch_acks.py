@@ -5,6 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from cases import each_case
 from orbitmq.errors import HeaderError
 from orbitmq.wire.pop.batch_acks import ACKS_MAX, BatchAck, decode_batch_acks, encode_batch_acks
 
@@ -36,22 +37,19 @@ def test_an_old_clients_batch_has_long_names():
     assert (found.broker_name, list(found.acks())) == (None, [ACK._replace(retry="1", offsets=[7])])
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        (b"", "batch ack"),
-        (b"[]", "acks is missing"),
-        (b'{"acks":{}}', "acks is missing"),
-        (b'{"acks":[1]}', "1 is no ack"),
-        (JAVA.replace(b'"so":7', b'"so":-7'), "so is -7"),
-        (JAVA.replace(b'"so":7', b'"so":99999999999999999999'), "so is"),
-        (JAVA.replace(b'"r":"0"', b'"r":"9"'), "r is '9'"),
-        (JAVA.replace(b'"t":"t"', b'"t":1'), "t is 1"),
-        (JAVA.replace(b"BQAAAAAAAABA", b"BQ!"), "expected base64"),
-        (JAVA.replace(b"BQAAAAAAAABA", b"A" * 10_000), "10000 characters"),
-        (JAVA.replace(b"BQAAAAAAAABA", b"/////wE="), "b names 33 messages, a checkpoint has at most 32"),
-        (b'{"acks":[' + b"{}," * ACKS_MAX + b"{}]}", f"{ACKS_MAX + 1} entries"),
-    ],
+@each_case(
+    (b"", "batch ack"),
+    (b"[]", "acks is missing"),
+    (b'{"acks":{}}', "acks is missing"),
+    (b'{"acks":[1]}', "1 is no ack"),
+    (JAVA.replace(b'"so":7', b'"so":-7'), "so is -7"),
+    (JAVA.replace(b'"so":7', b'"so":99999999999999999999'), "so is"),
+    (JAVA.replace(b'"r":"0"', b'"r":"9"'), "r is '9'"),
+    (JAVA.replace(b'"t":"t"', b'"t":1'), "t is 1"),
+    (JAVA.replace(b"BQAAAAAAAABA", b"BQ!"), "expected base64"),
+    (JAVA.replace(b"BQAAAAAAAABA", b"A" * 10_000), "10000 characters"),
+    (JAVA.replace(b"BQAAAAAAAABA", b"/////wE="), "b names 33 messages, a checkpoint has at most 32"),
+    (b'{"acks":[' + b"{}," * ACKS_MAX + b"{}]}", f"{ACKS_MAX + 1} entries"),
 )
 def test_anything_else_is_refused_with_its_field(body: bytes, said: str):
     with pytest.raises(HeaderError) as refused:

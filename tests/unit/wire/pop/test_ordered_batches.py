@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import HeaderError
 from orbitmq.wire.pop.ordered_batches import OrderedBatch, format_ordered_batches, parse_ordered_batches
 
@@ -47,20 +48,17 @@ def test_batches_come_back_as_they_were():
     assert parse_ordered_batches(format_ordered_batches([])) == parse_ordered_batches(b"{}") == []
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"[]", "consumerOrderInfo"),
-        (b"{", "consumerOrderInfo"),
-        (b'{"table":{"t":{0:{"o":[1]}}}}', "names no group"),
-        (b'{"table":{"t@g":{-1:{"o":[1]}}}}', "queue"),
-        (b'{"table":{"t@g":{0:{"o":[-1]}}}}', "o is -1"),
-        (b'{"table":{"t@g":{0:{"o":[1],"popTime":-5}}}}', "popTime is -5"),
-        (b'{"table":{"t@g":{0:{"o":[1],"ot":{1:-5}}}}}', "ot is -5"),
-        (b'{"table":{"t@g":{0:{"o":[1],"a":5}}}}', "consumerOrderInfo"),
-        (b'{"table":{"t@g":{0:{"o":[%s]}}}}' % b",".join([b"1"] * 65), "at most 64"),
-        (b'{"table":5}', "consumerOrderInfo"),
-    ],
+@each_case(
+    (b"[]", "consumerOrderInfo"),
+    (b"{", "consumerOrderInfo"),
+    (b'{"table":{"t":{0:{"o":[1]}}}}', "names no group"),
+    (b'{"table":{"t@g":{-1:{"o":[1]}}}}', "queue"),
+    (b'{"table":{"t@g":{0:{"o":[-1]}}}}', "o is -1"),
+    (b'{"table":{"t@g":{0:{"o":[1],"popTime":-5}}}}', "popTime is -5"),
+    (b'{"table":{"t@g":{0:{"o":[1],"ot":{1:-5}}}}}', "ot is -5"),
+    (b'{"table":{"t@g":{0:{"o":[1],"a":5}}}}', "consumerOrderInfo"),
+    (b'{"table":{"t@g":{0:{"o":[%s]}}}}' % b",".join([b"1"] * 65), "at most 64"),
+    (b'{"table":5}', "consumerOrderInfo"),
 )
 def test_what_is_no_such_file_is_refused(content: bytes, said: str):
     with pytest.raises(HeaderError, match=said):
