@@ -344,6 +344,7 @@ class Broker:
         )
         service = BrokerService(context, links, stored)
         registrar.on_master.append(service.following.log.learn)
+        registrar.on_ordered_topics.append(lambda names: service.tables.topics.set_ordered(names, self._clock()))
         return service
 
     def _make_server(self, service: BrokerService, fast_path: FastPaths) -> Server[BrokerService]:

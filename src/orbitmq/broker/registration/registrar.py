@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from orbitmq.model.static_topic import QueueMapping
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.wire.bodies.document import decode_kv_table
 from orbitmq.wire.bodies.registration import encode_registration
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.bodies.static_topics import info_document
@@ -97,6 +98,8 @@ class Registrar:
     ) -> None:
         self.on_master: list[Callable[[str | None, str | None], None]] = []
         """Called with the addresses that a slave is told of its master, HA and broker."""
+        self.on_ordered_topics: list[Callable[[Collection[str]], None]] = []
+        """Called with the names in the NameServer's table of ordered topics, where it has some; what they raise is logged."""
         self._identity = identity
         self._encode = encode
         self._period_ms = period_ms
@@ -266,6 +269,16 @@ class Registrar:
             told = decode_header(RegisterBrokerResponse, answer.ext_fields)
             for learn in self.on_master:
                 learn(told.ha_server_addr, told.master_addr)
+        if answer.body:
+            self._learn_ordered_topics(answer.body, entry.address)
+
+    def _learn_ordered_topics(self, body: bytes, name_server: str) -> None:
+        try:
+            ordered = decode_kv_table(body)
+            for change in self.on_ordered_topics:
+                change(ordered.keys())
+        except OrbitError as error:  # the registration has counted all the same
+            log.warning("the ordered topics that NameServer %s tells are left out: %s", name_server, error)
 
     async def _wait_told(self, generation: int, timeout_ms: int) -> None:
         def is_told() -> bool:

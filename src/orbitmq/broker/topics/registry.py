@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from orbitmq.broker.topics.logical_queues import StaticTopics
 from orbitmq.broker.topics.table import TopicTable, with_lmq_topics
@@ -108,6 +109,15 @@ class TopicRegistry:
         except Rejected:
             self.table.revert()
             raise
+
+    def set_ordered(self, topics: Iterable[str], now_ms: int) -> None:
+        """Let topics that this broker has be ordered, as a NameServer's table says (Java: updateOrderTopicConfig).
+
+        A topic that the table does not name keeps what it is: `order` may be set by an administrator, too.
+        """
+        found = [config for topic in topics if (config := self.table.get(topic)) is not None and not config.order]
+        if found:
+            self.copy_all([replace(config, order=True) for config in found], now_ms)
 
     def delete(
         self,

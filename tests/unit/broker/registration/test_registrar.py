@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import zlib
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.nameserver import NameServer, NameServerConfig
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.loop import run
+from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.server import Server
 from orbitmq.wire.bodies.registration import decode_registration
 from orbitmq.wire.bodies.route import encode_route
-from orbitmq.wire.headers import BrokerHeartbeat, GetRouteInfo, RegisterBroker, UnregisterBroker
+from orbitmq.wire.headers import BrokerHeartbeat, GetRouteInfo, PutKvConfig, RegisterBroker, UnregisterBroker
 from waiting import until
 
 pytestmark = pytest.mark.real
@@ -377,3 +379,35 @@ async def test_a_broker_follows_the_name_of_its_name_server_2042(tmp_path: Path,
                 assert broker.running.others.registrar.name_servers == (f"127.0.0.2:{port}",)
             finally:
                 await broker.stop()
+
+
+async def test_topics_of_the_name_servers_order_table_become_ordered_and_others_keep_what_they_are(
+    tmp_path: Path,
+) -> None:
+    pool = ConnectionPool(name="test")
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(pool.close)
+        first = await stack.enter_async_context(name_server("127.0.0.1"))
+        for topic in ("orders", "elsewhere"):
+            entry = PutKvConfig(namespace="ORDER_TOPIC_CONFIG", key=topic, value="a:4")
+            assert (await pool.request(first.address, entry)).code == ResponseCode.SUCCESS
+        config = BrokerConfig(
+            broker_name="a",
+            bind_address="127.0.0.1",
+            listen_port=0,
+            namesrv_addr=first.address,
+            store_path_root_dir=tmp_path,
+            mapped_file_size_commit_log=4 * 1024 * 1024,
+        )
+        broker = Broker(config)
+        await broker.start()
+        try:
+            topics = broker.service.tables.topics
+            for topic in ("orders", "logs"):
+                topics.update(TopicConfig(topic=topic), 1)
+            await until(lambda: topics.table.all["orders"].order)
+            assert not topics.table.all["logs"].order
+            assert "elsewhere" not in topics.table.all
+        finally:
+            await broker.stop()
+    assert json.loads((tmp_path / "config" / "topics.json").read_text())["topicConfigTable"]["orders"]["order"]
