@@ -1,10 +1,13 @@
 """Mixed clusters: a Java broker in our NameServer, our broker in Java's NameServer, clients of both kinds."""
 
+import asyncio
+
 import pytest
 
 from interop.drain import bodies, consume, read_all
 from interop.peers import message, wait_until_dispatched
 from orbitmq import Message
+from orbitmq.admin import AdminClient
 from orbitmq.blocking import Producer, PullConsumer, PushConsumer
 
 
@@ -122,6 +125,23 @@ def test_our_clients_use_our_broker_through_a_java_name_server(java_name_server,
             producer.send(Message(name, b"%02d" % n))
     read = read_all(java_name_server.address, name, 10)
     assert {item.broker_name for item in read} == {"guest"}
+
+
+def test_our_broker_marks_the_topics_that_a_java_name_servers_order_table_names(
+    java, java_name_server, guest, name, create_topic
+):
+    create_topic(java_name_server.address, name, 4, "GuestCluster")
+    order = ("-s", "ORDER_TOPIC_CONFIG", "-k", name, "-v", f"{next(iter(guest.brokers))}:4")
+    java.mqadmin("updateKvConfig", "-n", java_name_server.address, *order)
+    create_topic(java_name_server.address, f"{name}-other", 4, "GuestCluster")  # the broker registers now
+
+    async def is_ordered(topic: str) -> bool:
+        async with AdminClient(java_name_server.address) as admin:
+            (config,) = (await admin.topic_configs(topic)).values()
+            return config.order
+
+    java.wait_for(lambda: asyncio.run(is_ordered(name)), "the topic to be ordered")
+    assert not asyncio.run(is_ordered(f"{name}-other"))
 
 
 def test_a_java_name_server_lists_our_broker_and_forgets_it_when_it_stops(java, java_name_server, guest):
