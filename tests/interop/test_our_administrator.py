@@ -94,6 +94,8 @@ async def look_at_the_broker(admin: AdminClient, java: JavaCluster, name: str) -
     address = masters[java.broker.name]
     assert "putTps" in await admin.broker_runtime_info(address)
     assert (await admin.broker_settings(address))["transactionCheckMax"] == "15"
+    with pytest.raises(InvalidArgument, match="at least one NameServer answers"):
+        await admin.check_name_servers("127.0.0.1:1")
     for value in ("14", "15"):
         await admin.change_broker_settings(address, {"transactionCheckMax": value})
         assert (await admin.broker_settings(address))["transactionCheckMax"] == value

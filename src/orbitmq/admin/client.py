@@ -10,6 +10,7 @@ to every NameServer where each one keeps a copy of its own.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from types import MappingProxyType
 
 import orjson
 
+from orbitmq.address import parse_name_servers
 from orbitmq.admin.cluster_admin import ClusterAdmin, masters_in
 from orbitmq.admin.each_master import ask_all, ask_each, tell_each
 from orbitmq.admin.group_client import GroupAdmin, delete_topics
@@ -38,7 +40,7 @@ from orbitmq.client.routing.routes import Routes
 from orbitmq.client.session.arguments import each, instance, text, texts
 from orbitmq.client.session.validation import INTERVAL_MS, checked
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
+from orbitmq.errors import ClientError, InvalidArgument, OrbitError, RemoteRefused, RouteNotFound
 from orbitmq.masking import masked_settings
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MASTER_ID, MessageQueue, TopicRoute
@@ -62,6 +64,7 @@ from orbitmq.wire.headers.groups import GetAllProducers
 from orbitmq.wire.headers.nameserver import (
     DeleteTopicInNameServer,
     GetAllTopics,
+    GetClusterInfo,
     GetRouteHistory,
     GetTopicsByCluster,
 )
@@ -70,6 +73,7 @@ from orbitmq.wire.headers.topics import DeleteTopicInBroker, GetTopicStats
 from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.signature import Credentials
 
+_PROBE_S = 2
 _NOT_SUPPORTED = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 
@@ -263,6 +267,24 @@ class AdminClient(ClusterAdmin):
                 raise InvalidArgument("changes", part, "keys and values of one line")
         body = "".join(f"{key}={value}\n" for key, value in changes.items()).encode()
         return (await self._tell(address, UpdateBrokerConfig(), body)).remark or ""
+
+    async def check_name_servers(self, name_servers: str) -> None:
+        """Refuse a list for brokers (`namesrvAddr`) of which no NameServer answers: a broker that has it would be found no more.
+
+        Raises:
+            InvalidArgument: none answers within two seconds, or one is no host:port.
+        """
+
+        async def answers(address: str) -> bool:
+            try:
+                async with asyncio.timeout(_PROBE_S):
+                    await self._tell(address, GetClusterInfo())
+            except (OrbitError, TimeoutError):
+                return False
+            return True
+
+        if not any(await asyncio.gather(*map(answers, parse_name_servers(name_servers)))):
+            raise InvalidArgument("namesrvAddr", name_servers, "a list of which at least one NameServer answers")
 
     async def broker_stats(self, address: str, name: str, key: str) -> BrokerStatsData:
         """Return what a broker has counted in the last minute, hour and day.

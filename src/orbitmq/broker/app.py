@@ -216,14 +216,12 @@ class Broker:
             ConfigError: one of them is no host:port.
         """
         self.config = replace(self.config, namesrv_addr=addresses)
+        self.running.service.use(self.config)
         self.running.others.name_servers.replace(self.config.name_servers)
 
     def _use(self, config: BrokerConfig, then: Callable[[], None]) -> None:
         """Let settings that were changed count everywhere, and call back when NameServers know what concerns them."""
-        before = self.config
-        self.config = config = replace(
-            config, namesrv_addr=before.namesrv_addr
-        )  # which `set_name_servers` may have set
+        before, self.config = self.config, config
         running = self.running
         service = running.service
         service.use(config)
@@ -233,10 +231,14 @@ class Broker:
         )
         running.server.rebind()
         running.others.permission = config.broker_permission
-        if config.broker_permission == before.broker_permission:
-            then()
-        else:
+        if config.name_servers != before.name_servers:
+            running.others.name_servers.replace(config.name_servers)
+        if config.broker_permission != before.broker_permission:
             service.tables.topics.announce_again(self._clock(), then)
+        elif config.name_servers != before.name_servers:
+            running.others.registrar.announce(then)
+        else:
+            then()
 
     async def _open(self, address: BrokerAddress) -> Running:
         """Open one part after another; where one fails, those that are open are closed again, the last one first."""

@@ -193,6 +193,8 @@ async def _set(form: Form, clients: ClusterClients) -> Done:
     name, key, value = form.text("broker"), form.text("key"), form.raw("value").strip()
     address = (await clients.admin.masters(broker=name))[name]
     before = (await clients.admin.broker_settings(address)).get(key)
+    if key == "namesrvAddr":
+        await clients.admin.check_name_servers(value)
     said = await clients.admin.change_broker_settings(address, {key: value})
     after = (await clients.admin.broker_settings(address)).get(key)
     text = f"{key} of {name} is {after}" + (f" ({said})" if said else "")

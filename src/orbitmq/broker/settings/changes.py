@@ -1,4 +1,4 @@
-"""Changes of settings while the broker runs: numbers, switches, and hours that take effect immediately or from the next start on.
+"""Changes of settings while the broker runs: what takes effect immediately or from the next start on.
 
 Keys of Java's broker that have no effect here are kept, too, and shown. Texts have characters alone that mean nothing to a
 shell or to the file that keeps them (CVE-2023-33246).
@@ -82,6 +82,7 @@ CHANGEABLE = frozenset(
         "longPollingEnable",
         "maxMessageSize",
         "maxMsgsNumBatch",
+        "namesrvAddr",
         "recallMessageEnable",
         "rejectTransactionMessage",
         "shortPollingTimeMills",
@@ -121,13 +122,13 @@ _TEXTS = {
     "flushDiskType": re.compile(r"[A-Z_]*"),
     "messageDelayLevel": re.compile(r"[0-9smhd ]*"),
     "msgTraceTopicName": re.compile(rf"[%|a-zA-Z0-9_-]{{1,{NAME_LENGTH_MAX}}}"),
-    "namesrvAddr": re.compile(r"[A-Za-z0-9_.:;\[\]-]*"),
+    "namesrvAddr": re.compile(r"[A-Za-z0-9_.:;\[\]-]+"),
     "regionId": re.compile(r"[A-Za-z0-9_.:-]{0,255}"),
 }
-"""Texts that a request may change for the next start: none is about the broker's identity, access, or where files are."""
+"""Texts that a request may change: none is about the broker's identity, access, or where files are."""
 NEXT_START = (
     frozenset(key for key, spec in _FIELDS.items() if spec.type in ("int", "bool")) - CHANGEABLE - _IN_THE_FILE_ALONE
-    | _TEXTS.keys()
+    | _TEXTS.keys() - CHANGEABLE
 )
 """Keys whose new values are kept, and count from the next start on."""
 _WORD = re.compile(r"(?!.*\.\.)[A-Za-z0-9_.:,;@/=\"{}\[\]-]{0,255}")
@@ -177,9 +178,9 @@ def sorted_change(properties: Mapping[str, str]) -> SettingsChange:
     change = SettingsChange({}, {}, {})
     for key, text in sorted(properties.items()):
         if key in CHANGEABLE:
-            change.now[key] = text
+            change.now[key] = _checked_text(key, text.strip())
         elif key in NEXT_START:
-            change.next_start[key] = _next_start_value(key, text.strip())
+            change.next_start[key] = _checked_text(key, text.strip())
         elif key in WITHOUT_EFFECT and key not in _FIELDS:
             change.idle[key] = _idle_value(key, text.strip())
         else:
@@ -193,8 +194,8 @@ def _why_not(key: str) -> str:
     return "is no setting of a broker"
 
 
-def _next_start_value(key: str, text: str) -> str:
-    """Return the value of a key of the next start. Raises ConfigError for a text with characters that it has no use for."""
+def _checked_text(key: str, text: str) -> str:
+    """Return the value of a key. Raises ConfigError for a text with characters that it has no use for."""
     allowed = _TEXTS.get(key)
     if allowed is not None and allowed.fullmatch(text) is None:
         raise ConfigError(key, text, f"text as {allowed.pattern}")

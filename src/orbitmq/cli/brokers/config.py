@@ -72,6 +72,9 @@ async def change(
     address: AddressOption = None,
     name: NameOption = None,
     cluster: ClusterOption = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also a namesrvAddr of which no NameServer answers now.")
+    ] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Change settings of running brokers, which keep them. A broker of ours changes all of them, or none.
@@ -84,6 +87,8 @@ async def change(
     rows: list[Row] = []
     try:
         async with access.admin() as admin:
+            if "namesrvAddr" in changes and not force:
+                await admin.check_name_servers(changes["namesrvAddr"])
             for broker, at in (await BrokerSelection(address, name, cluster).find(admin)).items():
                 rows.extend(await _change_one(admin, broker, at, changes))
     finally:

@@ -27,12 +27,30 @@ from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.server import Server
 from orbitmq.wire.bodies.registration import decode_registration
 from orbitmq.wire.bodies.route import encode_route
-from orbitmq.wire.headers import BrokerHeartbeat, GetRouteInfo, PutKvConfig, RegisterBroker, UnregisterBroker
+from orbitmq.wire.headers import (
+    BrokerHeartbeat,
+    GetRouteInfo,
+    PutKvConfig,
+    RegisterBroker,
+    UnregisterBroker,
+    UpdateBrokerConfig,
+)
 from waiting import until
 
 pytestmark = pytest.mark.real
 
 IDENTITY = Identity("c", "a", 0, "127.0.0.1:10911", "127.0.0.1:10912")
+
+
+def small_broker(directory: Path, name_servers: str) -> BrokerConfig:
+    return BrokerConfig(
+        broker_name="a",
+        bind_address="127.0.0.1",
+        listen_port=0,
+        namesrv_addr=name_servers,
+        store_path_root_dir=directory,
+        mapped_file_size_commit_log=4 * 1024 * 1024,
+    )
 
 
 class FakeNameServer:
@@ -358,16 +376,7 @@ async def test_a_broker_follows_the_name_of_its_name_server_2042(tmp_path: Path,
     async with name_server("127.0.0.1") as first:
         port = int(first.address.partition(":")[2])
         async with name_server("127.0.0.2", port) as second:
-            broker = Broker(
-                BrokerConfig(
-                    broker_name="a",
-                    bind_address="127.0.0.1",
-                    listen_port=0,
-                    namesrv_addr=f"ns.example:{port}",
-                    store_path_root_dir=tmp_path,
-                    mapped_file_size_commit_log=4 * 1024 * 1024,
-                )
-            )
+            broker = Broker(small_broker(tmp_path, f"ns.example:{port}"))
             await broker.start()
             try:
                 assert first.service.tables.broker_count == 1
@@ -391,15 +400,7 @@ async def test_topics_of_the_name_servers_order_table_become_ordered_and_others_
         for topic in ("orders", "elsewhere"):
             entry = PutKvConfig(namespace="ORDER_TOPIC_CONFIG", key=topic, value="a:4")
             assert (await pool.request(first.address, entry)).code == ResponseCode.SUCCESS
-        config = BrokerConfig(
-            broker_name="a",
-            bind_address="127.0.0.1",
-            listen_port=0,
-            namesrv_addr=first.address,
-            store_path_root_dir=tmp_path,
-            mapped_file_size_commit_log=4 * 1024 * 1024,
-        )
-        broker = Broker(config)
+        broker = Broker(small_broker(tmp_path, first.address))
         await broker.start()
         try:
             topics = broker.service.tables.topics
@@ -411,3 +412,23 @@ async def test_topics_of_the_name_servers_order_table_become_ordered_and_others_
         finally:
             await broker.stop()
     assert json.loads((tmp_path / "config" / "topics.json").read_text())["topicConfigTable"]["orders"]["order"]
+
+
+async def test_a_request_gives_a_running_broker_another_list_of_name_servers_which_its_next_start_has_too(
+    tmp_path: Path,
+) -> None:
+    async with name_server("127.0.0.1") as first, name_server("127.0.0.1") as second:
+        config = small_broker(tmp_path, first.address)
+        broker, pool = Broker(config), ConnectionPool(name="test")
+        await broker.start()
+        try:
+            body = f"namesrvAddr={first.address};{second.address}".encode()
+            assert (await pool.request(broker.address, UpdateBrokerConfig(), body)).code == ResponseCode.SUCCESS
+            assert second.service.tables.broker_count == 1  # before the answer
+            body = f"namesrvAddr={second.address}".encode()
+            assert (await pool.request(broker.address, UpdateBrokerConfig(), body)).code == ResponseCode.SUCCESS
+            assert broker.running.others.registrar.name_servers == (second.address,)
+        finally:
+            await pool.close()
+            await broker.stop()
+        assert Broker(config).config.namesrv_addr == second.address

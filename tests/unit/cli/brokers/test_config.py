@@ -89,6 +89,21 @@ def test_a_key_that_a_broker_has_not_is_a_negative_answer(orbitmq):
     assert "trace0n is no setting of broker-a" in found.err
 
 
+def test_a_list_of_name_servers_counts_immediately_and_one_of_which_none_answers_only_by_force(
+    orbitmq, rocketmq_session
+):
+    servers = rocketmq_session.name_servers
+    refused = orbitmq("broker", "config", "set", "namesrvAddr=127.0.0.1:1")
+    assert (refused.code, "at least one NameServer answers" in refused.err) == (2, True)
+    for words in ((f"namesrvAddr={servers};127.0.0.1:1",), ("namesrvAddr=127.0.0.1:1", "--force", "--address")):
+        address = [next(iter(rocketmq_session.brokers.values()))] if "--address" in words else []
+        assert orbitmq("broker", "config", "set", *words, *address).err == ""
+    address = next(iter(rocketmq_session.brokers.values()))
+    back = orbitmq("broker", "config", "set", f"namesrvAddr={servers}", "--address", address)
+    assert [row[1:] for row in back.rows] == [["namesrvAddr", "127.0.0.1:1", servers]]
+    assert orbitmq("cluster").rows
+
+
 def test_a_broker_that_says_yes_and_changes_nothing_is_found_out(orbitmq, monkeypatch):
     async def accept(self, address, changes):
         return ""
