@@ -13,7 +13,7 @@ from interop.peers import wait_until_dispatched
 from orbitmq import Message, Producer, PushConsumer, StoredMessage
 from orbitmq.admin import AdminClient, ResetTo, TopicChange
 from orbitmq.cli.main import main
-from orbitmq.errors import RouteNotFound
+from orbitmq.errors import InvalidArgument, RouteNotFound
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.wire.bodies.groups import GroupConfig, ProducerInfo
