@@ -62,6 +62,7 @@ def change_on_disk(store, body: bytes) -> None:
         file.write(b"X")
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize("source", ["broker", pytest.param("files", marks=pytest.mark.proof)])
 def test_a_body_that_has_changed_on_disk_fails_or_says_so(spark, rocketmq, send, source):
     from orbitmq.blocking import Producer

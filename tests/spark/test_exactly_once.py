@@ -115,6 +115,7 @@ def test_rows_go_to_the_queue_that_they_name_and_have_no_time(spark, options, to
         ).save()
 
 
+@pytest.mark.interop
 def test_a_batch_that_fails_for_good_leaves_nothing(spark, options):
     rows = spark.range(1000).repartition(2).selectExpr("if(id = 999, null, cast(id as string)) as body")
     with pytest.raises(Exception, match=r"body.*null"):

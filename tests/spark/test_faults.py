@@ -124,6 +124,7 @@ def busy(monkeypatch) -> Busy:
     return made
 
 
+@pytest.mark.interop
 def test_a_busy_broker_is_asked_again_until_every_row_is_read(spark, busy, tmp_path):
     with LocalCluster.running() as cluster:
         with Producer("makers", cluster.name_servers) as producer:

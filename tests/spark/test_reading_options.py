@@ -36,6 +36,7 @@ def committed(rocketmq_session, topic):
     return count
 
 
+@pytest.mark.interop
 def test_a_streams_last_batch_is_committed_to_its_group_too(spark, topic, send, stream, read, committed, tmp_path):
     send(messages(topic, 40))
     options = {"maxOffsetsPerTrigger": "15", "commitOffsets": "true", "group": f"{topic}-group"}

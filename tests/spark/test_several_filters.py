@@ -67,6 +67,7 @@ def union_count(frame: DataFrame, *conditions: str) -> int:
     return reduce(DataFrame.union, parts).count()
 
 
+@pytest.mark.interop
 def test_a_filter_is_of_its_own_query_alone(frame):
     assert [frame.where("queueId = 0").count(), frame.count()] == [100, 400]
     assert union_count(frame, "queueId = 0", "queueId = 1") == 200

@@ -53,6 +53,7 @@ def test_a_frame_that_was_read_can_be_written_as_it_is(spark, rocketmq_session, 
     assert (bytes(row.body), row.tags, row.keys) == (b"one", "t", "k")
 
 
+@pytest.mark.interop
 def test_a_copy_keeps_the_queues_that_its_rows_name(spark, topic, write, read):
     write(spark.range(50).selectExpr("cast(id as string) as body"))
     rows = read().withColumn("queue", f.struct("brokerName", "queueId")).drop("topic")
@@ -162,6 +163,7 @@ def test_columns_that_make_no_message_are_named(spark, write, columns, told):
         write(spark.createDataFrame([], columns))
 
 
+@pytest.mark.interop
 def test_a_second_thread_writes_once_a_frame_has_made_its_session_the_threads(spark, write, read):
     frame = spark.range(10).selectExpr("cast(id as string) as body")
     told: list[str] = []

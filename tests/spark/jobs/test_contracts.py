@@ -103,6 +103,7 @@ BODIES = [
 """Bodies, and what is wrong with each; None: nothing."""
 
 
+@pytest.mark.interop
 def test_each_body_is_told_what_is_wrong_with_it(spark, tmp_path):
     file = tmp_path / "a.ddl"
     file.write_text("a int not null, c struct<d: double not null>, t timestamp")

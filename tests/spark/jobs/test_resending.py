@@ -45,6 +45,7 @@ def test_a_part_holds_no_more_rows_of_many_than_of_few(spark, monkeypatch):
     assert max(held) <= 2 * 500, held
 
 
+@pytest.mark.interop
 def test_parts_follow_one_another_in_the_order_of_the_rows(spark, tmp_path):
     with spilled(ordered(rows(spark, 4_000), 7), tmp_path / "a %20 b", 4_000) as read:
         sent = list(read())

@@ -123,6 +123,7 @@ def ended(message_id, at_ms, *, group="g", request="R", cost_ms=1, is_success=Tr
     return TraceRow(ENDED, at_ms, group, None, message_id, request, cost_ms, is_success, None)
 
 
+@pytest.mark.interop
 def test_only_the_first_success_counts_and_what_has_no_latency_is_told_why(spark, tmp_path):
     told = [
         published("A", 100),
