@@ -78,6 +78,7 @@ def fenced(cluster: BlockingCluster) -> float:
     return figure(cluster, "rocketmq_broker_store_trouble", kind="fenced")
 
 
+@pytest.mark.interop
 def test_a_broker_whose_disk_failed_says_so_until_a_restart_on_a_good_one(cluster, failing):
     asyncio.run(send(cluster.name_servers, b"kept"))
     assert (fenced(cluster), get(cluster, "/readyz")) == (0, (200, "ready\n"))

@@ -13,6 +13,8 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from e2e.test_cli import run_command, serving
 from etcd_server import EtcdServer, etcd_server
 from orbitmq.broker.registration.addresses import kept_port
@@ -155,6 +157,7 @@ async def test_controllers_survive_each_other_and_etcd(tmp_path: Path) -> None:
         assert (await asyncio.to_thread(group.page, third, "/readyz"))[0] == 200
 
 
+@pytest.mark.interop
 async def test_an_active_controller_that_stood_still_changes_nothing(tmp_path: Path) -> None:
     async with controllers(tmp_path) as (group, _):
         first = await group.leader()
@@ -170,6 +173,7 @@ async def test_an_active_controller_that_stood_still_changes_nothing(tmp_path: P
         assert not answer.is_leader
 
 
+@pytest.mark.interop
 async def test_a_master_that_is_killed_is_replaced_and_sends_go_on(tmp_path: Path) -> None:
     async with controllers(tmp_path) as (group, _):
         with ExitStack() as stack:

@@ -315,6 +315,7 @@ def run_project(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.interop
 def test_the_project_passes_its_tests_and_they_find_a_wrong_invoice(tmp_path):
     project = tmp_path / "project"
     shutil.copytree(EXAMPLES / "pytest_project", project, ignore=shutil.ignore_patterns("__pycache__"))

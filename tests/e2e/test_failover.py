@@ -71,6 +71,7 @@ async def test_the_brokers_of_a_group_end_with_the_process_that_started_them(tmp
         await until(lambda: not any(Path(f"/proc/{process}").exists() for process in processes))
 
 
+@pytest.mark.interop
 async def test_status_names_the_controllers_that_are_missing_and_what_that_means(tmp_path: Path) -> None:
     with ExitStack() as stack:
         ports = [stack.enter_context(kept_port("127.0.0.1", 0)).getsockname()[1] for _ in range(3)]

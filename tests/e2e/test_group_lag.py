@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 from subprocess import run as run_process
 
 import orjson
+import pytest
 
 from orbitmq.admin.client import AdminClient
 from orbitmq.client.pull_consumer import PullConsumer
@@ -48,6 +49,7 @@ def values(file):
     return [queue for line in file.read_bytes().splitlines() for queue in orjson.loads(line)["queues"]]
 
 
+@pytest.mark.interop
 def test_what_is_unknown_stays_null_though_the_watch_is_killed(rocketmq_session, tmp_path):
     name_servers, topic, directory = rocketmq_session.name_servers, "lag-killed", tmp_path / "lag"
     assert publish_flights(name_servers, topic, 0, FLIGHTS) == FLIGHTS

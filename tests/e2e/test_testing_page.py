@@ -17,6 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs/howto/test-your-program.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.interop
 def test_the_tests_of_the_page_pass(tmp_path):
     for number, block in enumerate(BLOCKS):
         if "async def" not in block:
